@@ -1,0 +1,1 @@
+"""The daemon: connections, dispatch, one handler per API, partitions, metadata, metrics and the server's life cycle."""

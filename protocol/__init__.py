@@ -1,0 +1,1 @@
+"""Bytes only: record batches, compression, framing, the neutral messages and the dialects. No sockets, no files."""

@@ -1,0 +1,25 @@
+"""The APIs by Kafka's keys. Both dialects use the same numbers."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ApiKey(IntEnum):
+    """The APIs that Barnabas serves (int16 in the Kafka dialect, an int in the native one)."""
+
+    PRODUCE = 0
+    FETCH = 1
+    LIST_OFFSETS = 2
+    METADATA = 3
+    API_VERSIONS = 18  # the native dialect calls it hello
+    CREATE_TOPICS = 19
+    DELETE_TOPICS = 20
+    DESCRIBE_CONFIGS = 32
+    ALTER_CONFIGS = 33
+    CREATE_PARTITIONS = 37
+
+    @property
+    def label(self) -> str:
+        """The name in metrics and log lines, in lower case."""
+        return self.name.lower()

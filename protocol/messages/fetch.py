@@ -1,0 +1,88 @@
+"""Fetch (key 1): stored batches from given offsets on, waiting for at least `min_bytes` of them.
+
+The answer's `records` are opaque to the dialects: anything with a `size` in bytes (a slice of a segment file in the
+broker, bytes in a client). They leave as they lie on disk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from barnabas.protocol.errors import ErrorCode
+
+READ_UNCOMMITTED = 0
+READ_COMMITTED = 1
+
+
+class RecordsPart(Protocol):
+    """Record bytes that are sent after an answer's header."""
+
+    @property
+    def size(self) -> int:
+        """Bytes to send."""
+        ...
+
+
+@dataclass(slots=True)
+class FetchPartition:
+    """`offset`: where to start; `max_bytes`: at most this much of this partition (but for a first, larger batch)."""
+
+    partition: int
+    offset: int
+    max_bytes: int
+
+
+@dataclass(slots=True)
+class FetchTopic:
+    """One topic's partitions."""
+
+    name: str
+    partitions: list[FetchPartition]
+
+
+@dataclass(slots=True)
+class FetchRequest:
+    """`isolation`: 0 read_uncommitted, 1 read_committed."""
+
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    isolation: int
+    topics: list[FetchTopic]
+
+
+@dataclass(slots=True)
+class AbortedTransaction:
+    """Data of `producer_id` from `first_offset` to its abort marker is to be skipped by a read_committed consumer."""
+
+    producer_id: int
+    first_offset: int
+
+
+@dataclass(slots=True)
+class FetchPartitionResult:
+    """Offsets are -1 on an error. `records` None means no bytes."""
+
+    partition: int
+    error: ErrorCode = ErrorCode.NONE
+    high_watermark: int = -1
+    last_stable_offset: int = -1
+    log_start_offset: int = -1
+    aborted: list[AbortedTransaction] = field(default_factory=list)
+    records: RecordsPart | None = None
+
+
+@dataclass(slots=True)
+class FetchTopicResult:
+    """One topic's answers, in the order of the request."""
+
+    name: str
+    partitions: list[FetchPartitionResult]
+
+
+@dataclass(slots=True)
+class FetchResponse:
+    """The answers of all partitions, in the order of the request."""
+
+    topics: list[FetchTopicResult]
