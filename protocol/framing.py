@@ -1,0 +1,37 @@
+"""The frame that both dialects share: an int32 size, then that many bytes, whose first byte names the dialect.
+
+    frame := int32 size | size bytes        big-endian; `size` does not count itself
+
+Kafka's first field is an int16 api_key below 256, so its first byte is 0x00; a native frame has its magic 0xB7 there.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from barnabas.protocol.errors import DecodeError
+
+SIZE_PREFIX = 4
+"""Bytes of the size field."""
+
+KAFKA_MAGIC = 0x00
+NATIVE_MAGIC = 0xB7
+
+_SIZE = struct.Struct(">i")
+
+
+class FrameError(DecodeError):
+    """Framing that cannot be trusted any more: the connection must be closed."""
+
+
+def frame_size(buffer: bytearray | memoryview, position: int, max_frame_bytes: int) -> int:
+    """The size field at `position`, which has at least 4 bytes behind it.
+
+    Raises FrameError when it is not positive or above `max_frame_bytes` (socket.request.max.bytes).
+    """
+    size: int = _SIZE.unpack_from(buffer, position)[0]
+    if 0 < size <= max_frame_bytes:
+        return size
+    if size <= 0:
+        raise FrameError(f"frame size {size} is not positive")
+    raise FrameError(f"frame size {size} is above socket.request.max.bytes={max_frame_bytes}")

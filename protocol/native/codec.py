@@ -1,0 +1,197 @@
+"""Requests and answers of the native dialect as frames, in both directions.
+
+A frame is read in two steps, because they fail differently: `read_request` trusts nothing and raises FrameError, after
+which the connection must be closed; `decode_body` knows whom to answer, so what is wrong in there (DecodeError) becomes
+an answer with error 42 and the connection goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from barnabas.protocol.errors import DecodeError, ErrorCode
+from barnabas.protocol.framing import FrameError
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.fetch import FetchResponse
+from barnabas.protocol.messages.produce import ProduceRequest
+from barnabas.protocol.native import configs, fetch, hello, list_offsets, metadata, produce, topics
+from barnabas.protocol.native.fields import INT16, INT32, body_of, error_code, integer
+from barnabas.protocol.native.frame import pack_header, split_frame
+
+VERSION = 0
+"""The one version of every native API so far: fields are added as keys, which both sides ignore when they are new."""
+
+_Body = dict[str, Any]
+
+
+class NativeApi(NamedTuple):
+    """How one API's requests and answers become a body and back. The decoders also get the records behind it."""
+
+    encode_request: Callable[[Any], _Body]
+    decode_request: Callable[[_Body, memoryview], Any]
+    encode_response: Callable[[Any], _Body]
+    decode_response: Callable[[_Body, memoryview], Any]
+
+
+def _bare(decode: Callable[[_Body], Any]) -> Callable[[_Body, memoryview], Any]:
+    """A decoder of a body that has no records behind it."""
+
+    def checked(body: _Body, records: memoryview) -> Any:
+        if len(records):
+            raise DecodeError(f"{len(records)} bytes follow the header of an API that has no records")
+        return decode(body)
+
+    return checked
+
+
+NATIVE_APIS: dict[int, NativeApi] = {
+    ApiKey.PRODUCE: NativeApi(
+        produce.encode_request, produce.decode_request, produce.encode_response, _bare(produce.decode_response)
+    ),
+    ApiKey.FETCH: NativeApi(
+        fetch.encode_request, _bare(fetch.decode_request), fetch.encode_response, fetch.decode_response
+    ),
+    ApiKey.LIST_OFFSETS: NativeApi(
+        list_offsets.encode_request,
+        _bare(list_offsets.decode_request),
+        list_offsets.encode_response,
+        _bare(list_offsets.decode_response),
+    ),
+    ApiKey.METADATA: NativeApi(
+        metadata.encode_request,
+        _bare(metadata.decode_request),
+        metadata.encode_response,
+        _bare(metadata.decode_response),
+    ),
+    ApiKey.API_VERSIONS: NativeApi(
+        hello.encode_request, _bare(hello.decode_request), hello.encode_response, _bare(hello.decode_response)
+    ),
+    ApiKey.CREATE_TOPICS: NativeApi(
+        topics.encode_create_topics,
+        _bare(topics.decode_create_topics),
+        topics.encode_response,
+        _bare(topics.decode_response),
+    ),
+    ApiKey.DELETE_TOPICS: NativeApi(
+        topics.encode_delete_topics,
+        _bare(topics.decode_delete_topics),
+        topics.encode_response,
+        _bare(topics.decode_response),
+    ),
+    ApiKey.CREATE_PARTITIONS: NativeApi(
+        topics.encode_create_partitions,
+        _bare(topics.decode_create_partitions),
+        topics.encode_response,
+        _bare(topics.decode_response),
+    ),
+    ApiKey.DESCRIBE_CONFIGS: NativeApi(
+        configs.encode_describe,
+        _bare(configs.decode_describe),
+        configs.encode_describe_response,
+        _bare(configs.decode_describe_response),
+    ),
+    ApiKey.ALTER_CONFIGS: NativeApi(
+        configs.encode_alter,
+        _bare(configs.decode_alter),
+        configs.encode_alter_response,
+        _bare(configs.decode_alter_response),
+    ),
+}
+
+
+class RequestHeader(NamedTuple):
+    """A request whose body is not decoded yet. `records` is a view of the frame."""
+
+    api: int
+    version: int
+    correlation_id: int
+    client_id: str | None
+    body: Any
+    records: memoryview
+
+
+class ResponseHeader(NamedTuple):
+    """An answer whose body is not decoded yet. `message` explains `error`, where there is one."""
+
+    api: int
+    version: int
+    correlation_id: int
+    error: ErrorCode
+    message: str | None
+    body: Any
+    records: memoryview
+
+
+def read_request(frame: memoryview) -> RequestHeader:
+    """The header of a request's frame (without its size field). Raises FrameError: close the connection."""
+    header, records = split_frame(frame)
+    api, version, correlation_id, client_id, body = header
+    if not (type(api) is int and type(version) is int and type(correlation_id) is int):
+        raise FrameError("header does not begin with the integers api, version, correlation_id")
+    if client_id is not None and type(client_id) is not str:
+        raise FrameError("client_id is neither a string nor nil")
+    return RequestHeader(api, version, correlation_id, client_id, body, records)
+
+
+def is_supported(header: RequestHeader) -> bool:
+    """Whether `decode_body` knows the request's api in that version; if not, the answer is UNSUPPORTED_VERSION."""
+    return header.version == VERSION and header.api in NATIVE_APIS
+
+
+def decode_body(header: RequestHeader) -> Any:
+    """The neutral request. Raises DecodeError, naming the field: answer INVALID_REQUEST."""
+    return NATIVE_APIS[header.api].decode_request(body_of(header.body, "body"), header.records)
+
+
+def encode_response(header: RequestHeader, response: Any, records_bytes: int) -> bytes:
+    """The frame that answers `header` up to its records, of which `records_bytes` follow."""
+    body = NATIVE_APIS[header.api].encode_response(response)
+    return pack_header([header.api, header.version, header.correlation_id, 0, body], records_bytes)
+
+
+def encode_error(header: RequestHeader, code: ErrorCode, message: str) -> bytes:
+    """The whole frame that refuses `header` as a whole."""
+    return pack_header([header.api, header.version, header.correlation_id, int(code), {"message": message}], 0)
+
+
+def encode_request(api: ApiKey, correlation_id: int, client_id: str | None, request: Any) -> list[bytes | memoryview]:
+    """The buffers of a request's frame, to be sent one after the other."""
+    records: Sequence[memoryview] = ()
+    if isinstance(request, ProduceRequest):
+        records = [partition.records for topic in request.topics for partition in topic.partitions]
+    body = NATIVE_APIS[api].encode_request(request)
+    header = pack_header([int(api), VERSION, correlation_id, client_id, body], sum(len(part) for part in records))
+    return [header, *records]
+
+
+def read_response(frame: memoryview) -> ResponseHeader:
+    """The header of an answer's frame (without its size field). Raises FrameError: close the connection."""
+    header, records = split_frame(frame)
+    try:
+        api = integer(header[0], "api", INT16)
+        version = integer(header[1], "version", INT16)
+        correlation_id = integer(header[2], "correlation_id", INT32)
+        error = error_code(header[3], "error_code")
+        body = body_of(header[4], "body")
+    except DecodeError as problem:
+        raise FrameError(f"answer's header: {problem}") from problem
+    message = body.get("message")
+    return ResponseHeader(
+        api, version, correlation_id, error, message if isinstance(message, str) else None, body, records
+    )
+
+
+def decode_response(header: ResponseHeader) -> Any:
+    """The neutral response of an answer without an error. Raises DecodeError, naming the field."""
+    api = NATIVE_APIS.get(header.api)
+    if api is None:
+        raise DecodeError(f"api {header.api} is none of ours")
+    return api.decode_response(header.body, header.records)
+
+
+def records_of(response: Any) -> list[Any]:
+    """The record parts that follow an answer's header, in its order: none but for a fetch."""
+    if not isinstance(response, FetchResponse):
+        return []
+    return [p.records for topic in response.topics for p in topic.partitions if p.records is not None]

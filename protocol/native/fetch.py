@@ -1,0 +1,144 @@
+"""fetch (1): stored batches; they follow the answer's header, in the order of its arrays.
+
+request   max_wait_ms, min_bytes, max_bytes int, isolation 0 or 1, topics [[name, [[partition, offset, max_bytes]]]]
+response  topics [[name, [[partition, error, high_watermark, last_stable_offset, log_start_offset,
+                           aborted [[producer_id, first_offset]], size]]]]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.messages.fetch import (
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    AbortedTransaction,
+    FetchPartition,
+    FetchPartitionResult,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    FetchTopicResult,
+)
+from barnabas.protocol.native.fields import INT32, INT64, array, error_code, field, integer, row, text
+
+DEFAULT_MAX_BYTES = 52_428_800
+"""fetch.max.bytes of Kafka's consumer."""
+
+_COUNT = (0, INT32[1])
+
+
+@dataclass(slots=True, frozen=True)
+class FetchedRecords:
+    """The records of one partition in a decoded answer: a view of the frame."""
+
+    data: memoryview
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return len(self.data)
+
+
+def encode_request(request: FetchRequest) -> dict[str, Any]:
+    """The body of a request."""
+    return {
+        "max_wait_ms": request.max_wait_ms,
+        "min_bytes": request.min_bytes,
+        "max_bytes": request.max_bytes,
+        "isolation": request.isolation,
+        "topics": [
+            [topic.name, [[p.partition, p.offset, p.max_bytes] for p in topic.partitions]] for topic in request.topics
+        ],
+    }
+
+
+def decode_request(body: dict[str, Any]) -> FetchRequest:
+    """Raises DecodeError, naming the field."""
+    topics = []
+    for topic in array(field(body, "topics"), "topics"):
+        name, entries = row(topic, "topics[]", 2)
+        topics.append(FetchTopic(text(name, "name"), [_partition(entry) for entry in array(entries, "partitions")]))
+    return FetchRequest(
+        max_wait_ms=integer(field(body, "max_wait_ms", 0), "max_wait_ms", _COUNT),
+        min_bytes=integer(field(body, "min_bytes", 1), "min_bytes", _COUNT),
+        max_bytes=integer(field(body, "max_bytes", DEFAULT_MAX_BYTES), "max_bytes", _COUNT),
+        isolation=integer(field(body, "isolation", READ_UNCOMMITTED), "isolation", (READ_UNCOMMITTED, READ_COMMITTED)),
+        topics=topics,
+    )
+
+
+def encode_response(response: FetchResponse) -> dict[str, Any]:
+    """The body of an answer; the records are sent behind it."""
+    return {
+        "topics": [
+            [
+                topic.name,
+                [
+                    [
+                        p.partition,
+                        int(p.error),
+                        p.high_watermark,
+                        p.last_stable_offset,
+                        p.log_start_offset,
+                        [[aborted.producer_id, aborted.first_offset] for aborted in p.aborted],
+                        0 if p.records is None else p.records.size,
+                    ]
+                    for p in topic.partitions
+                ],
+            ]
+            for topic in response.topics
+        ]
+    }
+
+
+def decode_response(body: dict[str, Any], records: memoryview) -> FetchResponse:
+    """Each partition's `records` is a `FetchedRecords` or None. Raises DecodeError, naming the field."""
+    position = 0
+    topics = []
+    for topic in array(field(body, "topics"), "topics"):
+        name, entries = row(topic, "topics[]", 2)
+        partitions = []
+        for entry in array(entries, "partitions"):
+            result, size = _result(entry)
+            if position + size > len(records):
+                raise DecodeError(f"the sizes add up to more than the {len(records)} bytes of records in the frame")
+            if size:
+                result.records = FetchedRecords(records[position : position + size])
+                position += size
+            partitions.append(result)
+        topics.append(FetchTopicResult(text(name, "name"), partitions))
+    if position != len(records):
+        raise DecodeError(f"the sizes add up to {position}, but {len(records)} bytes of records follow the header")
+    return FetchResponse(topics)
+
+
+def _partition(entry: Any) -> FetchPartition:
+    partition, offset, max_bytes = row(entry, "partitions[]", 3)
+    return FetchPartition(
+        integer(partition, "partition", INT32),
+        integer(offset, "offset", INT64),
+        integer(max_bytes, "max_bytes", _COUNT),
+    )
+
+
+def _result(entry: Any) -> tuple[FetchPartitionResult, int]:
+    partition, error, high_watermark, last_stable_offset, log_start_offset, aborted, size = row(
+        entry, "partitions[]", 7
+    )
+    result = FetchPartitionResult(
+        integer(partition, "partition", INT32),
+        error_code(error, "error"),
+        integer(high_watermark, "high_watermark", INT64),
+        integer(last_stable_offset, "last_stable_offset", INT64),
+        integer(log_start_offset, "log_start_offset", INT64),
+        [_aborted(transaction) for transaction in array(aborted, "aborted")],
+    )
+    return result, integer(size, "size", _COUNT)
+
+
+def _aborted(entry: Any) -> AbortedTransaction:
+    producer_id, first_offset = row(entry, "aborted[]", 2)
+    return AbortedTransaction(integer(producer_id, "producer_id", INT64), integer(first_offset, "first_offset", INT64))

@@ -1,0 +1,62 @@
+"""The native frame: a msgpack header, and the record batches behind it.
+
+    frame   := int32 size | uint8 magic = 0xB7 | uint24 header_size | header | records
+    header  := msgpack array [api, version, correlation_id, client_id, body]      request
+               msgpack array [api, version, correlation_id, error_code, body]     response
+
+All integers big-endian; `size` counts what follows it. Records stay outside the msgpack value, so that neither side
+copies them and the broker can send them from the file.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import msgpack
+
+from barnabas.protocol.framing import NATIVE_MAGIC, SIZE_PREFIX, FrameError
+
+MAX_HEADER_BYTES = (1 << 24) - 1
+"""What the uint24 can say."""
+
+PREFIX_SIZE = SIZE_PREFIX + 4
+"""Bytes in front of the msgpack header: size, magic, header_size."""
+
+_PREFIX = struct.Struct(">iI")
+_MAGIC_AND_SIZE = struct.Struct(">I")
+_HEADER_FIELDS = 5
+
+
+def pack_header(header: list[Any], records_bytes: int) -> bytes:
+    """The bytes of a frame up to its records, of which `records_bytes` follow.
+
+    Raises ValueError when the header does not fit the uint24 or the frame the int32.
+    """
+    packed: bytes = msgpack.packb(header)
+    header_size = len(packed)
+    if header_size > MAX_HEADER_BYTES:
+        raise ValueError(f"header of {header_size} bytes is above {MAX_HEADER_BYTES}")
+    size = 4 + header_size + records_bytes
+    if size > 0x7FFF_FFFF:
+        raise ValueError(f"frame of {size} bytes is above 2147483647")
+    return _PREFIX.pack(size, NATIVE_MAGIC << 24 | header_size) + packed
+
+
+def split_frame(frame: memoryview) -> tuple[list[Any], memoryview]:
+    """(header's five values, records) of a frame without its size field. Raises FrameError on anything else."""
+    if len(frame) < 4:
+        raise FrameError(f"native frame of {len(frame)} bytes has no header size")
+    magic_and_size: int = _MAGIC_AND_SIZE.unpack_from(frame)[0]
+    if magic_and_size >> 24 != NATIVE_MAGIC:
+        raise FrameError(f"magic 0x{magic_and_size >> 24:02x} is not 0x{NATIVE_MAGIC:02x}")
+    end = 4 + (magic_and_size & MAX_HEADER_BYTES)
+    if end > len(frame):
+        raise FrameError(f"header of {end - 4} bytes is longer than its frame, which has {len(frame) - 4} left")
+    try:
+        header = msgpack.unpackb(frame[4:end])
+    except (ValueError, msgpack.exceptions.UnpackException) as error:
+        raise FrameError(f"header is not msgpack: {type(error).__name__}: {error}") from error
+    if type(header) is not list or len(header) != _HEADER_FIELDS:
+        raise FrameError(f"header is not an array of {_HEADER_FIELDS} values")
+    return header, frame[end:]

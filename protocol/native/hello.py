@@ -1,0 +1,53 @@
+"""hello (18): who speaks, and which versions of which APIs. The first request of a connection, though none insists.
+
+request   client str, client_version str
+response  server, server_version, cluster_id str, node_id int, apis [[api, min, max]], max_frame_bytes int
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas.protocol.messages.api_versions import ApiVersionRange, ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.native.fields import INT16, INT32, array, field, integer, row, text
+
+
+def encode_request(request: ApiVersionsRequest) -> dict[str, Any]:
+    """The body of a request."""
+    return {"client": request.client, "client_version": request.client_version}
+
+
+def decode_request(body: dict[str, Any]) -> ApiVersionsRequest:
+    """Raises DecodeError, naming the field."""
+    return ApiVersionsRequest(
+        text(field(body, "client", ""), "client"), text(field(body, "client_version", ""), "client_version")
+    )
+
+
+def encode_response(response: ApiVersionsResponse) -> dict[str, Any]:
+    """The body of an answer."""
+    return {
+        "server": response.server,
+        "server_version": response.server_version,
+        "cluster_id": response.cluster_id,
+        "node_id": response.node_id,
+        "apis": [[entry.api, entry.min_version, entry.max_version] for entry in response.apis],
+        "max_frame_bytes": response.max_frame_bytes,
+    }
+
+
+def decode_response(body: dict[str, Any]) -> ApiVersionsResponse:
+    """Raises DecodeError, naming the field."""
+    return ApiVersionsResponse(
+        server=text(field(body, "server"), "server"),
+        server_version=text(field(body, "server_version"), "server_version"),
+        cluster_id=text(field(body, "cluster_id"), "cluster_id"),
+        node_id=integer(field(body, "node_id"), "node_id", INT32),
+        apis=[_range(entry) for entry in array(field(body, "apis"), "apis")],
+        max_frame_bytes=integer(field(body, "max_frame_bytes"), "max_frame_bytes", INT32),
+    )
+
+
+def _range(entry: Any) -> ApiVersionRange:
+    api, low, high = row(entry, "apis[]", 3)
+    return ApiVersionRange(integer(api, "api", INT16), integer(low, "min", INT16), integer(high, "max", INT16))

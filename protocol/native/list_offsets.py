@@ -1,0 +1,77 @@
+"""list_offsets (2): the offset that belongs to a timestamp; -1 latest, -2 earliest, -3 the maximum timestamp.
+
+request   isolation 0 or 1, topics [[name, [[partition, timestamp]]]]
+response  topics [[name, [[partition, error, offset, timestamp, leader_epoch]]]]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas.protocol.messages.fetch import READ_COMMITTED, READ_UNCOMMITTED
+from barnabas.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResult,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+    ListOffsetsTopicResult,
+)
+from barnabas.protocol.native.fields import INT32, INT64, array, error_code, field, integer, row, text
+
+
+def encode_request(request: ListOffsetsRequest) -> dict[str, Any]:
+    """The body of a request."""
+    return {
+        "isolation": request.isolation,
+        "topics": [[topic.name, [[p.partition, p.timestamp] for p in topic.partitions]] for topic in request.topics],
+    }
+
+
+def decode_request(body: dict[str, Any]) -> ListOffsetsRequest:
+    """Raises DecodeError, naming the field."""
+    topics = []
+    for topic in array(field(body, "topics"), "topics"):
+        name, entries = row(topic, "topics[]", 2)
+        topics.append(
+            ListOffsetsTopic(text(name, "name"), [_partition(entry) for entry in array(entries, "partitions")])
+        )
+    isolation = field(body, "isolation", READ_UNCOMMITTED)
+    return ListOffsetsRequest(integer(isolation, "isolation", (READ_UNCOMMITTED, READ_COMMITTED)), topics)
+
+
+def encode_response(response: ListOffsetsResponse) -> dict[str, Any]:
+    """The body of an answer."""
+    return {
+        "topics": [
+            [topic.name, [[p.partition, int(p.error), p.offset, p.timestamp, p.leader_epoch] for p in topic.partitions]]
+            for topic in response.topics
+        ]
+    }
+
+
+def decode_response(body: dict[str, Any]) -> ListOffsetsResponse:
+    """Raises DecodeError, naming the field."""
+    topics = []
+    for topic in array(field(body, "topics"), "topics"):
+        name, entries = row(topic, "topics[]", 2)
+        topics.append(
+            ListOffsetsTopicResult(text(name, "name"), [_result(entry) for entry in array(entries, "partitions")])
+        )
+    return ListOffsetsResponse(topics)
+
+
+def _partition(entry: Any) -> ListOffsetsPartition:
+    partition, timestamp = row(entry, "partitions[]", 2)
+    return ListOffsetsPartition(integer(partition, "partition", INT32), integer(timestamp, "timestamp", INT64))
+
+
+def _result(entry: Any) -> ListOffsetsPartitionResult:
+    partition, error, offset, timestamp, leader_epoch = row(entry, "partitions[]", 5)
+    return ListOffsetsPartitionResult(
+        integer(partition, "partition", INT32),
+        error_code(error, "error"),
+        integer(offset, "offset", INT64),
+        integer(timestamp, "timestamp", INT64),
+        integer(leader_epoch, "leader_epoch", INT32),
+    )

@@ -1,0 +1,95 @@
+"""produce (0): one record batch each for any number of partitions; the batches follow the header, in this order.
+
+request   acks 0, 1 or -1 (0 has no answer), timeout_ms int, topics [[name, [[partition, size]]]]
+response  topics [[name, [[partition, error, message, base_offset, log_append_time_ms, log_start_offset]]]]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.messages.produce import (
+    ProducePartition,
+    ProducePartitionResult,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceTopic,
+    ProduceTopicResult,
+)
+from barnabas.protocol.native.fields import INT16, INT32, INT64, array, error_code, field, integer, long_text, row, text
+
+DEFAULT_TIMEOUT_MS = 30_000
+
+
+def encode_request(request: ProduceRequest) -> dict[str, Any]:
+    """The body of a request; the batches are sent behind it, in the order of the arrays."""
+    return {
+        "acks": request.acks,
+        "timeout_ms": request.timeout_ms,
+        "topics": [[topic.name, [[p.partition, len(p.records)] for p in topic.partitions]] for topic in request.topics],
+    }
+
+
+def decode_request(body: dict[str, Any], records: memoryview) -> ProduceRequest:
+    """Each partition's `records` is its slice of `records`. Raises DecodeError, naming the field."""
+    position = 0
+    end = len(records)
+    topics: list[ProduceTopic] = []
+    for topic in array(field(body, "topics"), "topics"):
+        name, entries = row(topic, "topics[]", 2)
+        partitions: list[ProducePartition] = []
+        for entry in array(entries, "partitions"):
+            partition, size = row(entry, "partitions[]", 2)
+            following = position + integer(size, "size", (0, INT32[1]))
+            if following > end:
+                raise DecodeError(f"the sizes add up to more than the {end} bytes of records in the frame")
+            partitions.append(ProducePartition(integer(partition, "partition", INT32), records[position:following]))
+            position = following
+        topics.append(ProduceTopic(text(name, "name"), partitions))
+    if position != end:
+        raise DecodeError(f"the sizes add up to {position}, but {end} bytes of records follow the header")
+    return ProduceRequest(
+        integer(field(body, "acks"), "acks", INT16),
+        integer(field(body, "timeout_ms", DEFAULT_TIMEOUT_MS), "timeout_ms", INT32),
+        topics,
+    )
+
+
+def encode_response(response: ProduceResponse) -> dict[str, Any]:
+    """The body of an answer."""
+    return {
+        "topics": [
+            [
+                topic.name,
+                [
+                    [p.partition, int(p.error), p.message, p.base_offset, p.log_append_time_ms, p.log_start_offset]
+                    for p in topic.partitions
+                ],
+            ]
+            for topic in response.topics
+        ]
+    }
+
+
+def decode_response(body: dict[str, Any]) -> ProduceResponse:
+    """Raises DecodeError, naming the field."""
+    topics = []
+    for topic in array(field(body, "topics"), "topics"):
+        name, entries = row(topic, "topics[]", 2)
+        topics.append(
+            ProduceTopicResult(text(name, "name"), [_result(entry) for entry in array(entries, "partitions")])
+        )
+    return ProduceResponse(topics)
+
+
+def _result(entry: Any) -> ProducePartitionResult:
+    partition, error, message, base_offset, log_append_time_ms, log_start_offset = row(entry, "partitions[]", 6)
+    return ProducePartitionResult(
+        integer(partition, "partition", INT32),
+        error_code(error, "error"),
+        long_text(message, "message"),
+        integer(base_offset, "base_offset", INT64),
+        integer(log_append_time_ms, "log_append_time_ms", INT64),
+        integer(log_start_offset, "log_start_offset", INT64),
+    )
