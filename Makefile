@@ -1,0 +1,80 @@
+# Each target does all the set-up it needs: a virtual environment in .venv, the locked dependencies, an editable
+# install with the compiled kernel. Needed on the machine: Python >= 3.11 with its venv module, a C compiler (without
+# one the plain Python kernel is used), make. Set-up runs again only when one of its inputs changes.
+#
+#   make serve               a broker on 127.0.0.1:9092, data in ./barnabas-data   (ARGS="--set k=v" goes to `barnabas serve`)
+#   make test                everything that needs nothing but this repository     (ARGS="-k name" goes to pytest)
+#   make check               lint, format, types, import table, generated pages
+#   make interop             with other people's software: Apache Kafka, other languages, containers
+#   make demo, make bench    real input end to end; measurements beside Apache Kafka's figures
+#   make docs, make lock     writes generated pages; writes requirements/*.txt from pyproject.toml (LOCK="--upgrade")
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+DEPENDENCIES := $(VENV)/.dependencies
+INSTALLED := $(VENV)/.installed
+KERNEL := $(wildcard protocol/records/*.pyx protocol/records/*.pxd)
+ARGS ?=
+LOCK ?=
+# Where a JVM and Maven are, a test of other people's software that cannot run is a failure, not a skip.
+INTEROP := $(if $(and $(shell command -v java),$(shell command -v mvn)),require,allow-skips)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup serve test check interop demo bench docs lock clean
+
+help:
+	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
+
+setup: $(INSTALLED)
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 with venv found: install one (Debian: apt-get install python3-venv) or say PYTHON=..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(DEPENDENCIES): requirements/dev.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@touch $@
+
+$(INSTALLED): $(DEPENDENCIES) pyproject.toml setup.py $(KERNEL)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+serve: $(INSTALLED)
+	$(BIN)/barnabas serve $(ARGS)
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest -m "not interop" $(ARGS)
+
+interop: $(INSTALLED)
+	BARNABAS_INTEROP=$(INTEROP) $(BIN)/python -m pytest -m interop $(ARGS)
+
+check: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m barnabas.config.document --check
+
+docs: $(INSTALLED)
+	$(BIN)/python -m barnabas.config.document --write
+
+demo: $(INSTALLED)
+	$(BIN)/python -m benchmarks.demo $(ARGS)
+
+bench: $(INSTALLED)
+	$(BIN)/python -m benchmarks $(ARGS)
+
+# uv resolves for every platform at once; it is needed for nothing else and so lives in an environment of its own.
+$(VENV)/lock/bin/uv: | $(BIN)/python
+	$(BIN)/python -m venv $(VENV)/lock
+	$(VENV)/lock/bin/python -m pip install --quiet --disable-pip-version-check uv
+
+lock: $(VENV)/lock/bin/uv
+	UV=$(VENV)/lock/bin/uv PYTHON=$(BIN)/python tools/lock $(LOCK)
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find broker clients config protocol tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -f protocol/records/_kernel*.so protocol/records/_kernel.c
