@@ -1,0 +1,80 @@
+"""How a command fails: one sentence on standard error and an exit code, never a traceback.
+
+Commands raise `CommandFailure`, or let the library's errors through; `failure_of` turns any exception into the
+sentence and the code. It looks at the classes of the client and the broker by what they are derived from, so that
+`barnabas serve` needs to import neither.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from typing import IO, Any
+
+import click
+
+from barnabas.clients.commands.exit_codes import ExitCode
+from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
+
+_TIMEOUT_CODES = frozenset({ErrorCode.REQUEST_TIMED_OUT})
+
+
+class CommandFailure(click.ClickException):
+    """The end of a command: `message` is one sentence for people, `exit_code` is for scripts."""
+
+    def __init__(self, message: str, exit_code: ExitCode = ExitCode.FAILED) -> None:
+        super().__init__(message)
+        self.exit_code = int(exit_code)
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Write the sentence."""
+        click.echo(f"barnabas: {self.message}", file=file if file is not None else sys.stderr)
+
+
+class ClosedPipe(Exception):
+    """Whoever read our standard output went away: the command ends without a word."""
+
+
+def failure_of(error: Exception) -> CommandFailure:
+    """The sentence and the exit code for an exception that came out of a command."""
+    if isinstance(error, CommandFailure):
+        return error
+    if isinstance(error, BrokerError):
+        code = ExitCode.TIMED_OUT if error.code in _TIMEOUT_CODES else ExitCode.FAILED
+        return CommandFailure(f"{_one_line(error.message)} ({error.code.name})", code)
+    if isinstance(error, TimeoutError):
+        return CommandFailure(_one_line(str(error)) or "timed out", ExitCode.TIMED_OUT)
+    if isinstance(error, ConnectionError):
+        return CommandFailure(_one_line(str(error)) or "the connection was lost", ExitCode.NO_CONNECTION)
+    if isinstance(error, DecodeError):
+        return CommandFailure(f"the broker's answer cannot be read: {_one_line(str(error))}")
+    if isinstance(error, OSError):
+        return CommandFailure(_os_error_sentence(error))
+    sentence = f"internal error: {type(error).__name__}: {_one_line(str(error))}"
+    return CommandFailure(f"{sentence} (BARNABAS_LOG_LEVEL=debug shows where)", ExitCode.INTERNAL)
+
+
+def is_closed_pipe(error: BaseException) -> bool:
+    """Whether writing to standard output failed because its reader is gone."""
+    return isinstance(error, ClosedPipe) or (isinstance(error, OSError) and error.errno == errno.EPIPE)
+
+
+def silence_standard_output() -> None:
+    """Point standard output at the null device, or Python reports the closed pipe once more when it flushes at exit."""
+    try:
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError):  # not a real file (a test's stand-in): nothing is flushed to a pipe at exit
+        return
+    null_device = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null_device, descriptor)
+    os.close(null_device)
+
+
+def _os_error_sentence(error: OSError) -> str:
+    reason = error.strerror or str(error) or type(error).__name__
+    return f"{error.filename}: {reason}" if error.filename else reason
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

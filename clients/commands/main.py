@@ -1,0 +1,111 @@
+"""The `barnabas` command: the group, its commands by name, and the one place where failures become exit codes.
+
+A command's module is imported when the command runs (or its help is asked for), never before: see the package's
+docstring. So the names and their one-line helps stand here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import traceback
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from barnabas.clients.commands.exit_codes import EXIT_CODE_HELP, ExitCode
+from barnabas.clients.commands.failures import failure_of, is_closed_pipe, silence_standard_output
+
+
+@dataclass(frozen=True, slots=True)
+class LazyCommand:
+    """Where a command lives (`module:attribute`) and what the list of commands says about it."""
+
+    target: str
+    help: str
+
+
+_PACKAGE = "barnabas.clients.commands"
+
+COMMANDS = {
+    "serve": LazyCommand(f"{_PACKAGE}.serve:serve", "Run the broker."),
+    "topic": LazyCommand(f"{_PACKAGE}.topic:topic", "Create, list, describe, alter and delete topics."),
+    "produce": LazyCommand(f"{_PACKAGE}.produce:produce", "Send lines of standard input to a topic."),
+    "consume": LazyCommand(f"{_PACKAGE}.consume:consume", "Read a topic's records."),
+    "offsets": LazyCommand(f"{_PACKAGE}.offsets:offsets", "Where a topic's partitions begin, end, and are at a time."),
+    "config": LazyCommand(f"{_PACKAGE}.config:config", "List all properties; describe and alter a broker's or topic's."),
+}
+
+
+class BarnabasGroup(click.Group):
+    """A group whose commands are imported when used, and that ends every failure with a sentence and a code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of the table: what one needs first comes first."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command's module."""
+        lazy = COMMANDS.get(cmd_name)
+        if lazy is None:
+            return None
+        module_name, _, attribute = lazy.target.partition(":")
+        command: click.Command = getattr(importlib.import_module(module_name), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, lazy.help) for name, lazy in COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. An int that it returns is the exit code."""
+        try:
+            result = super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort) as error:
+            if isinstance(error, click.Abort):
+                raise click.exceptions.Exit(ExitCode.INTERRUPTED) from error
+            raise
+        except KeyboardInterrupt as error:
+            raise click.exceptions.Exit(ExitCode.INTERRUPTED) from error
+        except Exception as error:
+            if is_closed_pipe(error):
+                silence_standard_output()
+                raise click.exceptions.Exit(ExitCode.CLOSED_PIPE) from error
+            if os.environ.get("BARNABAS_LOG_LEVEL", "").lower() == "debug":
+                traceback.print_exception(error)
+            raise failure_of(error) from error
+        if isinstance(result, int) and not isinstance(result, bool):
+            raise click.exceptions.Exit(result)
+        return result
+
+
+def _print_version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if not value or ctx.resilient_parsing:
+        return
+    from barnabas.clients.commands.version import version_line
+
+    click.echo(version_line())
+    ctx.exit()
+
+
+@click.group(
+    cls=BarnabasGroup,
+    epilog=EXIT_CODE_HELP,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version and which record kernel runs (compiled or python).",
+)
+def main() -> None:
+    """Barnabas, a log broker that keeps topics as Apache Kafka does.
+
+    Commands find the broker by --bootstrap HOST:PORT or BARNABAS_BOOTSTRAP (127.0.0.1:9092 unless said). Tables are
+    for people; with --json they write JSON for programs. Every error is one sentence on standard error.
+    """

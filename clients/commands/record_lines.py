@@ -1,0 +1,144 @@
+"""Records to lines of output, for `barnabas consume`.
+
+JSON lines: topic, partition, offset, timestamp, key, value, headers. Keys, values and headers are bytes; they are
+written as text when they are UTF-8. What is not UTF-8 is never bent into text: it is written as base64, and the object
+gets one more field, `base64`, that lists which of its fields (`key`, `value`, `headers`) are. With `--base64` all of
+them are, so that a program need not look. Headers are `[name, value]` pairs in their order: names may repeat.
+
+Plain lines are the value's bytes as they are, after those parts of the record that were asked for, as Kafka's console
+consumer prints them. They cannot be told apart when a value holds a newline: JSON is for that.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import Protocol
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+
+class OutputRecord(Protocol):
+    """What is printed of a consumed record."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def timestamp(self) -> int: ...
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def value(self) -> bytes | None: ...
+    @property
+    def headers(self) -> Headers: ...
+
+
+class RecordFormat(Protocol):
+    """One record to one line, with its newline."""
+
+    def line(self, record: OutputRecord) -> bytes: ...
+
+
+@dataclass(slots=True)
+class JsonFormat:
+    """One JSON object a line, ASCII only. `unreadable` counts the records that are not all UTF-8."""
+
+    all_base64: bool = False
+    unreadable: int = 0
+
+    def line(self, record: OutputRecord) -> bytes:
+        """The object. See the module for its fields."""
+        if self.all_base64:
+            return self._base64_line(record, frozenset({"key", "value", "headers"}))
+        try:
+            entry = {
+                "topic": record.topic,
+                "partition": record.partition,
+                "offset": record.offset,
+                "timestamp": record.timestamp,
+                "key": None if record.key is None else record.key.decode(),
+                "value": None if record.value is None else record.value.decode(),
+                "headers": [(name, None if value is None else value.decode()) for name, value in record.headers],
+            }
+        except UnicodeDecodeError:
+            self.unreadable += 1
+            return self._base64_line(record, _fields_not_utf8(record))
+        return json.dumps(entry).encode("ascii") + b"\n"
+
+    def _base64_line(self, record: OutputRecord, encoded: frozenset[str]) -> bytes:
+        entry: dict[str, object] = {
+            "topic": record.topic,
+            "partition": record.partition,
+            "offset": record.offset,
+            "timestamp": record.timestamp,
+            "key": _text(record.key, "key" in encoded),
+            "value": _text(record.value, "value" in encoded),
+            "headers": [(name, _text(value, "headers" in encoded)) for name, value in record.headers],
+            "base64": sorted(encoded),
+        }
+        return json.dumps(entry).encode("ascii") + b"\n"
+
+
+@dataclass(frozen=True, slots=True)
+class PlainFormat:
+    """The value, after the parts that were asked for."""
+
+    separator: bytes = b"\t"
+    null_marker: bytes = b"null"
+    with_timestamp: bool = False
+    with_partition: bool = False
+    with_offset: bool = False
+    with_headers: bool = False
+    with_key: bool = False
+    with_value: bool = True
+
+    def line(self, record: OutputRecord) -> bytes:
+        """The parts in the order of Kafka's DefaultMessageFormatter."""
+        parts = []
+        if self.with_timestamp:
+            parts.append(b"Timestamp:%d" % record.timestamp)
+        if self.with_partition:
+            parts.append(b"Partition:%d" % record.partition)
+        if self.with_offset:
+            parts.append(b"Offset:%d" % record.offset)
+        if self.with_headers:
+            parts.append(self._headers(record.headers))
+        if self.with_key:
+            parts.append(self._or_marker(record.key))
+        if self.with_value:
+            parts.append(self._or_marker(record.value))
+        return self.separator.join(parts) + b"\n"
+
+    def _headers(self, headers: Headers) -> bytes:
+        if not headers:
+            return b"NO_HEADERS"
+        return b",".join(name.encode("utf-8", "backslashreplace") + b":" + self._or_marker(value) for name, value in headers)
+
+    def _or_marker(self, data: bytes | None) -> bytes:
+        return self.null_marker if data is None else data
+
+
+def _fields_not_utf8(record: OutputRecord) -> frozenset[str]:
+    fields = {"key": [record.key], "value": [record.value], "headers": [value for _, value in record.headers]}
+    return frozenset(name for name, values in fields.items() if not all(_is_utf8(value) for value in values))
+
+
+def _is_utf8(data: bytes | None) -> bool:
+    if data is None:
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _text(data: bytes | None, as_base64: bool) -> str | None:
+    if data is None:
+        return None
+    return base64.b64encode(data).decode("ascii") if as_base64 else data.decode()
