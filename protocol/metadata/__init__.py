@@ -1,1 +1,7 @@
+"""The records of the metadata log `__cluster_metadata-0`, as Kafka's KRaft mode writes them: bytes only.
 
+A batch of this log holds either metadata records (`frame`: value only, no key, no headers) or control records
+(`control`: key and value). All records of a batch carry the batch's timestamp, because Kafka refuses anything else.
+"""
+
+from __future__ import annotations

@@ -1,0 +1,249 @@
+"""Control records of the metadata log and its snapshots: what Raft and the snapshot files say beside the metadata.
+
+    key    int16 version 0, int16 type
+    value  a flexible message that begins with its own int16 version
+
+    type  record          fields behind the version
+    2     LeaderChange    leader id int32, voters []Voter, granting voters []Voter
+                          Voter: id int32, directory id uuid (version 1 only)
+    3     SnapshotHeader  last contained log timestamp int64 (ms)
+    4     SnapshotFooter
+    5     KRaftVersion    kraft version int16
+    6     KRaftVoters     voters: id int32, directory id uuid, endpoints []{name, host, port uint16},
+                          supported kraft versions min and max int16
+
+Types 0 and 1 (abort, commit) belong to transactions of data logs. Other types are kept raw.
+Source: Kafka's ControlRecordType, ControlRecordUtils and the JSON definitions in its kafka-clients jar.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.primitives import Reader, Writer
+from barnabas.protocol.uuids import ZERO_UUID
+
+_KEY = struct.Struct(">hh")  # version, type
+assert _KEY.size == 4
+
+_KEY_VERSION = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Voter:
+    """A node that votes for the leader of the metadata log; the directory id is zero where quorums are static."""
+
+    node_id: int
+    directory_id: bytes = ZERO_UUID
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderChange:
+    """A node became leader: the first batch of its epoch."""
+
+    TYPE: ClassVar[int] = 2
+
+    leader_id: int
+    voters: tuple[Voter, ...]
+    granting_voters: tuple[Voter, ...]
+    version: int = 0
+
+    def encode(self) -> bytes:
+        """The record's value."""
+        writer = Writer().int16(self.version).int32(self.leader_id)
+        for voters in (self.voters, self.granting_voters):
+            writer.compact_array_length(len(voters))
+            for voter in voters:
+                writer.int32(voter.node_id)
+                if self.version >= 1:
+                    writer.uuid(voter.directory_id)
+                writer.tagged_fields()
+        return writer.tagged_fields().to_bytes()
+
+    @classmethod
+    def decode(cls, value: bytes) -> LeaderChange:
+        """Inverse of `encode`. Raises DecodeError."""
+        reader, version = _open(value, 1)
+        leader_id = reader.int32()
+        voters, granting = (
+            tuple(_read_voter(reader, version) for _ in range(reader.compact_array_length())) for _ in range(2)
+        )
+        _end(reader)
+        return cls(leader_id, voters, granting, version)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotHeader:
+    """Begins a snapshot; `last_contained_log_timestamp` is the append time of the last record that it covers."""
+
+    TYPE: ClassVar[int] = 3
+
+    last_contained_log_timestamp: int
+
+    def encode(self) -> bytes:
+        """The record's value."""
+        return Writer().int16(0).int64(self.last_contained_log_timestamp).tagged_fields().to_bytes()
+
+    @classmethod
+    def decode(cls, value: bytes) -> SnapshotHeader:
+        """Inverse of `encode`. Raises DecodeError."""
+        reader, _ = _open(value, 0)
+        header = cls(reader.int64())
+        _end(reader)
+        return header
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFooter:
+    """Ends a snapshot: without it the file is not whole."""
+
+    TYPE: ClassVar[int] = 4
+
+    def encode(self) -> bytes:
+        """The record's value."""
+        return Writer().int16(0).tagged_fields().to_bytes()
+
+    @classmethod
+    def decode(cls, value: bytes) -> SnapshotFooter:
+        """Inverse of `encode`. Raises DecodeError."""
+        reader, _ = _open(value, 0)
+        _end(reader)
+        return cls()
+
+
+@dataclass(frozen=True, slots=True)
+class KRaftVersion:
+    """0: the voters are in the configuration; 1: they are in the log."""
+
+    TYPE: ClassVar[int] = 5
+
+    level: int
+
+    def encode(self) -> bytes:
+        """The record's value."""
+        return Writer().int16(0).int16(self.level).tagged_fields().to_bytes()
+
+    @classmethod
+    def decode(cls, value: bytes) -> KRaftVersion:
+        """Inverse of `encode`. Raises DecodeError."""
+        reader, _ = _open(value, 0)
+        record = cls(reader.int16())
+        _end(reader)
+        return record
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One address of a voter."""
+
+    name: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class KRaftVoter:
+    """A voter as the log itself describes it; `supported` are its lowest and highest kraft version."""
+
+    node_id: int
+    directory_id: bytes
+    endpoints: tuple[Endpoint, ...]
+    supported: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class KRaftVoters:
+    """All voters of a dynamic quorum."""
+
+    TYPE: ClassVar[int] = 6
+
+    voters: tuple[KRaftVoter, ...]
+
+    def encode(self) -> bytes:
+        """The record's value."""
+        writer = Writer().int16(0).compact_array_length(len(self.voters))
+        for voter in self.voters:
+            writer.int32(voter.node_id).uuid(voter.directory_id).compact_array_length(len(voter.endpoints))
+            for endpoint in voter.endpoints:
+                writer.compact_string(endpoint.name).compact_string(endpoint.host).uint16(endpoint.port)
+                writer.tagged_fields()
+            writer.int16(voter.supported[0]).int16(voter.supported[1]).tagged_fields().tagged_fields()
+        return writer.tagged_fields().to_bytes()
+
+    @classmethod
+    def decode(cls, value: bytes) -> KRaftVoters:
+        """Inverse of `encode`. Raises DecodeError."""
+        reader, _ = _open(value, 0)
+        voters = tuple(_read_kraft_voter(reader) for _ in range(reader.compact_array_length()))
+        _end(reader)
+        return cls(voters)
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownControl:
+    """A control record of a type that is not ours: kept as it is."""
+
+    type: int
+    value: bytes
+
+
+ControlRecord: TypeAlias = LeaderChange | SnapshotHeader | SnapshotFooter | KRaftVersion | KRaftVoters | UnknownControl
+
+_CLASSES = {
+    record_class.TYPE: record_class
+    for record_class in (LeaderChange, SnapshotHeader, SnapshotFooter, KRaftVersion, KRaftVoters)
+}
+
+
+def encode_control(record: ControlRecord) -> tuple[bytes, bytes]:
+    """Key and value of the record in a control batch."""
+    if isinstance(record, UnknownControl):
+        return _KEY.pack(_KEY_VERSION, record.type), record.value
+    return _KEY.pack(_KEY_VERSION, record.TYPE), record.encode()
+
+
+def decode_control(key: bytes | None, value: bytes | None) -> ControlRecord:
+    """Inverse of `encode_control`. Raises DecodeError."""
+    if key is None or len(key) < _KEY.size:
+        raise DecodeError(f"control record key {key!r} is shorter than {_KEY.size} bytes")
+    if value is None:
+        raise DecodeError("control record has no value")
+    version, control_type = _KEY.unpack_from(key)
+    if version < _KEY_VERSION:
+        raise DecodeError(f"control record key has version {version}")
+    record_class = _CLASSES.get(control_type)
+    return UnknownControl(control_type, value) if record_class is None else record_class.decode(value)
+
+
+def _open(value: bytes, newest: int) -> tuple[Reader, int]:
+    reader = Reader(value)
+    version = reader.int16()
+    if not 0 <= version <= newest:
+        raise DecodeError(f"control record has version {version}, the newest known is {newest}")
+    return reader, version
+
+
+def _end(reader: Reader) -> None:
+    reader.tagged_fields()
+    reader.ensure_end()
+
+
+def _read_voter(reader: Reader, version: int) -> Voter:
+    voter = Voter(reader.int32(), reader.uuid() if version >= 1 else ZERO_UUID)
+    reader.tagged_fields()
+    return voter
+
+
+def _read_kraft_voter(reader: Reader) -> KRaftVoter:
+    node_id, directory_id = reader.int32(), reader.uuid()
+    endpoints = []
+    for _ in range(reader.compact_array_length()):
+        endpoints.append(Endpoint(reader.compact_string(), reader.compact_string(), reader.uint16()))
+        reader.tagged_fields()
+    supported = (reader.int16(), reader.int16())
+    reader.tagged_fields()  # of the range
+    reader.tagged_fields()  # of the voter
+    return KRaftVoter(node_id, directory_id, tuple(endpoints), supported)

@@ -1,0 +1,117 @@
+"""The value of a record in the metadata log: a frame around one message.
+
+    unsigned varint  frame version   1
+    unsigned varint  record key      MetadataRecord.KEY
+    unsigned varint  record version
+    message                          to the end of the value
+
+A key that is not ours is kept raw: skipped by whoever applies records, never rewritten away. A version above the one
+that we know of a record that is ours is refused, because it may change what the record means.
+Source: Kafka's AbstractApiMessageSerde and MetadataRecordType.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.metadata.levels import partition_record_version
+from barnabas.protocol.metadata.records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    ConfigRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnknownRecord,
+)
+from barnabas.protocol.primitives import Reader, Writer
+
+FRAME_VERSION = 1
+
+_CLASSES: Final = {
+    record_class.KEY: record_class
+    for record_class in (
+        TopicRecord,
+        PartitionRecord,
+        ConfigRecord,
+        PartitionChangeRecord,
+        RemoveTopicRecord,
+        FeatureLevelRecord,
+        ProducerIdsRecord,
+        BeginTransactionRecord,
+        EndTransactionRecord,
+        AbortTransactionRecord,
+    )
+}
+
+RECORD_NAMES: Final = {
+    0: "RegisterBroker",
+    1: "UnregisterBroker",
+    2: "Topic",
+    3: "Partition",
+    4: "Config",
+    5: "PartitionChange",
+    7: "FenceBroker",
+    8: "UnfenceBroker",
+    9: "RemoveTopic",
+    10: "DelegationToken",
+    11: "UserScramCredential",
+    12: "FeatureLevel",
+    14: "ClientQuota",
+    15: "ProducerIds",
+    17: "BrokerRegistrationChange",
+    18: "AccessControlEntry",
+    19: "RemoveAccessControlEntry",
+    20: "NoOp",
+    21: "ZkMigrationState",
+    22: "RemoveUserScramCredential",
+    23: "BeginTransaction",
+    24: "EndTransaction",
+    25: "AbortTransaction",
+    26: "RemoveDelegationToken",
+    27: "RegisterController",
+    28: "ClearElr",
+}
+"""Names of the keys that Kafka 3.7 to 4.3 write, for messages and tools."""
+
+
+class UnsupportedRecordError(DecodeError):
+    """A record of ours in a version that this program does not know."""
+
+
+def encode_frame(record: MetadataRecord, level: int) -> bytes:
+    """The record's value bytes as a log at `metadata.version` `level` holds them."""
+    if isinstance(record, UnknownRecord):
+        return _head(record.key, record.version) + record.body
+    partition_like = isinstance(record, PartitionRecord | PartitionChangeRecord)
+    version = partition_record_version(level) if partition_like else record.NEWEST_VERSION
+    return _head(record.KEY, version) + record.encode(version)
+
+
+def decode_frame(value: bytes) -> MetadataRecord:
+    """Inverse of `encode_frame`. Raises DecodeError; UnsupportedRecordError for a version above ours."""
+    reader = Reader(value)
+    frame_version = reader.unsigned_varint()
+    if frame_version != FRAME_VERSION:
+        raise UnsupportedRecordError(f"frame version {frame_version} is not {FRAME_VERSION}")
+    key, version = reader.unsigned_varint(), reader.unsigned_varint()
+    record_class = _CLASSES.get(key)
+    if record_class is None:
+        return UnknownRecord(key, version, reader.rest())
+    if version > record_class.NEWEST_VERSION:
+        newest = record_class.NEWEST_VERSION
+        raise UnsupportedRecordError(f"{RECORD_NAMES[key]} record has version {version}, the newest known is {newest}")
+    try:
+        return record_class.decode(reader.rest(), version)
+    except DecodeError as error:
+        raise DecodeError(f"{RECORD_NAMES[key]} record: {error}") from error
+
+
+def _head(key: int, version: int) -> bytes:
+    return Writer().unsigned_varint(FRAME_VERSION).unsigned_varint(key).unsigned_varint(version).to_bytes()
