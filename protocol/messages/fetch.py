@@ -86,3 +86,10 @@ class FetchResponse:
     """The answers of all partitions, in the order of the request."""
 
     topics: list[FetchTopicResult]
+
+
+def records_of(response: object) -> list[RecordsPart]:
+    """The record parts that follow the header of an answer, in its order: none but for a fetch."""
+    if type(response) is not FetchResponse:
+        return []
+    return [p.records for topic in response.topics for p in topic.partitions if p.records is not None]

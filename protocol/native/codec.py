@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.framing import FrameError
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.fetch import FetchResponse
 from barnabas.protocol.messages.produce import ProduceRequest
 from barnabas.protocol.native import configs, fetch, hello, list_offsets, metadata, produce, topics
 from barnabas.protocol.native.fields import INT16, INT32, body_of, error_code, integer
@@ -189,9 +188,3 @@ def decode_response(header: ResponseHeader) -> Any:
         raise DecodeError(f"api {header.api} is none of ours")
     return api.decode_response(header.body, header.records)
 
-
-def records_of(response: Any) -> list[Any]:
-    """The record parts that follow an answer's header, in its order: none but for a fetch."""
-    if not isinstance(response, FetchResponse):
-        return []
-    return [p.records for topic in response.topics for p in topic.partitions if p.records is not None]

@@ -1,0 +1,219 @@
+"""Sends answers on one connection, in order: headers through the transport, record slices from their files.
+
+Three ways for the bytes of a slice, by its size and by what the page cache holds:
+  - small (below SENDFILE_MIN_BYTES): read and sent together with the header in one system call;
+  - large and warm: `os.sendfile` from the segment file to a duplicate of the socket's descriptor (uvloop refuses
+    `add_writer` on a transport's own);
+  - cold, whatever the size: read by the blocking-I/O executor, so that the disk never stalls the loop.
+
+The transport's high-water mark is 0: `write` goes to the kernel at once, and `pause_writing` means that the kernel
+took less than all. While it is paused nothing more is handed over, which is the connection's back-pressure: the next
+request is not worked on before this answer is with the kernel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Executor
+
+    from barnabas.broker.answer import Answer
+    from barnabas.broker.metrics.probes import ConnectionProbe
+    from barnabas.broker.storage.file_records import FileSlice
+
+SENDFILE_MIN_BYTES: Final = 16 * 1024
+"""Below this a copy is cheaper than the second system call (benchmarks/, fetch lines)."""
+
+CHUNK_BYTES: Final = 1024 * 1024
+"""At most this much of a slice is handed to the kernel, or read, at a time."""
+
+
+class _Progress:
+    """How much of a slice was sent."""
+
+    __slots__ = ("remaining", "records", "sent")
+
+    def __init__(self, records: FileSlice) -> None:
+        self.records = records
+        self.sent = 0
+        self.remaining = records.size
+
+
+class AnswerSender:
+    """The writing half of a connection. `send` never blocks; `on_idle` says when everything has left."""
+
+    __slots__ = (
+        "_closed",
+        "_executor",
+        "_loop",
+        "_on_failure",
+        "_on_idle",
+        "_paused",
+        "_probe",
+        "_queue",
+        "_reading",
+        "_socket_fd",
+        "_transport",
+        "_watching",
+    )
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        loop: asyncio.AbstractEventLoop,
+        executor: Executor,
+        probe: ConnectionProbe,
+        *,
+        on_idle: Callable[[], None],
+        on_failure: Callable[[OSError], None],
+    ) -> None:
+        """`on_idle` is called after a `send` that returned False; `on_failure` when a file or the socket failed."""
+        transport.set_write_buffer_limits(high=0)
+        self._transport = transport
+        self._loop = loop
+        self._executor = executor
+        self._probe = probe
+        self._on_idle = on_idle
+        self._on_failure = on_failure
+        self._queue: deque[_Progress] = deque()
+        self._paused = False
+        self._watching = False
+        self._reading = False
+        self._closed = False
+        self._socket_fd = -1
+
+    def send(self, answer: Answer) -> bool:
+        """Hand over one answer. True when all of it is with the kernel; else `on_idle` will say so."""
+        header, parts = answer
+        if not parts:
+            self._probe.sent_bytes += len(header)
+            self._transport.write(header)
+            return not self._paused
+        small = self._small_parts(parts)
+        if small is not None:
+            self._transport.writelines([header, *small])
+            self._probe.sent_bytes += len(header) + sum(len(data) for data in small)
+            return not self._paused
+        self._probe.sent_bytes += len(header)
+        self._transport.write(header)
+        self._queue.extend(_Progress(part) for part in parts)
+        return self._pump()
+
+    def pause_writing(self) -> None:
+        """The kernel took less than all of what was written."""
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        """The kernel has taken all that was written."""
+        self._paused = False
+        if not self._closed and self._pump():
+            self._on_idle()
+
+    def close(self) -> None:
+        """Forget what is queued and the duplicate descriptor. Any number of times."""
+        self._closed = True
+        self._queue.clear()
+        if self._watching:
+            self._loop.remove_writer(self._socket_fd)
+            self._watching = False
+        if self._socket_fd >= 0:
+            os.close(self._socket_fd)
+            self._socket_fd = -1
+
+    def _small_parts(self, parts: list[FileSlice] | tuple[FileSlice, ...] | object) -> list[bytes] | None:
+        """All the slices' bytes, when they are few and in the page cache; else None."""
+        data: list[bytes] = []
+        total = 0
+        for part in parts:  # type: ignore[attr-defined]
+            total += part.size
+            if total >= SENDFILE_MIN_BYTES:
+                return None
+        for part in parts:  # type: ignore[attr-defined]
+            piece = part.read_if_warm(0, part.size)
+            if piece is None:
+                return None
+            data.append(piece)
+        return data
+
+    def _pump(self) -> bool:
+        """Send from the queue until it is empty (True) or something has to be waited for (False)."""
+        while self._queue:
+            if self._paused or self._watching or self._reading:
+                return False
+            progress = self._queue[0]
+            size = min(progress.remaining, CHUNK_BYTES)
+            if size < SENDFILE_MIN_BYTES:
+                data = progress.records.read_if_warm(progress.sent, size)
+                if data is None:
+                    self._read_cold(progress, size)
+                    return False
+                self._advance(progress, size)
+                self._transport.write(data)
+            elif not progress.records.is_warm(progress.sent, size):
+                self._read_cold(progress, size)
+                return False
+            elif not self._sendfile(progress, size):
+                return False
+        return not self._paused
+
+    def _advance(self, progress: _Progress, size: int) -> None:
+        progress.sent += size
+        progress.remaining -= size
+        self._probe.sent_bytes += size
+        if not progress.remaining:
+            self._queue.popleft()
+
+    def _sendfile(self, progress: _Progress, size: int) -> bool:
+        """Send up to `size` bytes from the file. False when the socket is full, and watched from now on."""
+        if self._socket_fd < 0:
+            self._socket_fd = os.dup(self._transport.get_extra_info("socket").fileno())
+        records = progress.records
+        try:
+            sent = os.sendfile(self._socket_fd, records.fd, records.position + progress.sent, size)
+        except BlockingIOError:
+            self._watching = True
+            self._loop.add_writer(self._socket_fd, self._writable)
+            return False
+        except OSError as error:
+            self._fail(error)
+            return False
+        if sent == 0:
+            self._fail(OSError(errno.EIO, f"{records.path} ends before position {records.position + progress.sent}"))
+            return False
+        self._advance(progress, sent)
+        return True
+
+    def _writable(self) -> None:
+        self._loop.remove_writer(self._socket_fd)
+        self._watching = False
+        if self._pump():
+            self._on_idle()
+
+    def _read_cold(self, progress: _Progress, size: int) -> None:
+        self._reading = True
+        future = self._loop.run_in_executor(self._executor, progress.records.read, progress.sent, size)
+        future.add_done_callback(lambda done: self._cold_read_done(progress, size, done))
+
+    def _cold_read_done(self, progress: _Progress, size: int, future: asyncio.Future[bytes]) -> None:
+        self._reading = False
+        error = future.exception()
+        if self._closed:
+            return
+        if error is not None:
+            self._fail(error if isinstance(error, OSError) else OSError(errno.EIO, str(error)))
+            return
+        self._advance(progress, size)
+        self._transport.write(future.result())
+        if self._pump():
+            self._on_idle()
+
+    def _fail(self, error: OSError) -> None:
+        """The frame has begun, so it cannot become an error answer any more: the connection has to go."""
+        self._queue.clear()
+        self._on_failure(error)

@@ -1,0 +1,112 @@
+"""All connections of a broker: how many there may be, which have been idle for too long, and how they end.
+
+Properties: max.connections, connections.max.idle.ms, socket.request.max.bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from barnabas.broker.connection import Connection
+    from barnabas.broker.dispatch import Dispatcher
+    from barnabas.broker.metrics.probes import ConnectionProbe
+
+log = logging.getLogger(__name__)
+
+IDLE_SWEEPS: Final = 10
+"""How often within connections.max.idle.ms the idle connections are looked for: they live at most a tenth longer."""
+
+
+class ConnectionRegistry:
+    """What the connections share, and the set of them."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        dispatcher: Dispatcher,
+        blocking_io: Executor,
+        probe: ConnectionProbe,
+        *,
+        max_frame_bytes: int,
+        max_connections: int,
+        max_idle_seconds: float | None,
+    ) -> None:
+        """`max_idle_seconds` None: connections may idle for ever."""
+        self.loop = loop
+        self.dispatcher = dispatcher
+        self.blocking_io = blocking_io
+        self.probe = probe
+        self.max_frame_bytes = max_frame_bytes
+        self.max_connections = max_connections
+        self._max_idle_seconds = max_idle_seconds
+        self._connections: set[Connection] = set()
+        self._draining = False
+        self._all_closed = asyncio.Event()
+        self._all_closed.set()
+        self._sweep: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Begin to look for idle connections."""
+        if self._max_idle_seconds is not None:
+            self._schedule_sweep(self._max_idle_seconds / IDLE_SWEEPS)
+
+    def opened(self, connection: Connection) -> None:
+        """A connection was made: keep it, or close it at once when there are too many or the broker stops."""
+        if self._draining or len(self._connections) >= self.max_connections:
+            reason = "draining" if self._draining else "max_connections"
+            self.probe.count_refused(reason)
+            log.warning("refusing the connection of %s: %s", connection.session, self._refusal())
+            connection.abort(reason)
+            return
+        self._connections.add(connection)
+        self._all_closed.clear()
+        self.probe.count_accepted()
+
+    def closed(self, connection: Connection) -> None:
+        """A connection has gone; `connection.close_reason` says why."""
+        if connection in self._connections:
+            self._connections.remove(connection)
+            self.probe.count_closed(connection.close_reason)
+            if not self._connections:
+                self._all_closed.set()
+
+    async def drain(self, timeout_seconds: float) -> None:
+        """Let every connection finish the request at hand, then close it; after the timeout cut the rest off."""
+        self._draining = True
+        if self._sweep is not None:
+            self._sweep.cancel()
+        for connection in list(self._connections):
+            connection.drain()
+        try:
+            await asyncio.wait_for(self._all_closed.wait(), timeout_seconds)
+        except TimeoutError:
+            log.warning(
+                "cutting off %d connections that did not finish in %s s", len(self._connections), timeout_seconds
+            )
+            for connection in list(self._connections):
+                connection.abort("draining")
+
+    def _refusal(self) -> str:
+        if self._draining:
+            return "the broker is stopping"
+        return f"max.connections={self.max_connections} are open"
+
+    def _schedule_sweep(self, seconds: float) -> None:
+        self._sweep = self.loop.call_later(seconds, self._close_idle, seconds)
+
+    def _close_idle(self, seconds: float) -> None:
+        assert self._max_idle_seconds is not None
+        before = self.loop.time() - self._max_idle_seconds
+        for connection in list(self._connections):
+            if connection.last_active >= before:
+                continue
+            if connection.waits_for_broker:
+                continue  # a long poll or a flush is ours to answer; it is no idleness of the client
+            log.info("closing the connection of %s: idle for connections.max.idle.ms", connection.session)
+            connection.abort("idle")
+        self._schedule_sweep(seconds)

@@ -1,0 +1,82 @@
+"""One partition as the daemon sees it: the one async door into its log.
+
+Appends and reads run inline in the event loop (the page cache answers in microseconds; a hand-over to a thread costs six
+to eleven times that). What waits: a fetch that found too little, until an append wakes it; a produce whose topic wants
+its records flushed (flush.messages), until the flusher's group commit reached them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.protocol.errors import BrokerError, ErrorCode
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from barnabas.broker.metrics.probes import TopicProbe
+    from barnabas.broker.storage.file_records import FileSlice
+    from barnabas.broker.storage.log import AppendResult, PartitionLog
+
+
+class Partition:
+    """A log, its leader epoch, and the fetches that wait for its next record."""
+
+    __slots__ = ("_loop", "_wake_scheduled", "_waiters", "leader_epoch", "log", "probe", "topic_id")
+
+    def __init__(
+        self,
+        log: PartitionLog,
+        leader_epoch: int,
+        topic_id: bytes,
+        probe: TopicProbe,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.log = log
+        self.leader_epoch = leader_epoch
+        self.topic_id = topic_id
+        self.probe = probe
+        self._loop = loop
+        self._waiters: dict[object, Callable[[], None]] = {}
+        self._wake_scheduled = False
+
+    def append(self, records: memoryview) -> AppendResult:
+        """Append one client batch, which is stamped in place. Raises BrokerError with the partition's code."""
+        result = self.log.append_as_leader(records, leader_epoch=self.leader_epoch)
+        probe = self.probe
+        probe.bytes_in += result.size_bytes
+        probe.records_in += result.record_count
+        if self._waiters and not self._wake_scheduled:
+            # Once per turn of the loop, however many appends it brings, and after the producer has its answer.
+            self._wake_scheduled = True
+            self._loop.call_soon(self._wake)
+        return result
+
+    def read(self, offset: int, max_bytes: int, *, committed_only: bool, at_least_one_batch: bool) -> FileSlice | None:
+        """Stored batches from the one that contains `offset`. Raises BrokerError (OFFSET_OUT_OF_RANGE)."""
+        log = self.log
+        upper_bound = log.last_stable_offset if committed_only else log.high_watermark
+        return log.read(offset, max_bytes, upper_bound=upper_bound, at_least_one_batch=at_least_one_batch)
+
+    def add_waiter(self, key: object, wake: Callable[[], None]) -> None:
+        """Call `wake` after the next append, and after every one until `remove_waiter`."""
+        self._waiters[key] = wake
+
+    def remove_waiter(self, key: object) -> None:
+        """Any number of times."""
+        self._waiters.pop(key, None)
+
+    def wake_all(self) -> None:
+        """The partition has gone, or the broker stops: whoever waits shall look again."""
+        for wake in list(self._waiters.values()):
+            wake()
+
+    def _wake(self) -> None:
+        self._wake_scheduled = False
+        self.wake_all()
+
+
+def unknown_partition(topic: str, partition: int) -> BrokerError:
+    """The refusal for a partition that this broker does not have."""
+    return BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{partition} here")
