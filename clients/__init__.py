@@ -1,1 +1,1 @@
-"""The native asyncio client (Producer, Consumer, Admin) and, in `commands`, the `barnabas` command."""
+"""The native asyncio client: producer, consumer, admin (import them from `barnabas`); `commands`: the command line."""

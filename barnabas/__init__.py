@@ -1,0 +1,126 @@
+"""Barnabas: a log broker that keeps topics as Apache Kafka keeps them on disk, and its asyncio client.
+
+    from barnabas import Producer, ProducerConfig
+
+    async with Producer(ProducerConfig(bootstrap="127.0.0.1:9092")) as producer:
+        metadata = await producer.send_and_wait("orders", b"value", key=b"key")
+
+The names below load at first use, so that `barnabas serve` does not load the client.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from barnabas.clients.admin import (
+        Admin,
+        ClusterDescription,
+        CreatedTopic,
+        ListedOffset,
+        PartitionDescription,
+        TopicDescription,
+    )
+    from barnabas.clients.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
+    from barnabas.clients.consumer import Consumer
+    from barnabas.clients.errors import (
+        BrokerConnectionError,
+        BrokerTimeoutError,
+        BufferFullError,
+        ClientConfigError,
+        ClientError,
+        ClosedError,
+        CorruptBatchError,
+        DeliveryTimeoutError,
+        OffsetOutOfRangeError,
+        ProtocolViolationError,
+        RecordTooLargeError,
+        RefusedError,
+    )
+    from barnabas.clients.producer import Producer
+    from barnabas.clients.records import ConsumerRecord, RecordMetadata
+    from barnabas.protocol.errors import BrokerError, ErrorCode
+    from barnabas.protocol.topic_partition import TopicPartition
+
+_HOMES = {
+    "barnabas.clients.admin": (
+        "Admin",
+        "ClusterDescription",
+        "CreatedTopic",
+        "ListedOffset",
+        "PartitionDescription",
+        "TopicDescription",
+    ),
+    "barnabas.clients.config": ("AdminConfig", "ClientConfig", "ConsumerConfig", "ProducerConfig"),
+    "barnabas.clients.consumer": ("Consumer",),
+    "barnabas.clients.errors": (
+        "BrokerConnectionError",
+        "BrokerTimeoutError",
+        "BufferFullError",
+        "ClientConfigError",
+        "ClientError",
+        "ClosedError",
+        "CorruptBatchError",
+        "DeliveryTimeoutError",
+        "OffsetOutOfRangeError",
+        "ProtocolViolationError",
+        "RecordTooLargeError",
+        "RefusedError",
+    ),
+    "barnabas.clients.producer": ("Producer",),
+    "barnabas.clients.records": ("ConsumerRecord", "RecordMetadata"),
+    "barnabas.protocol.errors": ("BrokerError", "ErrorCode"),
+    "barnabas.protocol.topic_partition": ("TopicPartition",),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [  # noqa: RUF022 - by what they are for
+    "Producer",
+    "ProducerConfig",
+    "RecordMetadata",
+    "Consumer",
+    "ConsumerConfig",
+    "ConsumerRecord",
+    "Admin",
+    "AdminConfig",
+    "ClusterDescription",
+    "CreatedTopic",
+    "ListedOffset",
+    "PartitionDescription",
+    "TopicDescription",
+    "ClientConfig",
+    "TopicPartition",
+    "ErrorCode",
+    "BrokerError",
+    "BrokerConnectionError",
+    "BrokerTimeoutError",
+    "BufferFullError",
+    "ClientConfigError",
+    "ClientError",
+    "ClosedError",
+    "CorruptBatchError",
+    "DeliveryTimeoutError",
+    "OffsetOutOfRangeError",
+    "ProtocolViolationError",
+    "RecordTooLargeError",
+    "RefusedError",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name where it lives."""
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'barnabas' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """The public names, loaded or not."""
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,151 @@
+"""The configuration of producer, consumer and admin: frozen values, checked when they are made.
+
+Names and defaults are those of Kafka's clients where they have the setting (Kafka's name stands behind the field),
+but for the differences that a field's comment explains. Times are milliseconds, sizes bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from barnabas.clients.addresses import parse_bootstrap
+from barnabas.clients.errors import ClientConfigError
+from barnabas.protocol.messages.produce import ACKS_ALL, ACKS_LEADER, ACKS_NONE
+
+MIB = 1 << 20
+COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
+OFFSET_RESETS = ("earliest", "latest", "error")
+ISOLATIONS = ("read_uncommitted", "read_committed")
+_MAX_INT32 = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConfig:
+    """What all three have in common."""
+
+    bootstrap: str = "127.0.0.1:9092"  # bootstrap.servers: "h1:p1,h2:p2"; any one of them is enough
+    client_id: str = "barnabas"  # client.id: in the broker's log lines and metrics
+    connect_timeout_ms: int = 10_000  # socket.connection.setup.timeout.ms: TCP and the greeting
+    request_timeout_ms: int = 30_000  # request.timeout.ms: after it a connection is closed and given up
+    api_timeout_ms: int = (
+        60_000  # default.api.timeout.ms: one call with all its retries (but for send, see max_block_ms)
+    )
+    retry_backoff_ms: int = 100  # retry.backoff.ms: the first pause; it doubles, with jitter
+    retry_backoff_max_ms: int = 1_000  # retry.backoff.max.ms
+    reconnect_backoff_ms: int = 50  # reconnect.backoff.ms
+    reconnect_backoff_max_ms: int = 1_000  # reconnect.backoff.max.ms
+    metadata_max_age_ms: int = 300_000  # metadata.max.age.ms: how soon new partitions are noticed
+    max_frame_bytes: int = 100 * MIB  # the largest answer that is taken; a larger one closes the connection
+
+    def __post_init__(self) -> None:
+        parse_bootstrap(self.bootstrap)
+        if not _is_text(self.client_id):
+            raise ClientConfigError(f"client_id must be a string, not {self.client_id!r}")
+        _whole(self, 1, "connect_timeout_ms", "request_timeout_ms", "api_timeout_ms", "metadata_max_age_ms")
+        _whole(self, 0, "retry_backoff_ms", "reconnect_backoff_ms")
+        _whole(self, self.retry_backoff_ms, "retry_backoff_max_ms")
+        _whole(self, self.reconnect_backoff_ms, "reconnect_backoff_max_ms")
+        _whole(self, 1024, "max_frame_bytes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminConfig(ClientConfig):
+    """Nothing of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerConfig(ClientConfig):
+    """How records become batches, and how long and hard their delivery is tried."""
+
+    acks: int = ACKS_ALL  # 0 nobody answers, 1 the leader has written it, -1 all in-sync replicas have
+    # linger.ms is 5 in Kafka. Here a batch leaves when the event loop comes round, and the next one fills while its
+    # predecessor is in flight: batches grow under load by themselves, and a lone record does not wait.
+    linger_ms: float = 0
+    batch_size: int = 64 * 1024  # batch.size is 16 KiB in Kafka, which has several batches in flight per partition
+    compression: str = "none"  # compression.type: none, gzip, snappy, lz4, zstd
+    compression_level: int | None = None  # compression.<codec>.level; None: the codec's default
+    buffer_memory: int = 32 * MIB  # buffer.memory: what waits and what is in flight
+    max_block_ms: int = 60_000  # max.block.ms: how long send() waits for metadata and room in the buffer
+    max_request_bytes: int = MIB  # max.request.size: of one request, so of one record too
+    delivery_timeout_ms: int = 120_000  # delivery.timeout.ms: from send() to the acknowledgement, all retries included
+    retries: int = _MAX_INT32  # retries: attempts after the first
+    max_in_flight: int = 5  # max.in.flight.requests.per.connection; of one partition only ever one (order)
+
+    def __post_init__(self) -> None:
+        ClientConfig.__post_init__(self)  # no super(): the class that slots=True makes is another than this cell's
+        if self.acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL) or isinstance(self.acks, bool):
+            raise ClientConfigError(f"acks must be 0, 1 or -1, not {self.acks!r}")
+        if not _is_number(self.linger_ms) or self.linger_ms < 0:
+            raise ClientConfigError(f"linger_ms must be a number of milliseconds from 0 on, not {self.linger_ms!r}")
+        _one_of("compression", self.compression, COMPRESSIONS)
+        if self.compression_level is not None and not isinstance(self.compression_level, int):
+            raise ClientConfigError(f"compression_level must be a whole number or None, not {self.compression_level!r}")
+        _whole(self, 1, "batch_size", "buffer_memory", "max_request_bytes", "delivery_timeout_ms", "max_in_flight")
+        _whole(self, 0, "max_block_ms", "retries")
+        if self.batch_size > self.max_request_bytes:
+            raise ClientConfigError(
+                f"batch_size={self.batch_size} cannot be above max_request_bytes={self.max_request_bytes}: "
+                "a batch travels in one request"
+            )
+        if self.buffer_memory < self.batch_size:
+            raise ClientConfigError(
+                f"buffer_memory={self.buffer_memory} cannot be below batch_size={self.batch_size}: no batch would fill"
+            )
+        if self.delivery_timeout_ms < self.linger_ms + self.request_timeout_ms:
+            raise ClientConfigError(
+                f"delivery_timeout_ms={self.delivery_timeout_ms} must be at least linger_ms + request_timeout_ms "
+                f"= {self.linger_ms + self.request_timeout_ms:g}: there would be no time for one request"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerConfig(ClientConfig):
+    """How much is fetched ahead, and what happens at offsets that are not there."""
+
+    offset_reset: str = "latest"  # auto.offset.reset: earliest, latest, error; also where a new assignment begins
+    isolation: str = "read_uncommitted"  # isolation.level: read_committed skips aborted transactions
+    check_crcs: bool = True  # check.crcs
+    min_bytes: int = 1  # fetch.min.bytes
+    max_wait_ms: int = 500  # fetch.max.wait.ms: how long a fetch waits for min_bytes
+    max_bytes: int = 16 * MIB  # fetch.max.bytes (50 MiB in Kafka): of one answer, but for a first, larger batch
+    max_partition_bytes: int = MIB  # max.partition.fetch.bytes
+    max_poll_records: int = 500  # max.poll.records: the default of poll()
+    prefetch_bytes: int = 32 * MIB  # fetched and not yet read, over all partitions (as fetched, so compressed)
+    max_batch_bytes: int = 128 * MIB  # of one batch when decompressed; a larger one is refused as corrupt
+
+    def __post_init__(self) -> None:
+        ClientConfig.__post_init__(self)
+        _one_of("offset_reset", self.offset_reset, OFFSET_RESETS)
+        _one_of("isolation", self.isolation, ISOLATIONS)
+        if self.check_crcs not in (True, False):
+            raise ClientConfigError(f"check_crcs must be True or False, not {self.check_crcs!r}")
+        _whole(self, 0, "min_bytes", "max_wait_ms")
+        _whole(self, 1, "max_bytes", "max_partition_bytes", "max_poll_records", "prefetch_bytes", "max_batch_bytes")
+        if self.max_bytes > self.max_frame_bytes:
+            raise ClientConfigError(
+                f"max_bytes={self.max_bytes} cannot be above max_frame_bytes={self.max_frame_bytes}: "
+                "the answers would be refused"
+            )
+
+
+def _whole(config: ClientConfig, low: int, *names: str) -> None:
+    """Each field is an int from `low` up to what an int32 holds."""
+    for name in names:
+        value = getattr(config, name)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ClientConfigError(f"{name} must be a whole number, not {value!r}")
+        if not low <= value <= _MAX_INT32:
+            raise ClientConfigError(f"{name}={value} must be between {low} and {_MAX_INT32}")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ClientConfigError(f"{name} must be one of {', '.join(allowed)}, not {value!r}")

@@ -1,0 +1,140 @@
+"""What the client library raises. All of it is a `ClientError`; each sentence names what was asked of whom.
+
+ClientError
+  ClientConfigError       a configuration value that cannot be (also a ValueError)
+  BrokerConnectionError   no connection, or a lost one (also a ConnectionError); names host:port and what to check
+    ProtocolViolationError  the peer answered what is not the native dialect; the connection is closed
+  BrokerTimeoutError      no answer in time (also a TimeoutError)
+  RefusedError            the broker said no: a wire code, its sentence, topic and partition (also a BrokerError)
+    OffsetOutOfRangeError   an offset that the log does not have, with the range that it has
+    RecordTooLargeError     a record above a limit of the client or the broker
+  DeliveryTimeoutError    records that did not reach the broker in delivery_timeout_ms (also a TimeoutError)
+  BufferFullError         no room in buffer_memory within max_block_ms (also a TimeoutError)
+  CorruptBatchError       a fetched batch whose checksum or layout is wrong
+  ClosedError             the producer, consumer, admin or connection was closed
+"""
+
+from __future__ import annotations
+
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.topic_partition import TopicPartition
+
+
+class ClientError(Exception):
+    """The base of everything that this library raises on purpose."""
+
+
+class ClientConfigError(ClientError, ValueError):
+    """A configuration value that cannot be; the sentence names the field."""
+
+
+class BrokerConnectionError(ClientError, ConnectionError):
+    """A broker that cannot be reached, or a connection that was lost with requests in flight."""
+
+
+class ProtocolViolationError(BrokerConnectionError):
+    """A peer whose bytes are not the native dialect. Sending again does not help."""
+
+
+class BrokerTimeoutError(ClientError, TimeoutError):
+    """A broker that did not answer in time. The request may have been carried out."""
+
+
+class ClosedError(ClientError):
+    """Used after, or ended by, close()."""
+
+
+class RefusedError(ClientError, BrokerError):
+    """The broker's refusal of one topic, partition or resource; `code` is the wire code."""
+
+    def __init__(
+        self, code: ErrorCode, message: str, *, topic: str | None = None, partition: int | None = None
+    ) -> None:
+        super().__init__(code, message)
+        self.topic = topic
+        self.partition = partition
+
+    @classmethod
+    def of_partition(cls, topic_partition: TopicPartition, code: ErrorCode, message: str | None) -> RefusedError:
+        """The refusal of one partition; the sentence begins with its name."""
+        return cls(
+            code,
+            f"{topic_partition}: {message or _SENTENCES.get(code, 'the broker gave no reason')}",
+            topic=topic_partition.topic,
+            partition=topic_partition.partition,
+        )
+
+    @classmethod
+    def of_topic(cls, topic: str, code: ErrorCode, message: str | None) -> RefusedError:
+        """The refusal of a topic as a whole; the sentence begins with its name."""
+        reason = message or _SENTENCES.get(code, "the broker gave no reason")
+        return cls(code, reason if topic in reason else f"{topic}: {reason}", topic=topic)
+
+
+class OffsetOutOfRangeError(RefusedError):
+    """`offset` lies outside `log_start_offset` .. `high_watermark` of the partition (-1 where they are not known)."""
+
+    def __init__(
+        self, topic_partition: TopicPartition, offset: int, log_start_offset: int, high_watermark: int
+    ) -> None:
+        known = f" {log_start_offset}..{high_watermark}" if log_start_offset >= 0 else ""
+        super().__init__(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"{topic_partition}: offset {offset} is outside the log's range{known}; "
+            "seek, or set offset_reset to earliest or latest",
+            topic=topic_partition.topic,
+            partition=topic_partition.partition,
+        )
+        self.offset = offset
+        self.log_start_offset = log_start_offset
+        self.high_watermark = high_watermark
+
+
+class RecordTooLargeError(RefusedError):
+    """A record above max_request_bytes, above buffer_memory, or above what the broker takes (MESSAGE_TOO_LARGE)."""
+
+    def __init__(self, topic: str, partition: int | None, message: str) -> None:
+        super().__init__(ErrorCode.MESSAGE_TOO_LARGE, message, topic=topic, partition=partition)
+
+
+class DeliveryTimeoutError(ClientError, TimeoutError):
+    """Records of one partition that were not acknowledged in time; `last_error` is what the last attempt met."""
+
+    def __init__(self, topic_partition: TopicPartition, message: str, last_error: BaseException | None) -> None:
+        super().__init__(message)
+        self.topic = topic_partition.topic
+        self.partition = topic_partition.partition
+        self.last_error = last_error
+
+
+class BufferFullError(ClientError, TimeoutError):
+    """No room came free in buffer_memory within max_block_ms: records are produced faster than they leave."""
+
+
+class CorruptBatchError(ClientError):
+    """A fetched batch that is damaged. `next_offset` is where to seek to skip it (-1 where its size is not known)."""
+
+    def __init__(self, topic_partition: TopicPartition, offset: int, next_offset: int, reason: str) -> None:
+        skip = f"; seek to {next_offset} to skip the batch" if next_offset >= 0 else ""
+        super().__init__(f"{topic_partition}: the batch at offset {offset} is corrupt: {reason}{skip}")
+        self.topic = topic_partition.topic
+        self.partition = topic_partition.partition
+        self.offset = offset
+        self.next_offset = next_offset
+
+
+_SENTENCES = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition; create it first",
+    ErrorCode.LEADER_NOT_AVAILABLE: "the partition has no leader at the moment",
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: "the broker that was asked does not lead the partition",
+    ErrorCode.MESSAGE_TOO_LARGE: "the batch is above the topic's max.message.bytes",
+    ErrorCode.NOT_ENOUGH_REPLICAS: "min.insync.replicas is above the number of in-sync replicas: acks=-1 cannot be met",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "the topic's name is not valid",
+    ErrorCode.KAFKA_STORAGE_ERROR: "the broker's log directory failed; see its log",
+    ErrorCode.CORRUPT_MESSAGE: "the batch arrived with a wrong checksum or layout",
+    ErrorCode.OFFSET_OUT_OF_RANGE: "the offset is outside the log's range",
+    ErrorCode.REQUEST_TIMED_OUT: "the broker could not finish in time",
+    ErrorCode.UNKNOWN_SERVER_ERROR: "the broker met an error of its own; see its log",
+    ErrorCode.UNSUPPORTED_VERSION: "the broker does not serve this request",
+}
+"""For codes that came without a message."""

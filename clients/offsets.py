@@ -1,0 +1,109 @@
+"""Offsets by timestamp, asked of the leader of each partition, for the consumer and the admin."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from barnabas.clients.cluster import NO_LEADER, Cluster
+from barnabas.clients.config import ClientConfig
+from barnabas.clients.errors import RefusedError, UnknownTopicError
+from barnabas.clients.retrying import with_retries
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from barnabas.protocol.topic_partition import TopicPartition
+
+
+class ListedOffset(NamedTuple):
+    """The answer for one partition: `offset` -1: no record is that late; `timestamp` -1 for earliest and latest."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+async def list_offsets(
+    cluster: Cluster, config: ClientConfig, wanted: Mapping[TopicPartition, int], isolation: int = 0
+) -> dict[TopicPartition, ListedOffset]:
+    """For each partition the first record at or after the timestamp (-1 latest, -2 earliest, -3 maximum timestamp).
+
+    Raises RefusedError naming the partition when one is refused for good; retriable refusals and lost connections are
+    tried again for api_timeout_ms.
+    """
+    found: dict[TopicPartition, ListedOffset] = {}
+
+    async def attempt() -> None:
+        missing = {partition: timestamp for partition, timestamp in wanted.items() if partition not in found}
+        by_leader: dict[int, dict[TopicPartition, int]] = {}
+        for partition, timestamp in missing.items():
+            leader = await _leader(cluster, config, partition)
+            by_leader.setdefault(leader, {})[partition] = timestamp
+        outcomes = await asyncio.gather(
+            *(_ask(cluster, leader, asked, isolation, found) for leader, asked in by_leader.items()),
+            return_exceptions=True,
+        )
+        failures = [outcome for outcome in outcomes if outcome is not None]
+        if failures:
+            cluster.refresh_soon()
+            raise failures[0]
+
+    await with_retries(config, "list_offsets", attempt)
+    return {partition: found[partition] for partition in wanted}
+
+
+async def ensure_partition(cluster: Cluster, config: ClientConfig, topic_partition: TopicPartition) -> None:
+    """Raises RefusedError when the topic does not exist or has no such partition."""
+    view = await cluster.require_topic(topic_partition.topic, config.api_timeout_ms)
+    if not 0 <= topic_partition.partition < len(view.leaders):
+        raise UnknownTopicError(
+            topic_partition.topic,
+            topic_partition.partition,
+            f"{topic_partition}: the topic has {len(view.leaders)} partitions, 0..{len(view.leaders) - 1}",
+        )
+
+
+async def _leader(cluster: Cluster, config: ClientConfig, topic_partition: TopicPartition) -> int:
+    view = await cluster.require_topic(topic_partition.topic, config.api_timeout_ms)
+    if topic_partition.partition >= len(view.leaders):  # perhaps it was added meanwhile
+        await cluster.load([topic_partition.topic])
+        await ensure_partition(cluster, config, topic_partition)
+    leader = cluster.leader(topic_partition)
+    if leader == NO_LEADER:
+        await cluster.load([topic_partition.topic])
+        raise RefusedError.of_partition(topic_partition, ErrorCode.LEADER_NOT_AVAILABLE, None)
+    return leader
+
+
+async def _ask(
+    cluster: Cluster,
+    leader: int,
+    asked: Mapping[TopicPartition, int],
+    isolation: int,
+    found: dict[TopicPartition, ListedOffset],
+) -> None:
+    topics: dict[str, list[ListOffsetsPartition]] = {}
+    for (topic, partition), timestamp in asked.items():
+        topics.setdefault(topic, []).append(ListOffsetsPartition(partition, timestamp))
+    request = ListOffsetsRequest(isolation, [ListOffsetsTopic(name, entries) for name, entries in topics.items()])
+    connection = await cluster.connect(leader)
+    response: ListOffsetsResponse = await connection.request(ApiKey.LIST_OFFSETS, request)
+    refusal: RefusedError | None = None
+    for topic_result in response.topics:
+        for result in topic_result.partitions:
+            topic_partition = TopicPartition(topic_result.name, result.partition)
+            if result.error is ErrorCode.NONE:
+                found[topic_partition] = ListedOffset(result.offset, result.timestamp, result.leader_epoch)
+            elif refusal is None or refusal.retriable:
+                refusal = RefusedError.of_partition(topic_partition, result.error, None)
+    if refusal is not None:
+        raise refusal
+    unanswered = [partition for partition in asked if partition not in found]
+    if unanswered:
+        raise RefusedError.of_partition(unanswered[0], ErrorCode.UNKNOWN_SERVER_ERROR, "the broker left it out")
