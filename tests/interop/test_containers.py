@@ -1,0 +1,121 @@
+"""The image and docker-compose.yml, run for real: a broker, a second container, Prometheus, a restart."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import urllib.parse
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.containers import (
+    IMAGE,
+    Compose,
+    Engine,
+    busy_ports,
+    eventually,
+    get_json,
+    run,
+    why_no_engine,
+)
+
+# The first run on a machine installs an engine and makes two base images; that is part of the first test's time.
+pytestmark = pytest.mark.timeout(900)
+
+HOST_BOOTSTRAP = "localhost:9092"
+NETWORK_BOOTSTRAP = "broker:29092"
+PROMETHEUS = "http://127.0.0.1:9090/api/v1/query"
+
+
+@pytest.fixture(scope="module")
+def image() -> Iterator[str]:
+    reason = why_no_engine()
+    if reason:
+        pytest.skip(reason)
+    engine = Engine()
+    try:
+        engine.start()
+        engine.build()
+        yield IMAGE
+    finally:
+        engine.stop()
+
+
+@pytest.fixture(scope="module")
+def compose(image: str) -> Iterator[Compose]:
+    assert not busy_ports(), (
+        f"docker-compose.yml publishes ports that something here already listens on: {busy_ports()}"
+    )
+    compose = Compose(f"barnabas-interop-{os.getpid()}")
+    try:
+        compose("up", "--detach", "--no-build")
+        compose.wait_until_healthy("broker")
+        yield compose
+    finally:
+        compose("down", "--volumes")
+
+
+def on_host(*arguments: str, stdin: str = "") -> str:
+    return run([sys.executable, "-m", "barnabas", *arguments, "--bootstrap", HOST_BOOTSTRAP], stdin=stdin)
+
+
+def in_second_container(compose: Compose, *arguments: str, stdin: str = "") -> str:
+    command = ["docker", "run", "--rm", "--interactive", "--network", compose.network, IMAGE, *arguments]
+    return run([*command, "--bootstrap", NETWORK_BOOTSTRAP], stdin=stdin)
+
+
+def values(lines: str) -> list[str]:
+    return [json.loads(line)["value"] for line in lines.splitlines()]
+
+
+def query(expression: str) -> float | None:
+    answer = get_json(f"{PROMETHEUS}?{urllib.parse.urlencode({'query': expression})}")
+    if answer is None or not answer["data"]["result"]:
+        return None
+    return float(answer["data"]["result"][0]["value"][1])
+
+
+def test_the_image_runs_the_compiled_kernel_without_root_and_without_a_compiler(image: str) -> None:
+    version = run(["docker", "run", "--rm", image, "--version"])
+    script = "id -u; command -v gcc cc; ls /opt/barnabas/bin; true"
+    found = run(["docker", "run", "--rm", "--entrypoint", "sh", image, "-c", script]).split()
+
+    assert "compiled kernel" in version
+    assert found[0] == "10001"
+    assert not {"/usr/bin/gcc", "/usr/bin/cc", "pip"} & set(found)
+
+
+def test_host_and_second_container_read_what_either_wrote_also_after_a_restart(compose: Compose) -> None:
+    from_host = [f"host-{i}" for i in range(100)]
+    from_container = [f"container-{i}" for i in range(100)]
+    on_host("topic", "create", "orders", "--partitions", "1")
+    on_host("produce", "orders", stdin="\n".join(from_host) + "\n")
+    in_second_container(compose, "produce", "orders", stdin="\n".join(from_container) + "\n")
+    consume = ("consume", "orders", "--from-beginning", "--exit-at-end", "--json")
+
+    assert values(on_host(*consume)) == from_host + from_container
+    assert values(in_second_container(compose, *consume)) == from_host + from_container
+
+    compose("stop", "broker")
+    stopped = compose.state("broker")
+    assert (stopped["Status"], stopped["ExitCode"]) == ("exited", 0), compose.log("broker")
+    compose("start", "broker")
+    compose.wait_until_healthy("broker")
+
+    assert values(on_host(*consume)) == from_host + from_container
+    assert values(in_second_container(compose, *consume)) == from_host + from_container
+
+
+def test_prometheus_scrapes_what_the_broker_counts(compose: Compose) -> None:
+    on_host("topic", "create", "counted", "--partitions", "1")
+    on_host("produce", "counted", stdin="a\nb\nc\n")
+
+    up = eventually(lambda: query('up{job="barnabas"} == 1'), what="Prometheus has scraped the broker")
+    end_offset = eventually(
+        lambda: query('barnabas_log_end_offset{topic="counted",partition="0"} == 3'),
+        what="Prometheus knows the log end offset of counted-0",
+    )
+
+    assert (up, end_offset) == (1, 3)

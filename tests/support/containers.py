@@ -1,0 +1,166 @@
+"""A container engine for tests: brought up by tools/container-engine, with the project's image and its compose file.
+
+Everything is a command in a process of its own with a bound on its time; what fails shows the command's last output.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+ENGINE = REPOSITORY / "tools" / "container-engine"
+IMAGE = "barnabas:latest"
+BASE_IMAGE = ("python:3.11-slim", "python3 python3-venv python3-pip ca-certificates")
+PROMETHEUS_IMAGE = ("prom/prometheus:latest", "prometheus ca-certificates", "/usr/bin/prometheus")
+PUBLISHED_PORTS = (9092, 9404, 9090)
+"""What docker-compose.yml publishes on the host: clients, metrics, Prometheus."""
+
+ENGINE_TIMEOUT_S = 300.0
+BUILD_TIMEOUT_S = 300.0
+COMMAND_TIMEOUT_S = 120.0
+_POLL_INTERVAL_S = 0.2
+_SYS_ADMIN, _NET_ADMIN = 21, 12
+_TAIL_CHARACTERS = 3000
+# How packages are reached is the environment's business; the build is told no more than this.
+_BUILD_ARGUMENTS = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST")
+
+T = TypeVar("T")
+
+
+def why_no_engine() -> str | None:
+    """The reason why no engine can be brought up here, or None: it takes root, with root's rights, on Debian."""
+    if os.geteuid() != 0:
+        return "a container engine is brought up by root only"
+    release = Path("/etc/os-release")
+    if not release.exists() or "\nID=debian" not in "\n" + release.read_text():
+        return "the container engine is installed from Debian's packages, and this is not Debian"
+    status = Path("/proc/self/status").read_text()
+    rights = int(next(line for line in status.splitlines() if line.startswith("CapEff:")).split()[1], 16)
+    if not (rights >> _SYS_ADMIN & 1 and rights >> _NET_ADMIN & 1):
+        return "root here may not mount or make networks, so no container engine runs"
+    return None
+
+
+def run(command: Sequence[str], *, timeout_s: float = COMMAND_TIMEOUT_S, stdin: str = "") -> str:
+    """The standard output of `command`, run in the repository; AssertionError with its last words when it fails."""
+    try:
+        done = subprocess.run(
+            command, input=stdin, capture_output=True, text=True, timeout=timeout_s, cwd=REPOSITORY, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise AssertionError(f"{' '.join(command)}: not done after {timeout_s:.0f} s") from error
+    if done.returncode != 0:
+        tail = (done.stdout + done.stderr)[-_TAIL_CHARACTERS:]
+        raise AssertionError(f"{' '.join(command)}: exit code {done.returncode}\n{tail}")
+    return done.stdout
+
+
+def eventually(read: Callable[[], T | None], *, what: str, timeout_s: float = 60.0) -> T:
+    """The first result of `read` that is not None; AssertionError after `timeout_s`."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        result = read()
+        if result is not None:
+            return result
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {timeout_s:.0f} s: {what}")
+        time.sleep(_POLL_INTERVAL_S)
+
+
+def get_json(url: str) -> Any | None:
+    """The JSON at `url`, or None while nothing answers there."""
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return json.load(answer)
+    except (urllib.error.URLError, ConnectionError, TimeoutError):
+        return None
+
+
+class Engine:
+    """The engine, and whether it was this run that started it (then it is also this run that stops it)."""
+
+    def __init__(self) -> None:
+        self._was_up = _answers()
+
+    def start(self) -> None:
+        """Bring the engine up and make the stand-ins for the two base images."""
+        run([str(ENGINE), "up"], timeout_s=ENGINE_TIMEOUT_S)
+        run([str(ENGINE), "image", *BASE_IMAGE], timeout_s=ENGINE_TIMEOUT_S)
+        run([str(ENGINE), "image", *PROMETHEUS_IMAGE], timeout_s=ENGINE_TIMEOUT_S)
+
+    def build(self) -> None:
+        """Build the project's image from its Dockerfile."""
+        arguments = [f"--build-arg={name}" for name in _BUILD_ARGUMENTS if name in os.environ]
+        command = ["docker", "build", "--network", "host", "--pull=false", *arguments, "--tag", IMAGE, "."]
+        run(command, timeout_s=BUILD_TIMEOUT_S)
+
+    def stop(self) -> None:
+        """Stop the engine, unless it was there before."""
+        if not self._was_up:
+            run([str(ENGINE), "down"])
+
+
+class Compose:
+    """docker-compose.yml, brought up under a project name of its own."""
+
+    def __init__(self, project: str) -> None:
+        self.project = project
+        self.network = f"{project}_default"
+
+    def __call__(self, *arguments: str, timeout_s: float = COMMAND_TIMEOUT_S) -> str:
+        """Run one docker-compose command."""
+        return run(["docker-compose", "--project-name", self.project, *arguments], timeout_s=timeout_s)
+
+    def container(self, service: str) -> str:
+        """The id of a service's container."""
+        return self("ps", "--quiet", service).strip()
+
+    def state(self, service: str) -> Mapping[str, Any]:
+        """Docker's State of a service's container: Status, ExitCode, Health, ..."""
+        state: Mapping[str, Any] = json.loads(
+            run(["docker", "inspect", "--format", "{{json .State}}", self.container(service)])
+        )
+        return state
+
+    def wait_until_healthy(self, service: str) -> None:
+        """Wait for the image's health check to pass; AssertionError with the container's log when it does not."""
+
+        def healthy() -> bool | None:
+            state = self.state(service)
+            assert state["Status"] == "running", f"{service} has ended\n{self.log(service)}"
+            return True if state["Health"]["Status"] == "healthy" else None
+
+        eventually(healthy, what=f"{service} is healthy\n{self.log(service)}")
+
+    def log(self, service: str) -> str:
+        """The end of what a service has printed."""
+        return self("logs", "--no-color", "--tail", "40", service)
+
+
+def busy_ports() -> list[int]:
+    """Those of the published ports that something on this host already listens on."""
+    busy = []
+    for port in PUBLISHED_PORTS:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                busy.append(port)
+    return busy
+
+
+def _answers() -> bool:
+    try:
+        return subprocess.run(["docker", "info"], capture_output=True, timeout=30, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
