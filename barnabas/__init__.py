@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         ProtocolViolationError,
         RecordTooLargeError,
         RefusedError,
+        UnknownTopicError,
     )
     from barnabas.clients.producer import Producer
     from barnabas.clients.records import ConsumerRecord, RecordMetadata
@@ -69,6 +70,7 @@ _HOMES = {
         "ProtocolViolationError",
         "RecordTooLargeError",
         "RefusedError",
+        "UnknownTopicError",
     ),
     "barnabas.clients.producer": ("Producer",),
     "barnabas.clients.records": ("ConsumerRecord", "RecordMetadata"),
@@ -107,6 +109,7 @@ __all__ = [  # noqa: RUF022 - by what they are for
     "ProtocolViolationError",
     "RecordTooLargeError",
     "RefusedError",
+    "UnknownTopicError",
     "__version__",
 ]
 

@@ -16,10 +16,10 @@ from typing import Self
 
 from barnabas.clients.cluster import Cluster
 from barnabas.clients.config import AdminConfig
-from barnabas.clients.errors import ClientConfigError, RefusedError
+from barnabas.clients.errors import ClientConfigError, RefusedError, UnknownTopicError
 from barnabas.clients.offsets import ListedOffset, list_offsets
 from barnabas.clients.retrying import ask_any, command_any, ensure_no_error, with_retries
-from barnabas.protocol.errors import RETRIABLE_CODES, ErrorCode
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.configs import (
     BROKER_RESOURCE,
@@ -156,20 +156,13 @@ class Admin:
         return sorted(map(_describe, usable), key=lambda topic: topic.name)
 
     async def describe_topic(self, name: str) -> TopicDescription:
-        """One topic. Raises RefusedError (UNKNOWN_TOPIC_OR_PARTITION) when there is none of that name."""
-
-        async def attempt() -> TopicDescription:
-            response = await self._cluster.load(None)  # all: asking by name may create it
-            for topic in response.topics:
-                if topic.name == name:
-                    ensure_no_error(topic.error, None, name)
-                    return _describe(topic)
-            raise RefusedUnknownTopic(name)
-
-        try:
-            return await with_retries(self.config, "describe_topic", attempt)
-        except RefusedUnknownTopic as error:
-            raise RefusedError.of_topic(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic") from error
+        """One topic. Raises UnknownTopicError when there is none of that name."""
+        response = await with_retries(self.config, "describe_topic", lambda: self._cluster.load([name]))
+        for topic in response.topics:
+            if topic.name == name and topic.error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                ensure_no_error(topic.error, None, name)
+                return _describe(topic)
+        raise UnknownTopicError(name, None, f"there is no topic {name!r}")
 
     async def create_topic(
         self,
@@ -272,10 +265,6 @@ class Admin:
         Raises RefusedError naming the partition.
         """
         return await list_offsets(self._cluster, self.config, wanted, isolation)
-
-
-class RefusedUnknownTopic(Exception):  # noqa: N818 - never leaves this module
-    """A topic that a full listing does not have: not a matter for retries, although its code is."""
 
 
 def _describe(topic: TopicMetadata) -> TopicDescription:

@@ -26,6 +26,7 @@ from barnabas.clients.errors import (
     ClosedError,
     ProtocolViolationError,
     RefusedError,
+    UnknownTopicError,
 )
 from barnabas.protocol.errors import RETRIABLE_CODES, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
@@ -68,10 +69,11 @@ class _Failures:
 class Cluster:
     """Owned by one producer, consumer or admin; `start` it first, `close` it last."""
 
-    def __init__(self, config: ClientConfig) -> None:
+    def __init__(self, config: ClientConfig, *, may_create_topics: bool = False) -> None:
         self.cluster_id = ""
         self.brokers: dict[int, Address] = {}
         self._config = config
+        self._may_create_topics = may_create_topics
         self._seeds = parse_bootstrap(config.bootstrap)
         self._settings = ConnectionSettings(
             client_id=config.client_id,
@@ -110,8 +112,8 @@ class Cluster:
         self._closed = True
         if self._age_timer is not None:
             self._age_timer.cancel()
-        tasks: list[asyncio.Task[object]] = [*self._connecting.values(), *self._loading.values()]  # type: ignore[list-item]
-        tasks += [task for task in (self._refreshing, self._finding_way_in) if task is not None]  # type: ignore[misc]
+        tasks: list[asyncio.Task[object]] = [*self._connecting.values(), *self._loading.values()]
+        tasks += [task for task in (self._refreshing, self._finding_way_in) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -162,7 +164,7 @@ class Cluster:
     async def load(self, names: Iterable[str] | None) -> MetadataResponse:
         """Ask for brokers and these topics (None: all of them) and keep what is heard. One attempt."""
         connection = await self.any_connection()
-        request = MetadataRequest(None if names is None else list(names), allow_auto_creation=names is not None)
+        request = MetadataRequest(None if names is None else list(names), self._may_create_topics)
         response: MetadataResponse = await connection.request(ApiKey.METADATA, request)
         self._apply(response)
         return response
@@ -301,9 +303,10 @@ class Cluster:
                 if view is not None:
                     return view
                 code = self._topic_errors.pop(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and loop.time() - started > UNKNOWN_TOPIC_WAIT_S:
+                    raise UnknownTopicError(name, None, f"there is no topic {name!r}; create it first")
                 failure = RefusedError.of_topic(name, code, None)
-                unknown = code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                if code not in RETRIABLE_CODES or (unknown and loop.time() - started > UNKNOWN_TOPIC_WAIT_S):
+                if code not in RETRIABLE_CODES:
                     raise failure
             attempt += 1
             pause = backoff_s(attempt, self._config.retry_backoff_ms, self._config.retry_backoff_max_ms)

@@ -6,6 +6,7 @@ ClientError
     ProtocolViolationError  the peer answered what is not the native dialect; the connection is closed
   BrokerTimeoutError      no answer in time (also a TimeoutError)
   RefusedError            the broker said no: a wire code, its sentence, topic and partition (also a BrokerError)
+    UnknownTopicError       a topic or partition that does not exist
     OffsetOutOfRangeError   an offset that the log does not have, with the range that it has
     RecordTooLargeError     a record above a limit of the client or the broker
   DeliveryTimeoutError    records that did not reach the broker in delivery_timeout_ms (also a TimeoutError)
@@ -88,6 +89,18 @@ class OffsetOutOfRangeError(RefusedError):
         self.offset = offset
         self.log_start_offset = log_start_offset
         self.high_watermark = high_watermark
+
+
+class UnknownTopicError(RefusedError):
+    """A topic or partition that does not exist, after it was looked for long enough: no matter for more retries."""
+
+    def __init__(self, topic: str, partition: int | None, message: str) -> None:
+        super().__init__(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message, topic=topic, partition=partition)
+
+    @property
+    def retriable(self) -> bool:
+        """False: the looking has been done."""
+        return False
 
 
 class RecordTooLargeError(RefusedError):
