@@ -20,8 +20,8 @@ PHASE_DRAINING: Final = "draining"
 class BrokerState:
     """`ready` decides what /healthz answers: 200 when it is true, else 503 with `phase` as the reason.
 
-    `phase` is a text for people; the constants above are the usual ones. `log_manager` is None until it exists; it may be
-    set before its logs are loaded, which is how a scrape shows the progress of loading.
+    `phase` is a text for people; the constants above are the usual ones. `log_manager` is None until it exists; it may
+    be set before its logs are loaded, which is how a scrape shows the progress of loading.
     """
 
     __slots__ = ("log_manager", "phase", "ready")

@@ -1,0 +1,74 @@
+"""`python -m benchmarks`: measure the broker and the machine's limits; `--write` renews docs/performance.md."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from benchmarks.lines import Workload
+from benchmarks.machine import describe
+from benchmarks.programs import Programs
+from benchmarks.records import build_batch, build_full_batch
+from benchmarks.report import render_tables, write_page
+from benchmarks.rounds import run_rounds
+from benchmarks.system import Barnabas
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PAGE = REPOSITORY / "docs" / "performance.md"
+WORK = REPOSITORY / "build" / "bench"
+
+REQUEST_BYTES = 1 << 20
+BULK_VALUE_BYTES = 1024
+SMALL_VALUE_BYTES = 100
+
+
+def main(arguments: list[str]) -> int:
+    options = _parser().parse_args(arguments)
+    bulk = build_full_batch(REQUEST_BYTES, BULK_VALUE_BYTES)
+    work = Workload(
+        bulk_batch=bulk,
+        bulk_requests=max(1, int(options.gigabytes * 1e9) // len(bulk.data)),
+        small_batch=build_batch(1, SMALL_VALUE_BYTES),
+        latency_seconds=options.seconds,
+    )
+    options.directory.mkdir(parents=True, exist_ok=True)
+    samples = run_rounds(
+        Barnabas(options.set),
+        Programs(WORK / "bin"),
+        work,
+        rounds=options.rounds,
+        directory=options.directory,
+        fill_page_cache=options.page_cache_fill,
+        say=lambda text: print(text, file=sys.stderr, flush=True),
+    )
+    (WORK / "samples.json").write_text(json.dumps(samples, indent=1))
+    print(render_tables(samples))
+    if options.write:
+        command = " ".join(["python -m benchmarks", *arguments])
+        PAGE.write_text(write_page(PAGE.read_text(), samples, describe(), command, options.rounds))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5, help="how often each line is measured (default 5)")
+    parser.add_argument("--gigabytes", type=float, default=2.0, help="produced and fetched per round (default 2)")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of each one-record line (default 2)")
+    parser.add_argument("--set", action="append", default=[], metavar="K=V", help="a property of the broker")
+    parser.add_argument(
+        "--directory", type=Path, default=WORK, help="where data is written; needs room for memory plus 8 GB"
+    )
+    parser.add_argument(
+        "--no-page-cache-fill",
+        dest="page_cache_fill",
+        action="store_false",
+        help="do not fill the page cache first: quick, but on some virtual machines the figures mean nothing",
+    )
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/performance.md")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,69 @@
+"""Compiles and runs the C programs of the benchmark."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+SOURCES = Path(__file__).parent / "native"
+
+
+class Programs:
+    """The compiled programs in `directory`; a call runs one and answers its JSON."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        directory.mkdir(parents=True, exist_ok=True)
+        for source in sorted(SOURCES.glob("*.c")):
+            program = directory / source.stem
+            if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
+                _compile(source, program)
+
+    def load(
+        self,
+        host: str,
+        port: int,
+        frames: Path,
+        *,
+        connections: int,
+        depth: int,
+        requests: int,
+        seconds: float | None = None,
+    ) -> dict[str, Any]:
+        """Send `frames` round and round, at most `depth` unanswered per connection. Result: see load.c."""
+        limit = [] if seconds is None else [str(seconds)]
+        return self._run("load", host, str(port), str(frames), str(connections), str(depth), str(requests), *limit)
+
+    def limits(self, what: str, *arguments: int | Path) -> dict[str, Any]:
+        """One of the limits; arguments and result are described in limits.c."""
+        return self._run("limits", what, *map(str, arguments))
+
+    @contextmanager
+    def smallest_server(self, answer_bytes: int) -> Iterator[tuple[int, int]]:
+        """(pid, port) of the C server that answers every frame with `answer_bytes` and does nothing else."""
+        command = [str(self._directory / "limits"), "server", str(answer_bytes)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as server:
+            try:
+                assert server.stdout is not None
+                yield server.pid, int(json.loads(server.stdout.readline())["port"])
+            finally:
+                server.kill()
+
+    def _run(self, program: str, *arguments: str) -> dict[str, Any]:
+        done = subprocess.run([self._directory / program, *arguments], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"{program} {' '.join(arguments)}: {done.stderr.strip()}")
+        result: dict[str, Any] = json.loads(done.stdout)
+        return result
+
+
+def _compile(source: Path, program: Path) -> None:
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        raise RuntimeError("the benchmark's load generator needs a C compiler: none of cc, gcc, clang is on the PATH")
+    subprocess.run([compiler, "-O2", "-Wall", "-Wextra", "-o", program, source], check=True)

@@ -1,0 +1,63 @@
+"""Builds the record batches that are sent.
+
+Written here, and not with the broker's own builder, so that a mistake in the latter cannot hide in a comparison.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+import time
+from dataclasses import dataclass
+
+from crc32c import crc32c
+
+BATCH_HEADER = struct.Struct(">qiibIhiqqqhii")
+BATCH_HEADER_BYTES = 61
+_AFTER_CRC = struct.Struct(">hiqqqhii")
+
+assert BATCH_HEADER.size == BATCH_HEADER_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One record batch v2, not compressed, without a producer id. Base offset 0."""
+
+    data: bytes
+    record_count: int
+
+
+def build_batch(record_count: int, value_bytes: int, *, seed: int = 7) -> Batch:
+    """`record_count` records without key and headers, each with `value_bytes` of noise, all with the present time."""
+    noise = random.Random(seed)
+    records = bytearray()
+    for index in range(record_count):
+        value = noise.randbytes(value_bytes)
+        body = b"\0" + _varint(0) + _varint(index) + _varint(-1) + _varint(len(value)) + value + _varint(0)
+        records += _varint(len(body)) + body
+    now_ms = int(time.time() * 1000)
+    # attributes, last offset delta, base and maximum timestamp, producer id, epoch, base sequence, count
+    after_crc = (0, record_count - 1, now_ms, now_ms, -1, -1, -1, record_count)
+    crc = crc32c(records, crc32c(_AFTER_CRC.pack(*after_crc)))
+    size_after_length = BATCH_HEADER_BYTES + len(records) - 12
+    return Batch(BATCH_HEADER.pack(0, size_after_length, -1, 2, crc, *after_crc) + records, record_count)
+
+
+def build_full_batch(max_bytes: int, value_bytes: int) -> Batch:
+    """As many records as fit into `max_bytes`, header included."""
+    record_bytes = len(build_batch(2, value_bytes).data) - len(build_batch(1, value_bytes).data)
+    count = (max_bytes - BATCH_HEADER_BYTES) // (record_bytes + 1)  # offset deltas above 63 take a second byte
+    batch = build_batch(count, value_bytes)
+    if len(batch.data) > max_bytes:
+        raise AssertionError(f"{count} records make {len(batch.data)} bytes, not the {max_bytes} wanted")
+    return batch
+
+
+def _varint(value: int) -> bytes:
+    zigzag = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while zigzag > 0x7F:
+        out.append(zigzag & 0x7F | 0x80)
+        zigzag >>= 7
+    out.append(zigzag)
+    return bytes(out)

@@ -1,0 +1,150 @@
+"""Turns samples into the page docs/performance.md: every cell is a median with minimum and maximum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+
+from benchmarks.rounds import Samples
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One figure of a table: where it comes from and how it is written. `goal` is said after it."""
+
+    line: str
+    column: str
+    form: str = "{:.2f}"
+    goal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table; its rows are (name, cells), a None cell is empty."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Cell | None, ...]], ...]
+
+
+def _bulk(line: str, goal: str) -> tuple[Cell | None, ...]:
+    return (
+        Cell(line, "mb_per_s", "{:.0f}"),
+        Cell(line, "records_per_s", "{:,.0f}"),
+        Cell(line, "cpu_s_per_gb", "{:.3f}", goal),
+        Cell(line, "p50_us", "{:.0f}"),
+        Cell(line, "generator_busy_percent", "{:.0f}"),
+    )
+
+
+def _small(line: str, goal: str) -> tuple[Cell | None, ...]:
+    return (
+        Cell(line, "requests_per_s", "{:,.0f}"),
+        Cell(line, "p50_us", "{:.0f}"),
+        Cell(line, "p99_us", "{:.0f}"),
+        Cell(line, "cpu_us_per_request", "{:.1f}", goal),
+        Cell(line, "generator_busy_percent", "{:.0f}"),
+    )
+
+
+TABLES = (
+    Table(
+        "1 KiB records in requests of 1 MiB, one connection, one partition",
+        ("line", "MB/s", "records/s", "broker CPU s/GB", "p50 of a request, us", "generator busy, %"),
+        (
+            ("produce, acks=1, 4 requests in flight", _bulk("produce", "<= 0.45")),
+            ("fetch the same, 1 request in flight", _bulk("fetch", "<= 0.30")),
+        ),
+    ),
+    Table(
+        "One record of 100 bytes a request, acks=1, 1 request in flight per connection, one partition",
+        ("connections", "requests/s", "p50 us", "p99 us", "broker CPU us per request", "generator busy, %"),
+        (
+            ("1", _small("one_record_1", "")),
+            ("8", _small("one_record_8", "<= 10")),
+            ("64", _small("one_record_64", "")),
+            ("limit: 1, a C server that only answers", _small("server_1", "")),
+            ("limit: 8", _small("server_8", "")),
+            ("limit: 64", _small("server_64", "")),
+        ),
+    ),
+    Table(
+        "Footprint",
+        ("what", "measured"),
+        (
+            ("start to first answer, empty directory, s", (Cell("footprint", "start_s", "{:.3f}", "<= 0.2"),)),
+            ("CPU of the start, s", (Cell("footprint", "start_cpu_s"),)),
+            ("RSS idle, MiB", (Cell("footprint", "idle_rss_mib", "{:.1f}", "<= 40"),)),
+            ("RSS after the load above, MiB", (Cell("loaded", "loaded_rss_mib", "{:.1f}"),)),
+            ("idle CPU, % of a core", (Cell("footprint", "idle_cpu_percent"),)),
+        ),
+    ),
+    Table(
+        "The limits: the same bytes, in C, in the same rounds",
+        ("limit", "MB/s", "CPU s/GB", "requests/s", "p50 us", "p99 us"),
+        (
+            ("memcpy", (Cell("memcpy", "mb_per_s", "{:.0f}"), Cell("memcpy", "cpu_s_per_gb", "{:.3f}"))),
+            (
+                "page-cache write, 1 MiB blocks",
+                (Cell("write", "mb_per_s", "{:.0f}"), Cell("write", "cpu_s_per_gb", "{:.3f}")),
+            ),
+            (
+                "loopback TCP, CPU of the receiver",
+                (Cell("tcp", "mb_per_s", "{:.0f}"), Cell("tcp", "cpu_s_per_gb", "{:.3f}")),
+            ),
+            (
+                "sendfile over loopback TCP, CPU of the sender",
+                (Cell("sendfile", "mb_per_s", "{:.0f}"), Cell("sendfile", "cpu_s_per_gb", "{:.3f}")),
+            ),
+            (
+                "append and fdatasync, one after the other",
+                (
+                    None,
+                    None,
+                    Cell("sync", "requests_per_s", "{:,.0f}"),
+                    Cell("sync", "p50_us", "{:.0f}"),
+                    Cell("sync", "p99_us", "{:.0f}"),
+                ),
+            ),
+        ),
+    ),
+)
+
+
+def render_tables(samples: Samples) -> str:
+    """The tables in Markdown."""
+    return "\n".join(_render(table, samples) for table in TABLES)
+
+
+def _render(table: Table, samples: Samples) -> str:
+    width = len(table.columns)
+    lines = [f"### {table.title}", "", _row(table.columns), _row(["---"] * width)]
+    for name, cells in table.rows:
+        texts = [_text(cell, samples) for cell in cells]
+        lines.append(_row([name, *texts, *[""] * (width - 1 - len(texts))]))
+    return "\n".join([*lines, ""])
+
+
+def _row(cells: tuple[str, ...] | list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _text(cell: Cell | None, samples: Samples) -> str:
+    if cell is None:
+        return ""
+    values = [columns[cell.column] for columns in samples[cell.line]]
+    low, middle, high = (cell.form.format(value) for value in (min(values), median(values), max(values)))
+    goal = f"; goal {cell.goal}" if cell.goal else ""
+    return f"**{middle}** ({low} - {high}){goal}"
+
+
+def write_page(page: str, samples: Samples, machine: list[tuple[str, str]], command: str, rounds: int) -> str:
+    """`page` with what lies between its two marks replaced by the tables. Raises ValueError without the marks."""
+    begin, end = "<!-- measured: begin -->\n", "<!-- measured: end -->"
+    head, mark, rest = page.partition(begin)
+    _, second_mark, tail = rest.partition(end)
+    if not mark or not second_mark:
+        raise ValueError("docs/performance.md has lost its marks")
+    about = "\n".join(f"- {what}: {value}" for what, value in machine)
+    text = f"Measured with `{command}`, medians of {rounds} rounds (minimum - maximum), on:\n\n{about}\n\n"
+    return head + mark + "\n" + text + render_tables(samples) + "\n" + second_mark + tail

@@ -1,0 +1,83 @@
+"""Runs all lines in alternating rounds, each with a fresh broker on an empty directory, and keeps every sample."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.lines import Bench, Columns, Workload, limits, smallest_server
+from benchmarks.page_cache import PageCacheFiller
+from benchmarks.programs import Programs
+from benchmarks.system import Barnabas
+
+CONNECTIONS = (1, 8, 64)
+
+Samples = dict[str, list[Columns]]
+"""Line -> one entry per round."""
+
+
+def run_rounds(
+    system: Barnabas,
+    programs: Programs,
+    work: Workload,
+    *,
+    rounds: int,
+    directory: Path,
+    fill_page_cache: bool,
+    say: Callable[[str], None],
+) -> Samples:
+    """Measure. `directory` is on the file system under test; everything in it is removed at the end."""
+    samples: Samples = defaultdict(list)
+    home = Path(tempfile.mkdtemp(prefix="barnabas-bench-", dir=directory))
+    try:
+        refill: Callable[[], None] = _nothing
+        if fill_page_cache:
+            say("filling the page cache")
+            refill = PageCacheFiller(home / "fill").refill
+        for number in range(rounds):
+            place = home / f"round-{number}"
+            place.mkdir()
+            say(f"round {number + 1} of {rounds}: limits")
+            for line, columns in limits(programs, place, work, refill).items():
+                samples[line].append(columns)
+            frame = system.dialect.produce("small", work.small_batch.data)
+            for line, columns in smallest_server(programs, frame, place, work, CONNECTIONS).items():
+                samples[line].append(columns)
+            _one_round(system, programs, work, place, refill, samples, say)
+            shutil.rmtree(place)
+    finally:
+        shutil.rmtree(home)
+    return samples
+
+
+def _one_round(
+    system: Barnabas,
+    programs: Programs,
+    work: Workload,
+    place: Path,
+    refill: Callable[[], None],
+    samples: Samples,
+    say: Callable[[str], None],
+) -> None:
+    refill()
+    with system.start(place) as running:
+        bench = Bench(running, system.dialect, programs, place, work)
+        samples["footprint"].append(bench.footprint())
+        bench.create_topics()
+        bench.warm()
+        lines: list[tuple[str, Callable[[], Columns]]] = [("produce", bench.produce), ("fetch", bench.fetch)]
+        for connections in CONNECTIONS:
+            lines.append((f"one_record_{connections}", lambda n=connections: bench.one_record(n)))  # type: ignore[misc]
+        for line, measure in lines:
+            refill()
+            columns = measure()
+            say(f"  {line}: " + ", ".join(f"{name}={value:.4g}" for name, value in columns.items()))
+            samples[line].append(columns)
+        samples["loaded"].append(bench.loaded())
+
+
+def _nothing() -> None:
+    return

@@ -1,0 +1,139 @@
+"""What is measured: a system that can be started on an empty directory, and its running process seen through /proc.
+
+Barnabas is one; Apache Kafka will be another, with the same methods and, over the Kafka dialect, the same load.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from benchmarks.dialect import NativeDialect
+
+START_SECONDS_MAX = 60.0
+STOP_SECONDS_MAX = 30.0
+_CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Barnabas:
+    """The broker of this repository, run by this Python."""
+
+    name = "Barnabas"
+    dialect = NativeDialect()
+
+    def __init__(self, settings: list[str]) -> None:
+        self._settings = settings
+
+    def start(self, directory: Path) -> Running:
+        """Start on an empty `directory` and wait for an answer. Raises RuntimeError when it ends instead."""
+        port = _free_port()
+        settings = [
+            f"listeners=127.0.0.1:{port}",
+            "metrics.listener=127.0.0.1:0",
+            f"log.dirs={directory / 'data'}",
+            *self._settings,
+        ]
+        command = [sys.executable, "-m", "barnabas", "serve", "--log-level", "warning"]
+        for setting in settings:
+            command += ["--set", setting]
+        log = (directory / "broker.log").open("wb")
+        with log:
+            started = time.monotonic()
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        try:
+            _await_hello(process, port, self.dialect)
+        except BaseException:
+            process.kill()
+            process.wait()
+            sys.stderr.write((directory / "broker.log").read_text(errors="replace"))
+            raise
+        return Running(process, "127.0.0.1", port, start_seconds=time.monotonic() - started)
+
+
+class Running:
+    """A running system. `start_seconds`: from exec to its first answer."""
+
+    def __init__(self, process: subprocess.Popen[bytes], host: str, port: int, *, start_seconds: float) -> None:
+        self.host = host
+        self.port = port
+        self.start_seconds = start_seconds
+        self._process = process
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def connect(self) -> socket.socket:
+        connection = socket.create_connection((self.host, self.port), timeout=30)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
+
+    def cpu_seconds(self) -> float:
+        """User and system time of all its threads so far, in steps of the kernel's clock tick (10 ms)."""
+        return cpu_seconds_of(self.pid)
+
+    def rss_mib(self) -> float:
+        """Resident memory: VmRSS, shared pages of files included."""
+        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) / 1024
+        raise RuntimeError(f"process {self.pid} is gone")
+
+    def stop(self) -> None:
+        """SIGTERM, and SIGKILL when that takes too long. Raises RuntimeError unless it exits 0."""
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            code = self._process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            raise RuntimeError(f"the broker did not stop within {STOP_SECONDS_MAX:.0f} s") from None
+        if code:
+            raise RuntimeError(f"the broker exited with {code}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.stop()
+        elif self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+
+def cpu_seconds_of(pid: int) -> float:
+    """User and system time of all threads of a process so far, in steps of the kernel's clock tick (10 ms)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / _CLOCK_TICKS
+
+
+def _await_hello(process: subprocess.Popen[bytes], port: int, dialect: NativeDialect) -> None:
+    give_up = time.monotonic() + START_SECONDS_MAX
+    while time.monotonic() < give_up:
+        if process.poll() is not None:
+            raise RuntimeError(f"the broker exited with {process.returncode} while starting")
+        try:
+            connection = socket.create_connection(("127.0.0.1", port), timeout=START_SECONDS_MAX)
+        except ConnectionRefusedError:
+            time.sleep(0.001)
+            continue
+        with connection:
+            dialect.call(connection, dialect.hello())
+        return
+    raise RuntimeError(f"no answer within {START_SECONDS_MAX:.0f} s of the start")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,94 @@
+"""The metrics port: one listening socket and one daemon thread that serves /metrics and /healthz.
+
+The port is bound before the logs are loaded, by the caller's thread, so that a port in use is known at once. What
+serves it (wsgiref and prometheus_client: 30 ms and 4 MiB) is imported when the first connection arrives: a broker that
+nobody asks pays nothing. The thread sleeps in poll without a timeout while nobody is connected.
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import threading
+from typing import Final
+
+from barnabas.broker.metrics.probes import BrokerProbes
+from barnabas.broker.metrics.state import BrokerState
+
+BACKLOG: Final = 16
+SWEEP_SECONDS: Final = 1.0
+"""While connections are open the thread wakes this often to close those that are over their time."""
+CLOSE_SECONDS_MAX: Final = 2.0
+
+
+def start_metrics_server(host: str, port: int, *, probes: BrokerProbes, state: BrokerState) -> MetricsServer:
+    """Bind `host:port` (0 takes a free port) and serve it from a daemon thread.
+
+    Raises OSError with the address in its text when the address cannot be bound.
+    """
+    return MetricsServer(_listen(host, port), probes=probes, state=state)
+
+
+class MetricsServer:
+    """The running metrics port. `port` is the one in use; `close` ends it."""
+
+    def __init__(self, listener: socket.socket, *, probes: BrokerProbes, state: BrokerState) -> None:
+        self.port: int = listener.getsockname()[1]
+        self._listener = listener
+        self._probes = probes
+        self._state = state
+        self._wake_receiver, self._wake_sender = socket.socketpair()
+        self._thread = threading.Thread(target=self._run, name="barnabas-metrics", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop accepting and cut the answers on their way. Waits two seconds at most. May be called twice."""
+        if self._wake_sender.fileno() < 0:
+            return
+        self._wake_sender.close()
+        self._thread.join(CLOSE_SECONDS_MAX)
+
+    def _run(self) -> None:
+        with selectors.DefaultSelector() as selector, self._listener, self._wake_receiver:
+            selector.register(self._listener, selectors.EVENT_READ)
+            selector.register(self._wake_receiver, selectors.EVENT_READ)
+            if self._is_closing(selector.select()):
+                return
+            # Imported here for its cost: see the top of the file.
+            from barnabas.broker.metrics.http_server import BoundedHttpServer
+
+            with BoundedHttpServer(self._listener, self._probes, self._state) as server:
+                while True:
+                    ready = selector.select(SWEEP_SECONDS if server.open_connections else None)
+                    if self._is_closing(ready):
+                        return
+                    if ready and not server.accept():
+                        # Out of file descriptors: the listener stays readable, so wait instead of spinning.
+                        selector.unregister(self._listener)
+                        if self._is_closing(selector.select(SWEEP_SECONDS)):
+                            return
+                        selector.register(self._listener, selectors.EVENT_READ)
+                    server.close_overdue()
+
+    def _is_closing(self, ready: list[tuple[selectors.SelectorKey, int]]) -> bool:
+        return any(key.fileobj is self._wake_receiver for key, _ in ready)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A listening, non-blocking socket. Binding by name takes the first address of it; an empty host all of them."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(BACKLOG)
+            listener.setblocking(False)
+        except OSError:
+            listener.close()
+            raise
+    except OSError as error:
+        raise OSError(error.errno, f"cannot listen on {host}:{port} for metrics: {error.strerror}") from error
+    return listener
