@@ -1,8 +1,7 @@
 """How a command fails: one sentence on standard error and an exit code, never a traceback.
 
 Commands raise `CommandFailure`, or let the library's errors through; `failure_of` turns any exception into the
-sentence and the code. It looks at the classes of the client and the broker by what they are derived from, so that
-`barnabas serve` needs to import neither.
+sentence and the code.
 """
 
 from __future__ import annotations
@@ -40,6 +39,8 @@ def failure_of(error: Exception) -> CommandFailure:
     """The sentence and the exit code for an exception that came out of a command."""
     if isinstance(error, CommandFailure):
         return error
+    from barnabas.clients.errors import ClientConfigError, ClientError
+
     if isinstance(error, BrokerError):
         code = ExitCode.TIMED_OUT if error.code in _TIMEOUT_CODES else ExitCode.FAILED
         return CommandFailure(f"{_one_line(error.message)} ({error.code.name})", code)
@@ -47,6 +48,10 @@ def failure_of(error: Exception) -> CommandFailure:
         return CommandFailure(_one_line(str(error)) or "timed out", ExitCode.TIMED_OUT)
     if isinstance(error, ConnectionError):
         return CommandFailure(_one_line(str(error)) or "the connection was lost", ExitCode.NO_CONNECTION)
+    if isinstance(error, ClientConfigError):
+        return CommandFailure(_one_line(str(error)), ExitCode.USAGE)
+    if isinstance(error, ClientError):
+        return CommandFailure(_one_line(str(error)))
     if isinstance(error, DecodeError):
         return CommandFailure(f"the broker's answer cannot be read: {_one_line(str(error))}")
     if isinstance(error, OSError):

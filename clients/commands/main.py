@@ -34,7 +34,9 @@ COMMANDS = {
     "produce": LazyCommand(f"{_PACKAGE}.produce:produce", "Send lines of standard input to a topic."),
     "consume": LazyCommand(f"{_PACKAGE}.consume:consume", "Read a topic's records."),
     "offsets": LazyCommand(f"{_PACKAGE}.offsets:offsets", "Where a topic's partitions begin, end, and are at a time."),
-    "config": LazyCommand(f"{_PACKAGE}.config:config", "List all properties; describe and alter a broker's or topic's."),
+    "config": LazyCommand(
+        f"{_PACKAGE}.config:config", "List all properties; describe and alter a broker's or topic's."
+    ),
 }
 
 

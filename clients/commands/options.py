@@ -25,7 +25,7 @@ class TimestampType(click.ParamType):
         if isinstance(value, int):
             return value
         text = str(value).strip()
-        if re.fullmatch(r"\d+", text):
+        if re.fullmatch(r"[0-9]+", text):
             return int(text)
         try:
             moment = datetime.fromisoformat(text)
@@ -133,12 +133,12 @@ def as_dict(pairs: tuple[tuple[str, str], ...], option: str) -> dict[str, str]:
 
 
 def _check_bootstrap(_ctx: click.Context, _parameter: click.Parameter, value: str) -> str:
-    """`host:port[,host:port...]`, so that a typing error is a usage error and not a failed look-up of a name."""
-    addresses = [address.strip() for address in value.split(",") if address.strip()]
-    if not addresses:
-        raise click.BadParameter("the address is empty; HOST:PORT is expected.")
-    for address in addresses:
-        host, separator, port = address.rpartition(":")
-        if not separator or not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-            raise click.BadParameter(f"{address!r} is not of the form HOST:PORT with a port from 1 to 65535.")
-    return ",".join(addresses)
+    """A typing error is a usage error, not a failed look-up of a name."""
+    from barnabas.clients.addresses import parse_bootstrap
+    from barnabas.clients.errors import ClientConfigError
+
+    try:
+        parse_bootstrap(value)
+    except ClientConfigError as error:
+        raise click.BadParameter(f"{str(error).removeprefix('bootstrap: ')}.") from error
+    return value

@@ -16,35 +16,47 @@ from typing import Any, BinaryIO
 
 import click
 
-_UNWRAPPED_WIDTH = 10_000
-"""Columns assumed when the output is no terminal: nothing may be wrapped or cut there."""
-
-
 def print_json(value: Any) -> None:
     """One JSON document."""
     click.echo(json.dumps(value, indent=2))
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str | None = None) -> None:
-    """Rows under a head. Numbers are set flush right; None is shown as `-`."""
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Rows under a head; None is shown as `-`, numbers are set flush right. Drawn by rich if it goes to a terminal.
+
+    Elsewhere the columns are only aligned with spaces, nothing is wrapped or cut, and rich is not loaded.
+    """
+    listed = [list(row) for row in rows]
+    is_number = [
+        any(row[index] is not None for row in listed)
+        and all(row[index] is None or type(row[index]) is int for row in listed)
+        for index in range(len(columns))
+    ]
+    texts = [["-" if cell is None else str(cell) for cell in row] for row in listed]
+    if sys.stdout.isatty():
+        _print_rich_table(columns, texts, is_number)
+        return
+    widths = [max(map(len, column)) for column in zip(columns, *texts, strict=True)]
+    for line in (list(columns), *texts):
+        cells = (
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(line, widths, is_number, strict=True)
+        )
+        click.echo("  ".join(cells).rstrip())
+
+
+def _print_rich_table(columns: Sequence[str], rows: list[list[str]], is_number: Sequence[bool]) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    listed = [list(row) for row in rows]
-    is_terminal = sys.stdout.isatty()
-    console = Console(file=sys.stdout, highlight=False, width=None if is_terminal else _UNWRAPPED_WIDTH)
-    table = Table(
-        box=box.SIMPLE_HEAD if is_terminal else None, show_edge=False, pad_edge=False, title=title, title_justify="left"
-    )
-    for index, column in enumerate(columns):
-        cells = [row[index] for row in listed if row[index] is not None]
-        is_number = bool(cells) and all(isinstance(cell, int) and not isinstance(cell, bool) for cell in cells)
-        table.add_column(column, justify="right" if is_number else "left", no_wrap=not is_terminal)
-    for row in listed:
-        table.add_row(*(Text("-" if cell is None else str(cell)) for cell in row))
-    console.print(table)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for column, right in zip(columns, is_number, strict=True):
+        table.add_column(column, justify="right" if right else "left")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    Console(highlight=False).print(table)
 
 
 def print_line(text: str) -> None:
@@ -55,6 +67,13 @@ def print_line(text: str) -> None:
 def print_note(text: str) -> None:
     """One sentence for people on standard error: it is in no program's way."""
     click.echo(f"barnabas: {text}", err=True)
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 partition`, `2 partitions`, `3 properties`."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count:,} {noun[:-1]}ies" if noun.endswith("y") else f"{count:,} {noun}s"
 
 
 def time_text(timestamp_ms: int) -> str:

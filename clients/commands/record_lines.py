@@ -18,6 +18,8 @@ from typing import Protocol
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
+_TIMESTAMP_TYPES = {0: b"CreateTime", 1: b"LogAppendTime"}
+
 
 class OutputRecord(Protocol):
     """What is printed of a consumed record."""
@@ -30,6 +32,8 @@ class OutputRecord(Protocol):
     def offset(self) -> int: ...
     @property
     def timestamp(self) -> int: ...
+    @property
+    def timestamp_type(self) -> int: ...
     @property
     def key(self) -> bytes | None: ...
     @property
@@ -101,7 +105,7 @@ class PlainFormat:
         """The parts in the order of Kafka's DefaultMessageFormatter."""
         parts = []
         if self.with_timestamp:
-            parts.append(b"Timestamp:%d" % record.timestamp)
+            parts.append(b"%s:%d" % (_TIMESTAMP_TYPES.get(record.timestamp_type, b"Timestamp"), record.timestamp))
         if self.with_partition:
             parts.append(b"Partition:%d" % record.partition)
         if self.with_offset:
@@ -117,7 +121,9 @@ class PlainFormat:
     def _headers(self, headers: Headers) -> bytes:
         if not headers:
             return b"NO_HEADERS"
-        return b",".join(name.encode("utf-8", "backslashreplace") + b":" + self._or_marker(value) for name, value in headers)
+        return b",".join(
+            name.encode("utf-8", "backslashreplace") + b":" + self._or_marker(value) for name, value in headers
+        )
 
     def _or_marker(self, data: bytes | None) -> bytes:
         return self.null_marker if data is None else data

@@ -1,0 +1,48 @@
+"""A command's work on the client: an event loop, the client's configuration from the shared options, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from barnabas.clients.admin import Admin
+from barnabas.clients.config import AdminConfig
+
+CLIENT_ID = "barnabas-command"
+
+_REQUEST_TIMEOUT_MS = 30_000
+_CONNECT_TIMEOUT_MS = 10_000
+
+T = TypeVar("T")
+
+
+def timeouts_ms(timeout_s: float) -> dict[str, int]:
+    """`--timeout` as the client's three: the whole call, one request, and one connection within it."""
+    timeout_ms = max(1, round(timeout_s * 1000))
+    return {
+        "api_timeout_ms": timeout_ms,
+        "request_timeout_ms": min(timeout_ms, _REQUEST_TIMEOUT_MS),
+        "connect_timeout_ms": min(timeout_ms, _CONNECT_TIMEOUT_MS),
+    }
+
+
+def run_async(work: Coroutine[Any, Any, T]) -> T:
+    """Run to the end. Ctrl-C cancels the work, which closes its client, and raises KeyboardInterrupt."""
+    return asyncio.run(work)
+
+
+def with_admin(bootstrap: str, timeout_s: float, work: Callable[[Admin], Awaitable[T]]) -> T:
+    """Connect, do `work`, disconnect: all of it within `timeout_s`, or TimeoutError naming the broker."""
+
+    async def connected() -> T:
+        config = AdminConfig(bootstrap=bootstrap, client_id=CLIENT_ID, **timeouts_ms(timeout_s))
+        try:
+            async with asyncio.timeout(timeout_s), Admin(config) as admin:
+                return await work(admin)
+        except TimeoutError as error:
+            if str(error):  # the client's own, which says what was waited for
+                raise
+            raise TimeoutError(f"{bootstrap} did not finish within {timeout_s:g} s") from error
+
+    return run_async(connected())
