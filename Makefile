@@ -76,5 +76,5 @@ lock: $(VENV)/lock/bin/uv
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find broker clients config protocol tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	rm -f protocol/records/_kernel*.so protocol/records/_kernel.c

@@ -1,0 +1,60 @@
+"""`MayImport`, the kind of contract that keeps the import table, on graphs drawn by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from grimp import ImportGraph
+
+from tools.import_contracts import MayImport
+
+MODULES = ("ours", "ours.log", "ours.log.segment", "ours.logger", "ours.log.tools", "ours.bytes", "ours.daemon")
+
+
+@pytest.fixture
+def graph() -> ImportGraph:
+    graph = ImportGraph()
+    for module in MODULES:
+        graph.add_module(module)
+    graph.add_module("foreign", is_squashed=True)
+    return graph
+
+
+def findings(graph: ImportGraph, **options: Any) -> list[tuple[str, str]]:
+    contract = MayImport(
+        name="a row of the table",
+        session_options={"root_packages": ["ours"]},
+        contract_options={"package": "ours.log", "allowed": ["ours.bytes"], **options},
+    )
+    found = contract.check(graph=graph, verbose=False)
+    assert found.kept is (not found.metadata["findings"])
+    return [(importer, imported) for importer, imported, _lines in found.metadata["findings"]]
+
+
+def add(graph: ImportGraph, importer: str, imported: str) -> None:
+    graph.add_import(importer=importer, imported=imported, line_number=7, line_contents=f"import {imported}")
+
+
+def test_a_package_may_import_itself_what_its_row_allows_and_other_peoples_packages(graph: ImportGraph) -> None:
+    for imported in ("ours.log", "ours.bytes", "foreign"):
+        add(graph, "ours.log.segment", imported)
+
+    assert findings(graph) == []
+
+
+def test_any_other_module_of_ours_is_a_finding_also_one_that_only_begins_with_an_allowed_name(
+    graph: ImportGraph,
+) -> None:
+    add(graph, "ours.log.segment", "ours.daemon")
+    add(graph, "ours.log", "ours.logger")
+    add(graph, "ours.daemon", "ours.logger")
+
+    assert findings(graph) == [("ours.log", "ours.logger"), ("ours.log.segment", "ours.daemon")]
+
+
+def test_a_part_with_a_row_of_its_own_is_left_to_it(graph: ImportGraph) -> None:
+    add(graph, "ours.log.tools", "ours.daemon")
+
+    assert findings(graph, **{"except": "ours.log.tools"}) == []
+    assert findings(graph) == [("ours.log.tools", "ours.daemon")]

@@ -1,0 +1,110 @@
+"""The wheel, built from a copy of the tree: everything that runs is in it, with and without a compiler."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+FOLDERS = tuple(sorted(link.name for link in (REPOSITORY / "barnabas").iterdir() if link.is_symlink()))
+SOURCES = ("barnabas", *FOLDERS, "pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md")
+KERNEL = "barnabas/protocol/records/_kernel"
+BUILD_TIMEOUT_S = 110
+
+
+def has_compiler() -> bool:
+    import sysconfig
+
+    return shutil.which("cc") is not None and (Path(sysconfig.get_path("include")) / "Python.h").exists()
+
+
+def build_wheel(directory: Path, **environ: str) -> Path:
+    """A wheel of the tree as it stands, built in `directory` so that nothing is left behind in the repository."""
+    source = directory / "source"
+    source.mkdir(parents=True)
+    leave_out = shutil.ignore_patterns("__pycache__", "*.so", "*.c")
+    for name in SOURCES:
+        if (REPOSITORY / name).is_dir():
+            shutil.copytree(REPOSITORY / name, source / name, symlinks=True, ignore=leave_out)
+        else:
+            shutil.copy(REPOSITORY / name, source / name)
+    done = subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(directory)],
+        cwd=source,
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+        timeout=BUILD_TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    (wheel,) = directory.glob("*.whl")
+    return wheel
+
+
+def unpacked_version(wheel: Path, directory: Path) -> str:
+    """What `python -m barnabas --version` says with nothing of ours but the unpacked wheel in reach."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(directory)
+    program = (
+        f"import sys; sys.path.insert(0, {str(directory)!r})\n"
+        "import barnabas; assert barnabas.__file__.startswith(sys.path[0]), barnabas.__file__\n"
+        "sys.argv = ['barnabas', '--version']; import runpy; runpy.run_module('barnabas', run_name='__main__')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=directory, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+def test_the_wheel_holds_every_module_of_the_tree_and_none_of_the_tests(wheel: Path) -> None:
+    modules = {
+        f"barnabas/{path.relative_to(REPOSITORY)}" for folder in FOLDERS for path in (REPOSITORY / folder).rglob("*.py")
+    }
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if name.endswith(".py")}
+
+    assert packed == modules | {"barnabas/__init__.py", "barnabas/__main__.py"}
+
+
+def test_the_wheel_holds_the_type_marker_the_shipped_properties_and_the_command(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        (entry_points,) = (name for name in names if name.endswith(".dist-info/entry_points.txt"))
+        commands = archive.read(entry_points).decode()
+
+    assert {"barnabas/py.typed", "barnabas/config/server.properties", f"{KERNEL}.pyi"} <= names
+    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
+    assert "barnabas = barnabas.clients.commands.main:main" in commands
+
+
+@pytest.mark.skipif(not has_compiler(), reason="no C compiler with Python's headers: the kernel is not compiled here")
+def test_with_a_compiler_the_wheel_holds_the_kernel_and_runs_it(wheel: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        kernels = [name for name in archive.namelist() if name.startswith(KERNEL) and name.endswith(".so")]
+
+    assert kernels == [KERNEL + EXTENSION_SUFFIXES[0]]
+    assert "compiled kernel" in unpacked_version(wheel, tmp_path)
+
+
+def test_without_a_compiler_the_wheel_still_builds_and_runs_the_python_kernel(tmp_path: Path) -> None:
+    wheel = build_wheel(tmp_path / "build", CC=str(tmp_path / "no-compiler"), CXX=str(tmp_path / "no-compiler"))
+
+    with zipfile.ZipFile(wheel) as archive:
+        assert not [name for name in archive.namelist() if name.endswith(".so")]
+    assert "python kernel" in unpacked_version(wheel, tmp_path / "unpacked")
