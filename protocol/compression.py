@@ -1,0 +1,241 @@
+"""The compression codecs of record batches, as Kafka's clients write them, through cramjam; bounded on the way back.
+
+    0 none
+    1 gzip    one or more gzip members
+    2 snappy  written: the xerial framing of Java clients, `82 "SNAPPY" 00`, int32 1, int32 1 (its versions),
+              then per 32 KiB: int32 size, raw snappy block. Read: that, several of them, or one raw block (librdkafka)
+    3 lz4     the frame format, blocks of 64 KiB that do not depend on each other (Java reads no others), no checksums
+              but the header's
+    4 zstd    one or more zstd frames
+
+Decompressing never allocates for a size that the input claims: output goes into a buffer of this thread that grows by
+what really comes out, up to the caller's limit, so that a bomb costs the limit and no more, and that is kept up to
+1 MiB, so that nothing is allocated for usual batches. Source: Kafka's org.apache.kafka.common.compress, xerial's
+SnappyInputStream, the LZ4 frame format 1.6.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from enum import IntEnum
+from typing import Final, assert_never
+
+import cramjam
+
+from barnabas.protocol.errors import DecodeError
+
+Buffer = bytes | bytearray | memoryview
+
+
+class Codec(IntEnum):
+    """The compression of a batch's records: bits 0 to 2 of its attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+    @property
+    def config_name(self) -> str:
+        """As `compression.type` spells it."""
+        return self.name.lower()
+
+
+CODECS: Final = tuple(Codec)
+
+
+class DecompressionError(DecodeError):
+    """Compressed bytes that are none, or that grow beyond the limit. On the wire CORRUPT_MESSAGE (2)."""
+
+
+GZIP_LEVELS: Final = range(1, 10)
+LZ4_LEVELS: Final = range(1, 18)
+ZSTD_LEVELS: Final = range(-131072, 23)
+
+_GZIP_DEFAULT_LEVEL: Final = 6
+_ZSTD_DEFAULT_LEVEL: Final = 3
+_LZ4_FAST_LEVEL: Final = 9  # Kafka's default level 9 means the fast compressor, every other one the slow one
+
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
+_XERIAL_BLOCK_SIZE: Final = 32 * 1024
+_SNAPPY_MAX_RATIO: Final = 22
+"""A snappy element yields at most 64 bytes for 3: a block that claims more is a lie."""
+
+_LZ4_FRAME_HEADER: Final = bytes.fromhex("04224d18 60 40 82")
+"""Magic, version 1 with independent blocks, blocks of 64 KiB, checksum of these two bytes: what Java writes."""
+_LZ4_BLOCK_SIZE: Final = 64 * 1024
+_LZ4_STORED: Final = 0x8000_0000
+_LZ4_END_MARK: Final = bytes(4)
+
+_SCRATCH_START_BYTES: Final = 256 * 1024
+_SCRATCH_KEPT_BYTES: Final = 1024 * 1024
+_GROWTH: Final = 4
+
+_BUFFER_FULL: Final = "failed to write whole buffer"
+"""How cramjam says that the output buffer is too small."""
+
+
+class _Scratch(threading.local):
+    """One thread's output buffer."""
+
+    def __init__(self) -> None:
+        self.buffer = bytearray()
+
+
+_scratch = _Scratch()
+
+
+def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
+    """`data` compressed; `level` None is Kafka's default (gzip 6, lz4 9, zstd 3). Raises ValueError for a bad level."""
+    match codec:
+        case Codec.NONE:
+            return bytes(data)
+        case Codec.GZIP:
+            level = _checked_level(codec, _GZIP_DEFAULT_LEVEL if level in (None, -1) else level, GZIP_LEVELS)
+            return bytes(cramjam.gzip.compress(data, level=level))
+        case Codec.SNAPPY:
+            return _compress_snappy(memoryview(data))
+        case Codec.LZ4:
+            return _compress_lz4(memoryview(data), _checked_level(codec, level or _LZ4_FAST_LEVEL, LZ4_LEVELS))
+        case Codec.ZSTD:
+            level = _checked_level(codec, _ZSTD_DEFAULT_LEVEL if level is None else level, ZSTD_LEVELS)
+            return bytes(cramjam.zstd.compress(data, level=level))
+    assert_never(codec)
+
+
+def decompress(codec: Codec, data: Buffer, max_bytes: int) -> bytes:
+    """`data` decompressed, at most `max_bytes`. Raises DecompressionError for garbage and for more than that."""
+    return bytes(borrow_decompressed(codec, data, max_bytes))
+
+
+def borrow_decompressed(codec: Codec, data: Buffer, max_bytes: int) -> memoryview:
+    """As `decompress`, but without the copy: valid until this thread decompresses the next time."""
+    match codec:
+        case Codec.NONE:
+            if len(data) > max_bytes:
+                raise _too_large(codec, max_bytes)
+            return memoryview(data)
+        case Codec.GZIP:
+            return _decompress_growing(codec, cramjam.gzip.decompress_into, data, max_bytes)
+        case Codec.SNAPPY:
+            return _decompress_snappy(memoryview(data), max_bytes)
+        case Codec.LZ4:
+            return _decompress_growing(codec, cramjam.lz4.decompress_into, data, max_bytes)
+        case Codec.ZSTD:
+            return _decompress_growing(codec, cramjam.zstd.decompress_into, data, max_bytes)
+    assert_never(codec)
+
+
+def _decompress_growing(
+    codec: Codec, decompress_into: Callable[[Buffer, memoryview], int], data: Buffer, max_bytes: int
+) -> memoryview:
+    """Decompresses into this thread's buffer, or one four times as large after each time that it was too small."""
+    capacity = len(_scratch.buffer) or _SCRATCH_START_BYTES
+    while True:
+        output = _room_for(min(capacity, max_bytes))
+        try:
+            return output[: decompress_into(data, output)]
+        except cramjam.DecompressionError as error:
+            if _BUFFER_FULL not in str(error):
+                raise DecompressionError(f"records are not {codec.config_name}: {error}") from error
+            if capacity >= max_bytes:
+                raise _too_large(codec, max_bytes) from error
+            capacity *= _GROWTH
+
+
+def _room_for(size_bytes: int) -> memoryview:
+    """`size_bytes` to write to: of the thread's kept buffer where they fit, else new, and kept if that is not much."""
+    if size_bytes <= len(_scratch.buffer):
+        return memoryview(_scratch.buffer)[:size_bytes]
+    buffer = bytearray(size_bytes)
+    if size_bytes <= _SCRATCH_KEPT_BYTES:
+        _scratch.buffer = buffer
+    return memoryview(buffer)
+
+
+def _compress_snappy(data: memoryview) -> bytes:
+    parts: list[Buffer] = [_XERIAL_HEADER]
+    for start in range(0, len(data), _XERIAL_BLOCK_SIZE):
+        block = bytes(cramjam.snappy.compress_raw(data[start : start + _XERIAL_BLOCK_SIZE]))
+        parts += (len(block).to_bytes(4, "big"), block)
+    return b"".join(parts)
+
+
+def _decompress_snappy(data: memoryview, max_bytes: int) -> memoryview:
+    """All blocks one after the other; their sizes are known, and refused, before any room is made."""
+    blocks: list[tuple[memoryview, int]] = []
+    total = 0
+    for block in _xerial_blocks(data) if _is_xerial_header(data, 0) else (data,):
+        try:
+            size = cramjam.snappy.decompress_raw_len(block)
+        except cramjam.DecompressionError as error:
+            raise DecompressionError(f"records are not snappy: {error}") from error
+        if size > len(block) * _SNAPPY_MAX_RATIO:
+            raise DecompressionError(f"a snappy block of {len(block)} bytes claims to hold {size}")
+        blocks.append((block, size))
+        total += size
+        if total > max_bytes:
+            raise _too_large(Codec.SNAPPY, max_bytes)
+    output = _room_for(total)
+    end = 0
+    for block, size in blocks:
+        start, end = end, end + size
+        try:
+            written = cramjam.snappy.decompress_raw_into(block, output[start:end])
+        except cramjam.DecompressionError as error:
+            raise DecompressionError(f"records are not snappy: {error}") from error
+        if written != size:
+            raise DecompressionError(f"a snappy block holds {written} bytes, not the {size} that it claims")
+    return output
+
+
+def _xerial_blocks(data: memoryview) -> Iterator[memoryview]:
+    """The raw snappy blocks between the sizes; where a header follows in place of a size, another stream begins."""
+    position, end = 0, len(data)
+    while position < end:
+        if _is_xerial_header(data, position):
+            position += len(_XERIAL_HEADER)
+            continue
+        start = position + 4
+        size = int.from_bytes(data[position:start], "big", signed=True)
+        position = start + size
+        if size <= 0 or position > end:
+            raise DecompressionError(f"a snappy block of {size} bytes does not fit the {end - start} that are left")
+        yield data[start:position]
+    if position > end:
+        raise DecompressionError("the header of a snappy stream is cut short")
+
+
+def _is_xerial_header(data: memoryview, position: int) -> bool:
+    return bytes(data[position : position + len(_XERIAL_MAGIC)]) == _XERIAL_MAGIC
+
+
+def _compress_lz4(data: memoryview, level: int) -> bytes:
+    """A frame as Java writes it. Blocks that depend on each other, cramjam's default, are refused by Java."""
+    if level != _LZ4_FAST_LEVEL:
+        frame = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
+        frame.compress(data)
+        return bytes(frame.finish())  # with a checksum per block, which Java reads as well
+    parts: list[Buffer] = [_LZ4_FRAME_HEADER]
+    for start in range(0, len(data), _LZ4_BLOCK_SIZE):
+        block: Buffer = data[start : start + _LZ4_BLOCK_SIZE]
+        packed = bytes(cramjam.lz4.compress_block(block, store_size=False))
+        if len(packed) < len(block):
+            parts += (len(packed).to_bytes(4, "little"), packed)
+        else:
+            parts += ((len(block) | _LZ4_STORED).to_bytes(4, "little"), block)
+    parts.append(_LZ4_END_MARK)
+    return b"".join(parts)
+
+
+def _too_large(codec: Codec, max_bytes: int) -> DecompressionError:
+    return DecompressionError(f"{codec.config_name} records hold more than {max_bytes} bytes")
+
+
+def _checked_level(codec: Codec, level: int, levels: range) -> int:
+    if level not in levels:
+        raise ValueError(f"{codec.config_name} level {level} is not in {levels.start}..{levels.stop - 1}")
+    return level

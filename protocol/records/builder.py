@@ -1,0 +1,216 @@
+"""Builds one record batch, record by record, up to a size.
+
+The records are written as they come into one buffer behind room for the header; `build` compresses them at once and
+writes the header. So a batch that is abandoned has cost no compression, and the size limit counts what was written,
+scaled by the ratio that the caller expects (Kafka's producer does so too). Layout: layout.py. Source: Kafka's
+MemoryRecordsBuilder.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+from crc32c import crc32c
+
+from barnabas.protocol.compression import Codec, compress
+from barnabas.protocol.records.kernel import append_record, record_size
+from barnabas.protocol.records.layout import (
+    ATTRIBUTES_POSITION,
+    CONTROL_MASK,
+    CRC_POSITION,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_V2,
+    NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE_MASK,
+    TRANSACTIONAL_MASK,
+    TimestampType,
+)
+
+Buffer = bytes | bytearray | memoryview
+
+_NO_LIMIT: Final = -1
+_ROOM_FOR_HEADER: Final = bytes(HEADER_SIZE)
+
+
+class RecordBatchBuilder:
+    """Collects records for one batch of at most `max_bytes`; the first record is taken whatever its size.
+
+    `expected_ratio` is compressed size / size, by which `max_bytes` is stretched for a codec; 1.0 stretches nothing.
+    `append_timestamp`, with LOG_APPEND_TIME, is the timestamp of the whole batch. The fields of the producer may be set
+    until `build` is called, and `build` may be called again after they changed.
+    """
+
+    __slots__ = (
+        "_buffer",
+        "_next_delta",
+        "_record_limit",
+        "append_timestamp",
+        "base_offset",
+        "base_sequence",
+        "base_timestamp",
+        "codec",
+        "count",
+        "expected_ratio",
+        "is_control",
+        "is_transactional",
+        "level",
+        "max_bytes",
+        "max_timestamp",
+        "partition_leader_epoch",
+        "producer_epoch",
+        "producer_id",
+        "timestamp_type",
+    )
+
+    def __init__(
+        self,
+        codec: Codec = Codec.NONE,
+        *,
+        max_bytes: int,
+        timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+        append_timestamp: int = NO_TIMESTAMP,
+        base_offset: int = 0,
+        partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+        producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = NO_PRODUCER_EPOCH,
+        base_sequence: int = NO_SEQUENCE,
+        is_transactional: bool = False,
+        is_control: bool = False,
+        level: int | None = None,
+        expected_ratio: float = 1.0,
+    ) -> None:
+        if expected_ratio <= 0:
+            raise ValueError(f"expected_ratio {expected_ratio} is not above 0")
+        self.codec = codec
+        self.level = level
+        self.max_bytes = max_bytes
+        self.expected_ratio = expected_ratio if codec else 1.0
+        self.timestamp_type = timestamp_type
+        self.append_timestamp = append_timestamp
+        self.base_offset = base_offset
+        self.partition_leader_epoch = partition_leader_epoch
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.base_sequence = base_sequence
+        self.is_transactional = is_transactional
+        self.is_control = is_control
+        self.count = 0
+        self.base_timestamp = NO_TIMESTAMP
+        self.max_timestamp = NO_TIMESTAMP
+        self._next_delta = 0
+        self._buffer = bytearray(_ROOM_FOR_HEADER)
+        self._record_limit = max(0, HEADER_SIZE + int((max_bytes - HEADER_SIZE) / self.expected_ratio))
+
+    @property
+    def size_estimate(self) -> int:
+        """The batch's size in bytes if it were built now: exact without a codec, else by `expected_ratio`."""
+        return HEADER_SIZE + int((len(self._buffer) - HEADER_SIZE) * self.expected_ratio)
+
+    @property
+    def uncompressed_bytes(self) -> int:
+        """The batch's size in bytes without a codec."""
+        return len(self._buffer)
+
+    def has_room(
+        self,
+        timestamp: int,
+        key: Buffer | None,
+        value: Buffer | None,
+        headers: Sequence[tuple[str, Buffer | None]] = (),
+    ) -> bool:
+        """Whether `append` would take this record."""
+        if not self.count:
+            return True
+        size = record_size(self._next_delta, timestamp - self.base_timestamp, key, value, headers)
+        return len(self._buffer) + size <= self._record_limit
+
+    def append(
+        self,
+        timestamp: int,
+        key: Buffer | None,
+        value: Buffer | None,
+        headers: Sequence[tuple[str, Buffer | None]] = (),
+        *,
+        offset: int | None = None,
+    ) -> bool:
+        """Adds a record, or returns False when it does not fit any more.
+
+        `timestamp` in ms. `offset` leaves a gap before the record (compaction does); None: the next one. Raises
+        ValueError for a number that does not fit its field, TypeError for a key or value that is no bytes; the batch is
+        then as before.
+        """
+        delta = self._next_delta
+        if offset is not None:
+            delta = offset - self.base_offset
+            if delta < self._next_delta:
+                raise ValueError(f"offset {offset} comes before {self.base_offset + self._next_delta}, the next one")
+        if self.count:
+            size = append_record(
+                self._buffer, self._record_limit, delta, timestamp - self.base_timestamp, key, value, headers
+            )
+            if not size:
+                return False
+        else:
+            append_record(self._buffer, _NO_LIMIT, delta, 0, key, value, headers)
+            self.base_timestamp = timestamp
+        self.count += 1
+        self._next_delta = delta + 1
+        if timestamp > self.max_timestamp:
+            self.max_timestamp = timestamp
+        return True
+
+    def build(self) -> bytes:
+        """The batch. Raises ValueError when no record was appended, or one of the header's fields does not fit."""
+        if not self.count:
+            raise ValueError("a batch without records cannot be built")
+        if self.codec:
+            records = compress(self.codec, memoryview(self._buffer)[HEADER_SIZE:], self.level)
+            buffer = bytearray(_ROOM_FOR_HEADER)
+            buffer += records
+        else:
+            buffer = self._buffer
+        attributes = int(self.codec)
+        if self.is_transactional:
+            attributes |= TRANSACTIONAL_MASK
+        if self.is_control:
+            attributes |= CONTROL_MASK
+        max_timestamp = self.max_timestamp
+        if self.timestamp_type:
+            attributes |= TIMESTAMP_TYPE_MASK
+            max_timestamp = self.append_timestamp
+        fields = (
+            attributes,
+            self._next_delta - 1,
+            self.base_timestamp,
+            max_timestamp,
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            self.count,
+        )
+        seal(buffer, self.base_offset, self.partition_leader_epoch, fields)
+        return bytes(buffer)
+
+
+def seal(
+    batch: bytearray, base_offset: int, leader_epoch: int, fields: tuple[int, int, int, int, int, int, int, int]
+) -> None:
+    """Writes the header of a whole batch in place: its size and CRC, and `fields` from the attributes on, in order.
+
+    Raises ValueError for a number that does not fit its field.
+    """
+    try:
+        HEADER.pack_into(batch, 0, base_offset, len(batch) - LOG_OVERHEAD, leader_epoch, MAGIC_V2, 0, *fields)
+    except struct.error as error:
+        raise ValueError(f"a header field is out of range: {error}") from error
+    with memoryview(batch) as view:
+        crc = crc32c(view[ATTRIBUTES_POSITION:])
+    batch[CRC_POSITION : CRC_POSITION + 4] = crc.to_bytes(4, "big")

@@ -1,0 +1,337 @@
+"""The per-record work in plain Python: the twin of _kernel.pyx, used where no compiler was there.
+
+Same functions, same results, same errors with the same index and reason; tests/protocol run both. A change here is a
+change there. What a function takes as `payload` is the records of one batch, decompressed; `count`,
+`last_offset_delta` and `base_timestamp` come from its header. Everything is checked as it is read, and nothing is
+allocated for a count or a size before the bytes for it were seen. Speed: about 0.5 M records/s.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from barnabas.protocol.records import errors
+from barnabas.protocol.records.errors import CorruptRecordError, InvalidRecordError
+from barnabas.protocol.records.layout import HEADER_SIZE, LOG_OVERHEAD, MAGIC_V2, MIN_RECORD_SIZE, NO_TIMESTAMP
+from barnabas.protocol.records.record import Headers, Record, RecordsSummary
+
+_Buffer = bytes | bytearray | memoryview
+
+_INT32_MAX: Final = 0x7FFF_FFFF
+_INT64_MIN: Final = -0x8000_0000_0000_0000
+_INT64_MAX: Final = 0x7FFF_FFFF_FFFF_FFFF
+
+_BATCH: Final = InvalidRecordError.BATCH
+
+_MAGIC_END: Final = 17
+_SCAN_HEAD = struct.Struct(">qi4xb6xi")  # base offset, length, magic, last offset delta: all that a scan needs
+_MIN_MESSAGE_LENGTH: Final = 14
+"""Of version 0: crc, magic, attributes, key size, value size."""
+
+
+def check_payload(
+    payload: _Buffer, count: int, last_offset_delta: int, base_timestamp: int, contiguous: bool
+) -> RecordsSummary:
+    """Walks all records without making any. Raises InvalidRecordError at the first that breaks a rule.
+
+    `contiguous`: the offset deltas are exactly 0, 1, 2, ...; else (a compacted log) they only ascend.
+    """
+    data = bytes(payload)
+    max_timestamp, max_delta, min_timestamp, null_keys = NO_TIMESTAMP, -1, NO_TIMESTAMP, 0
+    for delta, timestamp, _, key_size, _, _, _, _ in _walk(data, count, last_offset_delta, base_timestamp, contiguous):
+        if timestamp > max_timestamp:
+            max_timestamp, max_delta = timestamp, delta
+        if timestamp != NO_TIMESTAMP and (timestamp < min_timestamp or min_timestamp == NO_TIMESTAMP):
+            min_timestamp = timestamp
+        if key_size < 0:
+            null_keys += 1
+    return RecordsSummary(max_timestamp, max_delta, min_timestamp, null_keys, len(data))
+
+
+def decode_payload(
+    payload: _Buffer,
+    count: int,
+    base_offset: int,
+    last_offset_delta: int,
+    base_timestamp: int,
+    append_timestamp: int | None,
+) -> list[Record]:
+    """All records. `append_timestamp` is the timestamp of all of them under LogAppendTime, else None.
+
+    Raises InvalidRecordError as `check_payload` does for a log that may be compacted.
+    """
+    data = bytes(payload)
+    max_delta = _INT64_MAX - base_offset
+    records: list[Record] = []
+    for delta, timestamp, key_at, key_size, value_at, value_size, headers_at, header_count in _walk(
+        data, count, last_offset_delta, base_timestamp, False
+    ):
+        if delta > max_delta:
+            raise InvalidRecordError(len(records), errors.BAD_OFFSET)
+        records.append(
+            Record(
+                base_offset + delta,
+                timestamp if append_timestamp is None else append_timestamp,
+                None if key_size < 0 else data[key_at : key_at + key_size],
+                None if value_size < 0 else data[value_at : value_at + value_size],
+                _decode_headers(data, headers_at, header_count) if header_count else (),
+            )
+        )
+    return records
+
+
+def find_timestamp(
+    payload: _Buffer, count: int, last_offset_delta: int, base_timestamp: int, target: int
+) -> tuple[int, int] | None:
+    """(offset delta, timestamp) of the first record whose timestamp is `target` or later, or None.
+
+    Raises InvalidRecordError for a bad record before that one.
+    """
+    for walked in _walk(bytes(payload), count, last_offset_delta, base_timestamp, False):
+        if walked[1] >= target:
+            return walked[0], walked[1]
+    return None
+
+
+def record_size(
+    offset_delta: int,
+    timestamp_delta: int,
+    key: _Buffer | None,
+    value: _Buffer | None,
+    headers: Sequence[tuple[str, _Buffer | None]],
+) -> int:
+    """How many bytes `append_record` writes for it, its size field included."""
+    body = _body_size(offset_delta, timestamp_delta, key, value, _encode_headers(headers))
+    return _varint_size(body) + body
+
+
+def append_record(
+    target: bytearray,
+    limit: int,
+    offset_delta: int,
+    timestamp_delta: int,
+    key: _Buffer | None,
+    value: _Buffer | None,
+    headers: Sequence[tuple[str, _Buffer | None]],
+) -> int:
+    """Writes one record to the end of `target` and returns its size, or writes nothing and returns 0.
+
+    0 when `target` would grow beyond `limit` bytes (negative: no limit). Raises ValueError for a number that does not
+    fit its field, TypeError for a key or value that is no bytes.
+    """
+    encoded_headers = _encode_headers(headers)
+    body = _body_size(offset_delta, timestamp_delta, key, value, encoded_headers)
+    size = _varint_size(body) + body
+    if 0 <= limit < len(target) + size:
+        return 0
+    _append_varint(target, body)
+    target.append(0)
+    _append_varint(target, timestamp_delta)
+    _append_varint(target, offset_delta)
+    _append_nullable(target, key)
+    _append_nullable(target, value)
+    _append_varint(target, len(encoded_headers))
+    for header_key, header_value in encoded_headers:
+        _append_nullable(target, header_key)
+        _append_nullable(target, header_value)
+    return size
+
+
+def find_batch(buffer: _Buffer, position: int, target_offset: int) -> tuple[int, int, int, int]:
+    """Steps over stored batches from `position` on to the first whose last offset is `target_offset` or later.
+
+    Only batch heads are read, so a batch may reach beyond the buffer. Returns (position, base offset, last offset, size
+    in bytes); not found: (position to go on from, -1, -1, 0), where that position may lie beyond the buffer. In a
+    message set of version 0 or 1 a message's offset is both. Raises CorruptRecordError for a head that cannot be one.
+    """
+    end = len(buffer)
+    while end - position >= _MAGIC_END:
+        if end - position >= _SCAN_HEAD.size:
+            base_offset, length, magic, delta = _SCAN_HEAD.unpack_from(buffer, position)
+        else:
+            base_offset, length, magic, delta = *struct.unpack_from(">qi4xb", buffer, position), 0
+            if magic == MAGIC_V2:
+                break
+        if magic != MAGIC_V2:
+            delta = 0
+        if (
+            not 0 <= magic <= MAGIC_V2
+            or length < (HEADER_SIZE - LOG_OVERHEAD if magic == MAGIC_V2 else _MIN_MESSAGE_LENGTH)
+            or base_offset < 0
+            or not 0 <= delta <= _INT64_MAX - base_offset
+        ):
+            raise CorruptRecordError(
+                f"no batch at position {position}: magic {magic}, length {length}, base offset {base_offset}, "
+                f"last offset delta {delta}"
+            )
+        if base_offset + delta >= target_offset:
+            return position, base_offset, base_offset + delta, length + LOG_OVERHEAD
+        position += length + LOG_OVERHEAD
+    return position, -1, -1, 0
+
+
+def murmur2(key: _Buffer) -> int:
+    """Java clients' hash of a record key, an int32: partition = (hash & 0x7fffffff) % partitions."""
+    data = bytes(key)
+    size = len(data)
+    mixed = (0x9747B28C ^ size) & 0xFFFF_FFFF
+    aligned = size & ~3
+    for (word,) in struct.iter_unpack("<I", data[:aligned]):
+        word = word * 0x5BD1E995 & 0xFFFF_FFFF
+        word = (word ^ word >> 24) * 0x5BD1E995 & 0xFFFF_FFFF
+        mixed = (mixed * 0x5BD1E995 & 0xFFFF_FFFF) ^ word
+    if size != aligned:
+        mixed = (mixed ^ int.from_bytes(data[aligned:], "little")) * 0x5BD1E995 & 0xFFFF_FFFF
+    mixed = (mixed ^ mixed >> 13) * 0x5BD1E995 & 0xFFFF_FFFF
+    mixed ^= mixed >> 15
+    return mixed - 0x1_0000_0000 if mixed > 0x7FFF_FFFF else mixed
+
+
+def _walk(
+    data: bytes, count: int, last_offset_delta: int, base_timestamp: int, contiguous: bool
+) -> Iterator[tuple[int, int, int, int, int, int, int, int]]:
+    """Yields (offset delta, timestamp, key position and size, value position and size, headers' position and count).
+
+    A size of -1 is null. Every yielded position and size lies inside of `data`.
+    """
+    total = len(data)
+    if count < 0 or count > total // MIN_RECORD_SIZE:
+        raise InvalidRecordError(_BATCH, errors.BAD_COUNT)
+    at, previous = 0, -1
+    for index in range(count):
+        size, at = _read_varint(data, at, total, 28, index, errors.CUT_SHORT)
+        if size < MIN_RECORD_SIZE - 1:
+            raise InvalidRecordError(index, errors.BAD_SIZE)
+        end = at + size
+        if end > total:
+            raise InvalidRecordError(index, errors.CUT_SHORT)
+        at += 1  # attributes: no bit of them means anything
+        if (byte := data[at]) < 0x80:
+            timestamp, at = base_timestamp + ((byte >> 1) ^ -(byte & 1)), at + 1
+        else:
+            timestamp, at = _read_varint(data, at, end, 63, index, errors.BAD_SIZE)
+            timestamp += base_timestamp
+        if not _INT64_MIN <= timestamp <= _INT64_MAX:
+            raise InvalidRecordError(index, errors.BAD_TIMESTAMP)
+        delta, at = _read_varint(data, at, end, 28, index, errors.BAD_SIZE)
+        if delta != index if contiguous else not previous < delta <= last_offset_delta:
+            raise InvalidRecordError(index, errors.BAD_OFFSET)
+        previous = delta
+        key_size, key_at = _read_varint(data, at, end, 28, index, errors.BAD_SIZE)
+        if key_size < -1 or key_size > end - key_at:
+            raise InvalidRecordError(index, errors.BAD_KEY)
+        at = key_at + key_size if key_size > 0 else key_at
+        value_size, value_at = _read_varint(data, at, end, 28, index, errors.BAD_SIZE)
+        if value_size < -1 or value_size > end - value_at:
+            raise InvalidRecordError(index, errors.BAD_VALUE)
+        at = value_at + value_size if value_size > 0 else value_at
+        header_count, headers_at = _read_varint(data, at, end, 28, index, errors.BAD_SIZE)
+        at = headers_at
+        if header_count:
+            at = _skip_headers(data, at, end, header_count, index)
+        if at != end:
+            raise InvalidRecordError(index, errors.LEFT_OVER)
+        yield delta, timestamp, key_at, key_size, value_at, value_size, headers_at, header_count
+    if at != total:
+        raise InvalidRecordError(_BATCH, errors.BYTES_AFTER_LAST)
+
+
+def _skip_headers(data: bytes, at: int, end: int, header_count: int, index: int) -> int:
+    """Checks the headers and returns the position after them."""
+    if header_count < 0 or header_count > (end - at) // 2:
+        raise InvalidRecordError(index, errors.BAD_HEADERS)
+    for _ in range(header_count):
+        key_size, at = _read_varint(data, at, end, 28, index, errors.BAD_HEADERS)
+        if key_size < 0 or key_size > end - at:
+            raise InvalidRecordError(index, errors.BAD_HEADERS)
+        value_size, at = _read_varint(data, at + key_size, end, 28, index, errors.BAD_HEADERS)
+        if value_size < -1 or value_size > end - at:
+            raise InvalidRecordError(index, errors.BAD_HEADERS)
+        if value_size > 0:
+            at += value_size
+    return at
+
+
+def _decode_headers(data: bytes, at: int, header_count: int) -> Headers:
+    """The headers at a position where `_walk` has checked them."""
+    headers = []
+    for index in range(header_count):
+        size, at = _read_varint(data, at, len(data), 28, index, errors.BAD_HEADERS)
+        key = data[at : at + size].decode("utf-8", "replace")
+        size, at = _read_varint(data, at + size, len(data), 28, index, errors.BAD_HEADERS)
+        headers.append((key, None if size < 0 else data[at : at + size]))
+        at += max(size, 0)
+    return tuple(headers)
+
+
+def _read_varint(data: bytes, at: int, end: int, max_shift: int, index: int, cut_reason: str) -> tuple[int, int]:
+    """(value, position after it) of a zigzag varint (`max_shift` 28) or varlong (63) that must end before `end`."""
+    value = shift = 0
+    while at < end:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if shift == max_shift and value >> (32 if max_shift == 28 else 64):
+                break
+            return (value >> 1) ^ -(value & 1), at
+        if shift == max_shift:
+            break
+        shift += 7
+    else:
+        raise InvalidRecordError(index, cut_reason)
+    raise InvalidRecordError(index, errors.BAD_VARINT)
+
+
+def _encode_headers(headers: Iterable[tuple[str, _Buffer | None]]) -> list[tuple[bytes, _Buffer | None]]:
+    return [(key.encode("utf-8"), value) for key, value in headers] if headers else []
+
+
+def _body_size(
+    offset_delta: int,
+    timestamp_delta: int,
+    key: _Buffer | None,
+    value: _Buffer | None,
+    headers: list[tuple[bytes, _Buffer | None]],
+) -> int:
+    if not 0 <= offset_delta <= _INT32_MAX:
+        raise ValueError(f"offset delta {offset_delta} is out of range")
+    if not _INT64_MIN <= timestamp_delta <= _INT64_MAX:
+        raise ValueError(f"timestamp delta {timestamp_delta} does not fit an int64")
+    body = 1 + _varint_size(timestamp_delta) + _varint_size(offset_delta) + _varint_size(len(headers))
+    body += _nullable_size(key) + _nullable_size(value)
+    for header_key, header_value in headers:
+        body += _nullable_size(header_key) + _nullable_size(header_value)
+    if body > _INT32_MAX:
+        raise ValueError(f"a record of {body} bytes is larger than 2 GiB")
+    return body
+
+
+def _nullable_size(value: _Buffer | None) -> int:
+    if value is None:
+        return 1
+    size = memoryview(value).nbytes  # a TypeError for what is no bytes, before anything is written
+    return _varint_size(size) + size
+
+
+def _varint_size(value: int) -> int:
+    zigzag = value << 1 if value >= 0 else ~(value << 1)
+    return (zigzag.bit_length() + 6) // 7 or 1
+
+
+def _append_varint(target: bytearray, value: int) -> None:
+    zigzag = value << 1 if value >= 0 else ~(value << 1)
+    while zigzag > 0x7F:
+        target.append(zigzag & 0x7F | 0x80)
+        zigzag >>= 7
+    target.append(zigzag)
+
+
+def _append_nullable(target: bytearray, value: _Buffer | None) -> None:
+    if value is None:
+        target.append(1)  # -1
+    else:
+        _append_varint(target, memoryview(value).nbytes)
+        target += value
