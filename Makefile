@@ -61,7 +61,7 @@ docs: $(INSTALLED)
 	$(BIN)/python -m barnabas.config.document --write
 
 demo: $(INSTALLED)
-	$(BIN)/python -m benchmarks.demo $(ARGS)
+	$(BIN)/python -m demo $(ARGS)
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks $(ARGS)
