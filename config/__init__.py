@@ -1,1 +1,36 @@
-"""The properties (Kafka's names, types, defaults, validators, docs), the loader, and the shipped config files."""
+"""The properties (Kafka's names, types, defaults, validators, docs), the loader, and the shipped config files.
+
+The doors: load() makes a BrokerConfig, LogConfig.of() a topic's LogConfig, validate_topic_configs() checks what people
+set on a topic. Everything that is refused is a ConfigError with a whole sentence.
+"""
+
+from __future__ import annotations
+
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.broker_properties import BROKER_PROPERTIES
+from barnabas.config.errors import ConfigError
+from barnabas.config.listeners import Listener
+from barnabas.config.loader import load
+from barnabas.config.log_config import LogConfig
+from barnabas.config.property import Property, PropertyType
+from barnabas.config.topic_config import complaints, describe_topic, validate_topic_configs
+from barnabas.config.topic_properties import TOPIC_PROPERTIES
+from barnabas.config.value import ConfigSource, ConfigValue, Setting
+
+__all__ = [
+    "BROKER_PROPERTIES",
+    "TOPIC_PROPERTIES",
+    "BrokerConfig",
+    "ConfigError",
+    "ConfigSource",
+    "ConfigValue",
+    "Listener",
+    "LogConfig",
+    "Property",
+    "PropertyType",
+    "Setting",
+    "complaints",
+    "describe_topic",
+    "load",
+    "validate_topic_configs",
+]

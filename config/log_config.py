@@ -1,0 +1,123 @@
+"""The configuration of one log: the broker's values under the overrides of its topic. Immutable and cheap to ask.
+
+Source: Kafka's LogConfig.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from barnabas.config.property import BadValueError
+from barnabas.config.topic_properties import TOPIC_PROPERTIES
+
+if TYPE_CHECKING:
+    from barnabas.config.broker_config import BrokerConfig
+
+# Topic property -> field of LogConfig. cleanup.policy (two fields) and internal.segment.bytes are set apart.
+_FIELDS = {
+    "segment.bytes": "segment_bytes",
+    "segment.ms": "segment_ms",
+    "segment.jitter.ms": "segment_jitter_ms",
+    "index.interval.bytes": "index_interval_bytes",
+    "segment.index.bytes": "segment_index_bytes",
+    "preallocate": "preallocate",
+    "retention.ms": "retention_ms",
+    "retention.bytes": "retention_bytes",
+    "file.delete.delay.ms": "file_delete_delay_ms",
+    "flush.messages": "flush_messages",
+    "flush.ms": "flush_ms",
+    "max.message.bytes": "max_message_bytes",
+    "compression.type": "compression_type",
+    "compression.gzip.level": "compression_gzip_level",
+    "compression.lz4.level": "compression_lz4_level",
+    "compression.zstd.level": "compression_zstd_level",
+    "message.timestamp.type": "timestamp_type",
+    "message.timestamp.before.max.ms": "timestamp_before_max_ms",
+    "message.timestamp.after.max.ms": "timestamp_after_max_ms",
+    "min.cleanable.dirty.ratio": "min_cleanable_dirty_ratio",
+    "min.compaction.lag.ms": "min_compaction_lag_ms",
+    "max.compaction.lag.ms": "max_compaction_lag_ms",
+    "delete.retention.ms": "delete_retention_ms",
+    "min.insync.replicas": "min_insync_replicas",
+}
+_NO_OVERRIDES: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """Values by Kafka's units: bytes, milliseconds, records. "Never" and "no limit" are 2**63 - 1, retention -1."""
+
+    segment_bytes: int
+    segment_ms: int
+    segment_jitter_ms: int
+    index_interval_bytes: int
+    segment_index_bytes: int
+    preallocate: bool
+    compact: bool
+    delete: bool
+    retention_ms: int
+    retention_bytes: int
+    file_delete_delay_ms: int
+    flush_messages: int
+    flush_ms: int
+    max_message_bytes: int
+    # "producer", "uncompressed", "gzip", "snappy", "lz4" or "zstd", with the level of each codec that has one.
+    compression_type: str
+    compression_gzip_level: int
+    compression_lz4_level: int
+    compression_zstd_level: int
+    # "CreateTime" or "LogAppendTime".
+    timestamp_type: str
+    timestamp_before_max_ms: int
+    timestamp_after_max_ms: int
+    min_cleanable_dirty_ratio: float
+    min_compaction_lag_ms: int
+    max_compaction_lag_ms: int
+    delete_retention_ms: int
+    min_insync_replicas: int
+
+    @property
+    def max_segment_ms(self) -> int:
+        """Age at which a segment rolls: a compacted one no later than it must be compacted."""
+        return min(self.max_compaction_lag_ms, self.segment_ms) if self.compact else self.segment_ms
+
+    @classmethod
+    def of(cls, broker_config: BrokerConfig, overrides: Mapping[str, str] = _NO_OVERRIDES) -> LogConfig:
+        """The log's configuration. Never raises: a broker must serve the topics that it finds.
+
+        `overrides` are a topic's configs as the metadata log holds them, checked when they were set
+        (topic_config.validate_topic_configs). Another program may have written them under other rules: an unknown name
+        is passed over, and in place of a value that is illegal here the broker's is used (topic_config.complaints
+        names it).
+        """
+        base = broker_config.log_config
+        if not overrides:
+            return base
+        changes: dict[str, Any] = {}
+        for name, text in overrides.items():
+            known = TOPIC_PROPERTIES.get(name)
+            if known is None:
+                continue
+            try:
+                value = known.parse(text)
+            except BadValueError:
+                continue
+            if name == "cleanup.policy":
+                assert isinstance(value, tuple)
+                changes["compact"], changes["delete"] = "compact" in value, "delete" in value
+            elif name in _FIELDS and not (name == "segment.bytes" and "internal.segment.bytes" in overrides):
+                changes[_FIELDS[name]] = value
+            elif name == "internal.segment.bytes":
+                changes["segment_bytes"] = value
+        return replace(base, **changes)
+
+    @classmethod
+    def of_defaults(cls, broker_config: BrokerConfig) -> LogConfig:
+        """That of a topic without overrides; BrokerConfig.log_config keeps it."""
+        values: dict[str, Any] = {
+            field: broker_config.topic_default(TOPIC_PROPERTIES[name]).value for name, field in _FIELDS.items()
+        }
+        policy = broker_config.get_list("log.cleanup.policy")
+        return cls(compact="compact" in policy, delete="delete" in policy, **values)

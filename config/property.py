@@ -1,0 +1,176 @@
+"""One configuration property: its name, type, default, rule and words, and how its text becomes a value.
+
+Types, and what counts as a number, a boolean or a list, are Kafka's (org.apache.kafka.common.config.ConfigDef): white
+space around a value is dropped, numbers are plain decimals within the type's range, a list is split at commas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+from typing import NamedTuple
+
+from barnabas.config.validators import Validator
+from barnabas.config.value import PropertyValue
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+# Java's Double.MAX_VALUE: Kafka's way to write "no limit" for a rate.
+DOUBLE_MAX = 1.7976931348623157e308
+
+
+class PropertyType(Enum):
+    """Kafka's types, with the names that DescribeConfigs and our documents use."""
+
+    BOOLEAN = "boolean"
+    STRING = "string"
+    INT = "int"
+    SHORT = "short"
+    LONG = "long"
+    DOUBLE = "double"
+    LIST = "list"
+    PASSWORD = "password"
+
+    @property
+    def wire_code(self) -> int:
+        """The type's number in Kafka's DescribeConfigs answer (int8)."""
+        return _WIRE_CODES[self]
+
+
+_WIRE_CODES = {
+    PropertyType.BOOLEAN: 1,
+    PropertyType.STRING: 2,
+    PropertyType.INT: 3,
+    PropertyType.SHORT: 4,
+    PropertyType.LONG: 5,
+    PropertyType.DOUBLE: 6,
+    PropertyType.LIST: 7,
+    PropertyType.PASSWORD: 9,
+}
+
+_INTEGER_BITS = {PropertyType.SHORT: 16, PropertyType.INT: 32, PropertyType.LONG: 64}
+
+READ_ONLY = "read-only"
+PER_BROKER = "per-broker"
+CLUSTER_WIDE = "cluster-wide"
+
+
+class BadValueError(ValueError):
+    """A text that is no value of its property; `str(error)` ends the sentence "name=text in origin: ..."."""
+
+
+class Synonym(NamedTuple):
+    """A broker property that gives a topic property its default, and what one unit of it is worth."""
+
+    name: str
+    factor: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """One property of the broker or of a topic.
+
+    `default` is parsed, None where Kafka's is null. `update_mode` is Kafka's: read-only is read at start, per-broker
+    and cluster-wide may be changed while the broker runs. A broker property that topics override carries their
+    `topic_name`; a topic property carries its broker `synonyms`, the one that wins first. `group` is its chapter in the
+    documents.
+    """
+
+    name: str
+    type: PropertyType
+    default: PropertyValue
+    doc: str
+    validator: Validator | None = None
+    update_mode: str = READ_ONLY
+    topic_name: str | None = None
+    synonyms: tuple[Synonym, ...] = ()
+    group: str = ""
+
+    @property
+    def is_dynamic(self) -> bool:
+        """True when it may be changed while the broker runs."""
+        return self.update_mode != READ_ONLY
+
+    @property
+    def is_sensitive(self) -> bool:
+        """True when its value must never be shown."""
+        return self.type is PropertyType.PASSWORD
+
+    @property
+    def rule(self) -> str:
+        """What the value must satisfy beyond its type, in words; "" when nothing."""
+        return "" if self.validator is None else self.validator.rule
+
+    def parse(self, text: str) -> PropertyValue:
+        """The value of `text`, checked. Raises BadValueError."""
+        value = parse_as(self.type, text)
+        if self.validator is not None and (problem := self.validator.problem(value)) is not None:
+            raise BadValueError(problem)
+        return value
+
+    def show(self, value: PropertyValue) -> str | None:
+        """`value` as Kafka writes it in a DescribeConfigs answer; None for null and for a secret."""
+        return None if self.is_sensitive else show(value)
+
+
+def parse_as(kind: PropertyType, text: str) -> PropertyValue:
+    """`text` as a value of type `kind`, without any rule. Raises BadValueError."""
+    text = text.strip()
+    if kind in _INTEGER_BITS:
+        return _parse_integer(kind, text)
+    if kind is PropertyType.LIST:
+        return tuple(entry.strip() for entry in text.split(",")) if text else ()
+    if kind is PropertyType.BOOLEAN:
+        lowered = text.lower()
+        if lowered not in ("true", "false"):
+            raise BadValueError("not a boolean (true or false)")
+        return lowered == "true"
+    if kind is PropertyType.DOUBLE:
+        return _parse_double(text)
+    return text
+
+
+def show(value: PropertyValue) -> str | None:
+    """`value` as Kafka writes it: true, 0.5, a,b; None stays None."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ",".join(value)
+    if isinstance(value, float):
+        return repr(value).replace("e+", "E").replace("e-", "E-")
+    return str(value)
+
+
+def by_name(*properties: Property) -> Mapping[str, Property]:
+    """A read-only table in the order given. A name twice is a bug of ours."""
+    table = {each.name: each for each in properties}
+    assert len(table) == len(properties), "a property is defined twice"
+    return MappingProxyType(table)
+
+
+def _parse_integer(kind: PropertyType, text: str) -> int:
+    # int() would also take 1_000 and other scripts' digits, which Kafka refuses.
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    if not (digits.isascii() and digits.isdigit()):
+        article = "an" if kind is PropertyType.INT else "a"
+        raise BadValueError(f"not {article} {kind.value}")
+    limit = 1 << (_INTEGER_BITS[kind] - 1)
+    # Longer than any long: int() is quadratic in the length, and the answer is known.
+    value = int(text) if len(digits) <= 40 else limit
+    if not -limit <= value < limit:
+        raise BadValueError(f"out of range for the type {kind.value} ({-limit} to {limit - 1})")
+    return value
+
+
+def _parse_double(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise BadValueError("not a double") from None
+    if "_" in text or not text.isascii() or value != value:
+        raise BadValueError("not a double")
+    return value

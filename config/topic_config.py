@@ -1,0 +1,108 @@
+"""Checks what people set on a topic, and describes what a topic runs with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from barnabas.config import names
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.combinations import MEBIBYTE, segment_bytes_at_full_index
+from barnabas.config.errors import ConfigError
+from barnabas.config.log_config import LogConfig
+from barnabas.config.property import BadValueError, Property
+from barnabas.config.topic_properties import TOPIC_PROPERTIES
+from barnabas.config.value import ConfigSource, ConfigValue
+
+ORIGIN = "the topic's config"
+
+
+def validate_topic_configs(overrides: Mapping[str, str], broker_config: BrokerConfig) -> list[str]:
+    """Refuses what a topic cannot be set to; the rest is legal, and the list says what people should know.
+
+    `overrides` is the topic's whole set as it would be afterwards. Raises ConfigError for an unknown name, a value of
+    the wrong type or against its rule, and impossible combinations with each other or with the broker's values.
+    """
+    for name, text in overrides.items():
+        _ensure_legal(name, text)
+    config = LogConfig.of(broker_config, overrides)
+    if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
+        lowest = _shown("min.compaction.lag.ms", overrides, broker_config)
+        raise ConfigError(f"{lowest} is above {_shown('max.compaction.lag.ms', overrides, broker_config)}")
+    return list(_warnings(overrides, config))
+
+
+def complaints(overrides: Mapping[str, str]) -> list[str]:
+    """What LogConfig.of passes over in a topic's stored configs, one sentence for each; for the log at start."""
+    sentences = []
+    for name, text in overrides.items():
+        try:
+            _ensure_legal(name, text)
+        except ConfigError as error:
+            sentences.append(f"{error}; the broker's value is used")
+    return sentences
+
+
+def describe_topic(broker_config: BrokerConfig, overrides: Mapping[str, str]) -> list[tuple[Property, ConfigValue]]:
+    """Every topic property with its value and where it comes from; an illegal stored value counts as not set."""
+    described = []
+    for known in TOPIC_PROPERTIES.values():
+        value = broker_config.topic_default(known)
+        text = overrides.get(known.name)
+        if text is not None:
+            try:
+                parsed = known.parse(text)
+            except BadValueError:
+                pass  # complaints() says so; here it is what LogConfig.of makes of it.
+            else:
+                value = ConfigValue(parsed, text.strip(), ConfigSource.DYNAMIC_TOPIC_CONFIG, ORIGIN)
+        described.append((known, value))
+    return described
+
+
+def _ensure_legal(name: str, text: str) -> None:
+    known = TOPIC_PROPERTIES.get(name)
+    if known is None:
+        if not names.is_unserved_topic(name):
+            raise names.unknown_topic_property(name, ORIGIN)
+        if name == "remote.storage.enable" and text.strip().lower() == "true":
+            raise ConfigError(f"{name}={text} in {ORIGIN}: Barnabas has no tiered storage")
+        return
+    try:
+        known.parse(text)
+    except BadValueError as error:
+        raise ConfigError(f"{name}={text} in {ORIGIN}: {error}") from None
+
+
+def _shown(name: str, overrides: Mapping[str, str], broker_config: BrokerConfig) -> str:
+    if name in overrides:
+        return f"{name}={overrides[name]} in {ORIGIN}"
+    return broker_config.setting(TOPIC_PROPERTIES[name].synonyms[0].name)
+
+
+def _warnings(overrides: Mapping[str, str], config: LogConfig) -> Iterator[str]:
+    unserved = [name for name in overrides if name not in TOPIC_PROPERTIES]
+    if unserved:
+        yield f"properties of Apache Kafka that Barnabas does not serve, without effect: {', '.join(unserved)}"
+    if "segment.bytes" in overrides and int(overrides["segment.bytes"]) < MEBIBYTE:
+        yield (
+            f"segment.bytes={overrides['segment.bytes']} is legal here, and Apache Kafka 4.x does not start on a "
+            f"directory with a topic under {MEBIBYTE}: raise it before a hand-over"
+        )
+    if "segment.index.bytes" in overrides or "index.interval.bytes" in overrides or "segment.bytes" in overrides:
+        full = segment_bytes_at_full_index(config.segment_index_bytes, config.index_interval_bytes)
+        if full < config.segment_bytes:
+            yield (
+                f"with segment.index.bytes={config.segment_index_bytes} and "
+                f"index.interval.bytes={config.index_interval_bytes} the indexes are full after about {full} bytes, "
+                f"before segment.bytes={config.segment_bytes}"
+            )
+    if "max.message.bytes" in overrides and config.max_message_bytes > config.segment_bytes:
+        yield (
+            f"max.message.bytes={config.max_message_bytes} is above segment.bytes={config.segment_bytes}: "
+            "a batch larger than a segment is refused"
+        )
+    if "min.insync.replicas" in overrides and config.min_insync_replicas > 1:
+        yield (
+            f"min.insync.replicas={config.min_insync_replicas}: Barnabas is one node, so acks=all is answered "
+            "NOT_ENOUGH_REPLICAS (19)"
+        )

@@ -1,0 +1,239 @@
+"""The properties that Apache Kafka 3.7 to 4.3 has and Barnabas does not serve.
+
+People point Barnabas at the server.properties they have: such a name is accepted, kept and warned about once, and any
+other unknown name is refused. Names and versions are those of KafkaConfig.configDef() and LogConfig.configNames() of
+3.7.2, 3.8.1, 3.9.1, 4.0.0, 4.1.0, 4.2.0 and 4.3.0, with those of its authorizer and its dynamic quotas. Loaded only
+when a name is met that is not served (names.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+# Kafka versions -> names.
+_BROKER = {
+    "3.7 to 4.3": """
+        allow.everyone.if.no.acl.found alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
+        alter.log.dirs.replication.quota.window.size.seconds authorizer.class.name auto.leader.rebalance.enable
+        broker.heartbeat.interval.ms broker.rack broker.session.timeout.ms client.quota.callback.class config.providers
+        connection.failed.authentication.delay.ms connections.max.reauth.ms controlled.shutdown.enable
+        controller.quorum.append.linger.ms controller.quorum.election.backoff.max.ms
+        controller.quorum.election.timeout.ms controller.quorum.fetch.timeout.ms controller.quorum.request.timeout.ms
+        controller.quorum.retry.backoff.ms controller.quota.window.num controller.quota.window.size.seconds
+        controller.socket.timeout.ms create.topic.policy.class.name delegation.token.expiry.check.interval.ms
+        delegation.token.expiry.time.ms delegation.token.max.lifetime.ms delegation.token.secret.key
+        delete.records.purgatory.purge.interval.requests early.start.listeners fetch.purgatory.purge.interval.requests
+        follower.replication.throttled.rate group.consumer.assignors group.consumer.heartbeat.interval.ms
+        group.consumer.max.heartbeat.interval.ms group.consumer.max.session.timeout.ms group.consumer.max.size
+        group.consumer.min.heartbeat.interval.ms group.consumer.min.session.timeout.ms group.consumer.session.timeout.ms
+        group.coordinator.rebalance.protocols group.coordinator.threads group.initial.rebalance.delay.ms
+        group.max.session.timeout.ms group.max.size group.min.session.timeout.ms initial.broker.registration.timeout.ms
+        kafka.metrics.polling.interval.secs kafka.metrics.reporters leader.imbalance.check.interval.seconds
+        leader.replication.throttled.rate log.local.retention.bytes log.local.retention.ms max.connection.creation.rate
+        max.connections.per.ip max.connections.per.ip.overrides max.incremental.fetch.session.cache.slots
+        metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms metadata.log.segment.bytes
+        metadata.log.segment.ms metadata.max.idle.interval.ms metadata.max.retention.bytes metadata.max.retention.ms
+        metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms num.io.threads
+        num.network.threads num.replica.alter.log.dirs.threads num.replica.fetchers offset.metadata.max.bytes
+        offsets.commit.timeout.ms offsets.load.buffer.size offsets.retention.check.interval.ms offsets.retention.minutes
+        offsets.topic.compression.codec offsets.topic.num.partitions offsets.topic.replication.factor
+        offsets.topic.segment.bytes principal.builder.class producer.purgatory.purge.interval.requests
+        queued.max.request.bytes queued.max.requests quota.window.num quota.window.size.seconds
+        remote.log.index.file.cache.total.size.bytes remote.log.manager.task.interval.ms
+        remote.log.manager.task.retry.backoff.max.ms remote.log.manager.task.retry.backoff.ms
+        remote.log.manager.task.retry.jitter remote.log.manager.thread.pool.size
+        remote.log.metadata.custom.metadata.max.bytes remote.log.metadata.manager.class.name
+        remote.log.metadata.manager.class.path remote.log.metadata.manager.impl.prefix
+        remote.log.metadata.manager.listener.name remote.log.reader.max.pending.tasks remote.log.reader.threads
+        remote.log.storage.manager.class.name remote.log.storage.manager.class.path
+        remote.log.storage.manager.impl.prefix remote.log.storage.system.enable
+        replica.alter.log.dirs.io.max.bytes.per.second replica.fetch.backoff.ms replica.fetch.max.bytes
+        replica.fetch.min.bytes replica.fetch.response.max.bytes replica.fetch.wait.max.ms replica.lag.time.max.ms
+        replica.selector.class replica.socket.receive.buffer.bytes replica.socket.timeout.ms
+        replication.quota.window.num replication.quota.window.size.seconds request.timeout.ms
+        sasl.client.callback.handler.class sasl.enabled.mechanisms sasl.jaas.config sasl.kerberos.kinit.cmd
+        sasl.kerberos.min.time.before.relogin sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name
+        sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor sasl.login.callback.handler.class
+        sasl.login.class sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
+        sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
+        sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms sasl.mechanism.controller.protocol
+        sasl.mechanism.inter.broker.protocol sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience
+        sasl.oauthbearer.expected.issuer sasl.oauthbearer.jwks.endpoint.refresh.ms
+        sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.ms
+        sasl.oauthbearer.jwks.endpoint.url sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
+        sasl.oauthbearer.token.endpoint.url sasl.server.callback.handler.class sasl.server.max.receive.size
+        security.inter.broker.protocol security.providers server.max.startup.time.ms
+        socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms ssl.allow.dn.changes
+        ssl.allow.san.changes ssl.cipher.suites ssl.client.auth ssl.enabled.protocols
+        ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password ssl.keymanager.algorithm
+        ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password ssl.keystore.type
+        ssl.principal.mapping.rules ssl.protocol ssl.provider ssl.secure.random.implementation
+        ssl.trustmanager.algorithm ssl.truststore.certificates ssl.truststore.location ssl.truststore.password
+        ssl.truststore.type super.users telemetry.max.bytes transaction.abort.timed.out.transaction.cleanup.interval.ms
+        transaction.max.timeout.ms transaction.partition.verification.enable
+        transaction.remove.expired.transaction.cleanup.interval.ms transaction.state.log.load.buffer.size
+        transaction.state.log.min.isr transaction.state.log.num.partitions transaction.state.log.replication.factor
+        transaction.state.log.segment.bytes transactional.id.expiration.ms unclean.leader.election.enable
+        unstable.api.versions.enable
+    """,
+    "3.8 to 4.3": """
+        group.consumer.migration.policy group.coordinator.append.linger.ms log.dir.failure.timeout.ms
+        max.request.partition.size.limit remote.fetch.max.wait.ms remote.log.manager.copier.thread.pool.size
+        remote.log.manager.copy.max.bytes.per.second remote.log.manager.copy.quota.window.num
+        remote.log.manager.copy.quota.window.size.seconds remote.log.manager.expiration.thread.pool.size
+        remote.log.manager.fetch.max.bytes.per.second remote.log.manager.fetch.quota.window.num
+        remote.log.manager.fetch.quota.window.size.seconds unstable.feature.versions.enable
+    """,
+    "3.9 to 4.3": """
+        group.share.delivery.count.limit group.share.heartbeat.interval.ms group.share.max.heartbeat.interval.ms
+        group.share.max.record.lock.duration.ms group.share.max.session.timeout.ms group.share.max.size
+        group.share.min.heartbeat.interval.ms group.share.min.record.lock.duration.ms group.share.min.session.timeout.ms
+        group.share.partition.max.record.locks group.share.record.lock.duration.ms group.share.session.timeout.ms
+        unclean.leader.election.interval.ms
+    """,
+    "4.0 to 4.3": """
+        add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
+        controller.performance.always.log.threshold.ms controller.performance.sample.period.ms
+        group.share.persister.class.name remote.list.offsets.request.timeout.ms share.coordinator.append.linger.ms
+        share.coordinator.load.buffer.size share.coordinator.snapshot.update.records.per.snapshot
+        share.coordinator.state.topic.compression.codec share.coordinator.state.topic.min.isr
+        share.coordinator.state.topic.num.partitions share.coordinator.state.topic.prune.interval.ms
+        share.coordinator.state.topic.replication.factor share.coordinator.state.topic.segment.bytes
+        share.coordinator.threads share.coordinator.write.timeout.ms share.fetch.purgatory.purge.interval.requests
+    """,
+    "4.1 to 4.3": """
+        group.consumer.regex.refresh.interval.ms group.share.assignors group.share.max.share.sessions
+        group.streams.heartbeat.interval.ms group.streams.max.heartbeat.interval.ms group.streams.max.session.timeout.ms
+        group.streams.max.size group.streams.max.standby.replicas group.streams.min.heartbeat.interval.ms
+        group.streams.min.session.timeout.ms group.streams.num.standby.replicas group.streams.session.timeout.ms
+        internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
+        internal.metadata.max.batch.size.in.bytes sasl.oauthbearer.assertion.algorithm
+        sasl.oauthbearer.assertion.claim.aud sasl.oauthbearer.assertion.claim.exp.seconds
+        sasl.oauthbearer.assertion.claim.iss sasl.oauthbearer.assertion.claim.jti.include
+        sasl.oauthbearer.assertion.claim.nbf.seconds sasl.oauthbearer.assertion.claim.sub
+        sasl.oauthbearer.assertion.file sasl.oauthbearer.assertion.private.key.file
+        sasl.oauthbearer.assertion.private.key.passphrase sasl.oauthbearer.assertion.template.file
+        sasl.oauthbearer.client.credentials.client.id sasl.oauthbearer.client.credentials.client.secret
+        sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope
+        share.coordinator.cold.partition.snapshot.interval.ms transaction.two.phase.commit.enable
+    """,
+    "4.2 to 4.3": """
+        controller.quorum.auto.join.enable group.share.initialize.retry.interval.ms
+        group.streams.initial.rebalance.delay.ms remote.log.manager.follower.thread.pool.size
+    """,
+    "4.3": """
+        controller.quorum.fetch.max.bytes controller.quorum.fetch.snapshot.max.bytes cordoned.log.dirs
+        follower.fetch.last.tiered.offset.enable group.consumer.assignment.interval.ms
+        group.consumer.max.assignment.interval.ms group.consumer.min.assignment.interval.ms
+        group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes
+        group.share.assignment.interval.ms group.share.max.assignment.interval.ms group.share.max.delivery.count.limit
+        group.share.max.partition.max.record.locks group.share.min.assignment.interval.ms
+        group.share.min.delivery.count.limit group.share.min.partition.max.record.locks
+        group.streams.assignment.interval.ms group.streams.max.assignment.interval.ms
+        group.streams.min.assignment.interval.ms remote.log.index.file.cache.ttl.ms
+        share.coordinator.cached.buffer.max.bytes
+    """,
+    "3.7": """
+        unstable.metadata.versions.enable
+    """,
+    "3.7 to 3.9": """
+        auto.include.jmx.reporter broker.id.generation.enable control.plane.listener.name
+        controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms delegation.token.master.key
+        eligible.leader.replicas.enable inter.broker.protocol.version leader.imbalance.per.broker.percentage
+        log.message.downconversion.enable log.message.format.version log.message.timestamp.difference.max.ms
+        offsets.commit.required.acks password.encoder.cipher.algorithm password.encoder.iterations
+        password.encoder.key.length password.encoder.keyfactory.algorithm password.encoder.old.secret
+        password.encoder.secret reserved.broker.max.id zookeeper.clientCnxnSocket zookeeper.connect
+        zookeeper.connection.timeout.ms zookeeper.max.in.flight.requests zookeeper.metadata.migration.enable
+        zookeeper.metadata.migration.min.batch.size zookeeper.session.timeout.ms zookeeper.set.acl
+        zookeeper.ssl.cipher.suites zookeeper.ssl.client.enable zookeeper.ssl.crl.enable zookeeper.ssl.enabled.protocols
+        zookeeper.ssl.endpoint.identification.algorithm zookeeper.ssl.keystore.location zookeeper.ssl.keystore.password
+        zookeeper.ssl.keystore.type zookeeper.ssl.ocsp.enable zookeeper.ssl.protocol zookeeper.ssl.truststore.location
+        zookeeper.ssl.truststore.password zookeeper.ssl.truststore.type
+    """,
+    "3.7 to 4.0": """
+        group.coordinator.new.enable metadata.log.segment.min.bytes
+    """,
+    "3.9 to 4.0": """
+        group.share.max.groups
+    """,
+    "3.9 to 4.2": """
+        group.share.enable
+    """,
+    "4.0": """
+        share.fetch.max.fetch.records
+    """,
+    "4.1 to 4.2": """
+        internal.metadata.max.fetch.size.in.bytes
+    """,
+}
+
+_TOPIC = {
+    "3.7 to 4.3": """
+        follower.replication.throttled.replicas leader.replication.throttled.replicas local.retention.bytes
+        local.retention.ms remote.storage.enable unclean.leader.election.enable
+    """,
+    "3.9 to 4.3": """
+        remote.log.copy.disable remote.log.delete.on.disable
+    """,
+    "3.7 to 3.9": """
+        message.downconversion.enable message.format.version message.timestamp.difference.max.ms
+    """,
+}
+
+# Families whose names depend on a listener, a plug-in or a provider.
+UNSERVED_PREFIXES = ("listener.name.", "config.providers.", "rsm.config.", "rlmm.config.", "metrics.context.")
+
+# Those that guard who may connect, read and write: their silence would be dangerous, so they are warned about apart.
+_SECURITY_PREFIXES = (
+    "ssl.",
+    "sasl.",
+    "security.",
+    "listener.name.",
+    "delegation.token.",
+    "password.encoder.",
+    "zookeeper.ssl.",
+)
+_SECURITY_NAMES = frozenset(
+    {
+        "allow.everyone.if.no.acl.found",
+        "authorizer.class.name",
+        "connections.max.reauth.ms",
+        "early.start.listeners",
+        "principal.builder.class",
+        "super.users",
+        "zookeeper.set.acl",
+    }
+)
+
+# Values that ask for what Barnabas does anyway: kept without a word.
+_HARMLESS = {
+    "security.inter.broker.protocol": "PLAINTEXT",
+    "remote.log.storage.system.enable": "false",
+    "unclean.leader.election.enable": "false",
+}
+
+
+def _versions_by_name(names_by_versions: Mapping[str, str]) -> Mapping[str, str]:
+    return MappingProxyType({name: versions for versions, names in names_by_versions.items() for name in names.split()})
+
+
+# Name -> the Kafka versions that have it ("3.7 to 4.3").
+UNSERVED_PROPERTIES = _versions_by_name(_BROKER)
+UNSERVED_TOPIC_PROPERTIES = _versions_by_name(_TOPIC)
+
+
+def is_unserved(name: str) -> bool:
+    """True for a broker property of Kafka 3.7 to 4.3 that Barnabas does not serve."""
+    return name in UNSERVED_PROPERTIES or name.startswith(UNSERVED_PREFIXES)
+
+
+def is_security(name: str) -> bool:
+    """True for an unserved property that somebody sets to keep others out."""
+    return name in _SECURITY_NAMES or name.startswith(_SECURITY_PREFIXES)
+
+
+def is_harmless(name: str, text: str) -> bool:
+    """True where an unserved property says what holds here anyway."""
+    return _HARMLESS.get(name, "").lower() == text.strip().lower() != ""

@@ -1,0 +1,104 @@
+"""What a property's value must satisfy beyond its type. Each validator says so in words for people and documents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from barnabas.config.value import PropertyValue
+
+
+class Validator(Protocol):
+    """A rule on one value; rules across properties live in combinations.py."""
+
+    @property
+    def rule(self) -> str:
+        """The rule in words: "at least 0"."""
+        ...
+
+    def problem(self, value: PropertyValue) -> str | None:
+        """What is wrong with `value`, as the end of a sentence, or None."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """A number not below `minimum`."""
+
+    minimum: int
+
+    @property
+    def rule(self) -> str:
+        """The rule in words."""
+        return f"at least {self.minimum}"
+
+    def problem(self, value: PropertyValue) -> str | None:
+        """What is wrong, or None."""
+        if isinstance(value, int | float) and value >= self.minimum:
+            return None
+        return f"must be {self.rule}"
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A number from `minimum` to `maximum`, both included; `or_also` is one more that has a meaning of its own."""
+
+    minimum: int
+    maximum: int
+    or_also: int | None = None
+
+    @property
+    def rule(self) -> str:
+        """The rule in words."""
+        also = "" if self.or_also is None else f", or {self.or_also}"
+        return f"{self.minimum} to {self.maximum}{also}"
+
+    def problem(self, value: PropertyValue) -> str | None:
+        """What is wrong, or None."""
+        if isinstance(value, int | float) and (self.minimum <= value <= self.maximum or value == self.or_also):
+            return None
+        return f"must be {self.rule}"
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """One of a few values."""
+
+    choices: tuple[str | int, ...]
+
+    @property
+    def rule(self) -> str:
+        """The rule in words."""
+        return "one of " + ", ".join(map(str, self.choices))
+
+    def problem(self, value: PropertyValue) -> str | None:
+        """What is wrong, or None."""
+        return None if value in self.choices else f"must be {self.rule}"
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """A list without empty or repeated entries; `choices` () allows any entry."""
+
+    choices: tuple[str, ...] = ()
+    may_be_empty: bool = True
+
+    @property
+    def rule(self) -> str:
+        """The rule in words."""
+        entries = "any of " + ", ".join(self.choices) if self.choices else "a list"
+        return f"{entries}, none twice" + (", may be empty" if self.may_be_empty else ", at least one")
+
+    def problem(self, value: PropertyValue) -> str | None:
+        """What is wrong, or None."""
+        assert isinstance(value, tuple)
+        if not value and not self.may_be_empty:
+            return "must name at least one"
+        for index, entry in enumerate(value):
+            if not entry:
+                return "has an empty entry"
+            if self.choices and entry not in self.choices:
+                return f"{entry} is none of {', '.join(self.choices)}"
+            if entry in value[:index]:
+                return f"names {entry} twice"
+        return None
