@@ -50,6 +50,9 @@ _CLASSES: Final = {
     )
 }
 
+SERVED_KEYS: Final = frozenset(_CLASSES)
+"""Keys of the records that are ours; `decode_frame` gives an UnknownRecord for any other."""
+
 RECORD_NAMES: Final = {
     0: "RegisterBroker",
     1: "UnregisterBroker",

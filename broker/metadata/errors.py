@@ -1,0 +1,25 @@
+"""The errors by which opening a data directory fails: a sentence for the person who starts the broker."""
+
+from __future__ import annotations
+
+from barnabas.protocol.metadata.levels import NEWEST_KNOWN_LEVEL, OLDEST_KNOWN_LEVEL, is_known_level
+
+
+class MetadataError(Exception):
+    """What the directory holds cannot be opened as it is; the message says what, where and what to do about it.
+
+    Nothing on disk was changed when it is raised by a check.
+    """
+
+
+class UnsupportedMetadataError(MetadataError):
+    """The metadata is whole, but of a version that this program does not know."""
+
+
+def ensure_known_level(level: int, source: str) -> None:
+    """Raises UnsupportedMetadataError unless `metadata.version` `level`, found in `source`, is one that we know."""
+    if not is_known_level(level):
+        raise UnsupportedMetadataError(
+            f"{source} has metadata.version {level}; this program knows {OLDEST_KNOWN_LEVEL} to {NEWEST_KNOWN_LEVEL} "
+            "(Apache Kafka 3.3 to 4.3)"
+        )

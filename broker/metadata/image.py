@@ -1,0 +1,85 @@
+"""MetadataImage: everything that the metadata log says, as one value that never changes.
+
+The writer replaces it as a whole after its records are durable, so any thread may keep an image and read it without a
+lock. Names are Kafka's, except that config scopes are (resource type, resource name).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from barnabas.protocol.metadata.levels import METADATA_VERSION
+from barnabas.protocol.metadata.partition_state import PartitionState
+from barnabas.protocol.metadata.records import BROKER_RESOURCE, TOPIC_RESOURCE
+
+ConfigScope = tuple[int, str]
+"""Resource type (2 topic, 4 broker) and name (topic, node id as text, or "" for all brokers)."""
+
+ALL_BROKERS: ConfigScope = (BROKER_RESOURCE, "")
+
+
+def topic_scope(topic: str) -> ConfigScope:
+    """Where a topic's configs are."""
+    return (TOPIC_RESOURCE, topic)
+
+
+def broker_scope(node_id: int) -> ConfigScope:
+    """Where one broker's configs are."""
+    return (BROKER_RESOURCE, str(node_id))
+
+
+@dataclass(frozen=True, slots=True)
+class TopicImage:
+    """A topic: its id and its partitions by number."""
+
+    name: str
+    topic_id: bytes
+    partitions: Mapping[int, PartitionState]
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataImage:
+    """The state after all records below `end_offset`.
+
+    `unserved` counts the records whose keys we skip (registrations, ACLs, quotas, ...) by key.
+    """
+
+    end_offset: int = 0
+    topics: Mapping[str, TopicImage] = field(default_factory=dict)
+    names: Mapping[bytes, str] = field(default_factory=dict)
+    configs: Mapping[ConfigScope, Mapping[str, str]] = field(default_factory=dict)
+    features: Mapping[str, int] = field(default_factory=dict)
+    next_producer_id: int = 0
+    unserved: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def level(self) -> int | None:
+        """`metadata.version`, or None in a log that says none yet."""
+        return self.features.get(METADATA_VERSION)
+
+    def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
+        """The topic with that id."""
+        name = self.names.get(topic_id)
+        return None if name is None else self.topics[name]
+
+    def partition(self, topic: str, partition: int) -> PartitionState | None:
+        """One partition's state."""
+        found = self.topics.get(topic)
+        return None if found is None else found.partitions.get(partition)
+
+    def topic_configs(self, topic: str) -> Mapping[str, str]:
+        """What was set for the topic itself: topic config names to texts."""
+        return self.configs.get(topic_scope(topic), {})
+
+    def default_broker_configs(self) -> Mapping[str, str]:
+        """What was set for all brokers."""
+        return self.configs.get(ALL_BROKERS, {})
+
+    def broker_configs(self, node_id: int) -> Mapping[str, str]:
+        """What was set for that broker alone."""
+        return self.configs.get(broker_scope(node_id), {})
+
+    def partition_count(self) -> int:
+        """Partitions of all topics."""
+        return sum(len(topic.partitions) for topic in self.topics.values())

@@ -1,0 +1,147 @@
+"""Applies metadata records to an image. What a record touches is copied once per builder, the rest is shared.
+
+A record that contradicts what came before it (a partition of no topic, a topic twice) raises ReplayError: Kafka
+stops on it as well, and going on would lose data quietly.
+"""
+
+from __future__ import annotations
+
+from barnabas.broker.metadata.image import ConfigScope, MetadataImage, TopicImage, topic_scope
+from barnabas.protocol.metadata.levels import METADATA_VERSION
+from barnabas.protocol.metadata.partition_state import PartitionState
+from barnabas.protocol.metadata.records import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnknownRecord,
+)
+from barnabas.protocol.uuids import uuid_text
+
+
+class ReplayError(Exception):
+    """A record that does not fit the state before it."""
+
+
+class ImageBuilder:
+    """Starts from `image` and applies records to it; `build`, once, gives the new image. `image` stays as it was."""
+
+    def __init__(self, image: MetadataImage) -> None:
+        self._end_offset = image.end_offset
+        self._topics = dict(image.topics)
+        self._names = dict(image.names)
+        self._configs = dict(image.configs)
+        self._features = dict(image.features)
+        self._unserved = dict(image.unserved)
+        self._next_producer_id = image.next_producer_id
+        self._changed_partitions: dict[str, dict[int, PartitionState]] = {}
+        self._changed_scopes: dict[ConfigScope, dict[str, str]] = {}
+
+    def apply(self, record: MetadataRecord) -> None:
+        """Applies one record. Those of transactions are the caller's. Raises ReplayError."""
+        match record:
+            case PartitionRecord():
+                self._partitions_of(record.topic_id, record)[record.partition] = record.state
+            case PartitionChangeRecord():
+                self._change_partition(record)
+            case TopicRecord():
+                self._add_topic(record)
+            case ConfigRecord():
+                self._change_config(record)
+            case RemoveTopicRecord():
+                self._remove_topic(record)
+            case FeatureLevelRecord():
+                self._change_feature(record)
+            case ProducerIdsRecord():
+                self._next_producer_id = record.next_producer_id
+            case UnknownRecord():
+                self.count_unserved(record.key)
+            case _:
+                raise AssertionError(f"{type(record).__name__} is not applied to an image")
+
+    def count_unserved(self, key: int) -> None:
+        """Notes a record whose key is skipped."""
+        self._unserved[key] = self._unserved.get(key, 0) + 1
+
+    def move_to(self, end_offset: int) -> None:
+        """Says which offset follows the last record that was seen."""
+        self._end_offset = end_offset
+
+    @property
+    def level(self) -> int | None:
+        """`metadata.version` so far."""
+        return self._features.get(METADATA_VERSION)
+
+    def build(self) -> MetadataImage:
+        """The image after all records. The builder must not be used after that: the image owns its maps."""
+        for name, partitions in self._changed_partitions.items():
+            topic = self._topics[name]
+            self._topics[name] = TopicImage(name, topic.topic_id, partitions)
+        for scope, values in self._changed_scopes.items():
+            if values:
+                self._configs[scope] = values
+            else:
+                self._configs.pop(scope, None)
+        return MetadataImage(
+            end_offset=self._end_offset,
+            topics=self._topics,
+            names=self._names,
+            configs=self._configs,
+            features=self._features,
+            next_producer_id=self._next_producer_id,
+            unserved=self._unserved,
+        )
+
+    def _add_topic(self, record: TopicRecord) -> None:
+        if record.name in self._topics or record.topic_id in self._names:
+            raise ReplayError(f"topic {record.name} with id {uuid_text(record.topic_id)} comes twice")
+        self._topics[record.name] = TopicImage(record.name, record.topic_id, {})
+        self._names[record.topic_id] = record.name
+
+    def _remove_topic(self, record: RemoveTopicRecord) -> None:
+        name = self._name_of(record.topic_id, record)
+        del self._topics[name], self._names[record.topic_id]
+        self._changed_partitions.pop(name, None)
+        self._configs.pop(topic_scope(name), None)
+        self._changed_scopes.pop(topic_scope(name), None)
+
+    def _change_partition(self, record: PartitionChangeRecord) -> None:
+        partitions = self._partitions_of(record.topic_id, record)
+        state = partitions.get(record.partition)
+        if state is None:
+            name = self._names[record.topic_id]
+            raise ReplayError(f"a change of partition {name}-{record.partition}, which does not exist")
+        partitions[record.partition] = state.changed_by(record.delta)
+
+    def _change_config(self, record: ConfigRecord) -> None:
+        scope = (record.resource_type, record.resource_name)
+        values = self._changed_scopes.get(scope)
+        if values is None:
+            values = self._changed_scopes[scope] = dict(self._configs.get(scope, {}))
+        if record.value is None:
+            values.pop(record.name, None)
+        else:
+            values[record.name] = record.value
+
+    def _change_feature(self, record: FeatureLevelRecord) -> None:
+        if record.level:
+            self._features[record.name] = record.level
+        else:
+            self._features.pop(record.name, None)
+
+    def _partitions_of(self, topic_id: bytes, record: MetadataRecord) -> dict[int, PartitionState]:
+        name = self._name_of(topic_id, record)
+        partitions = self._changed_partitions.get(name)
+        if partitions is None:
+            partitions = self._changed_partitions[name] = dict(self._topics[name].partitions)
+        return partitions
+
+    def _name_of(self, topic_id: bytes, record: MetadataRecord) -> str:
+        name = self._names.get(topic_id)
+        if name is None:
+            raise ReplayError(f"{type(record).__name__} names topic id {uuid_text(topic_id)}, which does not exist")
+        return name

@@ -1,0 +1,35 @@
+"""quorum-state in `__cluster_metadata-0/`: Kafka's note of its last election. We read it and never write it.
+
+One line of JSON; of version 0 {"clusterId","leaderId","leaderEpoch","votedId","appliedOffset","currentVoters",
+"data_version":0}, of version 1 {"leaderId","leaderEpoch","votedId","votedDirectoryId","data_version":1}.
+A log whose epochs are all below or equal to `leaderEpoch` was last led by Kafka; when ours goes on above it, Kafka
+takes the log's epoch at its next start. Source: Kafka's FileQuorumStateStore and QuorumState.initialize.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from barnabas.broker.metadata.errors import MetadataError
+
+FILE_NAME = "quorum-state"
+NO_EPOCH = -1
+
+
+def read_quorum_epoch(metadata_directory: Path) -> int:
+    """Kafka's last leader epoch, or -1 where it never ran. Raises MetadataError for a file that says no epoch."""
+    path = metadata_directory / FILE_NAME
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return NO_EPOCH
+    except (OSError, UnicodeDecodeError) as error:
+        raise MetadataError(f"{path} cannot be read: {error}") from error
+    try:
+        epoch = json.loads(text)["leaderEpoch"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise MetadataError(f"{path} says no leaderEpoch: {error!r}; Kafka would not start on it either") from error
+    if not isinstance(epoch, int):
+        raise MetadataError(f"{path} has the leaderEpoch {epoch!r}, which is no number")
+    return epoch

@@ -1,0 +1,192 @@
+"""Creating, deleting and growing topics: functions from an image and a request to answers and records.
+
+Nothing is written here. Each item of a request fails alone, with one wire code; the order of the checks and the
+sentences are Kafka's (ReplicationControlManager). One node is all there is: the replication factor is 1, or -1 for the
+default, and every partition is led by this node.
+
+Different from Kafka: the default replication factor is taken as 1 whatever `default.replication.factor` says, since a
+directory of Kafka's comes with its configuration; deleting while `delete.topic.enable` is false is INVALID_REQUEST.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from barnabas.broker.metadata.image import MetadataImage, TopicImage
+from barnabas.broker.metadata.plan import Plan, PlanningImage
+from barnabas.config import BrokerConfig, ConfigError, validate_topic_configs
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.topics import DEFAULT_COUNT, NewPartitions, NewTopic, TopicResult
+from barnabas.protocol.metadata.partition_state import PartitionState
+from barnabas.protocol.metadata.records import (
+    TOPIC_RESOURCE,
+    ConfigRecord,
+    MetadataRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from barnabas.protocol.topic_name import (
+    CLUSTER_METADATA_TOPIC,
+    collides,
+    has_collision_characters,
+    validate_topic_name,
+)
+from barnabas.protocol.uuids import random_uuid
+
+MAX_PARTITIONS_PER_REQUEST = 10_000
+"""New partitions of one request, as in Kafka: more are refused with POLICY_VIOLATION."""
+
+
+class Placement:
+    """Which log directory a new partition goes to: the one with the fewest, first named first."""
+
+    def __init__(self, node_id: int, directory_ids: Sequence[bytes], image: MetadataImage) -> None:
+        if not directory_ids:
+            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "no log directory is online")
+        self.node_id = node_id
+        self._counts = Counter(dict.fromkeys(directory_ids, 0))
+        if len(directory_ids) > 1:
+            for topic in image.topics.values():
+                for state in topic.partitions.values():
+                    self._counts.update(directory for directory in state.directories if directory in self._counts)
+
+    def next_state(self) -> PartitionState:
+        """State of a new partition, led by this node."""
+        directory = min(self._counts, key=self._counts.__getitem__)
+        self._counts[directory] += 1
+        return PartitionState((self.node_id,), (self.node_id,), self.node_id, directories=(directory,))
+
+
+def plan_create_topics(
+    image: MetadataImage, topics: Sequence[NewTopic], *, config: BrokerConfig, placement: Placement
+) -> Plan[TopicResult]:
+    """Answers and records for creating `topics`. A result's message may be a warning."""
+    planning = PlanningImage(image)
+    results = []
+    times_named = Counter(topic.name for topic in topics)
+    room = MAX_PARTITIONS_PER_REQUEST
+    for topic in topics:
+        try:
+            if times_named[topic.name] > 1:
+                raise BrokerError(ErrorCode.INVALID_REQUEST, f"topic '{topic.name}' comes twice in the request")
+            _ensure_new_name(planning.image, topic.name)
+            warnings = _ensure_configs(topic.configs, config)
+            count = _partition_count(topic, config, room)
+            result, records = _create(topic, count, placement)
+            result.message = " ".join(warnings) or None
+            planning.add(records)
+            room -= count
+            results.append(result)
+        except BrokerError as error:
+            results.append(TopicResult(topic.name, error.code, error.message))
+    return Plan(results, planning.records)
+
+
+def plan_delete_topics(image: MetadataImage, names: Sequence[str], *, config: BrokerConfig) -> Plan[TopicResult]:
+    """Answers and records for deleting the topics `names`."""
+    planning = PlanningImage(image)
+    results = []
+    for name in names:
+        try:
+            if not config.get_bool("delete.topic.enable"):
+                raise BrokerError(ErrorCode.INVALID_REQUEST, "delete.topic.enable is false: topics cannot be deleted")
+            topic = _existing(planning.image, name)
+            planning.add([RemoveTopicRecord(topic.topic_id)])
+            results.append(TopicResult(name, topic_id=topic.topic_id, partitions=len(topic.partitions)))
+        except BrokerError as error:
+            results.append(TopicResult(name, error.code, error.message))
+    return Plan(results, planning.records)
+
+
+def plan_create_partitions(
+    image: MetadataImage, topics: Sequence[NewPartitions], *, placement: Placement
+) -> Plan[TopicResult]:
+    """Answers and records for growing topics to the counts that `topics` say."""
+    planning = PlanningImage(image)
+    results = []
+    times_named = Counter(topic.name for topic in topics)
+    room = MAX_PARTITIONS_PER_REQUEST
+    for asked in topics:
+        try:
+            if times_named[asked.name] > 1:
+                raise BrokerError(ErrorCode.INVALID_REQUEST, f"topic '{asked.name}' comes twice in the request")
+            topic = _existing(planning.image, asked.name)
+            _ensure_growth(topic, asked.count, room)
+            numbers = range(len(topic.partitions), asked.count)
+            planning.add([PartitionRecord(number, topic.topic_id, placement.next_state()) for number in numbers])
+            room -= len(numbers)
+            results.append(TopicResult(asked.name, topic_id=topic.topic_id, partitions=asked.count))
+        except BrokerError as error:
+            results.append(TopicResult(asked.name, error.code, error.message))
+    return Plan(results, planning.records)
+
+
+def _ensure_new_name(image: MetadataImage, name: str) -> None:
+    if name == CLUSTER_METADATA_TOPIC:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
+    if name in image.topics:
+        raise BrokerError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    validate_topic_name(name)
+    if has_collision_characters(name):
+        other = next((existing for existing in image.topics if collides(name, existing)), None)
+        if other is not None:
+            message = f"Topic '{name}' collides with existing topic: {other}"
+            raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
+
+
+def _partition_count(topic: NewTopic, config: BrokerConfig, room: int) -> int:
+    factor = topic.replication_factor
+    if factor != DEFAULT_COUNT and factor < 1:
+        message = "Replication factor must be larger than 0, or -1 to use the default value."
+        raise BrokerError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
+    if topic.partitions != DEFAULT_COUNT and topic.partitions < 1:
+        message = "Number of partitions was set to an invalid non-positive value."
+        raise BrokerError(ErrorCode.INVALID_PARTITIONS, message)
+    if factor > 1:
+        message = f"The target replication factor of {factor} cannot be reached because there is only 1 broker."
+        raise BrokerError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
+    count = config.get_int("num.partitions") if topic.partitions == DEFAULT_COUNT else topic.partitions
+    _ensure_room(count, room)
+    return count
+
+
+def _ensure_growth(topic: TopicImage, count: int, room: int) -> None:
+    current = len(topic.partitions)
+    if count == current:
+        raise BrokerError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {current} partition(s).")
+    if count < current:
+        message = f"The topic {topic.name} currently has {current} partition(s); {count} would not be an increase."
+        raise BrokerError(ErrorCode.INVALID_PARTITIONS, message)
+    _ensure_room(count - current, room)
+
+
+def _ensure_room(count: int, room: int) -> None:
+    if count > room:
+        message = f"Excessively large number of partitions per request: at most {MAX_PARTITIONS_PER_REQUEST}."
+        raise BrokerError(ErrorCode.POLICY_VIOLATION, message)
+
+
+def _ensure_configs(configs: dict[str, str], config: BrokerConfig) -> list[str]:
+    """Warnings of configs that are legal. Raises BrokerError for those that are not."""
+    try:
+        return validate_topic_configs(configs, config)
+    except ConfigError as error:
+        raise BrokerError(ErrorCode.INVALID_CONFIG, str(error)) from error
+
+
+def _existing(image: MetadataImage, name: str) -> TopicImage:
+    topic = image.topics.get(name)
+    if topic is None:
+        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic '{name}' does not exist")
+    return topic
+
+
+def _create(topic: NewTopic, count: int, placement: Placement) -> tuple[TopicResult, list[MetadataRecord]]:
+    topic_id = random_uuid()
+    records: list[MetadataRecord] = [TopicRecord(topic.name, topic_id)]
+    for name, value in sorted(topic.configs.items()):
+        records.append(ConfigRecord(TOPIC_RESOURCE, topic.name, name, value))
+    records.extend(PartitionRecord(number, topic_id, placement.next_state()) for number in range(count))
+    return TopicResult(topic.name, topic_id=topic_id, partitions=count), records

@@ -1,0 +1,125 @@
+"""MetadataWriter: the one writer of the metadata log.
+
+A change is appended and synced, then the image is replaced, then listeners are told, in the order of the log and with
+the writer's lock held: no two changes overlap, and what a plan saw is what its records are appended to. Synchronous;
+the daemon calls it on an executor thread. Reading `image` takes no lock.
+
+A failed append (a full disk) changes nothing: the client gets KAFKA_STORAGE_ERROR and a later change may succeed. After
+a failed sync nobody knows what is on disk: the writer refuses everything from then on, and the broker must stop.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+from barnabas.broker.metadata.batches import encode_change
+from barnabas.broker.metadata.image import MetadataImage
+from barnabas.broker.metadata.image_builder import ImageBuilder
+from barnabas.broker.metadata.plan import Plan
+from barnabas.broker.storage.clock import Clock
+from barnabas.broker.storage.storage_errors import StorageError
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.metadata.records import MetadataRecord
+
+Result = TypeVar("Result")
+
+ImageListener = Callable[[MetadataImage, MetadataImage], None]
+"""Called with the image before and after each change, on the thread that made it."""
+
+_log = logging.getLogger(__name__)
+
+
+class AppendOnlyLog(Protocol):
+    """What the writer needs of the metadata log."""
+
+    @property
+    def end_offset(self) -> int:
+        """The offset of the next record."""
+
+    def append(self, batches: bytes, leader_epoch: int) -> None:
+        """Appends whole batches, all or none. Raises OSError, StorageError or BrokerError."""
+
+    def sync(self) -> None:
+        """Makes everything that was appended durable. Raises OSError or StorageError."""
+
+
+class MetadataWriter:
+    """Owns the image. `leader_epoch` goes into every batch; `level` is the log's `metadata.version`."""
+
+    def __init__(
+        self, log: AppendOnlyLog, image: MetadataImage, *, leader_epoch: int, level: int, clock: Clock
+    ) -> None:
+        self.image = image
+        self.leader_epoch = leader_epoch
+        self.level = level
+        self.failure: str | None = None
+        self._log = log
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._listeners: list[ImageListener] = []
+
+    def add_listener(self, listener: ImageListener) -> None:
+        """Calls `listener` after each change from now on."""
+        with self._lock:
+            self._listeners.append(listener)
+
+    def commit(self, records: Sequence[MetadataRecord]) -> MetadataImage:
+        """Makes `records` part of the log, together or not at all; returns the image with them.
+
+        Raises BrokerError KAFKA_STORAGE_ERROR, and ReplayError for records that do not fit the image.
+        """
+        with self._lock:
+            return self._commit(records)
+
+    def change(self, plan: Callable[[MetadataImage], Plan[Result]]) -> list[Result]:
+        """Commits what `plan` makes of the image as it is then; returns its answers. Raises as `commit`."""
+        with self._lock:
+            planned = plan(self.image)
+            self._commit(planned.records)
+            return planned.results
+
+    def _commit(self, records: Sequence[MetadataRecord]) -> MetadataImage:
+        before = self.image
+        if not records:
+            return before
+        if self.failure is not None:
+            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, self.failure)
+        builder = ImageBuilder(before)
+        for record in records:
+            builder.apply(record)  # a record that does not fit must not reach the log
+        base_offset = self._log.end_offset
+        batches, end_offset = encode_change(
+            records,
+            level=self.level,
+            base_offset=base_offset,
+            leader_epoch=self.leader_epoch,
+            timestamp_ms=self._clock.wall_ms(),
+        )
+        builder.move_to(end_offset)
+        self._append(batches, base_offset)
+        after = builder.build()
+        self.image = after
+        for listener in self._listeners:
+            listener(before, after)
+        return after
+
+    def _append(self, batches: bytes, base_offset: int) -> None:
+        try:
+            self._log.append(batches, self.leader_epoch)
+        except (OSError, StorageError, BrokerError) as error:
+            if self._log.end_offset != base_offset:
+                self._fail(f"a failed append left a part of itself in the metadata log: {error}")
+            _log.warning("metadata is unchanged, the append failed: %s", error)
+            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"the metadata log cannot be written: {error}") from error
+        try:
+            self._log.sync()
+        except (OSError, StorageError, BrokerError) as error:
+            self._fail(f"the metadata log could not be synced: {error}")
+            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.failure}") from error
+
+    def _fail(self, failure: str) -> None:
+        self.failure = failure
+        _log.error("metadata cannot be changed until the broker starts again: %s", failure)
