@@ -12,7 +12,7 @@ at which it reached the broker. That is right without asking a name server, exce
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 PLAINTEXT = "PLAINTEXT"
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -23,8 +23,7 @@ class BadListenerError(ValueError):
     """What is wrong with a list of listeners; `str(error)` ends a sentence that names the property and its source."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
+class Listener(NamedTuple):
     """One address.
 
     `host` "" is every interface where it is opened, and "as the client reached us" where it is advertised.

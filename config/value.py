@@ -1,9 +1,12 @@
-"""A property's value together with the layer and the exact place that gave it."""
+"""A property's value together with the layer and the exact place that gave it.
+
+Named tuples, not dataclasses: those cost half a millisecond each at import, and a broker starts in 0.2 s.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 # What a parsed property can be. None is Kafka's null: nobody set it and it has no default.
 PropertyValue = bool | int | float | str | tuple[str, ...] | None
@@ -19,16 +22,14 @@ class ConfigSource(Enum):
     DEFAULT_CONFIG = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """What somebody wrote: `text` before it is parsed, `origin` ready for a sentence after the word "in"."""
 
     text: str
     origin: str
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigValue:
+class ConfigValue(NamedTuple):
     """One property as it stands.
 
     `value` is parsed, `text` is what DescribeConfigs answers (None: unset, or a secret), `source` the layer, and
