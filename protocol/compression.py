@@ -217,7 +217,7 @@ def _compress_lz4(data: memoryview, level: int) -> bytes:
     """A frame as Java writes it. Blocks that depend on each other, cramjam's default, are refused by Java."""
     if level != _LZ4_FAST_LEVEL:
         frame = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
-        frame.compress(data)
+        frame.compress(bytes(data))
         return bytes(frame.finish())  # with a checksum per block, which Java reads as well
     parts: list[Buffer] = [_LZ4_FRAME_HEADER]
     for start in range(0, len(data), _LZ4_BLOCK_SIZE):

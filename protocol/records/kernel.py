@@ -1,23 +1,51 @@
-"""Chooses the implementation of the per-record work: the compiled kernel if it was built, else its plain Python twin.
+"""Chooses the implementation of the per-record work: the compiled kernel where it was built, else its Python twin.
 
-Both have the same functions, results and errors, and the same tests run them; only speed differs (about 50x).
-BARNABAS_KERNEL=python in the environment forces the twin, BARNABAS_KERNEL=compiled refuses to start without the
-compiled one. Code outside of this package imports from here, never one of the two.
+Both have the same functions, results and errors, and the same tests run them; only speed differs. With
+BARNABAS_KERNEL=python in the environment the twin is taken, with BARNABAS_KERNEL=compiled the import fails where there
+is no compiled one. Whoever needs these functions takes them from here, never from one of the two.
 """
 
 from __future__ import annotations
 
-from barnabas.protocol.records.kernel_python import (
-    append_record,
-    check_payload,
-    decode_payload,
-    find_batch,
-    find_timestamp,
-    murmur2,
-    record_size,
-)
+import os
+from typing import Final, Literal
 
-KERNEL = "python"
+_wanted = os.environ.get("BARNABAS_KERNEL", "")
+if _wanted not in ("", "compiled", "python"):
+    raise ImportError(f"BARNABAS_KERNEL={_wanted} is neither compiled nor python")
+
+_kernel: Literal["compiled", "python"] = "python"
+
+if _wanted != "python":
+    try:
+        from barnabas.protocol.records._kernel import (
+            append_record,
+            check_payload,
+            decode_payload,
+            find_batch,
+            find_timestamp,
+            murmur2,
+            record_size,
+        )
+
+        _kernel = "compiled"
+    except ImportError:
+        if _wanted == "compiled":
+            raise
+
+if _kernel == "python":
+    from barnabas.protocol.records.kernel_python import (
+        append_record,
+        check_payload,
+        decode_payload,
+        find_batch,
+        find_timestamp,
+        murmur2,
+        record_size,
+    )
+
+KERNEL: Final = _kernel
+"""Which of the two runs: "compiled" or "python". `barnabas --version` says it."""
 
 __all__ = [
     "KERNEL",

@@ -9,7 +9,7 @@ allocated for a count or a size before the bytes for it were seen. Speed: about 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from barnabas.protocol.records import errors
@@ -103,7 +103,7 @@ def record_size(
     headers: Sequence[tuple[str, _Buffer | None]],
 ) -> int:
     """How many bytes `append_record` writes for it, its size field included."""
-    body = _body_size(offset_delta, timestamp_delta, key, value, _encode_headers(headers))
+    body = _body_size(offset_delta, timestamp_delta, _as_bytes(key), _as_bytes(value), _encode_headers(headers))
     return _varint_size(body) + body
 
 
@@ -121,6 +121,7 @@ def append_record(
     0 when `target` would grow beyond `limit` bytes (negative: no limit). Raises ValueError for a number that does not
     fit its field, TypeError for a key or value that is no bytes.
     """
+    key, value = _as_bytes(key), _as_bytes(value)
     encoded_headers = _encode_headers(headers)
     body = _body_size(offset_delta, timestamp_delta, key, value, encoded_headers)
     size = _varint_size(body) + body
@@ -146,6 +147,8 @@ def find_batch(buffer: _Buffer, position: int, target_offset: int) -> tuple[int,
     in bytes); not found: (position to go on from, -1, -1, 0), where that position may lie beyond the buffer. In a
     message set of version 0 or 1 a message's offset is both. Raises CorruptRecordError for a head that cannot be one.
     """
+    if position < 0:
+        raise ValueError(f"position {position} is negative")
     end = len(buffer)
     while end - position >= _MAGIC_END:
         if end - position >= _SCAN_HEAD.size:
@@ -285,16 +288,21 @@ def _read_varint(data: bytes, at: int, end: int, max_shift: int, index: int, cut
     raise InvalidRecordError(index, errors.BAD_VARINT)
 
 
-def _encode_headers(headers: Iterable[tuple[str, _Buffer | None]]) -> list[tuple[bytes, _Buffer | None]]:
-    return [(key.encode("utf-8"), value) for key, value in headers] if headers else []
+def _as_bytes(value: _Buffer | None) -> bytes | None:
+    """A TypeError for what is no bytes, before anything is written."""
+    return value if value is None or type(value) is bytes else bytes(memoryview(value))
+
+
+def _encode_headers(headers: Sequence[tuple[str, _Buffer | None]]) -> list[tuple[bytes, bytes | None]]:
+    return [(key.encode("utf-8"), _as_bytes(value)) for key, value in headers] if headers else []
 
 
 def _body_size(
     offset_delta: int,
     timestamp_delta: int,
-    key: _Buffer | None,
-    value: _Buffer | None,
-    headers: list[tuple[bytes, _Buffer | None]],
+    key: bytes | None,
+    value: bytes | None,
+    headers: list[tuple[bytes, bytes | None]],
 ) -> int:
     if not 0 <= offset_delta <= _INT32_MAX:
         raise ValueError(f"offset delta {offset_delta} is out of range")
@@ -309,11 +317,8 @@ def _body_size(
     return body
 
 
-def _nullable_size(value: _Buffer | None) -> int:
-    if value is None:
-        return 1
-    size = memoryview(value).nbytes  # a TypeError for what is no bytes, before anything is written
-    return _varint_size(size) + size
+def _nullable_size(value: bytes | None) -> int:
+    return 1 if value is None else _varint_size(len(value)) + len(value)
 
 
 def _varint_size(value: int) -> int:
@@ -329,9 +334,9 @@ def _append_varint(target: bytearray, value: int) -> None:
     target.append(zigzag)
 
 
-def _append_nullable(target: bytearray, value: _Buffer | None) -> None:
+def _append_nullable(target: bytearray, value: bytes | None) -> None:
     if value is None:
         target.append(1)  # -1
     else:
-        _append_varint(target, memoryview(value).nbytes)
+        _append_varint(target, len(value))
         target += value

@@ -1,0 +1,40 @@
+"""Types of the compiled kernel; the functions are described in kernel_python.py, whose signatures these are."""
+
+from collections.abc import Sequence
+
+from barnabas.protocol.records.record import Record, RecordsSummary
+
+_Buffer = bytes | bytearray | memoryview
+
+def check_payload(
+    payload: _Buffer, count: int, last_offset_delta: int, base_timestamp: int, contiguous: bool
+) -> RecordsSummary: ...
+def decode_payload(
+    payload: _Buffer,
+    count: int,
+    base_offset: int,
+    last_offset_delta: int,
+    base_timestamp: int,
+    append_timestamp: int | None,
+) -> list[Record]: ...
+def find_timestamp(
+    payload: _Buffer, count: int, last_offset_delta: int, base_timestamp: int, target: int
+) -> tuple[int, int] | None: ...
+def record_size(
+    offset_delta: int,
+    timestamp_delta: int,
+    key: _Buffer | None,
+    value: _Buffer | None,
+    headers: Sequence[tuple[str, _Buffer | None]],
+) -> int: ...
+def append_record(
+    target: bytearray,
+    limit: int,
+    offset_delta: int,
+    timestamp_delta: int,
+    key: _Buffer | None,
+    value: _Buffer | None,
+    headers: Sequence[tuple[str, _Buffer | None]],
+) -> int: ...
+def find_batch(buffer: _Buffer, position: int, target_offset: int) -> tuple[int, int, int, int]: ...
+def murmur2(key: _Buffer) -> int: ...
