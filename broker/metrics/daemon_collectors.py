@@ -1,0 +1,184 @@
+"""Collectors over the daemon's own counters: requests, topics, connections, the event loop, the broker as a whole.
+
+They run in the metrics thread while the event loop counts on: a dict is copied (one step that no other thread
+interrupts) before it is walked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import ClassVar
+
+from prometheus_client.core import Metric
+
+from barnabas.broker.metrics.family import Family, Row
+from barnabas.broker.metrics.probes import (
+    LOOP_LAG_BOUNDS_SECONDS,
+    REQUEST_LATENCY_BOUNDS_SECONDS,
+    BrokerProbes,
+    TopicProbe,
+)
+from barnabas.broker.metrics.state import BrokerState
+
+
+class RequestCollector:
+    """What clients asked for, by API, and what they were refused."""
+
+    duration = Family(
+        "barnabas_request_duration_seconds",
+        "histogram",
+        "Time from a request's arrival to its answer being handed to the socket, long polls included; "
+        "the count is the number of requests that were answered.",
+        labels=("api",),
+        bounds=REQUEST_LATENCY_BOUNDS_SECONDS,
+    )
+    errors = Family(
+        "barnabas_request_errors_total",
+        "counter",
+        "Errors that clients were told: one for each topic or partition of a request that failed.",
+        labels=("api", "error"),
+    )
+    waiting = Family(
+        "barnabas_fetches_waiting", "gauge", "Fetches that wait in a long poll for more bytes or their time to pass."
+    )
+    families: ClassVar = (duration, errors, waiting)
+
+    def __init__(self, probes: BrokerProbes) -> None:
+        self._probes = probes
+
+    def collect(self) -> Iterator[Metric]:
+        """All families, from the counters as they are now."""
+        apis = sorted(self._probes.apis.copy().items())
+        yield self.duration.render_histograms(((api,), probe) for api, probe in apis)
+        yield self.errors.render(
+            ((api, error), count) for api, probe in apis for error, count in sorted(probe.errors.copy().items())
+        )
+        yield self.waiting.render([((), self._probes.fetches_waiting)])
+
+
+class TopicCollector:
+    """Traffic of each topic with clients."""
+
+    received_bytes = Family(
+        "barnabas_topic_received_bytes_total",
+        "counter",
+        "Bytes of record batches that clients produced and that were appended.",
+        labels=("topic",),
+    )
+    received_records = Family(
+        "barnabas_topic_received_records_total",
+        "counter",
+        "Records that clients produced and that were appended.",
+        labels=("topic",),
+    )
+    sent_bytes = Family(
+        "barnabas_topic_sent_bytes_total",
+        "counter",
+        "Bytes of record batches that were sent to fetching clients.",
+        labels=("topic",),
+    )
+    sent_records = Family(
+        "barnabas_topic_sent_records_total",
+        "counter",
+        "Records that were sent to fetching clients, counted by their offsets; "
+        "a batch is read whole, so one that a client reads again counts again.",
+        labels=("topic",),
+    )
+    families: ClassVar = (received_bytes, received_records, sent_bytes, sent_records)
+
+    def __init__(self, probes: BrokerProbes) -> None:
+        self._probes = probes
+
+    def collect(self) -> Iterator[Metric]:
+        """All families, from the counters as they are now."""
+        topics = sorted(self._probes.topics.copy().items())
+
+        def rows(value: Callable[[TopicProbe], int]) -> Iterator[Row]:
+            return (((topic,), value(probe)) for topic, probe in topics)
+
+        yield self.received_bytes.render(rows(lambda probe: probe.bytes_in))
+        yield self.received_records.render(rows(lambda probe: probe.records_in))
+        yield self.sent_bytes.render(rows(lambda probe: probe.bytes_out))
+        yield self.sent_records.render(rows(lambda probe: probe.records_out))
+
+
+class ConnectionCollector:
+    """Connections of clients, and the bytes on them."""
+
+    open = Family("barnabas_connections_open", "gauge", "Connections of clients that are open now.")
+    accepted = Family("barnabas_connections_accepted_total", "counter", "Connections that were accepted.")
+    refused = Family(
+        "barnabas_connections_refused_total",
+        "counter",
+        "Connections that were turned away at once, by reason (max_connections, draining).",
+        labels=("error",),
+    )
+    closed = Family(
+        "barnabas_connections_closed_total",
+        "counter",
+        "Accepted connections that have ended, by reason; `client` is a client that hung up, which is no fault.",
+        labels=("error",),
+    )
+    received = Family(
+        "barnabas_network_received_bytes_total", "counter", "Bytes received from clients, framing included."
+    )
+    sent = Family("barnabas_network_sent_bytes_total", "counter", "Bytes sent to clients, framing included.")
+    families: ClassVar = (open, accepted, refused, closed, received, sent)
+
+    def __init__(self, probes: BrokerProbes) -> None:
+        self._probe = probes.connections
+
+    def collect(self) -> Iterator[Metric]:
+        """All families, from the counters as they are now."""
+        probe = self._probe
+        yield self.open.render([((), probe.open)])
+        yield self.accepted.render([((), probe.accepted)])
+        yield self.refused.render(_by_error(probe.refused))
+        yield self.closed.render(_by_error(probe.closed))
+        yield self.received.render([((), probe.received_bytes)])
+        yield self.sent.render([((), probe.sent_bytes)])
+
+
+class EventLoopCollector:
+    """How late the event loop runs what is due."""
+
+    lag = Family(
+        "barnabas_event_loop_lag_seconds",
+        "histogram",
+        "How much later than planned a timer fired, twice a second: what a request waits before its own work begins.",
+        bounds=LOOP_LAG_BOUNDS_SECONDS,
+    )
+    families: ClassVar = (lag,)
+
+    def __init__(self, probes: BrokerProbes) -> None:
+        self._probe = probes.loop_lag
+
+    def collect(self) -> Iterator[Metric]:
+        """The one family."""
+        yield self.lag.render_histograms([((), self._probe)])
+
+
+class BrokerCollector:
+    """The broker as a whole."""
+
+    ready = Family("barnabas_ready", "gauge", "1 while the broker serves clients, else 0; as /healthz says.")
+    build = Family(
+        "barnabas_build_info",
+        "gauge",
+        "Always 1. Labels: the version, and which record kernel runs (compiled or python).",
+        labels=("version", "kernel"),
+    )
+    families: ClassVar = (ready, build)
+
+    def __init__(self, state: BrokerState, version: str, kernel: str) -> None:
+        self._state = state
+        self._build_labels = (version, kernel)
+
+    def collect(self) -> Iterator[Metric]:
+        """Both families."""
+        yield self.ready.render([((), int(self._state.ready))])
+        yield self.build.render([(self._build_labels, 1)])
+
+
+def _by_error(counts: dict[str, int]) -> Iterator[Row]:
+    return (((error,), count) for error, count in sorted(counts.copy().items()))

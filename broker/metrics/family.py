@@ -1,0 +1,52 @@
+"""The declaration of a metric family: what a collector renders and what docs/metrics.md is made from.
+
+Names carry the prefix, the base unit and, for a counter, `_total`. Labels come from a short list, so that no client can
+make label values without bound: those of `topic` and `partition` exist in the metadata, the others are fixed in code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Final, Literal
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.utils import floatToGoString
+
+from barnabas.broker.metrics.probes import LatencyHistogram
+
+PREFIX: Final = "barnabas_"
+LABELS: Final = frozenset({"api", "topic", "partition", "group", "log_dir", "task", "error"})
+
+Kind = Literal["counter", "gauge", "histogram"]
+Row = tuple[Sequence[str], float]
+"""Label values in the order of the family's labels, and the sample's value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One metric family. `name` is the one in the exposition; `bounds` are a histogram's buckets, in seconds."""
+
+    name: str
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = field(default=(), kw_only=True)
+    bounds: tuple[float, ...] = field(default=(), kw_only=True)
+
+    def render(self, rows: Iterable[Row]) -> Metric:
+        """A counter or gauge with its samples."""
+        kind = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
+        metric = kind(self.name, self.help, labels=self.labels)
+        for labels, value in rows:
+            metric.add_metric(labels, value)
+        return metric
+
+    def render_histograms(self, rows: Iterable[tuple[Sequence[str], LatencyHistogram]]) -> Metric:
+        """A histogram with its samples. Its count is the sum of its buckets, so the two always agree."""
+        metric = HistogramMetricFamily(self.name, self.help, labels=self.labels)
+        bounds = [*map(floatToGoString, self.bounds), "+Inf"]
+        for labels, histogram in rows:
+            buckets = list(zip(bounds, accumulate(histogram.counts), strict=True))
+            metric.add_metric(labels, buckets, histogram.sum_seconds)
+        return metric

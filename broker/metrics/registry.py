@@ -1,0 +1,60 @@
+"""One broker's Prometheus registry: its collectors and the process's own figures. Never the process-wide one."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol, cast
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.registry import Collector
+
+import barnabas
+from barnabas.broker.metrics.daemon_collectors import (
+    BrokerCollector,
+    ConnectionCollector,
+    EventLoopCollector,
+    RequestCollector,
+    TopicCollector,
+)
+from barnabas.broker.metrics.family import Family
+from barnabas.broker.metrics.probes import BrokerProbes
+from barnabas.broker.metrics.state import BrokerState
+from barnabas.broker.metrics.storage_collectors import LogCollector
+
+
+class DeclaredCollector(Protocol):
+    """A collector class that says what it renders."""
+
+    families: tuple[Family, ...]
+
+
+COLLECTORS: Final = cast(
+    "tuple[type[DeclaredCollector], ...]",
+    (
+        BrokerCollector,
+        RequestCollector,
+        TopicCollector,
+        ConnectionCollector,
+        EventLoopCollector,
+        LogCollector,
+    ),
+)
+"""In the order of docs/metrics.md and of the exposition."""
+
+
+def make_registry(probes: BrokerProbes, state: BrokerState) -> CollectorRegistry:
+    """A registry that reads `probes` and `state` at each scrape."""
+    from barnabas.protocol.records.kernel import KERNEL
+
+    registry = CollectorRegistry(auto_describe=True)
+    collectors: tuple[Collector, ...] = (
+        BrokerCollector(state, barnabas.__version__, KERNEL),
+        RequestCollector(probes),
+        TopicCollector(probes),
+        ConnectionCollector(probes),
+        EventLoopCollector(probes),
+        LogCollector(state),
+    )
+    for collector in collectors:
+        registry.register(collector)
+    ProcessCollector(registry=registry)
+    return registry

@@ -1,0 +1,219 @@
+"""The metrics port over real sockets: what it answers, what it refuses, and that nobody can hold it up."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from barnabas.broker.metrics import application, http_server
+from barnabas.broker.metrics.probes import BrokerProbes
+from barnabas.broker.metrics.server import MetricsServer, start_metrics_server
+from barnabas.broker.metrics.state import PHASE_LOADING, BrokerState
+
+HOST = "127.0.0.1"
+WAIT_S = 10
+
+
+class Port:
+    """A live metrics port with its counters and state."""
+
+    def __init__(self) -> None:
+        self.probes = BrokerProbes()
+        self.state = BrokerState()
+        self.server: MetricsServer = start_metrics_server(HOST, 0, probes=self.probes, state=self.state)
+
+    def ask(
+        self, path: str, method: str = "GET", headers: dict[str, str] | None = None
+    ) -> tuple[http.client.HTTPResponse, bytes]:
+        connection = http.client.HTTPConnection(HOST, self.server.port, timeout=WAIT_S)
+        try:
+            connection.request(method, path, headers=headers or {})
+            response = connection.getresponse()
+            return response, response.read()
+        finally:
+            connection.close()
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection((HOST, self.server.port), timeout=WAIT_S)
+
+
+@pytest.fixture
+def port() -> Iterator[Port]:
+    live = Port()
+    yield live
+    live.server.close()
+
+
+def test_healthz_answers_503_with_the_phase_until_the_broker_serves(port: Port) -> None:
+    port.state.phase = PHASE_LOADING
+    response, body = port.ask("/healthz")
+    assert (response.status, body) == (503, b"not serving: loading logs\n")
+
+    port.state.serve()
+    response, body = port.ask("/healthz")
+    assert (response.status, body) == (200, b"serving\n")
+
+
+def test_healthz_answers_503_while_draining(port: Port) -> None:
+    port.state.serve()
+    port.state.drain()
+    response, body = port.ask("/healthz")
+    assert (response.status, body) == (503, b"not serving: draining\n")
+
+
+def test_healthz_answers_503_when_the_event_loop_is_stuck(port: Port) -> None:
+    port.state.serve()
+    port.probes.loop_lag.last_beat = time.monotonic() - 3 * application.LOOP_STUCK_SECONDS
+    response, body = port.ask("/healthz")
+    assert response.status == 503
+    assert b"event loop has not run for 30 s" in body
+
+
+def test_metrics_are_served_before_any_log_is_loaded(port: Port) -> None:
+    response, body = port.ask("/metrics")
+    samples = {s.name: s.value for family in text_string_to_metric_families(body.decode()) for s in family.samples}
+    assert response.status == 200
+    assert samples["barnabas_ready"] == 0
+    assert samples["process_resident_memory_bytes"] > 1_000_000
+
+
+def test_a_scrape_shows_what_was_counted_since_the_last(port: Port) -> None:
+    topic = port.probes.topic("orders")
+    port.ask("/metrics")
+    topic.bytes_in += 4096
+    _, body = port.ask("/metrics")
+    assert b'barnabas_topic_received_bytes_total{topic="orders"} 4096.0\n' in body
+
+
+def test_the_scraper_chooses_gzip_and_openmetrics(port: Port) -> None:
+    response, body = port.ask(
+        "/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0", "Accept-Encoding": "gzip"}
+    )
+    assert response.getheader("Content-Type", "").startswith("application/openmetrics-text")
+    assert gzip.decompress(body).endswith(b"# EOF\n")
+
+
+@pytest.mark.parametrize("path", ["/", "/favicon.ico", "/metrics/", "/healthz/live", "/../etc/passwd"])
+def test_other_paths_answer_404_with_a_hint(port: Port, path: str) -> None:
+    response, body = port.ask(path)
+    assert response.status == 404
+    assert b"/metrics and /healthz" in body
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
+def test_other_methods_answer_405(port: Port, method: str) -> None:
+    response, _ = port.ask("/metrics", method)
+    assert (response.status, response.getheader("Allow")) == (405, "GET, HEAD")
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/healthz"])
+def test_head_answers_without_a_body(port: Port, path: str) -> None:
+    port.state.serve()
+    response, body = port.ask(path, "HEAD")
+    assert (response.status, body) == (200, b"")
+
+
+def test_a_port_in_use_is_one_sentence_with_its_address(port: Port) -> None:
+    with pytest.raises(
+        OSError, match=f"cannot listen on {HOST}:{port.server.port} for metrics: Address already in use"
+    ):
+        start_metrics_server(HOST, port.server.port, probes=port.probes, state=port.state)
+
+
+def test_a_host_that_does_not_exist_is_one_sentence_with_its_address(port: Port) -> None:
+    with pytest.raises(OSError, match=r"cannot listen on no\.such\.host\.invalid:9404 for metrics: "):
+        start_metrics_server("no.such.host.invalid", 9404, probes=port.probes, state=port.state)
+
+
+def test_after_close_the_port_is_free_and_the_thread_gone(port: Port) -> None:
+    port.ask("/healthz")
+    port.server.close()
+    port.server.close()
+    assert "barnabas-metrics" not in {thread.name for thread in threading.enumerate()}
+    with pytest.raises(ConnectionRefusedError):
+        port.connect()
+    start_metrics_server(HOST, port.server.port, probes=port.probes, state=port.state).close()
+
+
+def test_clients_that_say_nothing_do_not_keep_others_from_scraping(port: Port) -> None:
+    silent = [port.connect() for _ in range(http_server.CONNECTIONS_MAX - 1)]
+    try:
+        response, _ = port.ask("/metrics")
+        assert response.status == 200
+    finally:
+        for connection in silent:
+            connection.close()
+
+
+def test_one_connection_too_many_is_closed_at_once_and_the_others_live(port: Port) -> None:
+    silent = [port.connect() for _ in range(http_server.CONNECTIONS_MAX)]
+    try:
+        with port.connect() as one_more:
+            assert one_more.recv(1) == b""
+        silent[0].sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+        assert silent[0].recv(12) == b"HTTP/1.0 503"
+    finally:
+        for connection in silent:
+            connection.close()
+
+
+def test_a_client_that_trickles_is_cut_when_its_time_is_over(port: Port, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "CONNECTION_SECONDS_MAX", 0.0)
+    with port.connect() as slow:
+        slow.sendall(b"GET /metr")
+        assert slow.recv(1) == b""
+
+
+def test_garbage_is_refused_and_the_next_scrape_works(port: Port) -> None:
+    with port.connect() as rude:
+        rude.sendall(b"\x00\x00\x00\x17\xb7\xff\xfe garbage\r\n\r\n")
+        rude.shutdown(socket.SHUT_WR)
+        while rude.recv(4096):
+            pass
+    response, _ = port.ask("/metrics")
+    assert response.status == 200
+
+
+def test_a_collectors_bug_is_a_500_and_the_port_lives(
+    port: Port, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port.ask("/metrics")
+    monkeypatch.setattr(port.probes, "topics", None)
+    response, body = port.ask("/metrics")
+    assert (response.status, body) == (500, b"cannot render, see the broker's log\n")
+    assert "cannot render the metrics" in caplog.text
+    assert port.ask("/healthz")[0].status == 503
+
+
+def test_two_brokers_of_one_process_have_their_own_figures(port: Port) -> None:
+    other = Port()
+    try:
+        other.probes.topic("only-here").records_in += 1
+        assert b"only-here" in other.ask("/metrics")[1]
+        assert b"only-here" not in port.ask("/metrics")[1]
+    finally:
+        other.server.close()
+
+
+def test_a_broker_that_nobody_asks_does_not_import_prometheus_nor_an_http_server() -> None:
+    code = """
+import sys
+from barnabas.broker.metrics.probes import BrokerProbes
+from barnabas.broker.metrics.server import start_metrics_server
+from barnabas.broker.metrics.state import BrokerState
+server = start_metrics_server("127.0.0.1", 0, probes=BrokerProbes(), state=BrokerState())
+server.close()
+loaded = {"prometheus_client", "http.server", "wsgiref", "email"} & set(sys.modules)
+sys.exit(f"loaded: {loaded}" if loaded else 0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
