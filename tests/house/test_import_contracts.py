@@ -29,11 +29,12 @@ def findings(graph: ImportGraph, **options: Any) -> list[tuple[str, str]]:
     )
     found = contract.check(graph=graph, verbose=False)
     assert found.kept is (not found.metadata["findings"])
-    return [(importer, imported) for importer, imported, _lines in found.metadata["findings"]]
+    return [(importer, imported) for importer, imported, _line in found.metadata["findings"]]
 
 
-def add(graph: ImportGraph, importer: str, imported: str) -> None:
-    graph.add_import(importer=importer, imported=imported, line_number=7, line_contents=f"import {imported}")
+def add(graph: ImportGraph, importer: str, imported: str, statement: str | None = None) -> None:
+    line = statement or f"import {imported}"
+    graph.add_import(importer=importer, imported=imported, line_number=7, line_contents=line)
 
 
 def test_a_package_may_import_itself_what_its_row_allows_and_other_peoples_packages(graph: ImportGraph) -> None:
@@ -58,3 +59,28 @@ def test_a_part_with_a_row_of_its_own_is_left_to_it(graph: ImportGraph) -> None:
 
     assert findings(graph, **{"except": "ours.log.tools"}) == []
     assert findings(graph) == [("ours.log.tools", "ours.daemon")]
+
+
+@pytest.mark.parametrize("statement", ["from ours.log._kernel import (", "from ours import __version__"])
+def test_a_compiled_module_in_the_package_and_the_version_are_allowed_though_booked_on_the_root(
+    graph: ImportGraph, statement: str
+) -> None:
+    add(graph, "ours.log.segment", "ours", statement)
+
+    assert findings(graph) == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "imported"),
+    [
+        ("from ours.daemon._fast import (", "ours.daemon._fast"),
+        ("from ours import __version__, Daemon", "ours.Daemon"),
+        ("import ours", "ours"),
+    ],
+)
+def test_anything_else_that_is_booked_on_the_root_is_a_finding_by_the_name_in_its_text(
+    graph: ImportGraph, statement: str, imported: str
+) -> None:
+    add(graph, "ours.log.segment", "ours", statement)
+
+    assert findings(graph) == [("ours.log.segment", imported)]
