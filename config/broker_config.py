@@ -285,10 +285,14 @@ class BrokerConfig:
 
 
 def _parse(known: Property, setting: Setting) -> PropertyValue:
+    shown = "" if known.is_sensitive else f"={setting.text}"
+    _, reference, after = setting.text.partition("${")
+    if reference and ":" in after and "}" in after:
+        # Taken as it is, it would name a directory "${env:DATA}".
+        raise ConfigError(f"{known.name}{shown} in {setting.origin}: config providers are not served; write the value")
     try:
         return known.parse(setting.text)
     except BadValueError as error:
-        shown = "" if known.is_sensitive else f"={setting.text}"
         raise ConfigError(f"{known.name}{shown} in {setting.origin}: {error}") from None
 
 

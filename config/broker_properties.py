@@ -45,7 +45,7 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         ("broker", "controller"),
         "What the node does, in a Kafka server.properties. Barnabas is always its own controller; a list without "
         "broker is refused.",
-        ListOf(("broker", "controller")),
+        ListOf(("broker", "controller"), may_be_empty=False),
         group=NODE,
     ),
     Property(

@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 PLAINTEXT = "PLAINTEXT"
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_EVERY_INTERFACE = ("", "0.0.0.0", "::")
 
 
 class BadListenerError(ValueError):
@@ -37,7 +36,8 @@ class Listener(NamedTuple):
     @property
     def is_every_interface(self) -> bool:
         """True when it is opened on all addresses of the machine."""
-        return self.host in _EVERY_INTERFACE
+        # Every spelling of ::, such as 0:0::0.
+        return self.host in ("", "0.0.0.0") or (":" in self.host and not self.host.strip("0:"))
 
     def __str__(self) -> str:
         """As it is written in the configuration."""

@@ -84,8 +84,8 @@ class ListOf(NamedTuple):
     @property
     def rule(self) -> str:
         """The rule in words."""
-        entries = "any of " + ", ".join(self.choices) if self.choices else "a list"
-        return f"{entries}, none twice" + (", may be empty" if self.may_be_empty else ", at least one")
+        entries = f"any of {', '.join(self.choices)}, " if self.choices else ""
+        return f"{entries}none twice, " + ("may be empty" if self.may_be_empty else "at least one")
 
     def problem(self, value: PropertyValue) -> str | None:
         """What is wrong, or None."""

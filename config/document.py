@@ -1,0 +1,262 @@
+"""Writes docs/configuration.md and config/server.properties from the property tables.
+
+python -m barnabas.config.document             prints docs/configuration.md
+python -m barnabas.config.document --write     writes both, in the working directory's docs/ and config/
+python -m barnabas.config.document --check     fails when one of them is not what --write would write
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from barnabas.config import environment, unserved
+from barnabas.config.broker_properties import BROKER_PROPERTIES
+from barnabas.config.property import DOUBLE_MAX, INT_MAX, LONG_MAX, Property, show
+from barnabas.config.topic_properties import TOPIC_PROPERTIES
+
+PAGE = Path("docs/configuration.md")
+SERVER_PROPERTIES = Path("config/server.properties")
+
+# What server.properties shows for a property whose default is "unset".
+EXAMPLES = {
+    "node.id": "1",
+    "log.dirs": "./barnabas-data",
+    "metadata.log.dir": "./barnabas-data",
+    "advertised.listeners": "PLAINTEXT://localhost:9092",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "log.roll.ms": "604800000",
+    "log.roll.jitter.ms": "0",
+    "log.retention.ms": "604800000",
+    "log.retention.minutes": "10080",
+    "log.flush.interval.ms": "1000",
+}
+
+# Properties of Kafka's whose type, default, rule or update mode is not Kafka 4.3's here, and why.
+DIFFERENCES = {
+    "node.id": "may be left out: a first start takes 1, and a data directory knows its own",
+    "process.roles": "may be left out: there is only one way to run",
+    "controller.listener.names": "may be left out: no controller listener is opened",
+    "controller.quorum.bootstrap.servers": "may be empty: Barnabas runs alone",
+    "controller.quorum.voters": "may be empty: Barnabas runs alone",
+    "listeners": "open on the loopback address only, read at start, and the NAME:// may be left out",
+    "listener.security.protocol.map": "read at start",
+    "log.dir": "./barnabas-data, not /tmp/kafka-logs, which many machines empty at boot",
+    "default.replication.factor": "1 or -1: there is one node",
+    "background.threads": "read at start",
+    "num.recovery.threads.per.data.dir": "read at start",
+    "socket.send.buffer.bytes": "at least -1; Kafka checks nothing",
+    "socket.receive.buffer.bytes": "at least -1; Kafka checks nothing",
+    "log.segment.bytes": "from 1024; Apache Kafka 4.x refuses less than 1048576, 3.9 less than 14",
+    "log.index.size.max.bytes": "from 24; Kafka from 4, though under 24 a segment would roll at every append",
+    "log.cleaner.threads": "at least 1; Kafka divides by it and would fail on 0",
+    "log.cleaner.io.buffer.load.factor": "0 to 1; Kafka checks nothing",
+    "log.flush.interval.ms": "at least 0; Kafka checks nothing",
+    "log.flush.scheduler.interval.ms": "at least 1; Kafka checks nothing",
+    "log.roll.ms": "at least 1, said by Kafka elsewhere",
+    "log.roll.jitter.ms": "at least 0, said by Kafka elsewhere",
+    "replica.high.watermark.checkpoint.interval.ms": "at least 1; Kafka checks nothing",
+}
+TOPIC_DIFFERENCES = {
+    "segment.bytes": "as log.segment.bytes",
+    "internal.segment.bytes": "from 1024; Kafka checks nothing",
+    "segment.index.bytes": "as log.index.size.max.bytes",
+}
+
+_INTRODUCTION = """\
+# Configuration
+
+Written by `make docs` from the tables in `config/`; do not edit. `barnabas config list` prints the same.
+
+Names, types, defaults and rules are Apache Kafka 4.3's unless [the list below](#where-barnabas-differs-from-kafka)
+says otherwise, so a `server.properties` that you have serves here too. Give it with `--config FILE`;
+[config/server.properties](../config/server.properties) is a commented one with every property at its default.
+
+## Where a value comes from
+
+Each layer wins over those before it:
+
+1. the default,
+2. the file of `--config` (or `BARNABAS_CONFIG`), a Java .properties file; the last entry of a name wins,
+3. the environment: `BARNABAS_` and the name in capitals with `_` for `.`, so `BARNABAS_LOG_RETENTION_MS` is
+   `log.retention.ms`,
+4. `--set name=value`, as often as needed,
+5. the dynamic default for all brokers (`barnabas config alter --all-brokers`),
+6. the dynamic value of this broker (`barnabas config alter --broker ID`),
+7. for a topic: its own value (`barnabas topic create --config`, `barnabas topic alter`).
+
+Dynamic values and topics' values are kept in the metadata log and win over the file at the next start, as in Kafka.
+
+Some values have several names, in different units. **The finest unit that is set in any layer wins**, as in Kafka:
+`log.retention.ms` in the file beats `log.retention.hours` given with `--set`. Barnabas warns at start when a value
+loses that way and says something else.
+
+## What is refused, and what is only warned about
+
+Everything that is refused is refused in one sentence that names the property and its source, and the broker does not
+start:
+
+    log.segment.bytes=12x in server.properties line 7: not an int
+    log.segmnt.bytes in --set: no such property; did you mean log.segment.bytes?
+    BARNABAS_LOG_DIRR in the environment: no such property; did you mean BARNABAS_LOG_DIRS (log.dirs)?
+    retention.ms in server.properties line 3: a property of topics; the broker's is log.retention.ms
+
+Refused combinations: node.id and broker.id that differ; two data directories that are the same or one inside the
+other; listeners that share a name or a port, that are not PLAINTEXT, or that all belong to controllers;
+advertised.listeners with a name that is not opened, or 0.0.0.0; a broker retention of 0;
+log.cleaner.min.compaction.lag.ms above the maximum; 1 MiB or less of log.cleaner.dedupe.buffer.size for each cleaner
+thread; process.roles without broker.
+
+A property of Kafka 3.7 to 4.3 that Barnabas does not serve ([all of
+them](#kafkas-properties-that-barnabas-does-not-serve)) is accepted, kept, and named in one warning at start. Those
+that guard who may connect or read are named in a warning of their own: Barnabas does not encrypt, authenticate or
+authorize. References to config providers (`${file:...}`) are not resolved; in a property that Barnabas serves they
+are refused.
+
+The variables {reserved} are not properties, nor are those that begin with `{test_prefix}`. Kubernetes and Docker set
+variables such as `BARNABAS_SERVICE_HOST` and `BARNABAS_PORT_9092_TCP` for a service called `barnabas`; they are
+passed over.
+
+## Listeners
+
+`listeners` takes `host:port` or `NAME://host:port`, comma-separated: `127.0.0.1:9092`, `[::1]:9092`,
+`INSIDE://10.0.0.5:9092,OUTSIDE://0.0.0.0:19092`. Without a name it is `PLAINTEXT`. An empty host and 0.0.0.0 are
+every interface; port 0 is a free port, and then the metrics take a free port too, unless metrics.listener is set. A
+name other than PLAINTEXT needs an entry in `listener.security.protocol.map`: `INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT`.
+Listeners named in `controller.listener.names` are read and not opened.
+
+A client is told the address that `advertised.listeners` gives for the listener by which it came. Where that is not
+set, it is the listener's own address, and for a listener on every interface the address at which the client reached
+the broker. (Kafka refuses 0.0.0.0 then, and advertises the machine's host name for an empty host.) Behind address
+translation, as with published container ports, set it.
+
+## Reading the tables
+
+*Changes*: `start`, read when the broker starts; `running`, may also be changed while it runs (Kafka's cluster-wide
+update mode). A *topic* name overrides the property for one topic. Types: int is 32 bits, long 64, lists are
+comma-separated, all times are in the unit of the name, all sizes in bytes.
+"""
+
+
+def render_page() -> str:
+    """The text of docs/configuration.md."""
+    reserved = ", ".join(f"`{name}`" for name in sorted(environment.RESERVED))
+    introduction = _INTRODUCTION.replace("{reserved}", reserved).replace("{test_prefix}", environment.RESERVED_PREFIX)
+    parts = [introduction, "\n## Properties of the broker\n"]
+    for group, members in _groups(BROKER_PROPERTIES.values()):
+        parts.append(
+            f"\n### {group}\n\n| property | type | default | changes | what it does |\n|---|---|---|---|---|\n"
+        )
+        parts.extend(_broker_row(each) for each in members)
+    parts.append(
+        "\n## Properties of a topic\n\n"
+        "Their defaults are the broker's, of several names the first that is set. All may be changed while the broker "
+        "runs.\n\n"
+        "| property | type | the broker's name | default | what it does |\n|---|---|---|---|---|\n"
+    )
+    parts.extend(_topic_row(each) for each in TOPIC_PROPERTIES.values())
+    parts.append("\n## Where Barnabas differs from Kafka\n\n| property | here |\n|---|---|\n")
+    parts.extend(f"| `{name}` | {why} |\n" for name, why in (DIFFERENCES | TOPIC_DIFFERENCES).items())
+    parts.append("| `metrics.listener` | Barnabas's own |\n")
+    parts.append("\n## Kafka's properties that Barnabas does not serve\n\nAccepted, kept, without effect.\n")
+    parts.append(_unserved("broker", unserved.UNSERVED_PROPERTIES.items()))
+    prefixes = ", ".join(f"`{prefix}*`" for prefix in unserved.UNSERVED_PREFIXES)
+    parts.append(f"\n**Of the broker, any name that begins with:** {prefixes}\n")
+    parts.append(_unserved("topic", unserved.UNSERVED_TOPIC_PROPERTIES.items()))
+    return "".join(parts)
+
+
+def render_server_properties() -> str:
+    """The text of config/server.properties."""
+    lines = [
+        "# Barnabas's configuration: every property with its default. Take away the # in front of one to change it.",
+        "# Start with it: barnabas serve --config config/server.properties",
+        "#",
+        "# The names are Apache Kafka's; a Kafka server.properties works here too. The environment wins over this file",
+        "# (BARNABAS_LOG_RETENTION_MS is log.retention.ms), and --set name=value over both. docs/configuration.md says",
+        "# more. Written by `make docs`.",
+    ]
+    for group, members in _groups(BROKER_PROPERTIES.values()):
+        lines += ["", "#" * 4 + f" {group} " + "#" * (113 - len(group)), ""]
+        for each in members:
+            lines += textwrap.wrap(each.doc, 118, initial_indent="# ", subsequent_indent="# ")
+            facts = [each.rule] if each.rule else []
+            if each.topic_name:
+                facts.append(f"a topic's {each.topic_name} overrides it")
+            if each.default is None:
+                facts.append("unset by default, this is an example")
+            lines += [f"# {each.type.value}" + "".join(f"; {fact}" for fact in facts)]
+            value = EXAMPLES[each.name] if each.default is None else show(each.default)
+            lines += [f"#{each.name}={value}", ""]
+        lines.pop()
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The command; the exit code."""
+    rendered = {PAGE: render_page(), SERVER_PROPERTIES: render_server_properties()}
+    if not arguments:
+        sys.stdout.write(rendered[PAGE])
+        return 0
+    if arguments == ["--write"]:
+        for path, text in rendered.items():
+            path.write_text(text, encoding="utf-8")
+        return 0
+    if arguments == ["--check"]:
+        stale = [path for path, text in rendered.items() if not path.is_file() or path.read_text("utf-8") != text]
+        for path in stale:
+            sys.stderr.write(f"{path} is not current: run `make docs`\n")
+        return 1 if stale else 0
+    sys.stderr.write(f"{__doc__}\n")
+    return 2
+
+
+def _groups(properties: Iterable[Property]) -> Iterable[tuple[str, list[Property]]]:
+    for group, members in groupby(properties, key=lambda each: each.group):
+        yield group, list(members)
+
+
+def _broker_row(each: Property) -> str:
+    changes = "running" if each.is_dynamic else "start"
+    topic = f" Topic: `{each.topic_name}`." if each.topic_name else ""
+    return f"| `{each.name}` | {_type(each)} | {_default(each)} | {changes} | {_cell(each.doc)}{topic} |\n"
+
+
+def _topic_row(each: Property) -> str:
+    synonyms = ", ".join(f"`{synonym.name}`" for synonym in each.synonyms) or "none"
+    return f"| `{each.name}` | {_type(each)} | {synonyms} | {_default(each)} | {_cell(each.doc)} |\n"
+
+
+def _type(each: Property) -> str:
+    return each.type.value + (f": {_cell(each.rule)}" if each.rule else "")
+
+
+def _default(each: Property) -> str:
+    if each.default is None:
+        return "unset"
+    if each.default in (LONG_MAX, DOUBLE_MAX):
+        return "no limit"
+    if each.default == INT_MAX:
+        return f"no limit ({INT_MAX})"
+    text = show(each.default)
+    return f"`{text}`" if text else "empty"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _unserved(scope: str, versions_by_name: Iterable[tuple[str, str]]) -> str:
+    names_by_versions: dict[str, list[str]] = {}
+    for name, versions in versions_by_name:
+        names_by_versions.setdefault(versions, []).append(f"`{name}`")
+    return "".join(
+        f"\n**Of the {scope}, Kafka {versions}:** {', '.join(names)}\n" for versions, names in names_by_versions.items()
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
