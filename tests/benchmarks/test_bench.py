@@ -1,0 +1,99 @@
+"""The benchmark itself: its batches are real ones, its generator does all it is asked, its page keeps its text."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from barnabas.protocol.records import RecordBatch, read_records
+from benchmarks.dialect import NativeDialect
+from benchmarks.programs import Programs
+from benchmarks.records import build_batch, build_full_batch
+from benchmarks.report import TABLES, render_tables, write_page
+
+needs_compiler = pytest.mark.skipif(
+    not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="the load generator is written in C: no compiler here"
+)
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
+    return Programs(tmp_path_factory.mktemp("bin"))
+
+
+def test_the_batches_that_are_sent_are_valid_and_hold_what_they_say() -> None:
+    batch = build_batch(70, 100)
+    view = RecordBatch(bytearray(batch.data))
+    view.ensure_valid()
+    records = read_records(view)
+    assert [record.offset for record in records] == list(range(70))
+    assert {len(record.value or b"") for record in records} == {100}
+
+
+def test_a_full_batch_leaves_no_room_for_one_more_record() -> None:
+    batch = build_full_batch(1 << 20, 1024)
+    assert (1 << 20) - 2 * 1024 < len(batch.data) <= 1 << 20
+
+
+@needs_compiler
+@pytest.mark.parametrize(("connections", "depth"), [(1, 1), (1, 4), (8, 1), (64, 2)])
+def test_the_generator_sends_each_request_whole_and_counts_each_answer(
+    programs: Programs, tmp_path: Path, connections: int, depth: int
+) -> None:
+    frames = tmp_path / "frames"
+    requests = [NativeDialect().produce("t", build_batch(1, size).data) for size in (10, 100_000)]
+    frames.write_bytes(b"".join(requests))
+    with programs.smallest_server(64) as (_, port):
+        done = programs.load("127.0.0.1", port, frames, connections=connections, depth=depth, requests=200)
+    assert done["requests"] == 200
+    assert done["sent_bytes"] == 100 * sum(map(len, requests))
+    assert done["received_bytes"] == 200 * 64
+    assert 0 < done["p50_us"] <= done["p99_us"] <= done["max_us"]
+
+
+@needs_compiler
+def test_the_generator_stops_after_its_seconds_and_has_an_answer_to_all_it_sent(
+    programs: Programs, tmp_path: Path
+) -> None:
+    frames = tmp_path / "frames"
+    frames.write_bytes(NativeDialect().hello())
+    with programs.smallest_server(64) as (_, port):
+        done = programs.load("127.0.0.1", port, frames, connections=4, depth=2, requests=10**7, seconds=0.1)
+    assert 0.1 <= done["seconds"] < 5
+    assert done["received_bytes"] == done["requests"] * 64
+
+
+@needs_compiler
+def test_the_generator_says_when_nobody_listens(programs: Programs, tmp_path: Path) -> None:
+    frames = tmp_path / "frames"
+    frames.write_bytes(NativeDialect().hello())
+    with programs.smallest_server(64) as (_, port):
+        pass
+    with pytest.raises(RuntimeError, match="connect: Connection refused"):
+        programs.load("127.0.0.1", port, frames, connections=1, depth=1, requests=1)
+
+
+def samples(value: float) -> dict[str, list[dict[str, float]]]:
+    cells = [cell for table in TABLES for _, row in table.rows for cell in row if cell is not None]
+    lines = {cell.line: {c.column: value for c in cells if c.line == cell.line} for cell in cells}
+    return {line: [{name: v * k for name, v in columns.items()} for k in (3, 1, 2)] for line, columns in lines.items()}
+
+
+def test_a_cell_is_the_median_with_minimum_and_maximum() -> None:
+    assert "**0.400** (0.200 - 0.600); goal <= 0.45" in render_tables(samples(0.2))
+
+
+def test_writing_the_page_renews_what_lies_between_the_marks_and_nothing_else() -> None:
+    page = "text\n<!-- measured: begin -->\nold\n<!-- measured: end -->\nmore\n"
+    once = write_page(page, samples(1), [("memory", "4 GiB")], "make bench", 3)
+    assert once.startswith("text\n<!-- measured: begin -->\n")
+    assert once.endswith("<!-- measured: end -->\nmore\n")
+    assert "old" not in once
+    assert write_page(once, samples(1), [("memory", "4 GiB")], "make bench", 3) == once
+
+
+def test_a_page_without_its_marks_is_refused() -> None:
+    with pytest.raises(ValueError, match="lost its marks"):
+        write_page("text", samples(1), [], "make bench", 1)
