@@ -80,8 +80,7 @@ class TopicCollector:
     sent_records = Family(
         "barnabas_topic_sent_records_total",
         "counter",
-        "Records that were sent to fetching clients, counted by their offsets; "
-        "a batch is read whole, so one that a client reads again counts again.",
+        "Records that clients fetched, counted by their offsets when a client asks for what follows them.",
         labels=("topic",),
     )
     families: ClassVar = (received_bytes, received_records, sent_bytes, sent_records)

@@ -82,8 +82,7 @@ class ApiProbe(LatencyHistogram):
 class TopicProbe:
     """One topic's traffic with clients. Bytes are those of the record batches as on disk, without framing.
 
-    `records_out` counts the records of the batches that were sent, from the offset that was asked for to the end of the
-    answer; a batch that the answer's size limit cut is not in it.
+    `records_out` counts records when a client asks for what follows them: what sendfile sends is never looked at.
     """
 
     __slots__ = ("bytes_in", "bytes_out", "records_in", "records_out")
