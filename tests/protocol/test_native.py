@@ -1,0 +1,253 @@
+"""The native dialect: every API's round trip, and what hostile bytes do to its decoders."""
+
+from __future__ import annotations
+
+import random
+import struct
+from typing import Any
+
+import msgpack
+import pytest
+
+from barnabas.protocol.errors import DecodeError, ErrorCode
+from barnabas.protocol.framing import NATIVE_MAGIC, FrameError, frame_size
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.api_versions import ApiVersionRange, ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.configs import (
+    AlterConfigOp,
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResponse,
+    AlterConfigsResult,
+    ConfigEntry,
+    ConfigResource,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from barnabas.protocol.messages.fetch import (
+    AbortedTransaction,
+    FetchPartition,
+    FetchPartitionResult,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    FetchTopicResult,
+    records_of,
+)
+from barnabas.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResult,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+    ListOffsetsTopicResult,
+)
+from barnabas.protocol.messages.metadata import (
+    BrokerAddress,
+    MetadataRequest,
+    MetadataResponse,
+    PartitionMetadata,
+    TopicMetadata,
+)
+from barnabas.protocol.messages.produce import (
+    ProducePartition,
+    ProducePartitionResult,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceTopic,
+    ProduceTopicResult,
+)
+from barnabas.protocol.messages.topics import (
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    NewPartitions,
+    NewTopic,
+    TopicResult,
+    TopicsResponse,
+)
+from barnabas.protocol.native import codec
+from barnabas.protocol.native.fetch import FetchedRecords
+from barnabas.protocol.uuids import random_uuid
+
+TOPICS_RESPONSE = TopicsResponse([TopicResult("t", ErrorCode.NONE, "warned", random_uuid(), 3)])
+
+EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
+    (
+        ApiKey.PRODUCE,
+        ProduceRequest(
+            -1,
+            1000,
+            [
+                ProduceTopic("t", [ProducePartition(0, memoryview(b"abc")), ProducePartition(7, memoryview(b""))]),
+                ProduceTopic("u", [ProducePartition(1, memoryview(b"de"))]),
+            ],
+        ),
+        ProduceResponse(
+            [ProduceTopicResult("t", [ProducePartitionResult(0, ErrorCode.CORRUPT_MESSAGE, "why", -1, -1, -1)])]
+        ),
+    ),
+    (
+        ApiKey.FETCH,
+        FetchRequest(500, 1, 1 << 20, 1, [FetchTopic("t", [FetchPartition(0, 1 << 40, 1 << 20)])]),
+        FetchResponse(
+            [
+                FetchTopicResult(
+                    "t",
+                    [
+                        FetchPartitionResult(
+                            0, ErrorCode.NONE, 9, 8, 7, [AbortedTransaction(5, 6)], FetchedRecords(memoryview(b"xyz"))
+                        ),
+                        FetchPartitionResult(1, ErrorCode.OFFSET_OUT_OF_RANGE),
+                    ],
+                )
+            ]
+        ),
+    ),
+    (
+        ApiKey.LIST_OFFSETS,
+        ListOffsetsRequest(1, [ListOffsetsTopic("t", [ListOffsetsPartition(0, -2)])]),
+        ListOffsetsResponse([ListOffsetsTopicResult("t", [ListOffsetsPartitionResult(0, ErrorCode.NONE, 3, 4, 5)])]),
+    ),
+    (
+        ApiKey.METADATA,
+        MetadataRequest(["t"], True),
+        MetadataResponse(
+            "cluster",
+            [BrokerAddress(1, "localhost", 9092)],
+            [TopicMetadata("t", ErrorCode.NONE, random_uuid(), (PartitionMetadata(0, ErrorCode.NONE, 1, 2),))],
+        ),
+    ),
+    (
+        ApiKey.API_VERSIONS,
+        ApiVersionsRequest("me", "1"),
+        ApiVersionsResponse("barnabas", "0", "c", 1, [ApiVersionRange(0, 0, 0)], 100),
+    ),
+    (ApiKey.CREATE_TOPICS, CreateTopicsRequest([NewTopic("t", 3, 1, {"a": "b"})], 9, True), TOPICS_RESPONSE),
+    (ApiKey.DELETE_TOPICS, DeleteTopicsRequest(["t"], 9), TOPICS_RESPONSE),
+    (ApiKey.CREATE_PARTITIONS, CreatePartitionsRequest([NewPartitions("t", 4)], 9, False), TOPICS_RESPONSE),
+    (
+        ApiKey.DESCRIBE_CONFIGS,
+        DescribeConfigsRequest([DescribeConfigsResource(ConfigResource(2, "t"), ["a"])]),
+        DescribeConfigsResponse(
+            [
+                DescribeConfigsResult(
+                    ConfigResource(2, "t"), entries=[ConfigEntry("a", None, "s", "int", "doc", True, False, True)]
+                )
+            ]
+        ),
+    ),
+    (
+        ApiKey.ALTER_CONFIGS,
+        AlterConfigsRequest([AlterConfigsResource(ConfigResource(4, ""), [AlterConfigOp("a", 0, "b")])], True),
+        AlterConfigsResponse([AlterConfigsResult(ConfigResource(4, ""), ErrorCode.INVALID_CONFIG, "no")]),
+    ),
+]
+
+
+def request_frame(api: ApiKey, request: Any) -> bytearray:
+    return bytearray(b"".join(codec.encode_request(api, 42, "me", request))[4:])
+
+
+def response_frame(api: ApiKey, request: Any, response: Any) -> bytearray:
+    header = codec.read_request(memoryview(request_frame(api, request)))
+    records = b"".join(bytes(part.data) for part in records_of(response))  # type: ignore[attr-defined]
+    return bytearray(codec.encode_response(header, response, len(records))[4:] + records)
+
+
+def test_every_api_has_an_exchange_here() -> None:
+    assert {api for api, _, _ in EXCHANGES} == set(ApiKey) == set(codec.NATIVE_APIS)
+
+
+@pytest.mark.parametrize(("api", "request_", "response"), EXCHANGES, ids=[api.label for api, _, _ in EXCHANGES])
+def test_requests_and_answers_come_back_as_they_went(api: ApiKey, request_: Any, response: Any) -> None:
+    header = codec.read_request(memoryview(request_frame(api, request_)))
+    assert (header.api, header.version, header.correlation_id, header.client_id) == (api, 0, 42, "me")
+    assert codec.is_supported(header)
+    assert codec.decode_body(header) == request_
+    answer = codec.read_response(memoryview(response_frame(api, request_, response)))
+    assert (answer.api, answer.correlation_id, answer.error, answer.message) == (api, 42, ErrorCode.NONE, None)
+    assert codec.decode_response(answer) == response
+
+
+@pytest.mark.parametrize(("api", "request_", "response"), EXCHANGES, ids=[api.label for api, _, _ in EXCHANGES])
+def test_mutated_frames_raise_decode_errors_and_nothing_else(api: ApiKey, request_: Any, response: Any) -> None:
+    seed = f"native-{api.label}"
+    generator = random.Random(seed)
+    for original, read in (
+        (request_frame(api, request_), lambda frame: codec.decode_body(codec.read_request(frame))),
+        (response_frame(api, request_, response), lambda frame: codec.decode_response(codec.read_response(frame))),
+    ):
+        for turn in range(1500):
+            frame = bytearray(original)
+            for _ in range(generator.randint(1, 4)):
+                frame[generator.randrange(len(frame))] = generator.randrange(256)
+            if generator.random() < 0.3:
+                del frame[generator.randrange(1, len(frame)) :]
+            try:
+                read(memoryview(frame))
+            except DecodeError:
+                pass
+            except KeyError as error:
+                assert error.args[0] not in codec.NATIVE_APIS, f"seed {seed} turn {turn}"
+
+
+def test_fields_that_are_missing_or_wrong_are_named() -> None:
+    cases: list[tuple[ApiKey, Any, str]] = [
+        (ApiKey.FETCH, {}, "topics is missing"),
+        (ApiKey.FETCH, {"topics": 5}, "topics is of type int, not an array"),
+        (ApiKey.FETCH, {"topics": [["t", [[0, 1]]]]}, "partitions[] is an array of 2 values"),
+        (ApiKey.FETCH, {"topics": [], "max_bytes": -1}, "max_bytes=-1 is outside"),
+        (ApiKey.FETCH, {"topics": [], "isolation": 2}, "isolation=2 is outside"),
+        (ApiKey.PRODUCE, {"acks": True, "topics": []}, "acks is of type bool"),
+        (ApiKey.PRODUCE, {"acks": 1, "topics": [["t", [[0, 5]]]]}, "the sizes add up to more than the 0 bytes"),
+        (ApiKey.PRODUCE, {"acks": 1, "topics": [["t", [[0, -5]]]]}, "size=-5 is outside"),
+        (ApiKey.METADATA, {"topics": [b"raw"]}, "topics[] is of type bytes"),
+        (ApiKey.LIST_OFFSETS, [], "body is an array of 0 values, not a map"),
+    ]
+    for api, body, sentence in cases:
+        packed = msgpack.packb([int(api), 0, 1, None, body])
+        header = codec.read_request(memoryview(struct.pack(">I", NATIVE_MAGIC << 24 | len(packed)) + packed))
+        with pytest.raises(DecodeError, match=r".") as caught:
+            codec.decode_body(header)
+        assert sentence in str(caught.value)
+
+
+def test_records_behind_an_api_that_has_none_are_refused() -> None:
+    packed = msgpack.packb([3, 0, 1, None, {}])
+    frame = struct.pack(">I", NATIVE_MAGIC << 24 | len(packed)) + packed + b"stray"
+    with pytest.raises(DecodeError, match="5 bytes follow the header"):
+        codec.decode_body(codec.read_request(memoryview(frame)))
+
+
+@pytest.mark.parametrize(
+    ("frame", "sentence"),
+    [
+        (b"\xb7\x00", "no header size"),
+        (b"\x50OST", "magic 0x50"),
+        (b"\xb7\x00\x00\x05abc", "longer than its frame"),
+        (b"\xb7\x00\x00\x01\xc1", "not msgpack"),
+        (b"\xb7\x00\x00\x02\x90\x90", "not msgpack"),
+        (b"\xb7\x00\x00\x01\x90", "not an array of 5"),
+        (b"\xb7\x00\x00\x06\x95\xc0\x00\x00\xc0\x80", "does not begin with the integers"),
+        (b"\xb7\x00\x00\x06\x95\x00\x00\x00\x07\x80", "client_id"),
+    ],
+)
+def test_broken_framing_is_a_frame_error(frame: bytes, sentence: str) -> None:
+    with pytest.raises(FrameError, match=sentence):
+        codec.read_request(memoryview(frame))
+
+
+@pytest.mark.parametrize(("size", "sentence"), [(0, "not positive"), (-7, "not positive"), (101, "above socket")])
+def test_a_frame_size_that_cannot_be_is_refused(size: int, sentence: str) -> None:
+    with pytest.raises(FrameError, match=sentence):
+        frame_size(bytearray(struct.pack(">i", size)), 0, 100)
+    assert frame_size(bytearray(struct.pack(">i", 100)), 0, 100) == 100
+
+
+def test_keys_from_the_future_are_ignored() -> None:
+    packed = msgpack.packb([3, 0, 1, None, {"topics": None, "novelty": [1]}])
+    header = codec.read_request(memoryview(struct.pack(">I", NATIVE_MAGIC << 24 | len(packed)) + packed))
+    assert codec.decode_body(header) == MetadataRequest(None)
