@@ -99,7 +99,9 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
         case Codec.SNAPPY:
             return _compress_snappy(memoryview(data))
         case Codec.LZ4:
-            return _compress_lz4(memoryview(data), _checked_level(codec, level or _LZ4_FAST_LEVEL, LZ4_LEVELS))
+            return _compress_lz4(
+                memoryview(data), _checked_level(codec, _LZ4_FAST_LEVEL if level is None else level, LZ4_LEVELS)
+            )
         case Codec.ZSTD:
             level = _checked_level(codec, _ZSTD_DEFAULT_LEVEL if level is None else level, ZSTD_LEVELS)
             return bytes(cramjam.zstd.compress(data, level=level))
@@ -144,6 +146,7 @@ def _decompress_growing(
             if capacity >= max_bytes:
                 raise _too_large(codec, max_bytes) from error
             capacity *= _GROWTH
+            del output  # before the larger one is made
 
 
 def _room_for(size_bytes: int) -> memoryview:

@@ -1,0 +1,55 @@
+"""Record batches for tests, and hypothesis strategies for what goes into them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hypothesis import strategies as st
+
+from barnabas.protocol.records import Codec, Record, RecordBatch, RecordBatchBuilder
+
+TIMESTAMP = 1_700_000_000_000
+
+_nullable_bytes = st.none() | st.binary(max_size=40)
+_headers = st.lists(st.tuples(st.text(max_size=8), _nullable_bytes), max_size=3).map(tuple)
+_record = st.builds(
+    Record,
+    offset=st.just(0),
+    timestamp=st.integers(-1, 2**62),
+    key=_nullable_bytes,
+    value=_nullable_bytes | st.binary(min_size=100, max_size=300),
+    headers=_headers,
+)
+
+records = st.lists(_record, min_size=1, max_size=20).map(
+    lambda listed: [record._replace(offset=offset) for offset, record in enumerate(listed)]
+)
+"""Records at the offsets 0, 1, 2, ..."""
+
+
+def build(listed: Iterable[Record], codec: Codec = Codec.NONE, **header: int) -> bytearray:
+    """A batch of these records, at their offsets, which may be patched."""
+    builder = RecordBatchBuilder(codec, max_bytes=1 << 30, **header)  # type: ignore[arg-type]
+    for record in listed:
+        assert builder.append(record.timestamp, record.key, record.value, record.headers, offset=record.offset)
+    return bytearray(builder.build())
+
+
+def plain(count: int, codec: Codec = Codec.NONE, **header: int) -> bytearray:
+    """A batch of `count` records, 1 ms apart, with keys and values."""
+    return build(plain_records(count, header.get("base_offset", 0)), codec, **header)
+
+
+def plain_records(count: int, base_offset: int = 0) -> list[Record]:
+    """What `plain` holds."""
+    return [Record(base_offset + i, TIMESTAMP + i, b"key-%d" % i, b"value-%d" % i) for i in range(count)]
+
+
+def reseal(batch: bytearray) -> bytearray:
+    """Gives a batch that was tampered with a length and a CRC that fit, as a hostile client would."""
+    from crc32c import crc32c
+
+    batch[8:12] = (len(batch) - 12).to_bytes(4, "big", signed=True)
+    batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
+    RecordBatch(batch).ensure_valid()
+    return batch
