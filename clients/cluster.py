@@ -139,6 +139,10 @@ class Cluster:
             return NO_LEADER
         return view.leaders[topic_partition.partition]
 
+    def topic_error(self, name: str) -> ErrorCode | None:
+        """Why the topic is not known, if the last metadata said so."""
+        return self._topic_errors.get(name)
+
     def forget_topic(self, name: str) -> None:
         """Ask for it no more with every refresh."""
         self._topics.pop(name, None)
@@ -179,14 +183,15 @@ class Cluster:
 
     def connected(self, node_id: int, purpose: Purpose = Purpose.CONTROL) -> Connection | None:
         """The open connection to that node, if there is one."""
-        return self._connections.get((node_id, purpose))
+        connection = self._connections.get((node_id, purpose))
+        return None if connection is None or connection.closed else connection
 
     async def connect(self, node_id: int, purpose: Purpose = Purpose.CONTROL) -> Connection:
         """An open connection to that node, after a pause when the last attempt failed just now.
 
         Raises BrokerConnectionError, naming the address that the broker advertises.
         """
-        connection = self._connections.get((node_id, purpose))
+        connection = self.connected(node_id, purpose)
         if connection is not None:
             return connection
         self.ensure_open()
@@ -204,7 +209,7 @@ class Cluster:
         """
         self.ensure_open()
         for (_, purpose), connection in self._connections.items():
-            if purpose is Purpose.CONTROL:
+            if purpose is Purpose.CONTROL and not connection.closed:
                 return connection
         if self._way_in is not None and not self._way_in.closed:
             return self._way_in

@@ -1,0 +1,29 @@
+"""How well one topic's batches compress, so that a batch is filled up to batch_size of compressed bytes.
+
+The estimate follows a bad surprise at once and a good one slowly: a batch that comes out too large costs a split, one
+that comes out too small costs little. Source: Kafka's CompressionRatioEstimator.
+"""
+
+from __future__ import annotations
+
+IMPROVING_STEP = 0.005
+DETERIORATING_STEP = 0.05
+LOWEST = 0.02
+"""No batch is stretched beyond 50 times batch_size, however well it compresses."""
+
+
+class CompressionRatio:
+    """`estimate` is compressed size / size, 1.0 before anything was seen."""
+
+    __slots__ = ("estimate",)
+
+    def __init__(self) -> None:
+        self.estimate = 1.0
+
+    def observe(self, compressed_bytes: int, uncompressed_bytes: int) -> None:
+        """Learn from one batch."""
+        observed = compressed_bytes / uncompressed_bytes
+        if observed > self.estimate:
+            self.estimate = min(1.0, max(self.estimate + DETERIORATING_STEP, observed))
+        else:
+            self.estimate = max(LOWEST, self.estimate - IMPROVING_STEP, observed)

@@ -1,0 +1,71 @@
+"""A bounded number of bytes that senders take and give back; who finds none waits in line.
+
+First come, first served: a small record does not overtake a large one that waits, or the large one would starve.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from barnabas.clients.errors import ClientError
+
+
+class MemoryLimit:
+    """`available` of `limit` bytes are free. For the event loop's thread only."""
+
+    __slots__ = ("_waiters", "available", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.available = limit
+        self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    @property
+    def has_waiters(self) -> bool:
+        """Whether somebody waits for bytes to come free."""
+        return bool(self._waiters)
+
+    def try_take(self, size: int) -> bool:
+        """Take `size` bytes if they are free and nobody waits."""
+        if size > self.available or self._waiters:
+            return False
+        self.available -= size
+        return True
+
+    async def take(self, size: int, timeout_s: float) -> None:
+        """Take `size` bytes (at most `limit`), waiting for them. Raises TimeoutError, having taken nothing."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        entry = (size, future)
+        self._waiters.append(entry)
+        self._grant()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await future
+        except BaseException:
+            if future.done() and not future.cancelled() and future.exception() is None:
+                self.release(size)  # granted in the same moment as the caller gave up
+            else:
+                if entry in self._waiters:
+                    self._waiters.remove(entry)
+                self._grant()  # the next in line may want less
+            raise
+
+    def release(self, size: int) -> None:
+        """Give `size` bytes back."""
+        self.available += size
+        self._grant()
+
+    def fail_waiters(self, error: ClientError) -> None:
+        """Nobody gets anything any more: the owner is closing."""
+        while self._waiters:
+            _, future = self._waiters.popleft()
+            if not future.done():
+                future.set_exception(error)
+
+    def _grant(self) -> None:
+        while self._waiters and self._waiters[0][0] <= self.available:
+            size, future = self._waiters.popleft()
+            if not future.done():
+                self.available -= size
+                future.set_result(None)

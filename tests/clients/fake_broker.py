@@ -1,0 +1,423 @@
+"""A broker of a few hundred lines that speaks the native dialect over a real loopback socket and keeps logs in memory.
+
+It serves what a client needs, and a test can step in front of any request: `broker.intercept = f`, where f(api, request)
+returns None to let it be served, or one of the actions below. Every request is kept in `broker.requests`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.framing import SIZE_PREFIX
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.api_versions import ApiVersionRange, ApiVersionsResponse
+from barnabas.protocol.messages.fetch import (
+    FetchPartition,
+    FetchPartitionResult,
+    FetchRequest,
+    FetchResponse,
+    FetchTopicResult,
+)
+from barnabas.protocol.messages.list_offsets import (
+    ListOffsetsPartitionResult,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResult,
+)
+from barnabas.protocol.messages.metadata import (
+    BrokerAddress,
+    MetadataRequest,
+    MetadataResponse,
+    PartitionMetadata,
+    TopicMetadata,
+)
+from barnabas.protocol.messages.produce import (
+    ProducePartition,
+    ProducePartitionResult,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceTopicResult,
+)
+from barnabas.protocol.native import codec
+from barnabas.protocol.native.fetch import FetchedRecords
+from barnabas.protocol.records.batch import RecordBatch
+from barnabas.protocol.records.reader import read_records
+from barnabas.protocol.topic_partition import TopicPartition
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Close the connection without an answer; `serve_first`: carry the request out before."""
+
+    serve_first: bool = False
+
+
+@dataclass(frozen=True)
+class Silence:
+    """Never answer, and nothing behind it either."""
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """Answer the whole request with an error."""
+
+    code: ErrorCode
+    message: str = "as the test says"
+
+
+@dataclass(frozen=True)
+class RefusePartitions:
+    """Answer every partition of a produce or fetch with this code, and store nothing."""
+
+    code: ErrorCode
+    message: str | None = None
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Send these bytes instead of an answer."""
+
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Hold:
+    """Serve the request once the event is set; what is behind it on the connection waits."""
+
+    event: asyncio.Event
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Answer with this response."""
+
+    response: Any
+
+
+Action = Drop | Silence | Refuse | RefusePartitions | Raw | Hold | Answer
+
+
+@dataclass
+class FakeLog:
+    """One partition: whole batches with their offsets in them."""
+
+    batches: list[bytes] = field(default_factory=list)
+    start_offset: int = 0
+    end_offset: int = 0
+
+    def append(self, batch: bytes, *, at: int | None = None) -> int:
+        """Store a batch as a leader does; `at` leaves a gap before it. Returns its base offset."""
+        stored = bytearray(batch)
+        view = RecordBatch(stored)
+        base_offset = self.end_offset if at is None else at
+        view.stamp_offset_and_epoch(base_offset, 0)
+        self.end_offset = view.next_offset
+        self.batches.append(bytes(stored))
+        return base_offset
+
+    def records(self) -> list[Any]:
+        """Everything stored."""
+        return [record for batch in self.batches for record in read_records(RecordBatch(batch))]
+
+    def values(self) -> list[bytes | None]:
+        """The values of everything stored."""
+        return [record.value for record in self.records()]
+
+
+class FakeBroker:
+    """Use it as an async context manager."""
+
+    def __init__(self, node_id: int = 1, *, peers: list[FakeBroker] | None = None) -> None:
+        self.node_id = node_id
+        self.host = "127.0.0.1"
+        self.port = 0
+        self.peers = [self] if peers is None else peers
+        self.topics: dict[str, int] = {}
+        self.leaders: dict[TopicPartition, int] = {}
+        self.logs: dict[TopicPartition, FakeLog] = {}
+        self.requests: list[tuple[ApiKey, Any]] = []
+        self.intercept: Callable[[ApiKey, Any], Action | None] = lambda api, request: None
+        self.create_missing_topics = False
+        self.apis = list(codec.NATIVE_APIS)
+        self.max_frame_bytes = 100 * 1024 * 1024
+        self.advertised: tuple[str, int] | None = None
+        self.connections_made = 0
+        self._server: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._changed = asyncio.Event()
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def create(self, topic: str, partitions: int = 1) -> None:
+        """Make a topic that this node leads."""
+        self.topics[topic] = partitions
+        for partition in range(partitions):
+            self.logs.setdefault(TopicPartition(topic, partition), FakeLog())
+            self.leaders.setdefault(TopicPartition(topic, partition), self.node_id)
+
+    def log(self, topic: str, partition: int = 0) -> FakeLog:
+        return self.logs[TopicPartition(topic, partition)]
+
+    def asked(self, api: ApiKey) -> list[Any]:
+        """The requests of one API, in order."""
+        return [request for asked, request in self.requests if asked is api]
+
+    def appended(self) -> None:
+        """Wake waiting fetches after a test appended to a log by hand."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def start(self) -> None:
+        """Listen, on the same port as before if there was one."""
+        self._server = await asyncio.start_server(self._connected, self.host, self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        """Stop listening and drop every connection."""
+        if self._server is not None:
+            self._server.close()
+        self.drop_connections()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._server is not None:
+            await self._server.wait_closed()
+            self._server = None
+
+    def drop_connections(self) -> None:
+        """Reset every connection."""
+        for writer in self._writers:
+            writer.transport.abort()
+
+    @property
+    def open_connections(self) -> int:
+        return len(self._writers)
+
+    async def __aenter__(self) -> FakeBroker:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *details: object) -> None:
+        await self.stop()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        self._writers.add(writer)
+        self.connections_made += 1
+        try:
+            while await self._serve_one(reader, writer):
+                pass
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        except asyncio.CancelledError:
+            pass  # stop(): the streams machinery would log it as an error
+        finally:
+            self._writers.discard(writer)
+            self._tasks.discard(task)
+            writer.transport.abort()
+
+    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        size = int.from_bytes(await reader.readexactly(SIZE_PREFIX), "big")
+        header = codec.read_request(memoryview(bytearray(await reader.readexactly(size))))
+        api, request = ApiKey(header.api), codec.decode_body(header)
+        self.requests.append((api, request))
+        action = self.intercept(api, request)
+        if isinstance(action, Hold):
+            await action.event.wait()
+            action = None
+        match action:
+            case Drop(serve_first):
+                if serve_first:
+                    await self._serve(api, request)
+                return False
+            case Silence():
+                await asyncio.Event().wait()
+            case Refuse(code, message):
+                writer.write(codec.encode_error(header, code, message))
+            case Raw(data):
+                writer.write(data)
+            case RefusePartitions(code, message):
+                self._write(writer, header, _refusal(request, code, message))
+            case Answer(response):
+                self._write(writer, header, response)
+            case None:
+                response = await self._serve(api, request)
+                if api is not ApiKey.PRODUCE or request.acks != 0:
+                    self._write(writer, header, response)
+        await writer.drain()
+        return True
+
+    def _write(self, writer: asyncio.StreamWriter, header: codec.RequestHeader, response: Any) -> None:
+        parts = _records_of(response)
+        writer.write(codec.encode_response(header, response, sum(part.size for part in parts)))
+        for part in parts:
+            writer.write(part.data)
+
+    async def _serve(self, api: ApiKey, request: Any) -> Any:
+        match api:
+            case ApiKey.API_VERSIONS:
+                ranges = [ApiVersionRange(int(key), 0, 0) for key in self.apis]
+                return ApiVersionsResponse("fake", "1", "fake-cluster", self.node_id, ranges, self.max_frame_bytes)
+            case ApiKey.METADATA:
+                return self._metadata(request)
+            case ApiKey.PRODUCE:
+                return self._produce(request)
+            case ApiKey.FETCH:
+                return await self._fetch(request)
+            case ApiKey.LIST_OFFSETS:
+                return self._list_offsets(request)
+        raise AssertionError(f"the fake broker has no {api.label}: intercept it")
+
+    def _metadata(self, request: MetadataRequest) -> MetadataResponse:
+        names = list(self.topics) if request.topics is None else request.topics
+        topics = []
+        for name in names:
+            if name not in self.topics and self.create_missing_topics and request.allow_auto_creation:
+                self.create(name)
+            if name not in self.topics:
+                topics.append(TopicMetadata(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+                continue
+            partitions = tuple(
+                PartitionMetadata(partition, ErrorCode.NONE, self.leaders[TopicPartition(name, partition)], 0)
+                for partition in range(self.topics[name])
+            )
+            topics.append(TopicMetadata(name, ErrorCode.NONE, name.encode().ljust(16, b"\0")[:16], partitions))
+        addresses = [BrokerAddress(p.node_id, *(p.advertised or (p.host, p.port))) for p in self.peers]
+        return MetadataResponse("fake-cluster", addresses, topics)
+
+    def _produce(self, request: ProduceRequest) -> ProduceResponse:
+        topics = [
+            ProduceTopicResult(topic.name, [self._append(topic.name, partition) for partition in topic.partitions])
+            for topic in request.topics
+        ]
+        self.appended()
+        return ProduceResponse(topics)
+
+    def _append(self, topic: str, entry: ProducePartition) -> ProducePartitionResult:
+        topic_partition = TopicPartition(topic, entry.partition)
+        log = self.logs.get(topic_partition)
+        if log is None:
+            return ProducePartitionResult(entry.partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if self.leaders[topic_partition] != self.node_id:
+            return ProducePartitionResult(entry.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        batch = RecordBatch(entry.records)
+        batch.ensure_valid()
+        assert batch.size_bytes == len(entry.records)
+        return ProducePartitionResult(entry.partition, base_offset=log.append(bytes(entry.records)), log_start_offset=0)
+
+    async def _fetch(self, request: FetchRequest) -> FetchResponse:
+        deadline = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
+        while True:
+            changed = self._changed
+            response = self._read(request)
+            size = sum(part.size for part in _records_of(response))
+            failed = any(p.error is not ErrorCode.NONE for topic in response.topics for p in topic.partitions)
+            remaining = deadline - asyncio.get_running_loop().time()
+            if size >= request.min_bytes or failed or remaining <= 0:
+                return response
+            try:
+                async with asyncio.timeout(remaining):
+                    await changed.wait()
+            except TimeoutError:
+                return response
+
+    def _read(self, request: FetchRequest) -> FetchResponse:
+        budget = request.max_bytes
+        topics = []
+        for topic in request.topics:
+            results = []
+            for entry in topic.partitions:
+                result, size = self._read_partition(TopicPartition(topic.name, entry.partition), entry, budget, topics)
+                budget -= size
+                results.append(result)
+            topics.append(FetchTopicResult(topic.name, results))
+        return FetchResponse(topics)
+
+    def _read_partition(
+        self, topic_partition: TopicPartition, entry: FetchPartition, budget: int, _before: list[Any]
+    ) -> tuple[FetchPartitionResult, int]:
+        log = self.logs.get(topic_partition)
+        if log is None:
+            return FetchPartitionResult(entry.partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), 0
+        if self.leaders[topic_partition] != self.node_id:
+            return FetchPartitionResult(entry.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER), 0
+        result = FetchPartitionResult(
+            entry.partition, ErrorCode.NONE, log.end_offset, log.end_offset, log.start_offset
+        )
+        if not log.start_offset <= entry.offset <= log.end_offset:
+            result.error = ErrorCode.OFFSET_OUT_OF_RANGE
+            return result, 0
+        wanted = [batch for batch in log.batches if RecordBatch(batch).next_offset > entry.offset]
+        data = b"".join(wanted)[: max(min(entry.max_bytes, budget), len(wanted[0]) if wanted and budget > 0 else 0)]
+        if data:
+            result.records = FetchedRecords(memoryview(data))
+        return result, len(data)
+
+    def _list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        topics = []
+        for topic in request.topics:
+            results = []
+            for entry in topic.partitions:
+                log = self.logs.get(TopicPartition(topic.name, entry.partition))
+                if log is None:
+                    results.append(
+                        ListOffsetsPartitionResult(entry.partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                    )
+                    continue
+                results.append(self._offset_at(log, entry.partition, entry.timestamp))
+            topics.append(ListOffsetsTopicResult(topic.name, results))
+        return ListOffsetsResponse(topics)
+
+    def _offset_at(self, log: FakeLog, partition: int, timestamp: int) -> ListOffsetsPartitionResult:
+        if timestamp == -1:
+            return ListOffsetsPartitionResult(partition, offset=log.end_offset, leader_epoch=0)
+        if timestamp == -2:
+            return ListOffsetsPartitionResult(partition, offset=log.start_offset, leader_epoch=0)
+        for record in log.records():
+            if record.timestamp >= timestamp:
+                return ListOffsetsPartitionResult(partition, ErrorCode.NONE, record.offset, record.timestamp, 0)
+        return ListOffsetsPartitionResult(partition)
+
+
+def _records_of(response: Any) -> list[Any]:
+    if not isinstance(response, FetchResponse):
+        return []
+    return [p.records for topic in response.topics for p in topic.partitions if p.records is not None]
+
+
+def _refusal(request: Any, code: ErrorCode, message: str | None) -> Any:
+    if isinstance(request, ProduceRequest):
+        return ProduceResponse(
+            [
+                ProduceTopicResult(
+                    topic.name, [ProducePartitionResult(p.partition, code, message) for p in topic.partitions]
+                )
+                for topic in request.topics
+            ]
+        )
+    if isinstance(request, FetchRequest):
+        return FetchResponse(
+            [
+                FetchTopicResult(topic.name, [FetchPartitionResult(p.partition, code) for p in topic.partitions])
+                for topic in request.topics
+            ]
+        )
+    if isinstance(request, ListOffsetsRequest):
+        return ListOffsetsResponse(
+            [
+                ListOffsetsTopicResult(
+                    topic.name, [ListOffsetsPartitionResult(p.partition, code) for p in topic.partitions]
+                )
+                for topic in request.topics
+            ]
+        )
+    raise AssertionError(f"no refusal of partitions for {type(request).__name__}")
