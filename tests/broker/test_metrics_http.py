@@ -118,8 +118,18 @@ def test_other_methods_answer_405(port: Port, method: str) -> None:
 @pytest.mark.parametrize("path", ["/metrics", "/healthz"])
 def test_head_answers_without_a_body(port: Port, path: str) -> None:
     port.state.serve()
-    response, body = port.ask(path, "HEAD")
-    assert (response.status, body) == (200, b"")
+    answer = b""
+    with port.connect() as connection:
+        connection.sendall(f"HEAD {path} HTTP/1.0\r\n\r\n".encode())
+        while part := connection.recv(4096):
+            answer += part
+    head, body = answer.split(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.0 200 OK\r\n")
+    assert body == b""
+
+
+def test_scrapes_one_after_the_other_never_run_out_of_connections(port: Port) -> None:
+    assert {port.ask("/healthz")[0].status for _ in range(3 * http_server.CONNECTIONS_MAX)} == {503}
 
 
 def test_a_port_in_use_is_one_sentence_with_its_address(port: Port) -> None:
