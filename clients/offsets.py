@@ -61,6 +61,9 @@ async def list_offsets(
 async def ensure_partition(cluster: Cluster, config: ClientConfig, topic_partition: TopicPartition) -> None:
     """Raises RefusedError when the topic does not exist or has no such partition."""
     view = await cluster.require_topic(topic_partition.topic, config.api_timeout_ms)
+    if topic_partition.partition >= len(view.leaders):  # perhaps it was added meanwhile
+        await cluster.load([topic_partition.topic])
+        view = await cluster.require_topic(topic_partition.topic, config.api_timeout_ms)
     if not 0 <= topic_partition.partition < len(view.leaders):
         raise UnknownTopicError(
             topic_partition.topic,
@@ -70,10 +73,7 @@ async def ensure_partition(cluster: Cluster, config: ClientConfig, topic_partiti
 
 
 async def _leader(cluster: Cluster, config: ClientConfig, topic_partition: TopicPartition) -> int:
-    view = await cluster.require_topic(topic_partition.topic, config.api_timeout_ms)
-    if topic_partition.partition >= len(view.leaders):  # perhaps it was added meanwhile
-        await cluster.load([topic_partition.topic])
-        await ensure_partition(cluster, config, topic_partition)
+    await ensure_partition(cluster, config, topic_partition)
     leader = cluster.leader(topic_partition)
     if leader == NO_LEADER:
         await cluster.load([topic_partition.topic])

@@ -350,9 +350,7 @@ class FakeBroker:
             return FetchPartitionResult(entry.partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), 0
         if self.leaders[topic_partition] != self.node_id:
             return FetchPartitionResult(entry.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER), 0
-        result = FetchPartitionResult(
-            entry.partition, ErrorCode.NONE, log.end_offset, log.end_offset, log.start_offset
-        )
+        result = FetchPartitionResult(entry.partition, ErrorCode.NONE, log.end_offset, log.end_offset, log.start_offset)
         if not log.start_offset <= entry.offset <= log.end_offset:
             result.error = ErrorCode.OFFSET_OUT_OF_RANGE
             return result, 0
@@ -369,9 +367,7 @@ class FakeBroker:
             for entry in topic.partitions:
                 log = self.logs.get(TopicPartition(topic.name, entry.partition))
                 if log is None:
-                    results.append(
-                        ListOffsetsPartitionResult(entry.partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                    )
+                    results.append(ListOffsetsPartitionResult(entry.partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
                     continue
                 results.append(self._offset_at(log, entry.partition, entry.timestamp))
             topics.append(ListOffsetsTopicResult(topic.name, results))

@@ -108,5 +108,3 @@ def test_an_address_that_cannot_be_is_a_usage_error(address: str) -> None:
 )
 def test_times_are_shown_in_utc_and_as_numbers_where_they_are_none(timestamp: int, text: str) -> None:
     assert time_text(timestamp) == text
-
-

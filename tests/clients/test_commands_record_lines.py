@@ -113,7 +113,10 @@ def test_a_plain_line_shows_the_parts_asked_for_in_kafkas_order() -> None:
     assert everything.line(Fetched(headers=(("a", b"1"), ("b", None)))) == (
         b"CreateTime:3|Partition:1|Offset:2|a:1,b:null|k|v\n"
     )
-    assert everything.line(Fetched(key=None, timestamp_type=1)) == b"LogAppendTime:3|Partition:1|Offset:2|NO_HEADERS|null|v\n"
+    assert (
+        everything.line(Fetched(key=None, timestamp_type=1))
+        == b"LogAppendTime:3|Partition:1|Offset:2|NO_HEADERS|null|v\n"
+    )
 
 
 def test_a_tombstone_is_shown_by_the_null_marker() -> None:

@@ -1,0 +1,409 @@
+"""Consumer: records of assigned partitions, from any position on, one by one or in lists.
+
+    async with Consumer(ConsumerConfig(bootstrap="127.0.0.1:9092", offset_reset="earliest")) as consumer:
+        await consumer.assign([TopicPartition("orders", 0)])
+        async for record in consumer:
+            ...
+
+Records of a partition come in the order of their offsets; partitions take turns, a batch each. What goes wrong with a
+partition is raised by the next poll or step of the iteration, once what was fetched before has been handed out; the
+consumer stays usable, and tries that partition again when it is asked for more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Self
+
+from barnabas.clients.cluster import Cluster
+from barnabas.clients.config import ConsumerConfig
+from barnabas.clients.errors import ClientError, ClosedError, CorruptBatchError
+from barnabas.clients.fetcher import Fetcher
+from barnabas.clients.offsets import ListedOffset, ensure_partition, list_offsets
+from barnabas.clients.partition_state import NO_POSITION, PartitionState
+from barnabas.clients.records import ConsumerRecord
+from barnabas.protocol.messages.fetch import READ_COMMITTED, READ_UNCOMMITTED
+from barnabas.protocol.messages.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from barnabas.protocol.topic_partition import TopicPartition
+
+DEFAULT_POLL_TIMEOUT_MS = 1_000
+
+RECORDS_BETWEEN_YIELDS = 500
+"""After so many records (and at a batch's end) the iteration lets the event loop come round."""
+
+
+class Consumer:
+    """Use it as an async context manager, or call `start` and `close`. One reader at a time, in one thread."""
+
+    def __init__(self, config: ConsumerConfig | None = None) -> None:
+        self.config = config or ConsumerConfig()
+        self._cluster = Cluster(self.config)
+        self._isolation = READ_COMMITTED if self.config.isolation == "read_committed" else READ_UNCOMMITTED
+        self._fetcher: Fetcher | None = None
+        self._line: deque[PartitionState] = deque()  # partitions with something to hand out; the first has its turn
+        self._current: PartitionState | None = None  # whose decoded batch the iteration hands out
+        self._handed_out = 0  # by the iteration, since it last let the event loop come round
+        self._reading = False
+        self._closed = False
+
+    async def start(self) -> None:
+        """Reach a broker. Raises BrokerConnectionError at once when none of the bootstrap list answers."""
+        try:
+            await self._cluster.start()
+        except BaseException:
+            await self._cluster.close()
+            raise
+        self._fetcher = Fetcher(self._cluster, self.config)
+
+    async def close(self) -> None:
+        """Close the connections; who waits in poll or an iteration gets ClosedError. Idempotent."""
+        self._closed = True
+        if self._fetcher is not None:
+            await self._fetcher.close()
+            self._fetcher.arrived.set()
+        await self._cluster.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # what is read
+
+    async def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
+        """Read exactly these partitions from now on. Those that were assigned before keep their positions.
+
+        A new one begins where `seek` puts it, or where offset_reset says. Raises UnknownTopicError, with nothing
+        changed, when one does not exist.
+        """
+        fetcher = self._opened()
+        wanted = dict.fromkeys(TopicPartition(*partition) for partition in partitions)
+        for partition in wanted:
+            await ensure_partition(self._cluster, self.config, partition)
+        for partition in [partition for partition in fetcher.states if partition not in wanted]:
+            state = fetcher.states.pop(partition)
+            fetcher.release(state.move_to(NO_POSITION))
+        for partition in wanted:
+            if partition not in fetcher.states:
+                fetcher.states[partition] = PartitionState(partition, self.config.max_partition_bytes)
+        if self._current is not None and self._current.topic_partition not in wanted:
+            self._current = None
+        self._line = deque(state for state in self._line if state.topic_partition in wanted)
+        self._wake()
+
+    @property
+    def assignment(self) -> tuple[TopicPartition, ...]:
+        """The assigned partitions."""
+        return tuple(self._opened().states)
+
+    async def partitions_for(self, topic: str) -> tuple[TopicPartition, ...]:
+        """All partitions of a topic. Raises UnknownTopicError."""
+        self._opened()
+        view = await self._cluster.require_topic(topic, self.config.api_timeout_ms)
+        return tuple(TopicPartition(topic, partition) for partition in range(len(view.leaders)))
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Hand out nothing of these (all assigned ones by default) until `resume`. What is fetched is kept."""
+        for state in self._states(partitions):
+            state.paused = True
+            if self._current is state:
+                self._current = None
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        """Undo `pause`."""
+        fetcher = self._opened()
+        for state in self._states(partitions):
+            if not state.paused:
+                continue
+            state.paused = False
+            if state.has_data or state.error is not None:
+                self._enqueue(state)
+            elif not state.in_request:
+                fetcher.interrupt(state.topic_partition)
+        fetcher.arrived.set()
+        self._wake()
+
+    @property
+    def paused(self) -> tuple[TopicPartition, ...]:
+        """The paused ones of the assigned partitions."""
+        return tuple(partition for partition, state in self._opened().states.items() if state.paused)
+
+    # positions
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Read this assigned partition from `offset` on. An offset that is not there is offset_reset's matter."""
+        if offset < 0:
+            raise ValueError(f"{partition}: offset {offset} is negative; use seek_to_beginning or seek_to_end")
+        (state,) = self._states([partition])
+        self._move(state, offset)
+
+    async def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """Read these (all assigned ones by default) from their first record on."""
+        await self._seek_to_time({state.topic_partition: EARLIEST_TIMESTAMP for state in self._states(partitions)})
+
+    async def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """Read of these (all assigned ones by default) only what comes from now on."""
+        await self._seek_to_time({state.topic_partition: LATEST_TIMESTAMP for state in self._states(partitions)})
+
+    async def seek_to_timestamp(self, timestamps_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Read each from its first record at or after a time (ms since 1970) on; from the end where none is that late.
+
+        Returns the offsets.
+        """
+        self._states(timestamps_ms)  # all must be assigned
+        found = await self.offsets_for_times(timestamps_ms)
+        late = [partition for partition, listed in found.items() if listed is None]
+        ends = await self.end_offsets(late) if late else {}
+        offsets = {
+            partition: ends[partition] if listed is None else listed.offset for partition, listed in found.items()
+        }
+        self._move_all(offsets)
+        return offsets
+
+    async def position(self, partition: TopicPartition) -> int:
+        """The offset of the next record that this partition hands out."""
+        (state,) = self._states([partition])
+        if state.position == NO_POSITION:
+            timestamp = self._opened().reset_timestamp()
+            if timestamp is None:
+                raise ClientError(f"{partition}: has no position; seek first, or set offset_reset")
+            epoch = state.epoch
+            listed = await list_offsets(self._cluster, self.config, {partition: timestamp}, self._isolation)
+            if state.epoch == epoch and state.position == NO_POSITION:
+                self._move(state, listed[partition].offset)
+        return state.position
+
+    # offsets of any partition, assigned or not
+
+    async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The first offset of each."""
+        return await self._list_all(partitions, EARLIEST_TIMESTAMP)
+
+    async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offset after the last readable record of each."""
+        return await self._list_all(partitions, LATEST_TIMESTAMP)
+
+    async def offsets_for_times(
+        self, timestamps_ms: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, ListedOffset | None]:
+        """The first record of each at or after a time (ms since 1970); None where none is that late."""
+        for partition, timestamp in timestamps_ms.items():
+            if timestamp < 0:
+                raise ValueError(f"{partition}: timestamp {timestamp} is negative")
+        self._opened()
+        listed = await list_offsets(self._cluster, self.config, timestamps_ms, self._isolation)
+        return {partition: None if entry.offset < 0 else entry for partition, entry in listed.items()}
+
+    # records
+
+    async def poll(
+        self, max_records: int | None = None, timeout_ms: float = DEFAULT_POLL_TIMEOUT_MS
+    ) -> list[ConsumerRecord]:
+        """Up to `max_records` (default: max_poll_records), waiting at most `timeout_ms` for the first; [] for none.
+
+        Raises what went wrong with a partition: OffsetOutOfRangeError, CorruptBatchError, UnknownTopicError,
+        RefusedError, or BrokerConnectionError when its broker could not be reached for api_timeout_ms.
+        """
+        fetcher = self._start_reading()
+        limit = self.config.max_poll_records if max_records is None else max_records
+        if limit < 1:
+            raise ValueError(f"max_records={limit} is not positive")
+        await asyncio.sleep(0)  # a loop around poll() must let fetching go on, and others run
+        records = self._take(limit)
+        if records or timeout_ms <= 0:
+            return records
+        deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
+        try:
+            async with asyncio.timeout_at(deadline):
+                while not records:
+                    await fetcher.arrived.wait()
+                    records = self._take(limit)
+        except TimeoutError:
+            pass  # an empty list says so
+        return records
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> ConsumerRecord:
+        state = self._current
+        if state is not None:
+            index = state.index
+            records = state.records
+            if index + 1 < len(records):  # the hot path: not the last one of its batch
+                state.index = index + 1
+                record = records[index]
+                state.position = record.offset + 1
+                return record
+        while True:
+            fetcher = self._start_reading()
+            self._current = None
+            if self._handed_out >= RECORDS_BETWEEN_YIELDS:
+                self._handed_out = 0
+                await asyncio.sleep(0)  # a loop over buffered records must let fetching go on, and others run
+            found = self._next_batch()
+            if found is not None:
+                self._handed_out += len(found.records)
+                (record,) = found.take(1)
+                if found.records:
+                    self._current = found  # still the first in line: its turn ends with the batch
+                else:
+                    self._turn_over(found)
+                return record
+            await fetcher.arrived.wait()
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Memory held by what is fetched and not read yet; see prefetch_bytes."""
+        return self._opened().buffered_bytes
+
+    # inside
+
+    def _take(self, limit: int) -> list[ConsumerRecord]:
+        """Up to `limit` records of what is there. An error waits until what came before it was returned."""
+        self._current = None
+        records: list[ConsumerRecord] = []
+        while len(records) < limit:
+            try:
+                state = self._next_batch()
+            except ClientError as error:
+                if not records:
+                    raise
+                self._postpone(error)
+                break
+            if state is None:
+                break
+            records += state.take(limit - len(records))
+            if not state.records:
+                self._turn_over(state)
+        return records
+
+    def _next_batch(self) -> PartitionState | None:
+        """The first partition in line, with a decoded batch that has records; None when nothing is there.
+
+        Raises the error of the partition whose turn it is.
+        """
+        fetcher = self._opened()
+        if fetcher.ready:
+            self._line.extend(fetcher.ready)
+            fetcher.ready.clear()
+        while self._line:
+            state = self._line[0]
+            if state.paused or fetcher.states.get(state.topic_partition) is not state:
+                self._leave_line()
+            elif state.index < len(state.records):
+                return state
+            elif state.slices:
+                self._decode(fetcher, state)
+            elif state.error is not None:
+                error, state.error = state.error, None
+                self._leave_line()
+                fetcher.changed()
+                raise error
+            else:
+                self._leave_line()
+        fetcher.arrived.clear()
+        return None
+
+    def _decode(self, fetcher: Fetcher, state: PartitionState) -> None:
+        """Decode the partition's next batch, or be done with its first slice."""
+        piece = state.slices[0]
+        was_full = fetcher.is_full(state)
+        try:
+            batch = piece.read_batch(state.position)
+        except CorruptBatchError:
+            position = state.position
+            fetcher.release(state.move_to(position))
+            fetcher.changed()
+            raise
+        if batch is not None:
+            state.records, state.index, state.batch_end = batch.records, 0, batch.next_offset
+            if not batch.records:  # a control batch, or an aborted one
+                state.take(0)
+        if batch is None or piece.remaining_bytes == 0:
+            state.slices.popleft()
+            fetcher.release([piece])
+            if not state.slices and not state.records and state.position < piece.next_offset:
+                state.position = piece.next_offset
+        fetcher.consumed(state, was_full=was_full)
+
+    def _turn_over(self, state: PartitionState) -> None:
+        """A batch was handed out: the next partition's turn."""
+        if self._line and self._line[0] is state:
+            self._line.rotate(-1)
+
+    def _leave_line(self) -> None:
+        self._line.popleft().queued = False
+
+    def _enqueue(self, state: PartitionState) -> None:
+        if not state.queued:
+            state.queued = True
+            self._line.append(state)
+
+    def _postpone(self, error: ClientError) -> None:
+        """Keep an error for the next poll: records that were taken already must not be lost to it."""
+        partition = TopicPartition(getattr(error, "topic", ""), getattr(error, "partition", -1))
+        state = self._opened().states.get(partition)
+        if state is not None and state.error is None:
+            state.error = error
+            self._enqueue(state)
+
+    def _move(self, state: PartitionState, offset: int) -> None:
+        fetcher = self._opened()
+        fetcher.release(state.move_to(offset))
+        if self._current is state:
+            self._current = None
+        fetcher.interrupt(state.topic_partition)
+        self._wake()
+
+    def _move_all(self, offsets: Mapping[TopicPartition, int]) -> None:
+        fetcher = self._opened()
+        for partition, offset in offsets.items():
+            state = fetcher.states.get(partition)
+            if state is not None:  # it may have been unassigned meanwhile
+                self._move(state, offset)
+
+    async def _seek_to_time(self, wanted: Mapping[TopicPartition, int]) -> None:
+        listed = await list_offsets(self._cluster, self.config, wanted, self._isolation)
+        self._move_all({partition: entry.offset for partition, entry in listed.items()})
+
+    async def _list_all(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
+        self._opened()
+        wanted = {TopicPartition(*partition): timestamp for partition in partitions}
+        listed = await list_offsets(self._cluster, self.config, wanted, self._isolation)
+        return {partition: entry.offset for partition, entry in listed.items()}
+
+    def _states(self, partitions: Iterable[TopicPartition]) -> list[PartitionState]:
+        """The states of these assigned partitions; of all of them when none is named."""
+        states = self._opened().states
+        named = [TopicPartition(*partition) for partition in partitions] or list(states)
+        missing = [partition for partition in named if partition not in states]
+        if missing:
+            raise ValueError(f"{missing[0]} is not assigned to this consumer")
+        return [states[partition] for partition in named]
+
+    def _wake(self) -> None:
+        if self._reading:
+            self._opened().changed()
+
+    def _start_reading(self) -> Fetcher:
+        """Fetching begins with the first read, so that a seek before it costs nothing."""
+        fetcher = self._opened()
+        if not self._reading:
+            self._reading = True
+            fetcher.changed()
+        return fetcher
+
+    def _opened(self) -> Fetcher:
+        if self._fetcher is None or self._closed:
+            raise ClosedError(
+                "the consumer is closed" if self._closed else "the consumer is not started: use async with"
+            )
+        return self._fetcher
