@@ -40,8 +40,6 @@ DIFFERENCES = {
     "node.id": "may be left out: a first start takes 1, and a data directory knows its own",
     "process.roles": "may be left out: there is only one way to run",
     "controller.listener.names": "may be left out: no controller listener is opened",
-    "controller.quorum.bootstrap.servers": "may be empty: Barnabas runs alone",
-    "controller.quorum.voters": "may be empty: Barnabas runs alone",
     "listeners": "open on the loopback address only, read at start, and the NAME:// may be left out",
     "listener.security.protocol.map": "read at start",
     "log.dir": "./barnabas-data, not /tmp/kafka-logs, which many machines empty at boot",
@@ -110,15 +108,14 @@ advertised.listeners with a name that is not opened, or 0.0.0.0; a broker retent
 log.cleaner.min.compaction.lag.ms above the maximum; 1 MiB or less of log.cleaner.dedupe.buffer.size for each cleaner
 thread; process.roles without broker.
 
-A property of Kafka 3.7 to 4.3 that Barnabas does not serve ([all of
-them](#kafkas-properties-that-barnabas-does-not-serve)) is accepted, kept, and named in one warning at start. Those
-that guard who may connect or read are named in a warning of their own: Barnabas does not encrypt, authenticate or
-authorize. References to config providers (`${file:...}`) are not resolved; in a property that Barnabas serves they
-are refused.
+A property of Kafka 3.7 to 4.3 that Barnabas does not serve is accepted, kept, and named in one warning at start
+([all of them](#kafkas-properties-that-barnabas-does-not-serve)). Those that guard who may connect or read are named in
+a warning of their own: Barnabas does not encrypt, authenticate or authorize. References to config providers
+(`${file:...}`) are not resolved; in a property that Barnabas serves they are refused.
 
-The variables {reserved} are not properties, nor are those that begin with `{test_prefix}`. Kubernetes and Docker set
-variables such as `BARNABAS_SERVICE_HOST` and `BARNABAS_PORT_9092_TCP` for a service called `barnabas`; they are
-passed over.
+These variables are not properties: {reserved},
+and those that begin with `{test_prefix}`. Kubernetes and Docker set variables such as `BARNABAS_SERVICE_HOST` and
+`BARNABAS_PORT_9092_TCP` for a service called `barnabas`; they are passed over.
 
 ## Listeners
 

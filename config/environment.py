@@ -11,8 +11,9 @@ CONFIG_FILE = "BARNABAS_CONFIG"
 
 # Read by the commands (bootstrap, config, log level) and by protocol/records (kernel).
 RESERVED = frozenset({"BARNABAS_BOOTSTRAP", CONFIG_FILE, "BARNABAS_LOG_LEVEL", "BARNABAS_KERNEL"})
-# Whatever a test harness of ours wants to say to a process that it starts.
+# What our tests say to the processes that they start; a broker among them inherits it.
 RESERVED_PREFIX = "BARNABAS_TEST_"
+_OF_TESTS = frozenset({"BARNABAS_INTEROP"})
 
 
 def variable_of(property_name: str) -> str:
@@ -22,7 +23,7 @@ def variable_of(property_name: str) -> str:
 
 def is_reserved(variable: str) -> bool:
     """True for a BARNABAS_ variable that is never a property."""
-    return variable in RESERVED or variable.startswith(RESERVED_PREFIX)
+    return variable in RESERVED or variable in _OF_TESTS or variable.startswith(RESERVED_PREFIX)
 
 
 def is_service_link(variable: str) -> bool:

@@ -42,7 +42,10 @@ def decode(content: bytes) -> str:
 
 
 def parse_properties(text: str) -> list[Entry]:
-    """All entries in the order of the file, repeated keys included. Raises BadLineError."""
+    """All entries in the order of the file, repeated keys included. Raises BadLineError.
+
+    A lone backslash that ends the file is nothing; Java sometimes takes it for an entry with an empty key.
+    """
     # Not splitlines(): it also splits at characters that end no line in Java.
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     entries = []
@@ -55,10 +58,13 @@ def parse_properties(text: str) -> list[Entry]:
             continue
         while _goes_on(logical):
             logical = logical[:-1]
-            if index == len(lines):
-                break
-            logical += lines[index].lstrip(_BLANK)
+            following = lines[index].lstrip(_BLANK) if index < len(lines) else ""
+            if not logical and following[:1] in ("#", "!"):
+                break  # with nothing before it, it is a comment after all
+            logical += following
             index += 1
+        if not logical:
+            continue
         key, value = _split(logical)
         entries.append(Entry(_unescape(key, line_number), _unescape(value, line_number), line_number))
     return entries

@@ -1,0 +1,145 @@
+"""Our tables against Kafka's own: data/kafka-configs.tsv is what KafkaConfigs.java printed for seven versions of Kafka.
+
+A difference is legal only where config/document.py tells people about it, and nothing may stand there that is none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from barnabas.config import BROKER_PROPERTIES, TOPIC_PROPERTIES, Property, unserved
+from barnabas.config.document import DIFFERENCES, TOPIC_DIFFERENCES
+from barnabas.config.property import show
+
+TABLE = Path(__file__).parent / "data" / "kafka-configs.tsv"
+OURS_ALONE = {"metrics.listener"}
+# What Kafka reads without defining it: its authorizer's, and the dynamic quotas.
+UNDEFINED_IN_KAFKA = {
+    "allow.everyone.if.no.acl.found",
+    "follower.replication.throttled.rate",
+    "leader.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+    "super.users",
+}
+TABLES: dict[str, Mapping[str, Property]] = {"broker": BROKER_PROPERTIES, "topic": TOPIC_PROPERTIES}
+UNSERVED = {"broker": unserved.UNSERVED_PROPERTIES, "topic": unserved.UNSERVED_TOPIC_PROPERTIES}
+
+
+class KafkaConfig(NamedTuple):
+    first_version: str
+    last_version: str
+    type: str
+    default: str
+    rule: str
+    update_mode: str
+
+
+def kafka_configs(scope: str) -> dict[str, KafkaConfig]:
+    rows = [line.split("\t") for line in TABLE.read_text().splitlines() if not line.startswith("#")]
+    return {name: KafkaConfig(*rest) for row_scope, name, *rest in rows if row_scope == scope}
+
+
+def our_rule_of(rule: str) -> str:
+    """Kafka's words for a rule in ours."""
+    if found := re.fullmatch(r"\[(-?\d+),\.\.\.\]", rule):
+        return f"at least {found[1]}"
+    if found := re.fullmatch(r"\[(-?\d+),\.\.\.,(-?\d+)\](?: or (-?\d+))?", rule):
+        return f"{found[1]} to {found[2]}" + (f", or {found[3]}" if found[3] else "")
+    if found := re.fullmatch(r"\[(.+)\]", rule):
+        return "any of " + found[1]
+    return ""
+
+
+def comparable_rule(known: Property) -> str:
+    """Ours, without what a list's emptiness and repetition may be: Kafka does not print that."""
+    rule = re.sub(r"(, )?none twice, (may be empty|at least one)", "", known.rule)
+    return rule.replace("one of ", "any of ")
+
+
+def differs(scope: str, known: Property, kafka: KafkaConfig) -> list[str]:
+    default = {"null": None}.get(kafka.default, kafka.default)
+    if known.type.value == "list" and default is not None:
+        default = default.removeprefix("[").removesuffix("]").replace(", ", ",")
+    found = []
+    if known.type.value.upper() != kafka.type:
+        found.append("type")
+    if show(known.default) != default:
+        found.append(f"default {show(known.default)} != {default}")
+    if comparable_rule(known) != our_rule_of(kafka.rule):
+        found.append(f"rule {comparable_rule(known)!r} != {our_rule_of(kafka.rule)!r}")
+    # Kafka has no update modes for topics; the two that its broker shares by name are printed all the same.
+    if scope == "broker" and known.update_mode != kafka.update_mode:
+        found.append(f"mode {known.update_mode} != {kafka.update_mode}")
+    return found
+
+
+@pytest.mark.parametrize("scope", ["broker", "topic"])
+def test_every_name_of_kafka_is_served_or_listed_as_unserved(scope: str) -> None:
+    kafka = set(kafka_configs(scope))
+    extra = UNDEFINED_IN_KAFKA if scope == "broker" else set()
+
+    assert set(UNSERVED[scope]) == (kafka | extra) - set(TABLES[scope])
+    assert set(TABLES[scope]) - kafka == (OURS_ALONE if scope == "broker" else set())
+
+
+@pytest.mark.parametrize("scope", ["broker", "topic"])
+def test_the_versions_of_unserved_names_are_kafkas(scope: str) -> None:
+    kafka = kafka_configs(scope)
+    # AbstractConfig reads config.providers in every version; only the definition is new.
+    compared = set(UNSERVED[scope]) - UNDEFINED_IN_KAFKA - {"config.providers"}
+    for name in compared:
+        first, last = kafka[name].first_version, kafka[name].last_version
+        assert UNSERVED[scope][name] == (first if first == last else f"{first} to {last}"), name
+
+
+@pytest.mark.parametrize(("scope", "documented"), [("broker", DIFFERENCES), ("topic", TOPIC_DIFFERENCES)])
+def test_types_defaults_rules_and_update_modes_are_kafkas_but_where_the_document_says_so(
+    scope: str, documented: Mapping[str, str]
+) -> None:
+    kafka = kafka_configs(scope)
+    different = {
+        name: found
+        for name, known in TABLES[scope].items()
+        if name in kafka and (found := differs(scope, known, kafka[name]))
+    }
+
+    assert {name: found for name, found in different.items() if name not in documented} == {}
+    assert set(documented) - set(different) == set()
+
+
+def test_topic_properties_and_their_broker_properties_name_each_other() -> None:
+    for known in TOPIC_PROPERTIES.values():
+        for synonym in known.synonyms:
+            assert BROKER_PROPERTIES[synonym.name].topic_name == known.name
+    for known in BROKER_PROPERTIES.values():
+        if known.topic_name is not None:
+            assert known.name in [synonym.name for synonym in TOPIC_PROPERTIES[known.topic_name].synonyms]
+
+
+def test_the_defaults_of_a_topic_are_those_of_a_broker_that_sets_nothing() -> None:
+    for known in TOPIC_PROPERTIES.values():
+        set_synonyms = [each for each in known.synonyms if BROKER_PROPERTIES[each.name].default is not None]
+        if not set_synonyms:
+            continue
+        default = BROKER_PROPERTIES[set_synonyms[0].name].default
+        factor = set_synonyms[0].factor
+        assert known.default == (default * factor if isinstance(default, int) and factor != 1 else default), known.name
+
+
+def test_every_default_satisfies_its_own_rule() -> None:
+    for table in TABLES.values():
+        for known in table.values():
+            text = show(known.default)
+            if text is not None:
+                assert known.parse(text) == known.default, known.name
+
+
+def test_names_served_and_unserved_do_not_meet() -> None:
+    for scope, table in TABLES.items():
+        assert not set(table) & set(UNSERVED[scope])
+        assert not [name for name in table if name.startswith(unserved.UNSERVED_PREFIXES)]
