@@ -8,8 +8,8 @@ is no torn tail but a damaged file, and dropping all that follows would lose top
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.metadata.image import MetadataImage
@@ -26,8 +26,7 @@ METADATA_DIRECTORY = "__cluster_metadata-0"
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayedLog:
+class ReplayedLog(NamedTuple):
     """What the directory says.
 
     `last_epoch`: the highest leader epoch of snapshot and log, -1 for none. `quorum_epoch`: Kafka's note of its last

@@ -12,8 +12,8 @@ on node and cluster; directory ids must differ. Source: Kafka's MetaProperties a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.storage.durable_files import write_durably
@@ -26,8 +26,7 @@ NEWEST_VERSION = 1
 DEFAULT_NODE_ID = 1
 
 
-@dataclass(frozen=True, slots=True)
-class MetaProperties:
+class MetaProperties(NamedTuple):
     """What the file says; None for what it does not say."""
 
     version: int
@@ -36,8 +35,7 @@ class MetaProperties:
     directory_id: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class NodeIdentity:
+class NodeIdentity(NamedTuple):
     """Who this node is, after every directory agreed: `directory_ids` by path, `zookeeper` if a file was version 0."""
 
     node_id: int

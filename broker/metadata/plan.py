@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.image_builder import ImageBuilder
@@ -12,12 +11,11 @@ from barnabas.protocol.metadata.records import MetadataRecord
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, slots=True)
-class Plan(Generic[Result]):
+class Plan(NamedTuple, Generic[Result]):
     """`results` in the order of the request; `records` of what succeeded, to be appended together."""
 
-    results: list[Result] = field(default_factory=list)
-    records: list[MetadataRecord] = field(default_factory=list)
+    results: list[Result]
+    records: list[MetadataRecord]
 
 
 class PlanningImage:

@@ -19,8 +19,7 @@ Source: Kafka's ControlRecordType, ControlRecordUtils and the JSON definitions i
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.primitives import Reader, Writer
@@ -32,19 +31,15 @@ assert _KEY.size == 4
 _KEY_VERSION = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Voter:
+class Voter(NamedTuple):
     """A node that votes for the leader of the metadata log; the directory id is zero where quorums are static."""
 
     node_id: int
     directory_id: bytes = ZERO_UUID
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderChange:
+class LeaderChange(NamedTuple):
     """A node became leader: the first batch of its epoch."""
-
-    TYPE: ClassVar[int] = 2
 
     leader_id: int
     voters: tuple[Voter, ...]
@@ -75,11 +70,8 @@ class LeaderChange:
         return cls(leader_id, voters, granting, version)
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotHeader:
+class SnapshotHeader(NamedTuple):
     """Begins a snapshot; `last_contained_log_timestamp` is the append time of the last record that it covers."""
-
-    TYPE: ClassVar[int] = 3
 
     last_contained_log_timestamp: int
 
@@ -96,11 +88,8 @@ class SnapshotHeader:
         return header
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotFooter:
+class SnapshotFooter(NamedTuple):
     """Ends a snapshot: without it the file is not whole."""
-
-    TYPE: ClassVar[int] = 4
 
     def encode(self) -> bytes:
         """The record's value."""
@@ -114,11 +103,8 @@ class SnapshotFooter:
         return cls()
 
 
-@dataclass(frozen=True, slots=True)
-class KRaftVersion:
+class KRaftVersion(NamedTuple):
     """0: the voters are in the configuration; 1: they are in the log."""
-
-    TYPE: ClassVar[int] = 5
 
     level: int
 
@@ -135,8 +121,7 @@ class KRaftVersion:
         return record
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """One address of a voter."""
 
     name: str
@@ -144,8 +129,7 @@ class Endpoint:
     port: int
 
 
-@dataclass(frozen=True, slots=True)
-class KRaftVoter:
+class KRaftVoter(NamedTuple):
     """A voter as the log itself describes it; `supported` are its lowest and highest kraft version."""
 
     node_id: int
@@ -154,11 +138,8 @@ class KRaftVoter:
     supported: tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class KRaftVoters:
+class KRaftVoters(NamedTuple):
     """All voters of a dynamic quorum."""
-
-    TYPE: ClassVar[int] = 6
 
     voters: tuple[KRaftVoter, ...]
 
@@ -182,27 +163,31 @@ class KRaftVoters:
         return cls(voters)
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownControl:
+class UnknownControl(NamedTuple):
     """A control record of a type that is not ours: kept as it is."""
 
     type: int
     value: bytes
 
 
-ControlRecord: TypeAlias = LeaderChange | SnapshotHeader | SnapshotFooter | KRaftVersion | KRaftVoters | UnknownControl
+ServedControl: TypeAlias = LeaderChange | SnapshotHeader | SnapshotFooter | KRaftVersion | KRaftVoters
+ControlRecord: TypeAlias = ServedControl | UnknownControl
 
-_CLASSES = {
-    record_class.TYPE: record_class
-    for record_class in (LeaderChange, SnapshotHeader, SnapshotFooter, KRaftVersion, KRaftVoters)
+_CLASSES: dict[int, type[ServedControl]] = {
+    2: LeaderChange,
+    3: SnapshotHeader,
+    4: SnapshotFooter,
+    5: KRaftVersion,
+    6: KRaftVoters,
 }
+_TYPES = {record_class: control_type for control_type, record_class in _CLASSES.items()}
 
 
 def encode_control(record: ControlRecord) -> tuple[bytes, bytes]:
     """Key and value of the record in a control batch."""
     if isinstance(record, UnknownControl):
         return _KEY.pack(_KEY_VERSION, record.type), record.value
-    return _KEY.pack(_KEY_VERSION, record.TYPE), record.encode()
+    return _KEY.pack(_KEY_VERSION, _TYPES[type(record)]), record.encode()
 
 
 def decode_control(key: bytes | None, value: bytes | None) -> ControlRecord:

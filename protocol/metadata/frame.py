@@ -1,7 +1,7 @@
 """The value of a record in the metadata log: a frame around one message.
 
     unsigned varint  frame version   1
-    unsigned varint  record key      MetadataRecord.KEY
+    unsigned varint  record key
     unsigned varint  record version
     message                          to the end of the value
 
@@ -27,6 +27,7 @@ from barnabas.protocol.metadata.records import (
     PartitionRecord,
     ProducerIdsRecord,
     RemoveTopicRecord,
+    ServedRecord,
     TopicRecord,
     UnknownRecord,
 )
@@ -34,23 +35,23 @@ from barnabas.protocol.primitives import Reader, Writer
 
 FRAME_VERSION = 1
 
-_CLASSES: Final = {
-    record_class.KEY: record_class
-    for record_class in (
-        TopicRecord,
-        PartitionRecord,
-        ConfigRecord,
-        PartitionChangeRecord,
-        RemoveTopicRecord,
-        FeatureLevelRecord,
-        ProducerIdsRecord,
-        BeginTransactionRecord,
-        EndTransactionRecord,
-        AbortTransactionRecord,
-    )
+_SERVED: Final[dict[int, tuple[type[ServedRecord], int]]] = {
+    2: (TopicRecord, 0),
+    3: (PartitionRecord, 2),
+    4: (ConfigRecord, 0),
+    5: (PartitionChangeRecord, 2),
+    9: (RemoveTopicRecord, 0),
+    12: (FeatureLevelRecord, 0),
+    15: (ProducerIdsRecord, 0),
+    23: (BeginTransactionRecord, 0),
+    24: (EndTransactionRecord, 0),
+    25: (AbortTransactionRecord, 0),
 }
+"""Key -> the record and its newest version."""
 
-SERVED_KEYS: Final = frozenset(_CLASSES)
+_KEYS: Final = {record_class: (key, newest) for key, (record_class, newest) in _SERVED.items()}
+
+SERVED_KEYS: Final = frozenset(_SERVED)
 """Keys of the records that are ours; `decode_frame` gives an UnknownRecord for any other."""
 
 RECORD_NAMES: Final = {
@@ -92,9 +93,10 @@ def encode_frame(record: MetadataRecord, level: int) -> bytes:
     """The record's value bytes as a log at `metadata.version` `level` holds them."""
     if isinstance(record, UnknownRecord):
         return _head(record.key, record.version) + record.body
-    partition_like = isinstance(record, PartitionRecord | PartitionChangeRecord)
-    version = partition_record_version(level) if partition_like else record.NEWEST_VERSION
-    return _head(record.KEY, version) + record.encode(version)
+    key, version = _KEYS[type(record)]
+    if isinstance(record, PartitionRecord | PartitionChangeRecord):
+        version = partition_record_version(level)
+    return _head(key, version) + record.encode(version)
 
 
 def decode_frame(value: bytes) -> MetadataRecord:
@@ -104,11 +106,10 @@ def decode_frame(value: bytes) -> MetadataRecord:
     if frame_version != FRAME_VERSION:
         raise UnsupportedRecordError(f"frame version {frame_version} is not {FRAME_VERSION}")
     key, version = reader.unsigned_varint(), reader.unsigned_varint()
-    record_class = _CLASSES.get(key)
-    if record_class is None:
+    if key not in _SERVED:
         return UnknownRecord(key, version, reader.rest())
-    if version > record_class.NEWEST_VERSION:
-        newest = record_class.NEWEST_VERSION
+    record_class, newest = _SERVED[key]
+    if version > newest:
         raise UnsupportedRecordError(f"{RECORD_NAMES[key]} record has version {version}, the newest known is {newest}")
     try:
         return record_class.decode(reader.rest(), version)

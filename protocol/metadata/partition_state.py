@@ -7,7 +7,7 @@ Source: Kafka's PartitionRecord.json, PartitionChangeRecord.json and PartitionRe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 NO_LEADER = -1
 NO_LEADER_CHANGE = -2
@@ -26,8 +26,7 @@ RESERVED_DIRECTORIES_BELOW = 100
 """Directory ids whose number is lower are Kafka's own."""
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionState:
+class PartitionState(NamedTuple):
     """Node ids are in `replicas` (by preference), `isr`, `removing`, `adding`; `leader` is one of them or -1.
 
     `directories` has one id per replica, in the order of `replicas`; it is empty in records of version 0.
@@ -72,8 +71,7 @@ class PartitionState:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionDelta:
+class PartitionDelta(NamedTuple):
     """What a PartitionChange record changes; None, -2 (leader) and -1 (recovery state) leave a field as it is."""
 
     isr: tuple[int, ...] | None = None

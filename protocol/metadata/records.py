@@ -20,9 +20,8 @@ Tagged fields that we do not know are skipped. Source: the JSON definitions in K
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.metadata.partition_state import (
@@ -42,12 +41,8 @@ _SHARED_STATES = 4096
 _PARTITION_AND_TOPIC_SIZE = 4 + 16
 
 
-@dataclass(frozen=True, slots=True)
-class TopicRecord:
+class TopicRecord(NamedTuple):
     """A topic comes into being; its partitions follow."""
-
-    KEY: ClassVar[int] = 2
-    NEWEST_VERSION: ClassVar[int] = 0
 
     name: str
     topic_id: bytes
@@ -65,12 +60,8 @@ class TopicRecord:
         return record
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionRecord:
+class PartitionRecord(NamedTuple):
     """A partition comes into being, or in a snapshot: is so."""
-
-    KEY: ClassVar[int] = 3
-    NEWEST_VERSION: ClassVar[int] = 2
 
     partition: int
     topic_id: bytes
@@ -87,12 +78,8 @@ class PartitionRecord:
         return cls(partition, topic_id, _decode_state(tail, version))
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigRecord:
+class ConfigRecord(NamedTuple):
     """A property of a topic (type 2) or a broker (type 4, name "" = all brokers); value None takes it away."""
-
-    KEY: ClassVar[int] = 4
-    NEWEST_VERSION: ClassVar[int] = 0
 
     resource_type: int
     resource_name: str
@@ -113,12 +100,8 @@ class ConfigRecord:
         return record
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionChangeRecord:
+class PartitionChangeRecord(NamedTuple):
     """Some fields of a partition change. A leader that is given raises the leader epoch, even the same leader."""
-
-    KEY: ClassVar[int] = 5
-    NEWEST_VERSION: ClassVar[int] = 2
 
     partition: int
     topic_id: bytes
@@ -135,12 +118,8 @@ class PartitionChangeRecord:
         return cls(partition, topic_id, _decode_delta(tail, version))
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveTopicRecord:
+class RemoveTopicRecord(NamedTuple):
     """A topic goes, with its partitions and its configs."""
-
-    KEY: ClassVar[int] = 9
-    NEWEST_VERSION: ClassVar[int] = 0
 
     topic_id: bytes
 
@@ -157,12 +136,8 @@ class RemoveTopicRecord:
         return record
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureLevelRecord:
+class FeatureLevelRecord(NamedTuple):
     """The level of a feature; 0 takes it away."""
-
-    KEY: ClassVar[int] = 12
-    NEWEST_VERSION: ClassVar[int] = 0
 
     name: str
     level: int
@@ -180,12 +155,8 @@ class FeatureLevelRecord:
         return record
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerIdsRecord:
+class ProducerIdsRecord(NamedTuple):
     """A block of producer ids was handed out: `next_producer_id` is the first of the next block."""
-
-    KEY: ClassVar[int] = 15
-    NEWEST_VERSION: ClassVar[int] = 0
 
     broker_id: int
     broker_epoch: int
@@ -205,12 +176,8 @@ class ProducerIdsRecord:
         return record
 
 
-@dataclass(frozen=True, slots=True)
-class BeginTransactionRecord:
+class BeginTransactionRecord(NamedTuple):
     """What follows applies when the transaction ends, or not at all."""
-
-    KEY: ClassVar[int] = 23
-    NEWEST_VERSION: ClassVar[int] = 0
 
     name: str | None = None
 
@@ -224,12 +191,8 @@ class BeginTransactionRecord:
         return cls(_decode_tagged_text(body))
 
 
-@dataclass(frozen=True, slots=True)
-class EndTransactionRecord:
+class EndTransactionRecord(NamedTuple):
     """What came since BeginTransaction applies."""
-
-    KEY: ClassVar[int] = 24
-    NEWEST_VERSION: ClassVar[int] = 0
 
     def encode(self, version: int) -> bytes:
         """The message behind the frame's head."""
@@ -242,12 +205,8 @@ class EndTransactionRecord:
         return cls()
 
 
-@dataclass(frozen=True, slots=True)
-class AbortTransactionRecord:
+class AbortTransactionRecord(NamedTuple):
     """What came since BeginTransaction never applies."""
-
-    KEY: ClassVar[int] = 25
-    NEWEST_VERSION: ClassVar[int] = 0
 
     reason: str | None = None
 
@@ -261,8 +220,7 @@ class AbortTransactionRecord:
         return cls(_decode_tagged_text(body))
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownRecord:
+class UnknownRecord(NamedTuple):
     """A record whose key is not ours (registrations, ACLs, quotas, ...): kept as it is."""
 
     key: int
@@ -270,7 +228,7 @@ class UnknownRecord:
     body: bytes
 
 
-MetadataRecord: TypeAlias = (
+ServedRecord: TypeAlias = (
     TopicRecord
     | PartitionRecord
     | ConfigRecord
@@ -281,8 +239,10 @@ MetadataRecord: TypeAlias = (
     | BeginTransactionRecord
     | EndTransactionRecord
     | AbortTransactionRecord
-    | UnknownRecord
 )
+"""Those that we write or apply."""
+
+MetadataRecord: TypeAlias = ServedRecord | UnknownRecord
 
 
 def _end(reader: Reader) -> None:
