@@ -18,7 +18,7 @@ STOP_DEADLINE_S = 30.0
 _POLL_INTERVAL_S = 0.005
 
 
-class BrokerFailed(Exception):
+class BrokerFailedError(Exception):
     """The broker did not start or did not stop as it should; the message says how and ends with its log's tail."""
 
 
@@ -64,10 +64,10 @@ class BrokerProcess:
         self._kill()
 
     def stop(self) -> float:
-        """SIGTERM, wait, and the seconds that it took. Raises BrokerFailed unless the exit code is 0."""
+        """SIGTERM, wait, and the seconds that it took. Raises BrokerFailedError unless the exit code is 0."""
         process = self._process
         if process is None:
-            raise BrokerFailed("the broker was not started")
+            raise BrokerFailedError("the broker was not started")
         began = time.monotonic()
         process.send_signal(signal.SIGTERM)
         try:
@@ -107,6 +107,6 @@ class BrokerProcess:
             self._process.kill()
             self._process.wait()
 
-    def _failed(self, sentence: str) -> BrokerFailed:
+    def _failed(self, sentence: str) -> BrokerFailedError:
         tail = self._log_file.read_text(errors="replace").splitlines()[-10:]
-        return BrokerFailed("\n    ".join([f"{sentence}; the end of its log:", *tail]))
+        return BrokerFailedError("\n    ".join([f"{sentence}; the end of its log:", *tail]))

@@ -1,6 +1,6 @@
 """What a stopped broker left on disk, counted from file names and sizes alone.
 
-An offset index has 8 bytes an entry and a time index 12; a clean stop has trimmed both, so size / entry size counts them.
+An offset index has 8 bytes an entry and a time index 12. A clean stop has trimmed both, so their sizes count them.
 """
 
 from __future__ import annotations

@@ -15,15 +15,29 @@ class ReadRecord(Protocol):
     """What is compared of a consumed record."""
 
     @property
-    def partition(self) -> int: ...
+    def partition(self) -> int:
+        """Its partition."""
+        ...
+
     @property
-    def offset(self) -> int: ...
+    def offset(self) -> int:
+        """Its place in the partition."""
+        ...
+
     @property
-    def timestamp(self) -> int: ...
+    def timestamp(self) -> int:
+        """Milliseconds since 1970."""
+        ...
+
     @property
-    def key(self) -> bytes | None: ...
+    def key(self) -> bytes | None:
+        """None: no key."""
+        ...
+
     @property
-    def value(self) -> bytes | None: ...
+    def value(self) -> bytes | None:
+        """None: a tombstone."""
+        ...
 
 
 class Comparison:

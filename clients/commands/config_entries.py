@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from barnabas.clients.commands.options import KEY_VALUE, Command, as_dict
+from barnabas.clients.commands.options import Command, as_dict, parse_key_value
 
 if TYPE_CHECKING:
     from barnabas.protocol.messages.configs import ConfigEntry
@@ -24,7 +24,9 @@ def config_options(command: Command) -> Command:
         metavar="K",
         help="Unset a property: the value of the layer below holds again. Repeatable.",
     )
-    setting = click.option("--config", "configs", type=KEY_VALUE, multiple=True, help="Set a property. Repeatable.")
+    setting = click.option(
+        "--config", "configs", type=parse_key_value, metavar="K=V", multiple=True, help="Set a property. Repeatable."
+    )
     return setting(deleting(command))
 
 

@@ -9,9 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from typing import IO, Any
-
-import click
 
 from barnabas.clients.commands.exit_codes import ExitCode
 from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
@@ -19,19 +16,16 @@ from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
 _TIMEOUT_CODES = frozenset({ErrorCode.REQUEST_TIMED_OUT})
 
 
-class CommandFailure(click.ClickException):
+class CommandFailure(Exception):  # noqa: N818 - it is the end of a command, often with nothing wrong in the program
     """The end of a command: `message` is one sentence for people, `exit_code` is for scripts."""
 
     def __init__(self, message: str, exit_code: ExitCode = ExitCode.FAILED) -> None:
         super().__init__(message)
-        self.exit_code = int(exit_code)
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        """Write the sentence."""
-        click.echo(f"barnabas: {self.message}", file=file if file is not None else sys.stderr)
+        self.message = message
+        self.exit_code = exit_code
 
 
-class ClosedPipe(Exception):
+class ClosedPipeError(Exception):
     """Whoever read our standard output went away: the command ends without a word."""
 
 
@@ -62,7 +56,7 @@ def failure_of(error: Exception) -> CommandFailure:
 
 def is_closed_pipe(error: BaseException) -> bool:
     """Whether writing to standard output failed because its reader is gone."""
-    return isinstance(error, ClosedPipe) or (isinstance(error, OSError) and error.errno == errno.EPIPE)
+    return isinstance(error, ClosedPipeError) or (isinstance(error, OSError) and error.errno == errno.EPIPE)
 
 
 def silence_standard_output() -> None:

@@ -15,7 +15,7 @@ import base64
 import binascii
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from barnabas.clients.commands.failures import CommandFailure
 
@@ -37,6 +37,14 @@ class InputRecord:
     headers: Headers = ()
     timestamp_ms: int | None = None
     partition: int | None = None
+
+
+class LineFormat(Protocol):
+    """How a line of input is read."""
+
+    def parse(self, line: bytes, number: int) -> InputRecord:
+        """The record of one line (without its newline). Raises CommandFailure naming the line."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

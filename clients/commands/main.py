@@ -77,7 +77,9 @@ class BarnabasGroup(click.Group):
                 raise click.exceptions.Exit(ExitCode.CLOSED_PIPE) from error
             if os.environ.get("BARNABAS_LOG_LEVEL", "").lower() == "debug":
                 traceback.print_exception(error)
-            raise failure_of(error) from error
+            failure = failure_of(error)
+            click.echo(f"barnabas: {failure.message}", err=True)
+            raise click.exceptions.Exit(failure.exit_code) from error
         if isinstance(result, int) and not isinstance(result, bool):
             raise click.exceptions.Exit(result)
         return result

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from barnabas.clients.commands.options import TIMESTAMP, bootstrap_option, json_option, timeout_option
+from barnabas.clients.commands.options import bootstrap_option, json_option, parse_timestamp, timeout_option
 
 if TYPE_CHECKING:
     from barnabas.clients.admin import Admin
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("topic", metavar="TOPIC")
 @click.option("--partition", "partitions", type=click.IntRange(min=0), multiple=True, metavar="N", help="Repeatable.")
-@click.option("--timestamp", type=TIMESTAMP, help="Also show the first record at or after this time.")
+@click.option(
+    "--timestamp", type=parse_timestamp, metavar="MS|ISO8601", help="Also show the first record at or after this time."
+)
 @json_option
 @bootstrap_option
 @timeout_option

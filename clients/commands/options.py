@@ -15,77 +15,54 @@ DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 DEFAULT_TIMEOUT_S = 30.0
 
 
-class TimestampType(click.ParamType):
-    """Milliseconds since 1970 (UTC), or ISO 8601 (`2013-07-04T12:00:00Z`; UTC where no zone is written)."""
-
-    name = "MS|ISO8601"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The timestamp in milliseconds."""
-        if isinstance(value, int):
-            return value
-        text = str(value).strip()
-        if re.fullmatch(r"[0-9]+", text):
-            return int(text)
-        try:
-            moment = datetime.fromisoformat(text)
-        except ValueError:
-            self.fail(f"{value!r} is neither milliseconds since 1970 nor an ISO 8601 time.", param, ctx)
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        milliseconds = round(moment.timestamp() * 1000)
-        if milliseconds < 0:
-            self.fail(f"{value!r} is before 1970.", param, ctx)
-        return milliseconds
+_ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|.)", re.DOTALL)
+_SIMPLE_ESCAPES = {b"t": b"\t", b"n": b"\n", b"r": b"\r", b"0": b"\0", b"\\": b"\\"}
 
 
-class KeyValueType(click.ParamType):
-    """`name=value`; the value may hold further `=` and may be empty, the name may not."""
-
-    name = "K=V"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        """The pair."""
-        if isinstance(value, tuple):
-            return value
-        name, separator, text = str(value).partition("=")
-        if not separator or not name.strip():
-            self.fail(f"{value!r} is not of the form name=value.", param, ctx)
-        return name.strip(), text.strip()
-
-
-class EscapedTextType(click.ParamType):
-    r"""Text in which `\t`, `\n`, `\r`, `\0`, `\\` and `\xHH` stand for what they do in C. The value is UTF-8 bytes."""
-
-    name = "TEXT"
-
-    _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|.)", re.DOTALL)
-    _SIMPLE = {b"t": b"\t", b"n": b"\n", b"r": b"\r", b"0": b"\0", b"\\": b"\\"}
-
-    def __init__(self, *, allow_empty: bool) -> None:
-        self._allow_empty = allow_empty
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> bytes:
-        """The bytes that the text means."""
-        if isinstance(value, bytes):
-            return value
-        raw = str(value).encode("utf-8", "surrogateescape")
-        if not raw and not self._allow_empty:
-            self.fail("it must not be empty.", param, ctx)
-
-        def replacement(match: re.Match[bytes]) -> bytes:
-            escape = match.group(1)
-            if len(escape) == 3:
-                return bytes([int(escape[1:], 16)])
-            if escape not in self._SIMPLE:
-                self.fail(rf"{value!r} holds an unknown escape; known are \t \n \r \0 \\ \xHH.", param, ctx)
-            return self._SIMPLE[escape]
-
-        return self._ESCAPE.sub(replacement, raw)
+def parse_timestamp(text: str) -> int:
+    """Milliseconds since 1970 out of their number or ISO 8601 (UTC where no zone is written). Raises BadParameter."""
+    if re.fullmatch(r"[0-9]+", text):
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r} is neither milliseconds since 1970 nor an ISO 8601 time.") from error
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    milliseconds = round(moment.timestamp() * 1000)
+    if milliseconds < 0:
+        raise click.BadParameter(f"{text!r} is before 1970.")
+    return milliseconds
 
 
-TIMESTAMP = TimestampType()
-KEY_VALUE = KeyValueType()
+def parse_key_value(text: str) -> tuple[str, str]:
+    """`name=value`; the value may hold further `=` and may be empty, the name may not. Raises BadParameter."""
+    name, separator, value = text.partition("=")
+    if not separator or not name.strip():
+        raise click.BadParameter(f"{text!r} is not of the form name=value.")
+    return name.strip(), value.strip()
+
+
+def parse_escaped(text: str) -> bytes:
+    r"""Text in which `\t`, `\n`, `\r`, `\0`, `\\` and `\xHH` mean what they do in C, as UTF-8. Raises BadParameter."""
+
+    def replacement(match: re.Match[bytes]) -> bytes:
+        escape = match.group(1)
+        if len(escape) == 3:
+            return bytes([int(escape[1:], 16)])
+        if escape not in _SIMPLE_ESCAPES:
+            raise click.BadParameter(rf"{text!r} holds an unknown escape; known are \t \n \r \0 \\ \xHH.")
+        return _SIMPLE_ESCAPES[escape]
+
+    return _ESCAPE.sub(replacement, text.encode("utf-8", "surrogateescape"))
+
+
+def parse_separator(text: str) -> bytes:
+    """`parse_escaped`, but empty text is refused: nothing can be split at it."""
+    separator = parse_escaped(text)
+    if not separator:
+        raise click.BadParameter("it must not be empty.")
+    return separator
 
 
 def bootstrap_option(command: Command) -> Command:

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 import click
 
+
 def print_json(value: Any) -> None:
     """One JSON document."""
     click.echo(json.dumps(value, indent=2))
@@ -92,6 +93,5 @@ def standard_output() -> BinaryIO:
 
 
 def is_pipe(descriptor: int) -> bool:
-    """Whether the file behind a descriptor is a pipe or a socket, whose other end can go away."""
-    mode = os.fstat(descriptor).st_mode
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+    """Whether the file behind a descriptor is a pipe, whose reader can go away."""
+    return stat.S_ISFIFO(os.fstat(descriptor).st_mode)

@@ -30,7 +30,7 @@ async def earliest_and_latest(admin: Admin, topic: str, partitions: Sequence[int
 
 
 async def chosen_partitions(admin: Admin, topic: str, wanted: Sequence[int]) -> list[int]:
-    """The topic's partitions, or those of them that were asked for. Raises where there is no such topic or partition."""
+    """The topic's partitions, or those that were asked for. Raises where there is no such topic or partition."""
     count = len((await admin.describe_topic(topic)).partitions)
     for partition in wanted:
         if partition >= count:

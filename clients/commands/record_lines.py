@@ -25,27 +25,52 @@ class OutputRecord(Protocol):
     """What is printed of a consumed record."""
 
     @property
-    def topic(self) -> str: ...
+    def topic(self) -> str:
+        """The topic's name."""
+        ...
+
     @property
-    def partition(self) -> int: ...
+    def partition(self) -> int:
+        """Its partition."""
+        ...
+
     @property
-    def offset(self) -> int: ...
+    def offset(self) -> int:
+        """Its place in the partition."""
+        ...
+
     @property
-    def timestamp(self) -> int: ...
+    def timestamp(self) -> int:
+        """Milliseconds since 1970."""
+        ...
+
     @property
-    def timestamp_type(self) -> int: ...
+    def timestamp_type(self) -> int:
+        """0: the producer set the timestamp; 1: the broker did."""
+        ...
+
     @property
-    def key(self) -> bytes | None: ...
+    def key(self) -> bytes | None:
+        """None: no key."""
+        ...
+
     @property
-    def value(self) -> bytes | None: ...
+    def value(self) -> bytes | None:
+        """None: a tombstone."""
+        ...
+
     @property
-    def headers(self) -> Headers: ...
+    def headers(self) -> Headers:
+        """In their order."""
+        ...
 
 
 class RecordFormat(Protocol):
     """One record to one line, with its newline."""
 
-    def line(self, record: OutputRecord) -> bytes: ...
+    def line(self, record: OutputRecord) -> bytes:
+        """The line's bytes."""
+        ...
 
 
 @dataclass(slots=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from barnabas.clients.admin import Admin
 from barnabas.clients.config import AdminConfig
@@ -17,7 +19,15 @@ _CONNECT_TIMEOUT_MS = 10_000
 T = TypeVar("T")
 
 
-def timeouts_ms(timeout_s: float) -> dict[str, int]:
+class Timeouts(TypedDict):
+    """Fields of every client configuration."""
+
+    api_timeout_ms: int
+    request_timeout_ms: int
+    connect_timeout_ms: int
+
+
+def timeouts_ms(timeout_s: float) -> Timeouts:
     """`--timeout` as the client's three: the whole call, one request, and one connection within it."""
     timeout_ms = max(1, round(timeout_s * 1000))
     return {
@@ -29,6 +39,7 @@ def timeouts_ms(timeout_s: float) -> dict[str, int]:
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
     """Run to the end. Ctrl-C cancels the work, which closes its client, and raises KeyboardInterrupt."""
+    _quiet_logging()
     return asyncio.run(work)
 
 
@@ -46,3 +57,9 @@ def with_admin(bootstrap: str, timeout_s: float, work: Callable[[Admin], Awaitab
             raise TimeoutError(f"{bootstrap} did not finish within {timeout_s:g} s") from error
 
     return run_async(connected())
+
+
+def _quiet_logging() -> None:
+    """The client's log lines would stand beside the command's one sentence: they are shown at log level debug only."""
+    level = os.environ.get("BARNABAS_LOG_LEVEL", "").lower()
+    logging.basicConfig(level=logging.DEBUG if level == "debug" else logging.CRITICAL + 1)

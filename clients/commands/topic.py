@@ -9,7 +9,7 @@ import click
 
 from barnabas.clients.commands.config_entries import checked_changes, config_options, entry_json, is_topics_own
 from barnabas.clients.commands.failures import CommandFailure
-from barnabas.clients.commands.options import KEY_VALUE, as_dict, bootstrap_option, json_option, timeout_option
+from barnabas.clients.commands.options import as_dict, bootstrap_option, json_option, parse_key_value, timeout_option
 
 if TYPE_CHECKING:
     from barnabas.clients.admin import Admin, TopicDescription
@@ -27,7 +27,8 @@ def topic() -> None:
 @click.option(
     "--config",
     "configs",
-    type=KEY_VALUE,
+    type=parse_key_value,
+    metavar="K=V",
     multiple=True,
     help="A topic property, for example retention.ms=-1. Repeatable; `barnabas config list --scope topic` lists them.",
 )
@@ -90,10 +91,7 @@ def list_topics(as_json: bool, bootstrap: str, timeout_s: float) -> None:
     topics = with_admin(bootstrap, timeout_s, work)
     if as_json:
         print_json(
-            [
-                {"topic": entry.name, "topic_id": entry.topic_id, "partitions": len(entry.partitions)}
-                for entry in topics
-            ]
+            [{"topic": entry.name, "topic_id": entry.topic_id, "partitions": len(entry.partitions)} for entry in topics]
         )
     elif topics:
         print_table(

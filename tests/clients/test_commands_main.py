@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from barnabas.clients.commands.exit_codes import EXIT_CODE_HELP, ExitCode
-from barnabas.clients.commands.failures import ClosedPipe, CommandFailure
+from barnabas.clients.commands.failures import ClosedPipeError, CommandFailure
 from barnabas.clients.commands.main import COMMANDS, BarnabasGroup, main
 from barnabas.clients.errors import (
     BrokerConnectionError,
@@ -112,7 +112,7 @@ def test_a_bug_shows_its_traceback_at_log_level_debug(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(
     ("error", "code"),
-    [(KeyboardInterrupt(), 130), (ClosedPipe(), 141), (BrokenPipeError(errno.EPIPE, "Broken pipe"), 141)],
+    [(KeyboardInterrupt(), 130), (ClosedPipeError(), 141), (BrokenPipeError(errno.EPIPE, "Broken pipe"), 141)],
 )
 def test_an_interrupt_and_a_closed_pipe_end_without_a_word(error: BaseException, code: int) -> None:
     result = CliRunner().invoke(_group_that_raises(error), ["fail"])

@@ -7,11 +7,12 @@ import pytest
 from click.testing import CliRunner
 
 from barnabas.clients.commands.options import (
-    KEY_VALUE,
-    TIMESTAMP,
-    EscapedTextType,
     as_dict,
     bootstrap_option,
+    parse_escaped,
+    parse_key_value,
+    parse_separator,
+    parse_timestamp,
 )
 from barnabas.clients.commands.output import time_text
 
@@ -34,24 +35,24 @@ def show_bootstrap(bootstrap: str) -> None:
     ],
 )
 def test_a_time_is_milliseconds_or_iso_8601_in_utc(text: str, milliseconds: int) -> None:
-    assert TIMESTAMP.convert(text, None, None) == milliseconds
+    assert parse_timestamp(text) == milliseconds
 
 
 @pytest.mark.parametrize("text", ["", "noon", "-5", "1969-12-31T23:59:59Z", "12.5", "٣"])
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter):
-        TIMESTAMP.convert(text, None, None)
+        parse_timestamp(text)
 
 
 def test_a_key_value_splits_at_the_first_equals_sign() -> None:
-    assert KEY_VALUE.convert("a.b=c=d", None, None) == ("a.b", "c=d")
-    assert KEY_VALUE.convert("a=", None, None) == ("a", "")
+    assert parse_key_value("a.b=c=d") == ("a.b", "c=d")
+    assert parse_key_value("a=") == ("a", "")
 
 
 @pytest.mark.parametrize("text", ["", "a", "=b", " =b"])
 def test_what_is_no_key_value_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter):
-        KEY_VALUE.convert(text, None, None)
+        parse_key_value(text)
 
 
 def test_a_name_with_two_values_is_refused_and_with_one_value_twice_is_not() -> None:
@@ -65,13 +66,17 @@ def test_a_name_with_two_values_is_refused_and_with_one_value_twice_is_not() -> 
     [(r"\t", b"\t"), (r"a\n\r\0\\b", b"a\n\r\0\\b"), (r"\x1F", b"\x1f"), ("ü", "ü".encode()), (r"\\t", rb"\t")],
 )
 def test_escapes_in_a_separator_mean_what_they_do_in_c(text: str, data: bytes) -> None:
-    assert EscapedTextType(allow_empty=False).convert(text, None, None) == data
+    assert parse_separator(text) == data
+
+
+def test_a_null_marker_may_be_empty() -> None:
+    assert parse_escaped("") == b""
 
 
 @pytest.mark.parametrize("text", ["", r"\q", r"\x1"])
 def test_an_empty_separator_or_an_unknown_escape_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter):
-        EscapedTextType(allow_empty=False).convert(text, None, None)
+        parse_separator(text)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,165 @@
+"""`barnabas consume`: records of a topic to standard output, as JSON for programs or as lines."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from barnabas.clients.commands.options import bootstrap_option, parse_escaped, parse_timestamp, timeout_option
+
+if TYPE_CHECKING:
+    from barnabas.clients.commands.record_printer import Start
+
+_PLAIN_ONLY = ("print_key", "print_timestamp", "print_partition", "print_offset", "print_headers", "no_value")
+
+
+@click.command()
+@click.argument("topic", metavar="TOPIC")
+@click.option("--from-beginning", is_flag=True, help="Begin with the first record that is there.")
+@click.option("--offset", type=click.IntRange(min=0), metavar="N", help="Begin at this offset, in each partition read.")
+@click.option(
+    "--timestamp", type=parse_timestamp, metavar="MS|ISO8601", help="Begin with the first record at or after this time."
+)
+@click.option(
+    "--partition",
+    "partitions",
+    type=click.IntRange(min=0),
+    multiple=True,
+    metavar="N",
+    help="Read this partition only. Repeatable; all without it.",
+)
+@click.option("--max-messages", type=click.IntRange(min=1), metavar="N", help="End after so many records.")
+@click.option("--exit-at-end", is_flag=True, help="End where the partitions ended when the command began.")
+@click.option(
+    "--timeout-ms",
+    type=click.IntRange(min=1),
+    metavar="MS",
+    help="End with exit code 4 when no record came for so long.",
+)
+@click.option(
+    "--isolation-level",
+    type=click.Choice(("read_uncommitted", "read_committed")),
+    default="read_uncommitted",
+    show_default=True,
+    help="Whether records of open and aborted transactions are read too.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object a line.")
+@click.option("--base64", "all_base64", is_flag=True, help="With --json: write keys, values and headers as base64.")
+@click.option("--print-key", is_flag=True, help="Write the key before the value.")
+@click.option("--print-timestamp", is_flag=True, help="Write the timestamp first.")
+@click.option("--print-partition", is_flag=True, help="Write the partition.")
+@click.option("--print-offset", is_flag=True, help="Write the offset.")
+@click.option("--print-headers", is_flag=True, help="Write the headers.")
+@click.option("--no-value", is_flag=True, help="Leave the value out.")
+@click.option(
+    "--separator",
+    "--key-separator",
+    "separator",
+    type=parse_escaped,
+    metavar="TEXT",
+    help=r"Between those parts; a tab (\t) unless given.",
+)
+@click.option(
+    "--null-marker",
+    type=parse_escaped,
+    metavar="TEXT",
+    help="What is written for a null key or value; `null` unless given.",
+)
+@bootstrap_option
+@timeout_option
+@click.pass_context
+def consume(
+    ctx: click.Context,
+    topic: str,
+    from_beginning: bool,
+    offset: int | None,
+    timestamp: int | None,
+    partitions: tuple[int, ...],
+    max_messages: int | None,
+    exit_at_end: bool,
+    timeout_ms: int | None,
+    isolation_level: str,
+    as_json: bool,
+    all_base64: bool,
+    print_key: bool,
+    print_timestamp: bool,
+    print_partition: bool,
+    print_offset: bool,
+    print_headers: bool,
+    no_value: bool,
+    separator: bytes | None,
+    null_marker: bytes | None,
+    bootstrap: str,
+    timeout_s: float,
+) -> None:
+    """Write the records of TOPIC to standard output.
+
+    Begins with what comes from now on, unless --from-beginning, --offset or --timestamp says otherwise, and goes on
+    until Ctrl-C, unless --max-messages, --exit-at-end or --timeout-ms ends it. Records of a partition come in order,
+    those of different partitions in any.
+
+    With --json each line is an object with topic, partition, offset, timestamp (ms), key, value and headers (a list of
+    [name, value]). Keys, values and headers are bytes: they are written as text where they are UTF-8. A record in which
+    something is not gets a further field "base64", a list of those of its fields (key, value, headers) that are
+    written as base64; with --base64 all of them are. `barnabas produce --json` reads all of this back.
+
+    Without --json a line is the value's bytes, after those parts that are asked for. Tombstones are written as `null`.
+    """
+    from barnabas.clients.commands.output import counted, print_note
+    from barnabas.clients.commands.record_lines import JsonFormat, PlainFormat
+    from barnabas.clients.commands.record_printer import Reading, print_records
+    from barnabas.clients.commands.session import CLIENT_ID, run_async, timeouts_ms
+    from barnabas.clients.config import ConsumerConfig
+
+    start = _start(from_beginning, offset, timestamp)
+    if all_base64 and not as_json:
+        raise click.UsageError("--base64 belongs to --json.")
+    plain_only = [name for name in _PLAIN_ONLY if ctx.params[name]]
+    if as_json and (plain_only or separator is not None or null_marker is not None):
+        option = plain_only[0] if plain_only else ("separator" if separator is not None else "null_marker")
+        raise click.UsageError(f"--{option.replace('_', '-')} does not go with --json, which says all of a record.")
+    record_format: JsonFormat | PlainFormat
+    if as_json:
+        record_format = JsonFormat(all_base64)
+    else:
+        record_format = PlainFormat(
+            separator=b"\t" if separator is None else separator,
+            null_marker=b"null" if null_marker is None else null_marker,
+            with_timestamp=print_timestamp,
+            with_partition=print_partition,
+            with_offset=print_offset,
+            with_headers=print_headers,
+            with_key=print_key,
+            with_value=not no_value,
+        )
+    config = ConsumerConfig(
+        bootstrap=bootstrap,
+        client_id=CLIENT_ID,
+        isolation=isolation_level,
+        offset_reset="error" if offset is not None else "earliest",
+        **timeouts_ms(timeout_s),
+    )
+    idle_timeout_s = None if timeout_ms is None else timeout_ms / 1000
+    reading = Reading(topic, partitions, start, max_messages, exit_at_end, idle_timeout_s)
+    try:
+        written = run_async(print_records(config, reading, record_format))
+    finally:
+        if isinstance(record_format, JsonFormat) and record_format.unreadable:
+            print_note(
+                f"{counted(record_format.unreadable, 'record')} held bytes that are not UTF-8: "
+                'written as base64 and named in the field "base64"'
+            )
+    if sys.stderr.isatty() and not sys.stdout.isatty():
+        print_note(f"read {counted(written, 'record')}")
+
+
+def _start(from_beginning: bool, offset: int | None, timestamp: int | None) -> Start:
+    if from_beginning + (offset is not None) + (timestamp is not None) > 1:
+        raise click.UsageError("--from-beginning, --offset and --timestamp exclude each other.")
+    if offset is not None:
+        return "offset", offset
+    if timestamp is not None:
+        return "timestamp", timestamp
+    return ("earliest" if from_beginning else "latest"), 0
