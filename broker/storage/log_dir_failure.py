@@ -1,0 +1,45 @@
+"""What happens when a data directory's disk fails: that directory goes offline, the broker goes on with the others.
+
+Whoever meets the error (an append, a flush, a checkpoint) reports the directory here. From that moment its logs refuse
+appends and reads with KAFKA_STORAGE_ERROR; the handler (LogManager) runs later, on another thread, because the
+reporter may hold a log's lock. A full disk is no failure: see `is_disk_full`. Source: Kafka LogDirFailureChannel.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+_log = logging.getLogger(__name__)
+
+
+class LogDirFailures:
+    """Which directories are offline, and why. Thread-safe."""
+
+    def __init__(self, on_failure: Callable[[Path], None] | None = None) -> None:
+        """`on_failure` is called once per directory, on the reporter's thread: it must only start the handling."""
+        self.offline: dict[Path, str] = {}
+        self.on_failure = on_failure
+        self._lock = threading.Lock()
+
+    def report(self, log_dir: Path, message: str, error: Exception) -> None:
+        """Take `log_dir` offline because of `error`; what is offline already stays as it is."""
+        with self._lock:
+            if log_dir in self.offline:
+                return
+            self.offline = {**self.offline, log_dir: f"{message}: {error}"}
+        _log.error("log directory goes offline: %s, log_dir=%s, error=%s", message, log_dir, error)
+        if self.on_failure is not None:
+            self.on_failure(log_dir)
+
+    def is_offline(self, log_dir: Path) -> bool:
+        """Whether the directory has failed."""
+        return log_dir in self.offline
+
+
+def is_disk_full(error: OSError) -> bool:
+    """Whether an operation failed for want of room only: it can be undone, and tried again when there is some."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)

@@ -1,0 +1,291 @@
+"""Loading one log from its directory, in passes, and recovering it after an unclean stop.
+
+    1. remove `.deleted`; drop `.swap` files whose base is not below the smallest `.cleaned`, then all `.cleaned`
+    2. find what the remaining, finished `.swap` segments cover
+    3. delete the segments that they replace, then strip their suffix
+    4. list segments; delete indexes without a segment; a missing .timeindex becomes an empty file; a missing .index
+       rebuilds its segment, even after a clean stop
+    5. after an unclean stop: recover from the segment that contains the recovery point on. The first batch that is
+       not what was written truncates the log there; what follows it is dropped. Indexes are rebuilt.
+    6. a log that ends below its start offset is dropped and begins again at that offset
+    7. open the newest segment for appends; cut leader epochs to the log; load producer state
+
+Nothing of a log is changed before the pass that needs it, and every pass may be repeated after a crash in it.
+Source: Kafka LogLoader, LogSegment.recover.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from barnabas.broker.storage.durable_files import sync_directory
+from barnabas.broker.storage.file_names import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    SWAP_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    FileKind,
+    ParsedFileName,
+    file_name,
+    parse_file_name,
+)
+from barnabas.broker.storage.leader_epoch import LeaderEpochFile
+from barnabas.broker.storage.log_segment import LogSegment
+from barnabas.broker.storage.log_segments import LogSegments
+from barnabas.broker.storage.producer_rebuild import rebuild_producer_state
+from barnabas.broker.storage.producer_state import ProducerState
+from barnabas.broker.storage.segment_deletion import delete_later
+from barnabas.broker.storage.segment_recovery import recover_segment
+from barnabas.broker.storage.services import StorageServices
+from barnabas.config.log_config import LogConfig
+from barnabas.protocol.topic_partition import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+METADATA_SNAPSHOT_SUFFIX = ".checkpoint.deleted"
+"""A snapshot of the metadata log on its way out; its own code removes it."""
+
+
+@dataclass(slots=True)
+class LoadProgress:
+    """How far a log's loading is; plain fields that the metrics read while it runs."""
+
+    state: str = "loading"
+    """loading, recovering, online or failed."""
+    segments_total: int = 0
+    segments_left: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRequest:
+    """Which log to load, and what the data directory's checkpoints say of it."""
+
+    directory: Path
+    topic_partition: TopicPartition
+    config: LogConfig
+    had_clean_shutdown: bool
+    recovery_point: int
+    log_start_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedLog:
+    """A log as it was found, ready for appends."""
+
+    segments: LogSegments
+    leader_epochs: LeaderEpochFile
+    producer_state: ProducerState
+    log_start_offset: int
+    log_end_offset: int
+    recovery_point: int
+
+
+class LogLoader:
+    """Loads one log; used once."""
+
+    def __init__(self, request: LoadRequest, services: StorageServices, progress: LoadProgress) -> None:
+        self._request = request
+        self._directory = request.directory
+        self._services = services
+        self._progress = progress
+        self._segments = LogSegments()
+        self._epochs = LeaderEpochFile.load(request.directory)
+        self._state_of_recovery: ProducerState | None = None
+
+    def load(self) -> LoadedLog:
+        """All passes. Raises OSError, CorruptFileError, OldFormatError."""
+        request = self._request
+        self._remove_leftovers()
+        self._finish_swaps()
+        self._list_segments()
+        if not request.had_clean_shutdown:
+            self._recover()
+        log_end_offset = self._end_offset_or_drop_all()
+        active = self._segments.last
+        active.activate(request.config)
+        epochs_changed = self._epochs.truncate_from_end(log_end_offset)
+        epochs_changed |= self._epochs.truncate_from_start(request.log_start_offset)
+        if epochs_changed:
+            self._epochs.write()
+        log_start_offset = max(request.log_start_offset, self._segments.first.base_offset)
+        state = self._new_producer_state()
+        state.remove_stray_snapshots(set(self._segments.view.base_offsets))
+        rebuild_producer_state(
+            state,
+            self._segments,
+            log_start_offset,
+            log_end_offset,
+            self._services.clock.wall_ms(),
+            after_clean_stop=request.had_clean_shutdown,
+        )
+        recovery_point = log_end_offset if request.had_clean_shutdown else min(request.recovery_point, log_end_offset)
+        return LoadedLog(
+            self._segments,
+            self._epochs,
+            state,
+            log_start_offset,
+            log_end_offset,
+            max(recovery_point, log_start_offset),
+        )
+
+    def _files(self) -> list[tuple[str, ParsedFileName]]:
+        """The directory's segment files and snapshots, sorted by name."""
+        found = []
+        for name in sorted(os.listdir(self._directory)):
+            parsed = parse_file_name(name)
+            if parsed is not None:
+                found.append((name, parsed))
+        return found
+
+    def _remove_leftovers(self) -> None:
+        cleaned_offsets = []
+        swaps = []
+        for name in sorted(os.listdir(self._directory)):
+            if name.endswith(DELETED_SUFFIX) and not name.endswith(METADATA_SNAPSHOT_SUFFIX):
+                _log.debug("removing a leftover of a deletion: %s/%s", self._directory, name)
+                os.unlink(self._directory / name)
+                continue
+            parsed = parse_file_name(name)
+            if parsed is None:
+                continue
+            if parsed.stage == CLEANED_SUFFIX:
+                cleaned_offsets.append((name, parsed.offset))
+            elif parsed.stage == SWAP_SUFFIX:
+                swaps.append((name, parsed.offset))
+        if cleaned_offsets:
+            # A `.swap` above an unfinished `.cleaned` may be one half of a split: the original is still there.
+            smallest = min(offset for _, offset in cleaned_offsets)
+            for name, offset in swaps:
+                if offset >= smallest:
+                    os.unlink(self._directory / name)
+            for name, _ in cleaned_offsets:
+                os.unlink(self._directory / name)
+
+    def _finish_swaps(self) -> None:
+        swaps = [(name, parsed) for name, parsed in self._files() if parsed.stage == SWAP_SUFFIX]
+        if not swaps:
+            return
+        logs = [parsed.offset for _, parsed in swaps if parsed.kind is FileKind.LOG]
+        if logs:
+            first = min(logs)
+            end = max(self._end_of_swap(offset) for offset in logs)
+            for name, parsed in self._files():
+                if not parsed.stage and first <= parsed.offset < end:
+                    _log.info("removing %s/%s: a finished .swap replaces it", self._directory, name)
+                    os.unlink(self._directory / name)
+        for name, _ in swaps:
+            _log.info("finishing the interrupted swap of %s/%s", self._directory, name)
+            os.rename(self._directory / name, self._directory / name.removesuffix(SWAP_SUFFIX))
+        sync_directory(self._directory)
+
+    def _end_of_swap(self, base_offset: int) -> int:
+        segment = self._open_segment(base_offset, SWAP_SUFFIX)
+        segment.change_stage_names(SWAP_SUFFIX)
+        try:
+            return segment.read_next_offset()
+        finally:
+            segment.release()
+
+    def _list_segments(self) -> None:
+        files = self._files()
+        logs = {parsed.offset for _, parsed in files if parsed.kind is FileKind.LOG}
+        time_indexes = {parsed.offset for _, parsed in files if parsed.kind is FileKind.TIME_INDEX}
+        offset_indexes = {parsed.offset for _, parsed in files if parsed.kind is FileKind.OFFSET_INDEX}
+        for name, parsed in files:
+            if parsed.kind not in (FileKind.LOG, FileKind.SNAPSHOT) and parsed.offset not in logs:
+                _log.warning("removing an index without a segment: %s/%s", self._directory, name)
+                os.unlink(self._directory / name)
+        self._progress.segments_total = self._progress.segments_left = len(logs)
+        for base_offset in sorted(logs):
+            segment = self._open_segment(base_offset, "")
+            if base_offset not in offset_indexes:
+                if self._request.had_clean_shutdown or base_offset < self._request.recovery_point:
+                    _log.warning("offset index missing, recovering the segment: %s", segment.log.path)
+                self._recover_segment(segment)
+            elif base_offset not in time_indexes:
+                path = self._directory / file_name(base_offset, TIME_INDEX_SUFFIX)
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+            self._segments.add(segment)
+
+    def _recover(self) -> None:
+        self._progress.state = "recovering"
+        unflushed = self._segments.view.overlapping(self._request.recovery_point, 2**63)
+        self._progress.segments_total = self._progress.segments_left = len(unflushed)
+        for index, segment in enumerate(unflushed):
+            dropped_bytes = self._recover_segment(segment)
+            self._progress.segments_left -= 1
+            if dropped_bytes:
+                rest = unflushed[index + 1 :]
+                _log.warning(
+                    "truncated %s at offset=%s: dropped_bytes=%s, and %s segments after it",
+                    self._request.topic_partition,
+                    segment.read_next_offset(),
+                    dropped_bytes,
+                    len(rest),
+                )
+                self._drop(rest)
+                break
+        self._progress.segments_left = 0
+
+    def _recover_segment(self, segment: LogSegment) -> int:
+        """Recover one segment and leave a snapshot at its end; how many bytes were cut off."""
+        state = self._new_producer_state()
+        rebuild_producer_state(
+            state,
+            self._segments,
+            self._request.log_start_offset,
+            segment.base_offset,
+            self._services.clock.wall_ms(),
+            after_clean_stop=False,
+        )
+        dropped_bytes = recover_segment(segment, state, self._epochs)
+        state.take_snapshot(durably=True)
+        return dropped_bytes
+
+    def _end_offset_or_drop_all(self) -> int:
+        """The log end offset, after the log was dropped where it ends below its start."""
+        start = self._request.log_start_offset
+        if len(self._segments):
+            log_end_offset = self._segments.last.read_next_offset()
+            if log_end_offset >= start:
+                return log_end_offset
+            _log.warning(
+                "dropping all segments of %s: log_end_offset=%s is below log_start_offset=%s, where it begins again",
+                self._request.topic_partition,
+                log_end_offset,
+                start,
+            )
+            self._drop(self._segments.view.segments)
+            self._epochs.clear()
+            self._new_producer_state().truncate_fully(start)
+        self._segments.add(
+            LogSegment.create(
+                os.fspath(self._directory), start, self._request.config, self._services.clock, self._services.open_files
+            )
+        )
+        return start
+
+    def _drop(self, segments: tuple[LogSegment, ...]) -> None:
+        self._segments.remove(segments)
+        state = self._new_producer_state()
+        snapshots = [path for segment in segments if (path := state.mark_snapshot_deleted(segment.base_offset))]
+        delete_later(
+            segments, snapshots, self._directory.parent, self._services, self._request.config.file_delete_delay_ms
+        )
+
+    def _open_segment(self, base_offset: int, stage: str) -> LogSegment:
+        path = self._directory / file_name(base_offset, FileKind.LOG.value, stage)
+        return LogSegment.open_sealed(
+            os.fspath(self._directory),
+            base_offset,
+            os.stat(path).st_size,
+            self._request.config,
+            self._services.clock,
+            self._services.open_files,
+        )
+
+    def _new_producer_state(self) -> ProducerState:
+        return ProducerState(self._request.topic_partition, self._directory, self._services.producer_id_expiration_ms)

@@ -1,0 +1,77 @@
+"""Finding offsets by timestamp.
+
+A timestamp is looked up in the first segment whose largest timestamp is not below it: by the time index to an offset,
+by the offset index to a position, then batch header by header, then record by record. Producers' clocks differ, so
+timestamps need not rise with the offsets: the answer is the first record, by offset, at or after the timestamp.
+Source: Kafka UnifiedLog.fetchOffsetByTimestamp, LogSegment.findOffsetByTimestamp.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from barnabas.broker.storage.log_segment import LogSegment
+from barnabas.broker.storage.log_segments import SegmentsView
+from barnabas.broker.storage.segment_scan import iter_headers, read_batch
+from barnabas.broker.storage.time_index import NO_TIMESTAMP
+from barnabas.protocol.records.reader import find_record_by_timestamp, first_record_with_max_timestamp, read_records
+
+LATEST_TIMESTAMP = -1
+EARLIEST_TIMESTAMP = -2
+MAX_TIMESTAMP = -3
+
+
+class FoundOffset(NamedTuple):
+    """An offset, the timestamp of its record (-1 where it is not one record's), and the leader epoch that wrote it."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+def find_by_timestamp(view: SegmentsView, timestamp: int, starting_offset: int) -> FoundOffset | None:
+    """The first record at or after both. Raises CorruptRecordError, OSError."""
+    for segment in view.segments:
+        if segment.largest_timestamp() >= timestamp:
+            return _find_in_segment(segment, timestamp, starting_offset)
+    return None
+
+
+def find_max_timestamp(view: SegmentsView) -> FoundOffset | None:
+    """The first record that carries the log's largest timestamp. Raises CorruptRecordError, OSError."""
+    best: LogSegment | None = None
+    best_timestamp = NO_TIMESTAMP
+    for segment in view.segments:
+        timestamp = segment.largest_timestamp_so_far().timestamp
+        if timestamp > best_timestamp:
+            best, best_timestamp = segment, timestamp
+    if best is None:
+        return None
+    owner = best.log.handle()
+    position = best.index_position(best.largest_timestamp_so_far().offset)
+    for batch_position, header in iter_headers(owner.fd, position, best.size_bytes):
+        if header.max_timestamp == best_timestamp:
+            batch = read_batch(owner.fd, batch_position, header.size_bytes)
+            found = first_record_with_max_timestamp(batch)
+            if found is None:
+                return None
+            return FoundOffset(found[1], found[0], batch.partition_leader_epoch)
+    return None
+
+
+def _find_in_segment(segment: LogSegment, timestamp: int, starting_offset: int) -> FoundOffset | None:
+    owner = segment.log.handle()
+    position = segment.time_position(timestamp, starting_offset)
+    for batch_position, header in iter_headers(owner.fd, position, segment.size_bytes):
+        if header.max_timestamp < timestamp or header.last_offset < starting_offset:
+            continue
+        batch = read_batch(owner.fd, batch_position, header.size_bytes)
+        if batch.base_offset >= starting_offset:
+            found = find_record_by_timestamp(batch, timestamp)
+            if found is not None:
+                return FoundOffset(found[1], found[0], batch.partition_leader_epoch)
+            continue
+        for record in read_records(batch):
+            if record.timestamp >= timestamp and record.offset >= starting_offset:
+                return FoundOffset(record.timestamp, record.offset, batch.partition_leader_epoch)
+    return None

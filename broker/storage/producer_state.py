@@ -1,0 +1,332 @@
+"""What a log knows of its producers: which batches it has, so that a repeat is not stored twice and a gap is refused.
+
+Per producer id: its epoch, and its last five batches. A batch with the same epoch and sequences as one of them is a
+repeat: it gets the old offsets. Otherwise its first sequence must follow the last one; sequences wrap from 2^31 - 1 to
+0; a new epoch begins at 0; a producer without state (new, expired, deleted with its records) may begin anywhere.
+Open transactions are kept too, because a log written by Kafka can hold some: they bound the last stable offset.
+
+Snapshots make a restart cheap: one at every roll, at close and during recovery, named by the offset that it covers
+(exclusive), and only if that is past the last one's. They keep one batch per producer.
+The caller serializes all calls (PartitionLog's lock). Source: Kafka ProducerStateManager, ProducerAppendInfo.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.broker.storage.file_names import DELETED_SUFFIX, SNAPSHOT_SUFFIX, FileKind, file_name, parse_file_name
+from barnabas.broker.storage.producer_snapshot import SnapshotRow, decode_snapshot, write_snapshot
+from barnabas.broker.storage.storage_errors import CorruptFileError
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.topic_partition import TopicPartition
+
+REMEMBERED_BATCHES = 5
+MAX_SEQUENCE = 2**31 - 1
+NO_EPOCH = -1
+NO_SEQUENCE = -1
+NO_OFFSET = -1
+
+_MIN_TABLE_SIZE = 16
+_LOAD_FACTOR_PERCENT = 75
+
+_log = logging.getLogger(__name__)
+
+
+class BatchMetadata(NamedTuple):
+    """A batch that a producer has stored."""
+
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
+
+    @property
+    def first_offset(self) -> int:
+        """The batch's base offset."""
+        return self.last_offset - self.offset_delta
+
+    @property
+    def first_sequence(self) -> int:
+        """The sequence of its first record; sequences wrap."""
+        return (self.last_sequence - self.offset_delta) & MAX_SEQUENCE
+
+
+class ProducerEntry:
+    """One producer's state."""
+
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "producer_id", "txn_first_offset")
+
+    def __init__(self, producer_id: int, epoch: int) -> None:
+        self.producer_id = producer_id
+        self.epoch = epoch
+        self.coordinator_epoch = -1
+        self.last_timestamp = -1
+        self.txn_first_offset = NO_OFFSET
+        self.batches: list[BatchMetadata] = []
+        """At most five, the oldest first."""
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence of its last record, -1 without one in this epoch."""
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    def move_to_epoch(self, epoch: int) -> None:
+        """Begin a new epoch, in which nothing was stored yet."""
+        if epoch != self.epoch:
+            self.epoch = epoch
+            self.batches = []
+
+
+class ProducerState:
+    """The producers of one log, and its snapshot files."""
+
+    def __init__(self, topic_partition: TopicPartition, directory: Path, expiration_ms: int) -> None:
+        self.producers: dict[int, ProducerEntry] = {}
+        self.map_end_offset = 0
+        """The state is that of a log that ends here."""
+        self.last_snapshot_offset = 0
+        self._topic_partition = topic_partition
+        self._directory = directory
+        self._expiration_ms = expiration_ms
+        self._open_transactions: dict[int, int] = {}
+        """First offset -> producer id."""
+        self._table_size = _MIN_TABLE_SIZE
+        self.snapshot_offsets: set[int] = set(_list_snapshots(directory))
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """Where the oldest open transaction began."""
+        return min(self._open_transactions) if self._open_transactions else None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no producer is known."""
+        return not self.producers
+
+    def check_batch(self, producer_id: int, epoch: int, base_sequence: int, offset_delta: int) -> BatchMetadata | None:
+        """The stored batch of which this one is a repeat, or None if it is new and may be stored.
+
+        Raises BrokerError INVALID_PRODUCER_EPOCH (47) for an old epoch, OUT_OF_ORDER_SEQUENCE_NUMBER (45) for a gap.
+        """
+        entry = self.producers.get(producer_id)
+        if entry is None:
+            return None
+        if epoch == entry.epoch:
+            last_sequence = (base_sequence + offset_delta) & MAX_SEQUENCE
+            for batch in entry.batches:
+                if batch.last_sequence == last_sequence and batch.first_sequence == base_sequence:
+                    return batch
+            expected = (entry.last_sequence + 1) & MAX_SEQUENCE
+            if base_sequence != expected:
+                raise self._refusal(
+                    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                    f"producer {producer_id} sent sequence {base_sequence}, expected is {expected}",
+                )
+        elif epoch < entry.epoch:
+            raise self._refusal(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {producer_id} has epoch {epoch}, the last seen is {entry.epoch}",
+            )
+        elif base_sequence != 0:
+            raise self._refusal(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {producer_id} begins epoch {epoch} with sequence {base_sequence}, not 0",
+            )
+        return None
+
+    def note_batch(
+        self,
+        producer_id: int,
+        epoch: int,
+        base_sequence: int,
+        last_offset: int,
+        offset_delta: int,
+        timestamp: int,
+        *,
+        is_transactional: bool = False,
+    ) -> None:
+        """Remember a data batch that is in the log; nothing is refused here (a replay must not fail)."""
+        entry = self._entry(producer_id, epoch)
+        last_sequence = (base_sequence + offset_delta) & MAX_SEQUENCE if base_sequence >= 0 else NO_SEQUENCE
+        if len(entry.batches) == REMEMBERED_BATCHES:
+            del entry.batches[0]
+        entry.batches.append(BatchMetadata(last_sequence, last_offset, offset_delta, timestamp))
+        entry.last_timestamp = timestamp
+        if is_transactional and entry.txn_first_offset == NO_OFFSET:
+            entry.txn_first_offset = last_offset - offset_delta
+            self._open_transactions[entry.txn_first_offset] = producer_id
+
+    def note_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, timestamp: int) -> None:
+        """Remember a transaction's end marker that is in the log."""
+        entry = self._entry(producer_id, epoch)
+        entry.coordinator_epoch = coordinator_epoch
+        entry.last_timestamp = timestamp
+        if entry.txn_first_offset != NO_OFFSET:
+            self._open_transactions.pop(entry.txn_first_offset, None)
+            entry.txn_first_offset = NO_OFFSET
+
+    def remove_expired(self, now_ms: int) -> int:
+        """Forget producers that have been silent for too long; how many."""
+        expired = [entry.producer_id for entry in self.producers.values() if self._is_expired(entry, now_ms)]
+        for producer_id in expired:
+            del self.producers[producer_id]
+        return len(expired)
+
+    def take_snapshot(self, *, durably: bool) -> Path | None:
+        """Write the state as of `map_end_offset`; None when there is one of it already. Raises OSError."""
+        if self.map_end_offset <= self.last_snapshot_offset:
+            return None
+        path = self._path(self.map_end_offset)
+        write_snapshot(path, self._rows(), durably=durably)
+        self.snapshot_offsets.add(self.map_end_offset)
+        self.last_snapshot_offset = self.map_end_offset
+        return path
+
+    def truncate_and_reload(self, log_start_offset: int, log_end_offset: int, now_ms: int) -> None:
+        """Take the state of the newest snapshot in (log start, log end], or none; others are deleted. Raises OSError."""
+        for offset in sorted(self.snapshot_offsets):
+            if offset > log_end_offset or offset <= log_start_offset:
+                self._remove_snapshot(offset)
+        if log_end_offset == self.map_end_offset:
+            self.on_log_start_moved(log_start_offset)
+            return
+        self._clear()
+        while self.snapshot_offsets:
+            offset = max(self.snapshot_offsets)
+            try:
+                path = self._path(offset)
+                rows = decode_snapshot(path.read_bytes(), path)
+            except (CorruptFileError, FileNotFoundError) as error:
+                _log.warning("deleting a bad producer snapshot and taking the one before: %s", error)
+                self._remove_snapshot(offset)
+                continue
+            for row in rows:
+                self._load_row(row, now_ms)
+            self.map_end_offset = self.last_snapshot_offset = offset
+            return
+        self.map_end_offset = self.last_snapshot_offset = log_start_offset
+
+    def truncate_fully(self, offset: int) -> None:
+        """The log begins anew at `offset`: forget everything, delete all snapshots. Raises OSError."""
+        self._clear()
+        for snapshot in sorted(self.snapshot_offsets):
+            self._remove_snapshot(snapshot)
+        self.last_snapshot_offset = 0
+        self.map_end_offset = offset
+
+    def on_log_start_moved(self, log_start_offset: int) -> None:
+        """The log start offset went up."""
+        self.map_end_offset = max(self.map_end_offset, log_start_offset)
+        self.last_snapshot_offset = max(self.snapshot_offsets, default=log_start_offset)
+
+    def remove_stray_snapshots(self, base_offsets: set[int]) -> None:
+        """Delete snapshots that belong to no segment, but keep a last one above all segments. Raises OSError."""
+        self.snapshot_offsets = set(_list_snapshots(self._directory))
+        strays = sorted(self.snapshot_offsets - base_offsets)
+        if strays and (not base_offsets or strays[-1] > max(base_offsets)):
+            strays.pop()
+        for offset in strays:
+            self._remove_snapshot(offset)
+
+    def mark_snapshot_deleted(self, offset: int) -> Path | None:
+        """Rename the snapshot at `offset` to `.deleted`, because its segment goes; its new path. Raises OSError."""
+        if offset not in self.snapshot_offsets:
+            return None
+        self.snapshot_offsets.discard(offset)
+        path = self._path(offset)
+        deleted = path.with_name(path.name + DELETED_SUFFIX)
+        try:
+            os.rename(path, deleted)
+        except FileNotFoundError:
+            return None
+        return deleted
+
+    def move_to(self, directory: Path) -> None:
+        """The partition's directory was renamed."""
+        self._directory = directory
+
+    def _entry(self, producer_id: int, epoch: int) -> ProducerEntry:
+        entry = self.producers.get(producer_id)
+        if entry is None:
+            entry = self._add(ProducerEntry(producer_id, epoch))
+        else:
+            entry.move_to_epoch(epoch)
+        return entry
+
+    def _add(self, entry: ProducerEntry) -> ProducerEntry:
+        self.producers[entry.producer_id] = entry
+        while len(self.producers) * 100 > self._table_size * _LOAD_FACTOR_PERCENT:
+            self._table_size *= 2
+        return entry
+
+    def _is_expired(self, entry: ProducerEntry, now_ms: int) -> bool:
+        return entry.txn_first_offset == NO_OFFSET and now_ms - entry.last_timestamp >= self._expiration_ms
+
+    def _load_row(self, row: SnapshotRow, now_ms: int) -> None:
+        entry = ProducerEntry(row.producer_id, row.producer_epoch)
+        entry.coordinator_epoch = row.coordinator_epoch
+        entry.last_timestamp = row.timestamp
+        entry.txn_first_offset = row.txn_first_offset if row.txn_first_offset >= 0 else NO_OFFSET
+        if self._is_expired(entry, now_ms):
+            return
+        if row.last_offset >= 0:
+            entry.batches.append(BatchMetadata(row.last_sequence, row.last_offset, row.offset_delta, row.timestamp))
+        self._add(entry)
+        if entry.txn_first_offset != NO_OFFSET:
+            self._open_transactions[entry.txn_first_offset] = row.producer_id
+
+    def _rows(self) -> list[SnapshotRow]:
+        """One row per producer, in the order of a Java HashMap: by bucket, then by insertion."""
+        mask = self._table_size - 1
+        rows = []
+        for producer_id in sorted(self.producers, key=lambda key: _java_long_hash(key) & mask):
+            entry = self.producers[producer_id]
+            last = entry.batches[-1] if entry.batches else BatchMetadata(NO_SEQUENCE, NO_OFFSET, 0, -1)
+            rows.append(
+                SnapshotRow(
+                    producer_id,
+                    entry.epoch,
+                    last.last_sequence,
+                    last.last_offset,
+                    last.offset_delta,
+                    entry.last_timestamp,
+                    entry.coordinator_epoch,
+                    entry.txn_first_offset,
+                )
+            )
+        return rows
+
+    def _clear(self) -> None:
+        self.producers = {}
+        self._open_transactions = {}
+
+    def _remove_snapshot(self, offset: int) -> None:
+        self.snapshot_offsets.discard(offset)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._path(offset))
+
+    def _path(self, offset: int) -> Path:
+        return self._directory / file_name(offset, SNAPSHOT_SUFFIX)
+
+    def _refusal(self, code: ErrorCode, reason: str) -> BrokerError:
+        return BrokerError(code, f"{self._topic_partition}: {reason}")
+
+
+def _list_snapshots(directory: Path) -> list[int]:
+    offsets = []
+    for name in os.listdir(directory):
+        parsed = parse_file_name(name)
+        if parsed is not None and parsed.kind is FileKind.SNAPSHOT and not parsed.stage:
+            offsets.append(parsed.offset)
+    return offsets
+
+
+def _java_long_hash(value: int) -> int:
+    """java.lang.Long.hashCode and the spreading of java.util.HashMap, as an unsigned int32."""
+    value &= 0xFFFF_FFFF_FFFF_FFFF
+    folded = (value ^ value >> 32) & 0xFFFF_FFFF
+    return folded ^ folded >> 16

@@ -1,0 +1,101 @@
+"""Walking the batches of a `.log` file, header by header or whole.
+
+Headers are read in pieces, so that a segment of small batches costs few system calls and one of large batches reads
+little more than its headers. What ends a walk without an error is a torn tail: fewer bytes than the next header or
+batch claims. Everything else that is no batch raises CorruptRecordError with its position.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from barnabas.broker.storage.file_records import read_exactly
+from barnabas.protocol.records.batch import RecordBatch
+from barnabas.protocol.records.errors import CorruptRecordError
+from barnabas.protocol.records.layout import HEADER_SIZE, MAGIC_POSITION, MAGIC_V2
+
+_HEADER_CHUNK_BYTES = 64 * 1024
+_BATCH_CHUNK_BYTES = 4 * 1024 * 1024
+
+
+class OldFormatError(CorruptRecordError):
+    """A message set of format version 0 or 1: valid, but not read by this release."""
+
+    def __init__(self, position: int, magic: int) -> None:
+        super().__init__(f"message format version {magic} at position {position} is not read by this release")
+
+
+def iter_headers(fd: int, position: int, end: int) -> Iterator[tuple[int, RecordBatch]]:
+    """(position, header) of each batch that begins in [position, end) and ends by `end`.
+
+    The views hold headers only, not the records. Raises CorruptRecordError, OSError.
+    """
+    chunk = b""
+    chunk_position = position
+    while end - position >= HEADER_SIZE:
+        inside = position - chunk_position
+        if len(chunk) - inside < HEADER_SIZE:
+            chunk = os.pread(fd, min(_HEADER_CHUNK_BYTES, end - position), position)
+            chunk_position = position
+            inside = 0
+            if len(chunk) < HEADER_SIZE:
+                return
+        batch = _header_at(chunk, inside, position)
+        if batch.size_bytes > end - position:
+            return
+        yield position, batch
+        position += batch.size_bytes
+
+
+def iter_batches_checked(fd: int, position: int, end: int) -> Iterator[tuple[int, RecordBatch]]:
+    """(position, batch) of each whole batch in [position, end), with its CRC checked.
+
+    A view is valid until the next step. Raises CorruptRecordError at the first batch that is not what was written.
+    """
+    buffer = bytearray(min(_BATCH_CHUNK_BYTES, max(end - position, 0)))
+    view = memoryview(buffer)
+    while end - position >= HEADER_SIZE:
+        filled = os.preadv(fd, (view[: end - position],), position)
+        inside = 0
+        while filled - inside >= HEADER_SIZE:
+            batch = _header_at(view, inside, position)
+            if batch.size_bytes > end - position:
+                return
+            if batch.size_bytes > filled - inside:
+                break
+            batch.ensure_valid()
+            yield position, batch
+            position += batch.size_bytes
+            inside += batch.size_bytes
+        if inside == 0:
+            if filled < HEADER_SIZE:
+                return
+            # One batch is larger than the buffer. Its size was checked against the file's end, so it is really there.
+            size = _header_at(view, 0, position).size_bytes
+            if size <= filled:
+                return
+            buffer = bytearray(size)
+            view = memoryview(buffer)
+
+
+def read_batch(fd: int, position: int, size: int) -> RecordBatch:
+    """The whole batch at `position`, as a copy. Raises CorruptRecordError, CorruptFileError, OSError."""
+    batch = RecordBatch(read_exactly(fd, position, size))
+    batch.ensure_valid()
+    return batch
+
+
+def _header_at(chunk: bytes | memoryview, inside: int, position: int) -> RecordBatch:
+    magic = chunk[inside + MAGIC_POSITION]
+    if magic != MAGIC_V2:
+        length = int.from_bytes(chunk[inside + 8 : inside + 12], "big")
+        if magic < MAGIC_V2 and length > 0:
+            raise OldFormatError(position, magic)
+        raise CorruptRecordError(f"no batch at position {position}: magic {magic}, length {length}")
+    batch = RecordBatch(chunk, inside)
+    if batch.base_offset < 0 or batch.last_offset_delta < 0:
+        raise CorruptRecordError(
+            f"batch at position {position} has base offset {batch.base_offset}, delta {batch.last_offset_delta}"
+        )
+    return batch

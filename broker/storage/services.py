@@ -1,0 +1,26 @@
+"""What all logs of one broker share: clocks, background work, open files and the word on failed directories.
+
+Handed to each log as one value, so that nothing of it is a global of the process: a process may hold two brokers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from barnabas.broker.storage.clock import Clock
+from barnabas.broker.storage.log_dir_failure import LogDirFailures
+from barnabas.broker.storage.open_files import OpenFiles
+from barnabas.broker.storage.scheduler import Scheduler
+
+DEFAULT_PRODUCER_ID_EXPIRATION_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class StorageServices:
+    """The parts that a log works with."""
+
+    clock: Clock
+    scheduler: Scheduler
+    open_files: OpenFiles
+    failures: LogDirFailures
+    producer_id_expiration_ms: int = DEFAULT_PRODUCER_ID_EXPIRATION_MS

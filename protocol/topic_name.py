@@ -1,0 +1,55 @@
+"""Which topic names are legal, and which two may not be in one cluster.
+
+1 to 249 characters out of `a-z A-Z 0-9 . _ -`, but not `.` and `..`: a name becomes a directory name. Two names that
+differ only in `.` and `_` collide, because Kafka's metrics write both as `_`. Source: Kafka's Topic.
+"""
+
+from __future__ import annotations
+
+import re
+
+from barnabas.protocol.errors import BrokerError, ErrorCode
+
+MAX_TOPIC_NAME_LENGTH = 249
+
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""Topics that the broker makes for itself."""
+
+CLUSTER_METADATA_TOPIC = "__cluster_metadata"
+
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]*", re.ASCII)
+
+
+def topic_name_fault(name: str) -> str | None:
+    """What is wrong with a topic name, as half a sentence, or None when it is legal."""
+    if not name:
+        return "the empty string is not allowed"
+    if name in (".", ".."):
+        return f"'{name}' is not allowed"
+    if len(name) > MAX_TOPIC_NAME_LENGTH:
+        return f"the length of '{name}' is longer than the max allowed length {MAX_TOPIC_NAME_LENGTH}"
+    if _LEGAL.fullmatch(name) is None:
+        return f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    return None
+
+
+def validate_topic_name(name: str) -> None:
+    """Raise BrokerError INVALID_TOPIC_EXCEPTION (17) unless the name is legal."""
+    fault = topic_name_fault(name)
+    if fault is not None:
+        raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {fault}")
+
+
+def has_collision_characters(name: str) -> bool:
+    """Whether the name can collide with another one at all."""
+    return "." in name or "_" in name
+
+
+def collides(one: str, other: str) -> bool:
+    """Whether the two names differ at most in `.` and `_` (a name collides with itself)."""
+    return one.replace(".", "_") == other.replace(".", "_")
+
+
+def is_internal(name: str) -> bool:
+    """Whether the broker makes and writes this topic itself."""
+    return name in INTERNAL_TOPICS
