@@ -56,9 +56,11 @@ check: $(INSTALLED)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m barnabas.config.document --check
+	$(BIN)/python -m barnabas.broker.metrics.document --check
 
 docs: $(INSTALLED)
 	$(BIN)/python -m barnabas.config.document --write
+	$(BIN)/python -m barnabas.broker.metrics.document --write
 
 demo: $(INSTALLED)
 	$(BIN)/python -m demo $(ARGS)
