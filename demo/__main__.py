@@ -1,0 +1,56 @@
+"""`python -m demo`: exit code 0 when every record came back as it was sent, 1 when not, 2 for wrong usage."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import click
+
+from barnabas import ClientError
+from demo.broker_process import BrokerFailedError
+from demo.run import Demo, Options
+from demo.screen import Screen
+from demo.traffic import TrafficError
+
+
+@click.command()
+@click.option("--rows", type=click.IntRange(min=1), metavar="N", help="Only the first N rows of the file.")
+@click.option("--partitions", type=click.IntRange(min=1), default=4, show_default=True, metavar="N")
+@click.option("--segment-bytes", type=click.IntRange(min=1024), default=1024 * 1024, show_default=True, metavar="N")
+@click.option(
+    "--compression", type=click.Choice(("none", "gzip", "snappy", "lz4", "zstd")), default="none", show_default=True
+)
+@click.option("--keep", is_flag=True, help="Keep the data directory. It is kept anyway when something is not right.")
+def main(rows: int | None, partitions: int, segment_bytes: int, compression: str, keep: bool) -> None:
+    """Send a year of flights through a broker of their own, restart it, and compare all that comes back."""
+    screen = Screen()
+    directory = Path(tempfile.mkdtemp(prefix="barnabas-demo-"))
+    began = time.monotonic()
+    is_good = False
+    try:
+        is_good = Demo(Options(rows, partitions, segment_bytes, compression), directory, screen).run()
+    except (BrokerFailedError, TrafficError, ClientError) as error:
+        screen.failed(str(error))
+    except BaseExceptionGroup as group:  # the producer or the consumer failed; the other was then cancelled
+        expected, unexpected = group.split((TrafficError, ClientError))
+        if unexpected is not None or expected is None:
+            raise
+        for failure in expected.exceptions:
+            screen.failed(str(failure))
+    finally:
+        if keep or not is_good:
+            screen.say(f"kept: {directory} (data and the broker's log)")
+        else:
+            shutil.rmtree(directory)
+    screen.say(
+        f"{'everything came back as it was sent' if is_good else 'the demo FAILED'}, {time.monotonic() - began:.1f} s"
+    )
+    sys.exit(0 if is_good else 1)
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m demo")

@@ -1,0 +1,67 @@
+"""What the demo shows: steps, progress bars while they run (on a terminal only), and the tables at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from demo.traffic import Report
+
+_WIDTH_WITHOUT_TERMINAL = 110
+
+
+class Screen:
+    """Standard output, with colours and bars where it is a terminal."""
+
+    def __init__(self) -> None:
+        self._console = Console(highlight=False)
+        if not self._console.is_terminal:
+            self._console = Console(highlight=False, width=_WIDTH_WITHOUT_TERMINAL)
+
+    def say(self, text: str) -> None:
+        """One line."""
+        self._console.print(text, markup=False)
+
+    def done(self, text: str) -> None:
+        """A step that went well."""
+        self._console.print("[green]ok[/green]  ", end="")
+        self._console.print(text, markup=False)
+
+    def failed(self, text: str) -> None:
+        """A step that did not."""
+        self._console.print("[bold red]NOT OK[/bold red]  ", end="")
+        self._console.print(text, markup=False)
+
+    @contextmanager
+    def bars(self, total: int, *names: str) -> Iterator[list[Report]]:
+        """A progress bar for each name, towards `total` records; calling a report advances its bar."""
+        with Progress(
+            TextColumn("{task.description:>10}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TaskProgressColumn(show_speed=True),
+            TimeElapsedColumn(),
+            console=self._console,
+            transient=True,
+            disable=not self._console.is_terminal,
+        ) as progress:
+            tasks = [progress.add_task(name, total=total) for name in names]
+
+            def report_of(task: int) -> Report:
+                return lambda count: progress.advance(tasks[task], count)
+
+            yield [report_of(task) for task in range(len(names))]
+
+    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str | int]]) -> None:
+        """Numbers flush right, thousands separated."""
+        table = Table(title=title, title_justify="left", title_style="bold")
+        for index, column in enumerate(columns):
+            is_number = all(isinstance(row[index], int) for row in rows)
+            table.add_column(column, justify="right" if is_number else "left")
+        for row in rows:
+            table.add_row(*(f"{cell:,}" if isinstance(cell, int) else cell for cell in row))
+        self._console.print(table)
