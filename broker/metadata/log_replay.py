@@ -29,11 +29,15 @@ _log = logging.getLogger(__name__)
 class ReplayedLog(NamedTuple):
     """What the directory says.
 
-    `last_epoch`: the highest leader epoch of snapshot and log, -1 for none. `quorum_epoch`: Kafka's note of its last
-    election, -1 where it never ran. `in_transaction`: the log ends within one. `exists`: there is a log or a snapshot.
+    log_end_offset   where the segments end, which may be before a snapshot's end
+    last_epoch       the highest leader epoch of snapshot and log, -1 for none
+    quorum_epoch     Kafka's note of its last election, -1 where it never ran
+    in_transaction   the log ends within a transaction
+    exists           there is at least one record, in a snapshot or the log
     """
 
     image: MetadataImage
+    log_end_offset: int
     last_epoch: int
     quorum_epoch: int
     in_transaction: bool
@@ -48,18 +52,19 @@ class ReplayedLog(NamedTuple):
 def replay_metadata_directory(directory: Path) -> ReplayedLog:
     """The state of `<log dir>/__cluster_metadata-0`, which may not exist. Raises MetadataError."""
     if not directory.is_dir():
-        return ReplayedLog(MetadataImage(), -1, -1, in_transaction=False, exists=False)
+        return ReplayedLog(MetadataImage(), 0, -1, -1, in_transaction=False, exists=False)
     snapshot = read_newest_snapshot(directory)
     replayer = Replayer(str(directory), None if snapshot is None else snapshot.image)
     for base_offset, path in _segments(directory):
         if base_offset > replayer.next_offset:
             raise MetadataError(
-                f"{directory} begins at offset {base_offset}, but no whole snapshot reaches further than "
-                f"offset {replayer.next_offset}: records in between are missing"
+                f"{directory} has no records from offset {replayer.next_offset} to {base_offset}: "
+                "a snapshot or a segment is missing or damaged"
             )
         _replay_segment(replayer, path)
     return ReplayedLog(
         image=replayer.image(),
+        log_end_offset=replayer.log_end_offset,
         last_epoch=max(replayer.last_epoch, -1 if snapshot is None else snapshot.id.epoch),
         quorum_epoch=read_quorum_epoch(directory),
         in_transaction=replayer.in_transaction,

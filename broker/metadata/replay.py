@@ -38,6 +38,7 @@ class Replayer:
         self._builder = ImageBuilder(start_image or MetadataImage())
         self._transaction: list[MetadataRecord] | None = None
         self.next_offset = start_image.end_offset if start_image is not None else 0
+        self.log_end_offset = 0
         self.last_epoch = -1
         self.kraft_version = 0
         self.has_header = False
@@ -71,9 +72,10 @@ class Replayer:
         return self._builder.build()
 
     def _replay_batch(self, batch: RecordBatch) -> None:
+        self.log_end_offset = batch.next_offset
+        self.last_epoch = max(self.last_epoch, batch.partition_leader_epoch)
         if batch.last_offset < self.next_offset:
             return
-        self.last_epoch = max(self.last_epoch, batch.partition_leader_epoch)
         for record in read_records(batch):
             if record.offset < self.next_offset:
                 continue

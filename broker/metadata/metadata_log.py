@@ -1,0 +1,120 @@
+"""The metadata log as the writer appends to it: a PartitionLog in `<metadata.log.dir>/__cluster_metadata-0`.
+
+Its settings are its own, never the topics' defaults: a broker with tiny segments must not split its metadata, and
+nothing is ever deleted by retention. It is recovered at every open, as Kafka does: it is small, and it was replayed
+before from the same bytes, so both must come to the same end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from barnabas.broker.metadata.errors import MetadataError
+from barnabas.broker.metadata.log_replay import METADATA_DIRECTORY, ReplayedLog
+from barnabas.broker.storage.append import AppendOrigin
+from barnabas.broker.storage.durable_files import sync_directory
+from barnabas.broker.storage.log import PartitionLog
+from barnabas.broker.storage.log_loader import LoadProgress, LoadRequest, LogLoader
+from barnabas.broker.storage.partition_metadata_file import read_partition_metadata
+from barnabas.broker.storage.services import StorageServices
+from barnabas.config import LogConfig
+from barnabas.protocol.topic_name import CLUSTER_METADATA_TOPIC
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.uuids import METADATA_TOPIC_UUID
+
+TOPIC_PARTITION = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
+
+_SEGMENT_BYTES = 1024 * 1024 * 1024
+_SEGMENT_MS = 7 * 24 * 60 * 60 * 1000
+_INDEX_INTERVAL_BYTES = 4096
+_INDEX_BYTES = 10 * 1024 * 1024
+_NEVER = 2**63 - 1
+
+
+class MetadataLog:
+    """Appends batches of the metadata writer, with Raft's rules: several batches, control batches, no size limit."""
+
+    def __init__(self, log: PartitionLog) -> None:
+        self._log = log
+
+    @property
+    def end_offset(self) -> int:
+        """The offset of the next record."""
+        return self._log.log_end_offset
+
+    @property
+    def directory(self) -> Path:
+        """Where it is."""
+        return self._log.directory
+
+    def append(self, batches: bytes, leader_epoch: int) -> None:
+        """Appends whole batches, all or none. Raises BrokerError KAFKA_STORAGE_ERROR."""
+        self._log.append_as_leader(memoryview(bytearray(batches)), leader_epoch=leader_epoch, origin=AppendOrigin.RAFT)
+
+    def sync(self) -> None:
+        """Makes everything that was appended durable. Raises StorageError."""
+        self._log.flush()
+
+    def close(self) -> None:
+        """Syncs, trims and closes the files. Raises StorageError."""
+        self._log.close()
+
+
+def open_metadata_log(
+    log_dir: Path, replayed: ReplayedLog, *, defaults: LogConfig, services: StorageServices
+) -> MetadataLog:
+    """The log in `log_dir`, made if it is not there, without its torn tail.
+
+    `replayed` is what was read from it. Raises MetadataError when it ends elsewhere than what was replayed, OSError and
+    StorageError from the disk.
+    """
+    directory = log_dir / METADATA_DIRECTORY
+    if not directory.is_dir():
+        directory.mkdir()
+        sync_directory(log_dir)
+    config = _log_config(defaults)
+    start_offset = replayed.image.end_offset if replayed.log_end_offset < replayed.image.end_offset else 0
+    request = LoadRequest(
+        directory=directory,
+        topic_partition=TOPIC_PARTITION,
+        config=config,
+        had_clean_shutdown=False,
+        recovery_point=0,
+        log_start_offset=start_offset,
+    )
+    loaded = LogLoader(request, services, LoadProgress()).load()
+    log = PartitionLog(
+        loaded,
+        topic_partition=TOPIC_PARTITION,
+        topic_id=read_partition_metadata(directory),
+        directory=directory,
+        config=config,
+        services=services,
+    )
+    if log.log_end_offset != replayed.image.end_offset:
+        log.go_offline()
+        raise MetadataError(
+            f"{directory} ends at offset {log.log_end_offset}, but its records were read up to offset "
+            f"{replayed.image.end_offset}"
+        )
+    log.assign_topic_id(METADATA_TOPIC_UUID)
+    return MetadataLog(log)
+
+
+def _log_config(defaults: LogConfig) -> LogConfig:
+    return replace(
+        defaults,
+        segment_bytes=_SEGMENT_BYTES,
+        segment_ms=_SEGMENT_MS,
+        segment_jitter_ms=0,
+        index_interval_bytes=_INDEX_INTERVAL_BYTES,
+        segment_index_bytes=_INDEX_BYTES,
+        preallocate=False,
+        compact=False,
+        delete=False,
+        retention_ms=-1,
+        retention_bytes=-1,
+        flush_messages=_NEVER,
+        flush_ms=_NEVER,
+    )

@@ -1,0 +1,180 @@
+"""open_metadata: the door to a broker's metadata. It turns locked log directories into a MetadataStore.
+
+1. read      meta.properties, bootstrap.checkpoint, the metadata log and its snapshots; every refusal comes from
+             here, and leaves each byte on disk as it was
+2. write     bootstrap.checkpoint and meta.properties where they are missing or old; the log is opened, which cuts
+             a torn tail off; what `opening` decided is appended and synced
+3. serve     `image`, `commit`, `reconcile` (once the logs are loaded), `make_log`
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from barnabas.broker.metadata import bootstrap_checkpoint
+from barnabas.broker.metadata.adoption import find_partition_directories
+from barnabas.broker.metadata.batches import encode_change, encode_control_batch
+from barnabas.broker.metadata.errors import MetadataError
+from barnabas.broker.metadata.image import MetadataImage
+from barnabas.broker.metadata.image_builder import ImageBuilder
+from barnabas.broker.metadata.leadership import ensure_single_node
+from barnabas.broker.metadata.log_replay import METADATA_DIRECTORY, ReplayedLog, replay_metadata_directory
+from barnabas.broker.metadata.meta_properties import NodeIdentity, settle_identity, write_identity
+from barnabas.broker.metadata.metadata_log import MetadataLog, open_metadata_log
+from barnabas.broker.metadata.opening import Opening, abort_record, ensure_log_is_not_missing, plan_opening
+from barnabas.broker.metadata.plan import Plan
+from barnabas.broker.metadata.writer import ImageListener, MetadataWriter
+from barnabas.broker.storage.storage_errors import StorageError
+from barnabas.config import complaints
+from barnabas.protocol.errors import BrokerError
+from barnabas.protocol.metadata.control import LeaderChange, Voter
+from barnabas.protocol.metadata.records import MetadataRecord
+
+if TYPE_CHECKING:
+    from barnabas.broker.storage.clock import Clock
+    from barnabas.broker.storage.services import StorageServices
+    from barnabas.config import BrokerConfig
+
+Result = TypeVar("Result")
+
+_log = logging.getLogger(__name__)
+
+
+class MetadataStore:
+    """A broker's metadata while it runs. `image` may be read by any thread; what changes it is synchronous."""
+
+    def __init__(
+        self, identity: NodeIdentity, log: MetadataLog, writer: MetadataWriter, warnings: Sequence[str]
+    ) -> None:
+        self.node_id = identity.node_id
+        self.cluster_id = identity.cluster_id
+        self.directory_ids: Mapping[Path, bytes] = identity.directory_ids
+        self.warnings = tuple(warnings)
+        """Sentences about what was found, each once; already logged."""
+        self._log = log
+        self._writer = writer
+
+    @property
+    def image(self) -> MetadataImage:
+        """The state now."""
+        return self._writer.image
+
+    @property
+    def failure(self) -> str | None:
+        """Why nothing can be changed any more, or None. The broker must stop then."""
+        return self._writer.failure
+
+    def add_listener(self, listener: ImageListener) -> None:
+        """Calls `listener(before, after)` after each change, on the thread that made it."""
+        self._writer.add_listener(listener)
+
+    def commit(self, records: Sequence[MetadataRecord]) -> MetadataImage:
+        """Appends and syncs `records`, together or not at all; the image with them. Raises BrokerError (56)."""
+        return self._writer.commit(records)
+
+    def change(self, plan: Callable[[MetadataImage], Plan[Result]]) -> list[Result]:
+        """Commits what `plan` makes of the image as it is then; its answers. Raises BrokerError (56)."""
+        return self._writer.change(plan)
+
+    def close(self) -> None:
+        """Closes the metadata log. Raises StorageError."""
+        self._log.close()
+
+
+def open_directories(
+    config: BrokerConfig,
+    directories: Sequence[Path],
+    services: StorageServices,
+    *,
+    was_clean: bool,
+) -> MetadataStore:
+    """The metadata in `directories`, which are locked and writable; `was_clean` says how the last broker left them.
+
+    Raises MetadataError: a sentence for whoever starts the broker.
+    """
+    log_dir = config.metadata_log_dir
+    if log_dir not in directories:
+        raise MetadataError(f"the metadata log's directory {log_dir} cannot be used, and without it nothing is known")
+    try:
+        return _open(config, log_dir, directories, services, was_clean)
+    except (OSError, StorageError, BrokerError) as error:
+        raise MetadataError(f"the metadata in {log_dir} cannot be opened: {error}") from error
+
+
+def _open(
+    config: BrokerConfig, log_dir: Path, directories: Sequence[Path], services: StorageServices, was_clean: bool
+) -> MetadataStore:
+    identity, outdated = settle_identity([log_dir, *(each for each in directories if each != log_dir)], config.node_id)
+    replayed = replay_metadata_directory(log_dir / METADATA_DIRECTORY)
+    bootstrap = None if replayed.image.level is not None else bootstrap_checkpoint.read_bootstrap_records(log_dir)
+    found = {} if replayed.exists else find_partition_directories(directories)
+    if not replayed.exists:
+        is_known_node = len(outdated) < len(directories)
+        ensure_log_is_not_missing(found, identity=identity, is_known_node=is_known_node, metadata_log_dir=log_dir)
+    ensure_single_node(replayed.image, identity.node_id, str(log_dir))
+    opening = plan_opening(replayed, identity=identity, bootstrap=bootstrap, found=found, was_clean=was_clean)
+
+    if not (log_dir / bootstrap_checkpoint.FILE_NAME).exists():
+        bootstrap_checkpoint.write_bootstrap_checkpoint(
+            log_dir, level=opening.level, timestamp_ms=services.clock.wall_ms()
+        )
+    write_identity(identity, outdated)
+    log = open_metadata_log(log_dir, replayed, defaults=config.log_config, services=services)
+    image = _append_opening(log, replayed, opening, identity.node_id, services.clock)
+    warnings = [*opening.warnings, *_complaints(image)]
+    for warning in warnings:
+        _log.warning("%s", warning)
+    _log_opened(identity, image, opening, replayed)
+    writer = MetadataWriter(log, image, leader_epoch=opening.leader_epoch, level=opening.level, clock=services.clock)
+    return MetadataStore(identity, log, writer, warnings)
+
+
+def _append_opening(
+    log: MetadataLog, replayed: ReplayedLog, opening: Opening, node_id: int, clock: Clock
+) -> MetadataImage:
+    """Appends and syncs what opening asks for, as one append; the image with it."""
+    now_ms, epoch = clock.wall_ms(), opening.leader_epoch
+    builder = ImageBuilder(replayed.image)
+    data, offset = bytearray(), log.end_offset
+    if opening.is_new_epoch:
+        us = (Voter(node_id),)
+        data += encode_control_batch(
+            [LeaderChange(node_id, us, us)], base_offset=offset, leader_epoch=epoch, timestamp_ms=now_ms
+        )
+        offset += 1
+    changes = ([abort_record()] if opening.aborts else [], opening.records)
+    for records in changes:
+        if records:
+            batches, offset = encode_change(
+                records, level=opening.level, base_offset=offset, leader_epoch=epoch, timestamp_ms=now_ms
+            )
+            data += batches
+    for record in opening.records:
+        builder.apply(record)
+    builder.move_to(offset)
+    if data:
+        log.append(bytes(data), epoch)
+        log.sync()
+    return builder.build()
+
+
+def _complaints(image: MetadataImage) -> list[str]:
+    """What is stored for topics and has no effect here, because another program set it by other rules."""
+    return [f"topic {name}: {sentence}" for name in image.topics for sentence in complaints(image.topic_configs(name))]
+
+
+def _log_opened(identity: NodeIdentity, image: MetadataImage, opening: Opening, replayed: ReplayedLog) -> None:
+    _log.info(
+        "metadata opened, node_id=%d cluster_id=%s topics=%d partitions=%d level=%d epoch=%d end_offset=%d%s",
+        identity.node_id,
+        identity.cluster_id,
+        len(image.topics),
+        image.partition_count(),
+        opening.level,
+        opening.leader_epoch,
+        image.end_offset,
+        ", led by Apache Kafka before" if replayed.led_by_kafka else "",
+    )
