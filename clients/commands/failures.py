@@ -16,7 +16,7 @@ from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
 _TIMEOUT_CODES = frozenset({ErrorCode.REQUEST_TIMED_OUT})
 
 
-class CommandFailure(Exception):  # noqa: N818 - it is the end of a command, often with nothing wrong in the program
+class CommandFailure(Exception):
     """The end of a command: `message` is one sentence for people, `exit_code` is for scripts."""
 
     def __init__(self, message: str, exit_code: ExitCode = ExitCode.FAILED) -> None:

@@ -56,7 +56,6 @@ def serve(config_file: Path | None, overrides: tuple[str, ...], ready_file: Path
     `barnabas config list` shows every property. With --set listeners=127.0.0.1:0 it takes a free port, and the ready
     file says which.
     """
-    from barnabas.broker.server import StartupError, run
     from barnabas.config.loader import ConfigError, load
 
     logging.basicConfig(stream=sys.stderr, level=log_level.upper(), format=_LOG_FORMAT)
@@ -64,6 +63,8 @@ def serve(config_file: Path | None, overrides: tuple[str, ...], ready_file: Path
         config = load(config_file=config_file, environ=os.environ, overrides=overrides)
     except ConfigError as error:
         raise CommandFailure(str(error), ExitCode.USAGE) from error
+    from barnabas.broker.server import StartupError, run  # only now: a configuration error need not wait for it
+
     try:
         return run(config, ready_file)
     except StartupError as error:

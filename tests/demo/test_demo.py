@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import demo.run
 from barnabas.clients.records import ConsumerRecord
 from demo.__main__ import main
-from demo.traffic import consume_flights
+from demo.traffic import consume_flights, produce_flights
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -68,9 +68,8 @@ def test_the_demo_stops_waiting_for_records_that_do_not_come(monkeypatch: pytest
     monkeypatch.chdir(ROOT)
 
     async def produce_all_but_one(bootstrap: str, topic: str, flights: list[object], *rest: object) -> None:
-        await demo_produce(bootstrap, topic, flights[:-1], *rest)  # type: ignore[arg-type]
+        await produce_flights(bootstrap, topic, flights[:-1], *rest)  # type: ignore[arg-type]
 
-    demo_produce = demo.run.produce_flights
     monkeypatch.setattr(demo.run, "produce_flights", produce_all_but_one)
 
     result = CliRunner().invoke(main, ["--rows", "300"])
