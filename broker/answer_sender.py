@@ -19,8 +19,10 @@ import os
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.storage.file_records import read_exactly
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
 
     from barnabas.broker.answer import Answer
@@ -37,12 +39,24 @@ CHUNK_BYTES: Final = 1024 * 1024
 class _Progress:
     """How much of a slice was sent."""
 
-    __slots__ = ("remaining", "records", "sent")
+    __slots__ = ("_warm", "records", "remaining", "sent")
 
     def __init__(self, records: FileSlice) -> None:
         self.records = records
         self.sent = 0
         self.remaining = records.size
+        self._warm: bool | None = None
+
+    @property
+    def position(self) -> int:
+        """Where in the file the next byte lies."""
+        return self.records.position + self.sent
+
+    def is_warm(self) -> bool:
+        """Whether the page cache holds the slice; asked of the kernel once per slice."""
+        if self._warm is None:
+            self._warm = self.records.is_warm()
+        return self._warm
 
 
 class AnswerSender:
@@ -91,18 +105,22 @@ class AnswerSender:
     def send(self, answer: Answer) -> bool:
         """Hand over one answer. True when all of it is with the kernel; else `on_idle` will say so."""
         header, parts = answer
+        probe = self._probe
+        probe.sent_bytes += len(header)
         if not parts:
-            self._probe.sent_bytes += len(header)
             self._transport.write(header)
             return not self._paused
-        small = self._small_parts(parts)
+        try:
+            small = self._small_parts(parts)
+        except OSError as error:
+            self._fail(error)
+            return False
         if small is not None:
             self._transport.writelines([header, *small])
-            self._probe.sent_bytes += len(header) + sum(len(data) for data in small)
+            probe.sent_bytes += sum([part.size for part in parts])
             return not self._paused
-        self._probe.sent_bytes += len(header)
         self._transport.write(header)
-        self._queue.extend(_Progress(part) for part in parts)
+        self._queue.extend([_Progress(part) for part in parts])
         return self._pump()
 
     def pause_writing(self) -> None:
@@ -126,16 +144,13 @@ class AnswerSender:
             os.close(self._socket_fd)
             self._socket_fd = -1
 
-    def _small_parts(self, parts: list[FileSlice] | tuple[FileSlice, ...] | object) -> list[bytes] | None:
+    def _small_parts(self, parts: Sequence[FileSlice]) -> list[bytes | bytearray] | None:
         """All the slices' bytes, when they are few and in the page cache; else None."""
-        data: list[bytes] = []
-        total = 0
-        for part in parts:  # type: ignore[attr-defined]
-            total += part.size
-            if total >= SENDFILE_MIN_BYTES:
-                return None
-        for part in parts:  # type: ignore[attr-defined]
-            piece = part.read_if_warm(0, part.size)
+        if sum([part.size for part in parts]) >= SENDFILE_MIN_BYTES:
+            return None
+        data: list[bytes | bytearray] = []
+        for part in parts:
+            piece = _read_if_warm(part.fd, part.position, part.size)
             if piece is None:
                 return None
             data.append(piece)
@@ -143,23 +158,31 @@ class AnswerSender:
 
     def _pump(self) -> bool:
         """Send from the queue until it is empty (True) or something has to be waited for (False)."""
+        try:
+            return self._send_queue()
+        except OSError as error:
+            self._fail(error)
+            return False
+
+    def _send_queue(self) -> bool:
         while self._queue:
             if self._paused or self._watching or self._reading:
                 return False
             progress = self._queue[0]
             size = min(progress.remaining, CHUNK_BYTES)
-            if size < SENDFILE_MIN_BYTES:
-                data = progress.records.read_if_warm(progress.sent, size)
-                if data is None:
-                    self._read_cold(progress, size)
-                    return False
-                self._advance(progress, size)
-                self._transport.write(data)
-            elif not progress.records.is_warm(progress.sent, size):
+            if not progress.is_warm():
                 self._read_cold(progress, size)
                 return False
-            elif not self._sendfile(progress, size):
+            if size >= SENDFILE_MIN_BYTES:
+                if not self._sendfile(progress, size):
+                    return False
+                continue
+            data = _read_if_warm(progress.records.fd, progress.position, size)
+            if data is None:
+                self._read_cold(progress, size)
                 return False
+            self._advance(progress, size)
+            self._transport.write(data)
         return not self._paused
 
     def _advance(self, progress: _Progress, size: int) -> None:
@@ -173,19 +196,14 @@ class AnswerSender:
         """Send up to `size` bytes from the file. False when the socket is full, and watched from now on."""
         if self._socket_fd < 0:
             self._socket_fd = os.dup(self._transport.get_extra_info("socket").fileno())
-        records = progress.records
         try:
-            sent = os.sendfile(self._socket_fd, records.fd, records.position + progress.sent, size)
+            sent = os.sendfile(self._socket_fd, progress.records.fd, progress.position, size)
         except BlockingIOError:
             self._watching = True
             self._loop.add_writer(self._socket_fd, self._writable)
             return False
-        except OSError as error:
-            self._fail(error)
-            return False
         if sent == 0:
-            self._fail(OSError(errno.EIO, f"{records.path} ends before position {records.position + progress.sent}"))
-            return False
+            raise OSError(errno.EIO, f"the segment file ends before position {progress.position}")
         self._advance(progress, sent)
         return True
 
@@ -197,7 +215,7 @@ class AnswerSender:
 
     def _read_cold(self, progress: _Progress, size: int) -> None:
         self._reading = True
-        future = self._loop.run_in_executor(self._executor, progress.records.read, progress.sent, size)
+        future = self._loop.run_in_executor(self._executor, read_exactly, progress.records.fd, progress.position, size)
         future.add_done_callback(lambda done: self._cold_read_done(progress, size, done))
 
     def _cold_read_done(self, progress: _Progress, size: int, future: asyncio.Future[bytes]) -> None:
@@ -217,3 +235,17 @@ class AnswerSender:
         """The frame has begun, so it cannot become an error answer any more: the connection has to go."""
         self._queue.clear()
         self._on_failure(error)
+
+
+def _read_if_warm(fd: int, position: int, size: int) -> bytes | bytearray | None:
+    """`size` bytes of a file, or None when reading them would have to wait for the disk."""
+    data = bytearray(size)
+    try:
+        got = os.preadv(fd, (data,), position, os.RWF_NOWAIT)
+    except BlockingIOError:
+        return None
+    except OSError as error:
+        if error.errno != errno.EOPNOTSUPP:
+            raise
+        return read_exactly(fd, position, size)  # tmpfs and the like: always in memory
+    return data if got == size else None

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import mmap
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from barnabas.broker.answer import CloseConnection
 from barnabas.broker.answer_sender import AnswerSender
@@ -75,13 +75,13 @@ class Connection(asyncio.BufferedProtocol):
     # --- asyncio's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        """The transport is there; too many connections, and it goes again."""
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass of it
         registry = self._registry
         self.session.connected(transport)
         self.last_active = registry.loop.time()
         self._sender = AnswerSender(
-            transport,
+            self._transport,
             registry.loop,
             registry.blocking_io,
             registry.probe,
@@ -91,6 +91,7 @@ class Connection(asyncio.BufferedProtocol):
         registry.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """The transport has gone; whoever works on the request at hand is told."""
         if exc is not None and self.close_reason == "client":
             self.close_reason = "connection_reset"
         if self._pending is not None:
@@ -100,9 +101,11 @@ class Connection(asyncio.BufferedProtocol):
         self._registry.closed(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
+        """Where the next bytes go; never empty, because a full buffer pauses reading."""
         return self._view[self._filled :]
 
     def buffer_updated(self, nbytes: int) -> None:
+        """`nbytes` more are in the buffer."""
         self._filled += nbytes
         self._registry.probe.received_bytes += nbytes
         if not self._busy:
@@ -111,12 +114,15 @@ class Connection(asyncio.BufferedProtocol):
             self._pause_reading()
 
     def eof_received(self) -> bool:
+        """The client sends no more: close, after what was written has left."""
         return False
 
     def pause_writing(self) -> None:
+        """The kernel took less than all of what was written."""
         self._sender.pause_writing()
 
     def resume_writing(self) -> None:
+        """The kernel has taken all that was written."""
         self._sender.resume_writing()
 
     # --- the server's side
@@ -235,7 +241,7 @@ class Connection(asyncio.BufferedProtocol):
     # --- the buffer
 
     def _make_room(self, frame_bytes: int) -> None:
-        """Let a frame of `frame_bytes` that begins at `_consumed` fit: move it to the front, in a larger buffer if needed."""
+        """Let a frame of `frame_bytes` from `_consumed` on fit: move it to the front, of a larger buffer if needed."""
         if self._consumed + frame_bytes <= len(self._view):
             return
         if frame_bytes <= len(self._view):

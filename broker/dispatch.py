@@ -10,10 +10,10 @@ What goes wrong is told apart here, once for all APIs:
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from time import perf_counter
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from barnabas.broker.answer import Answer, CloseConnection
@@ -28,6 +28,7 @@ from barnabas.protocol.native.codec import RequestHeader
 if TYPE_CHECKING:
     from barnabas.broker.metrics.probes import ApiProbe, BrokerProbes
     from barnabas.broker.session import Session
+    from barnabas.broker.storage.file_records import FileSlice
 
 log = logging.getLogger(__name__)
 
@@ -40,11 +41,25 @@ Handler = Callable[["Session", Any], Outcome]
 class Dialect(Protocol):
     """A codec between frames and the neutral requests and responses. `header` is the dialect's own value."""
 
-    def read_request(self, frame: memoryview) -> RequestHeader: ...
-    def is_supported(self, header: RequestHeader) -> bool: ...
-    def decode_body(self, header: RequestHeader) -> Any: ...
-    def encode_response(self, header: RequestHeader, response: Any, records_bytes: int) -> bytes: ...
-    def encode_error(self, header: RequestHeader, code: ErrorCode, message: str) -> bytes: ...
+    def read_request(self, frame: memoryview) -> RequestHeader:
+        """Raises FrameError: close the connection."""
+        ...
+
+    def is_supported(self, header: RequestHeader) -> bool:
+        """Whether `decode_body` knows the api in that version."""
+        ...
+
+    def decode_body(self, header: RequestHeader) -> Any:
+        """The neutral request. Raises DecodeError, naming the field."""
+        ...
+
+    def encode_response(self, header: RequestHeader, response: Any, records_bytes: int) -> bytes:
+        """The frame that answers `header`, up to its records."""
+        ...
+
+    def encode_error(self, header: RequestHeader, code: ErrorCode, message: str) -> bytes:
+        """The frame that refuses `header` as a whole."""
+        ...
 
 
 _NATIVE = cast(Dialect, native)
@@ -56,7 +71,9 @@ UNKNOWN_LABEL: Final = "unknown"
 class Dispatcher:
     """Serves frames of either dialect through one table of handlers."""
 
-    def __init__(self, handlers: Mapping[ApiKey, Handler], probes: BrokerProbes, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, handlers: Mapping[ApiKey, Handler], probes: BrokerProbes, loop: asyncio.AbstractEventLoop
+    ) -> None:
         self._handlers: dict[int, tuple[Handler, ApiProbe]] = {
             api: (handler, probes.api(api.label)) for api, handler in handlers.items()
         }
@@ -76,9 +93,7 @@ class Dispatcher:
             raise FrameError("this looks like a request of Kafka's protocol, which this version does not serve yet")
         raise FrameError(f"a frame that begins with 0x{magic:02x} is of no protocol that is served here")
 
-    def _serve(
-        self, dialect: Dialect, session: Session, frame: memoryview
-    ) -> Answer | Deferred[Answer | None] | None:
+    def _serve(self, dialect: Dialect, session: Session, frame: memoryview) -> Answer | Deferred[Answer | None] | None:
         started = perf_counter()
         header = dialect.read_request(frame)
         session.client_id = header.client_id
@@ -89,18 +104,19 @@ class Dispatcher:
             message = f"api {header.api} version {header.version} is not served here; hello lists what is"
             return Answer(dialect.encode_error(header, ErrorCode.UNSUPPORTED_VERSION, message))
         handler, probe = entry
-        request = _Request(dialect, header, session, probe, started)
         try:
             response = handler(session, dialect.decode_body(header))
-            if type(response) is Deferred:
-                return request.later(response)
-            if inspect.iscoroutine(response):
-                return self._in_task(request, response)
-            return request.answer(response)
+            kind = type(response)
+            if kind is not Deferred and kind is not CoroutineType:
+                answer = _answer(dialect, header, response)
+                probe.observe(perf_counter() - started)
+                return answer
         except CloseConnection:
             raise
         except Exception as error:  # noqa: BLE001 - a bug in a handler must not take the connection's neighbours along
-            return request.refuse(error)
+            return _Request(dialect, header, session, probe, started).refuse(error)
+        request = _Request(dialect, header, session, probe, started)
+        return request.later(response) if kind is Deferred else self._in_task(request, response)
 
     def _in_task(self, request: _Request, work: Coroutine[Any, Any, Any]) -> Deferred[Answer | None]:
         """Requests that change metadata: rare, so a task each is fine. They finish even when the client has gone."""
@@ -120,8 +136,17 @@ class Dispatcher:
         return answer
 
 
+def _answer(dialect: Dialect, header: RequestHeader, response: Any) -> Answer | None:
+    """The frame of a response; None stays None."""
+    if response is None:
+        return None
+    parts = records_of(response)
+    size = sum([part.size for part in parts]) if parts else 0
+    return Answer(dialect.encode_response(header, response, size), cast("list[FileSlice]", parts))
+
+
 class _Request:
-    """One request on its way to an answer: what its answer's frame needs, and when it came."""
+    """A request that is not answered at once: what its answer's frame will need, and when it came."""
 
     __slots__ = ("dialect", "header", "probe", "session", "started")
 
@@ -135,13 +160,8 @@ class _Request:
         self.started = started
 
     def answer(self, response: Any) -> Answer | None:
-        """The frame of a response; None stays None."""
-        if response is None:
-            answer = None
-        else:
-            parts = records_of(response)
-            size = sum([part.size for part in parts]) if parts else 0
-            answer = Answer(self.dialect.encode_response(self.header, response, size), parts)
+        """The frame of a response that was waited for; None stays None."""
+        answer = _answer(self.dialect, self.header, response)
         self.probe.observe(perf_counter() - self.started)
         return answer
 

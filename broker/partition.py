@@ -1,7 +1,7 @@
 """One partition as the daemon sees it: the one async door into its log.
 
-Appends and reads run inline in the event loop (the page cache answers in microseconds; a hand-over to a thread costs six
-to eleven times that). What waits: a fetch that found too little, until an append wakes it; a produce whose topic wants
+Appends and reads run inline in the event loop (the page cache answers in microseconds; a hand-over to a thread costs
+six to eleven times that). What waits: a fetch that found too little, until an append wakes it; a produce whose topic wants
 its records flushed (flush.messages), until the flusher's group commit reached them.
 """
 
@@ -16,14 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from barnabas.broker.metrics.probes import TopicProbe
+    from barnabas.broker.storage.append import AppendResult
     from barnabas.broker.storage.file_records import FileSlice
-    from barnabas.broker.storage.log import AppendResult, PartitionLog
+    from barnabas.broker.storage.log import PartitionLog
 
 
 class Partition:
     """A log, its leader epoch, and the fetches that wait for its next record."""
 
-    __slots__ = ("_loop", "_wake_scheduled", "_waiters", "leader_epoch", "log", "probe", "topic_id")
+    __slots__ = ("_loop", "_wake_scheduled", "_waiters", "appended_bytes", "leader_epoch", "log", "probe", "topic_id")
 
     def __init__(
         self,
@@ -40,10 +41,15 @@ class Partition:
         self._loop = loop
         self._waiters: dict[object, Callable[[], None]] = {}
         self._wake_scheduled = False
+        self.appended_bytes = 0
+        """Grows with every append; what a waiting fetch measures its min_bytes by."""
 
     def append(self, records: memoryview) -> AppendResult:
         """Append one client batch, which is stamped in place. Raises BrokerError with the partition's code."""
         result = self.log.append_as_leader(records, leader_epoch=self.leader_epoch)
+        if result.is_duplicate:
+            return result
+        self.appended_bytes += result.size_bytes
         probe = self.probe
         probe.bytes_in += result.size_bytes
         probe.records_in += result.record_count

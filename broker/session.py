@@ -15,20 +15,25 @@ if TYPE_CHECKING:
 class Session:
     """One connection's facts. `listener` decides which address Metadata answers."""
 
-    __slots__ = ("client_id", "fetched_to", "listener", "peer")
+    __slots__ = ("client_id", "fetched_to", "listener", "local_host", "local_port", "peer")
 
     def __init__(self, listener: Listener) -> None:
         self.listener = listener
         self.peer = "?"
+        self.local_host = ""
+        self.local_port = 0
         self.client_id: str | None = None
         self.fetched_to: dict[TopicPartition, tuple[int, int]] = {}
         """By partition: the offset of the last fetch that got bytes, and the end of the log at that moment."""
 
     def connected(self, transport: asyncio.BaseTransport) -> None:
-        """Remember the peer's address for log lines."""
+        """Remember both addresses: the peer's for log lines, ours as the one at which this client reached us."""
         address = transport.get_extra_info("peername")
         if address:
             self.peer = f"{address[0]}:{address[1]}"
+        address = transport.get_extra_info("sockname")
+        if address:
+            self.local_host, self.local_port = address[0], address[1]
 
     def __str__(self) -> str:
         return self.peer if self.client_id is None else f"{self.peer} (client_id={self.client_id})"

@@ -23,7 +23,7 @@ _RESERVED_BELOW = 100
 
 
 def random_uuid() -> bytes:
-    """A new random id: none of the reserved ones, and none whose text begins with `-` (it would look like an option)."""
+    """A new random id: none of the reserved ones, none whose text begins with `-` (it would look like an option)."""
     while True:
         candidate = bytearray(os.urandom(UUID_SIZE))
         candidate[6] = (candidate[6] & 0x0F) | 0x40  # RFC 4122 version 4, as java.util.UUID.randomUUID draws them

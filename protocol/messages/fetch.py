@@ -6,6 +6,7 @@ broker, bytes in a client). They leave as they lie on disk.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -88,8 +89,11 @@ class FetchResponse:
     topics: list[FetchTopicResult]
 
 
-def records_of(response: object) -> list[RecordsPart]:
+_NO_PARTS: Sequence[RecordsPart] = ()
+
+
+def records_of(response: object) -> Sequence[RecordsPart]:
     """The record parts that follow the header of an answer, in its order: none but for a fetch."""
     if type(response) is not FetchResponse:
-        return []
+        return _NO_PARTS
     return [p.records for topic in response.topics for p in topic.partitions if p.records is not None]

@@ -13,7 +13,7 @@ ACKS_LEADER = 1
 
 @dataclass(slots=True)
 class ProducePartition:
-    """The batch for one partition. `records` is a writable view of the receive buffer, valid until the handler returns."""
+    """The batch for one partition. `records` is a writable view of the receive buffer, valid in the handler."""
 
     partition: int
     records: memoryview

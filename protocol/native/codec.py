@@ -23,6 +23,8 @@ VERSION = 0
 
 _Body = dict[str, Any]
 
+_new_tuple = tuple.__new__
+
 
 class NativeApi(NamedTuple):
     """How one API's requests and answers become a body and back. The decoders also get the records behind it."""
@@ -125,12 +127,15 @@ class ResponseHeader(NamedTuple):
 def read_request(frame: memoryview) -> RequestHeader:
     """The header of a request's frame (without its size field). Raises FrameError: close the connection."""
     header, records = split_frame(frame)
-    api, version, correlation_id, client_id, body = header
+    api, version, correlation_id, client_id, _ = header
     if not (type(api) is int and type(version) is int and type(correlation_id) is int):
         raise FrameError("header does not begin with the integers api, version, correlation_id")
     if client_id is not None and type(client_id) is not str:
         raise FrameError("client_id is neither a string nor nil")
-    return RequestHeader(api, version, correlation_id, client_id, body, records)
+    header.append(records)
+    # Not RequestHeader(...): the constructor of a NamedTuple is a Python function, and this is once per request.
+    result: RequestHeader = _new_tuple(RequestHeader, header)
+    return result
 
 
 def is_supported(header: RequestHeader) -> bool:
@@ -140,13 +145,14 @@ def is_supported(header: RequestHeader) -> bool:
 
 def decode_body(header: RequestHeader) -> Any:
     """The neutral request. Raises DecodeError, naming the field: answer INVALID_REQUEST."""
-    return NATIVE_APIS[header.api].decode_request(body_of(header.body, "body"), header.records)
+    body = header.body
+    return NATIVE_APIS[header.api].decode_request(body if type(body) is dict else body_of(body, "body"), header.records)
 
 
 def encode_response(header: RequestHeader, response: Any, records_bytes: int) -> bytes:
     """The frame that answers `header` up to its records, of which `records_bytes` follow."""
-    body = NATIVE_APIS[header.api].encode_response(response)
-    return pack_header([header.api, header.version, header.correlation_id, 0, body], records_bytes)
+    api, version, correlation_id = header[:3]
+    return pack_header([api, version, correlation_id, 0, NATIVE_APIS[api].encode_response(response)], records_bytes)
 
 
 def encode_error(header: RequestHeader, code: ErrorCode, message: str) -> bytes:
@@ -187,4 +193,3 @@ def decode_response(header: ResponseHeader) -> Any:
     if api is None:
         raise DecodeError(f"api {header.api} is none of ours")
     return api.decode_response(header.body, header.records)
-

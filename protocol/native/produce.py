@@ -21,6 +21,8 @@ from barnabas.protocol.native.fields import INT16, INT32, INT64, array, error_co
 
 DEFAULT_TIMEOUT_MS = 30_000
 
+INT32_MAX = INT32[1]
+
 
 def encode_request(request: ProduceRequest) -> dict[str, Any]:
     """The body of a request; the batches are sent behind it, in the order of the arrays."""
@@ -41,12 +43,16 @@ def decode_request(body: dict[str, Any], records: memoryview) -> ProduceRequest:
         partitions: list[ProducePartition] = []
         for entry in array(entries, "partitions"):
             partition, size = row(entry, "partitions[]", 2)
-            following = position + integer(size, "size", (0, INT32[1]))
+            if not (type(size) is int and type(partition) is int and 0 <= size <= end and 0 <= partition <= INT32_MAX):
+                # Once more, slowly, for the sentence that says what is wrong; a negative partition is merely unknown.
+                integer(size, "size", (0, INT32_MAX))
+                integer(partition, "partition", INT32)
+            following = position + size
             if following > end:
                 raise DecodeError(f"the sizes add up to more than the {end} bytes of records in the frame")
-            partitions.append(ProducePartition(integer(partition, "partition", INT32), records[position:following]))
+            partitions.append(ProducePartition(partition, records[position:following]))
             position = following
-        topics.append(ProduceTopic(text(name, "name"), partitions))
+        topics.append(ProduceTopic(name if type(name) is str else text(name, "name"), partitions))
     if position != end:
         raise DecodeError(f"the sizes add up to {position}, but {end} bytes of records follow the header")
     return ProduceRequest(
@@ -58,18 +64,16 @@ def decode_request(body: dict[str, Any], records: memoryview) -> ProduceRequest:
 
 def encode_response(response: ProduceResponse) -> dict[str, Any]:
     """The body of an answer."""
-    return {
-        "topics": [
-            [
-                topic.name,
-                [
-                    [p.partition, int(p.error), p.message, p.base_offset, p.log_append_time_ms, p.log_start_offset]
-                    for p in topic.partitions
-                ],
-            ]
-            for topic in response.topics
-        ]
-    }
+    # Loops, not nested comprehensions: each of those is a function call, and this is once per request.
+    topics: list[Any] = []
+    for topic in response.topics:
+        partitions: list[Any] = []
+        for p in topic.partitions:
+            partitions.append(  # noqa: PERF401 - see above
+                [p.partition, p.error, p.message, p.base_offset, p.log_append_time_ms, p.log_start_offset]
+            )
+        topics.append([topic.name, partitions])
+    return {"topics": topics}
 
 
 def decode_response(body: dict[str, Any]) -> ProduceResponse:

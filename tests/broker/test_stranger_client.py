@@ -68,9 +68,7 @@ def make_batch(timestamp: int, records: list[tuple[bytes | None, bytes | None]])
         record = b"\0" + varint(0) + varint(delta) + nullable(key) + nullable(value) + varint(1)
         record += varint(1) + b"h" + nullable(b"header")
         payload += varint(len(record)) + record
-    checked = struct.pack(
-        ">hiqqqhii", 0, len(records) - 1, timestamp, timestamp, -1, -1, -1, len(records)
-    )
+    checked = struct.pack(">hiqqqhii", 0, len(records) - 1, timestamp, timestamp, -1, -1, -1, len(records))
     checked += payload
     return struct.pack(">qiibI", 0, 9 + len(checked), -1, 2, crc32c(checked)) + checked
 

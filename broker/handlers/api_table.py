@@ -1,0 +1,64 @@
+"""Which handler serves which API: the one table that dispatch reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.handlers.api_versions import ApiVersionsHandler
+from barnabas.broker.handlers.configs import AlterConfigsHandler, DescribeConfigsHandler
+from barnabas.broker.handlers.fetch import FetchHandler
+from barnabas.broker.handlers.list_offsets import ListOffsetsHandler
+from barnabas.broker.handlers.metadata import MetadataHandler
+from barnabas.broker.handlers.produce import ProduceHandler
+from barnabas.broker.handlers.topics import CreatePartitionsHandler, CreateTopicsHandler, DeleteTopicsHandler
+from barnabas.protocol.messages.api_key import ApiKey
+
+if TYPE_CHECKING:
+    import asyncio
+    from concurrent.futures import Executor
+
+    from barnabas.broker.advertised import AdvertisedAddresses
+    from barnabas.broker.dispatch import Handler
+    from barnabas.broker.flush_waits import FlushWaits
+    from barnabas.broker.live_config import LiveConfig
+    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.metadata_changes import MetadataChanges
+    from barnabas.broker.metrics.probes import ApiProbe, BrokerProbes
+    from barnabas.broker.partition_registry import PartitionRegistry
+
+
+class ApiTable:
+    """Makes the handlers from what they need."""
+
+    def __init__(
+        self,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        probes: BrokerProbes,
+        partitions: PartitionRegistry,
+        store: MetadataStore,
+        changes: MetadataChanges,
+        config: LiveConfig,
+        addresses: AdvertisedAddresses,
+        flush_waits: FlushWaits,
+        blocking_io: Executor,
+    ) -> None:
+        def probe(api: ApiKey) -> ApiProbe:
+            return probes.api(api.label)
+
+        static = config.static
+        self.fetch = FetchHandler(partitions, probes, loop, static.get_int("fetch.max.bytes"))
+        self.handlers: dict[ApiKey, Handler] = {
+            ApiKey.PRODUCE: ProduceHandler(partitions, flush_waits, probe(ApiKey.PRODUCE)),
+            ApiKey.FETCH: self.fetch,
+            ApiKey.LIST_OFFSETS: ListOffsetsHandler(partitions, blocking_io, probe(ApiKey.LIST_OFFSETS)),
+            ApiKey.METADATA: MetadataHandler(store, addresses, changes, config),
+            ApiKey.API_VERSIONS: ApiVersionsHandler(
+                store.cluster_id, store.node_id, static.get_int("socket.request.max.bytes")
+            ),
+            ApiKey.CREATE_TOPICS: CreateTopicsHandler(changes, probe(ApiKey.CREATE_TOPICS)),
+            ApiKey.DELETE_TOPICS: DeleteTopicsHandler(changes, probe(ApiKey.DELETE_TOPICS)),
+            ApiKey.CREATE_PARTITIONS: CreatePartitionsHandler(changes, probe(ApiKey.CREATE_PARTITIONS)),
+            ApiKey.DESCRIBE_CONFIGS: DescribeConfigsHandler(store, config, probe(ApiKey.DESCRIBE_CONFIGS)),
+            ApiKey.ALTER_CONFIGS: AlterConfigsHandler(changes, probe(ApiKey.ALTER_CONFIGS)),
+        }

@@ -1,0 +1,183 @@
+"""Fetch (key 1): stored batches of any number of partitions, waiting for at least `min_bytes` of them.
+
+`max_bytes` (at most fetch.max.bytes) is spent on the partitions in the order of the request; the first one that has
+anything may exceed it, and its own `max_bytes`, by its first batch, so that a batch larger than both can be
+read at all.
+The head of an answer is never cut, its tail may be. An offset beyond the end of the log or below its start is
+OFFSET_OUT_OF_RANGE for that partition; any error, and `max_wait_ms` 0, answer at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from barnabas.broker.delayed_fetch import DelayedFetch
+from barnabas.broker.partition import unknown_partition
+from barnabas.protocol.errors import BrokerError
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.fetch import (
+    READ_COMMITTED,
+    FetchPartition,
+    FetchPartitionResult,
+    FetchRequest,
+    FetchResponse,
+    FetchTopicResult,
+)
+from barnabas.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.broker.deferred import Deferred
+    from barnabas.broker.metrics.probes import BrokerProbes
+    from barnabas.broker.partition import Partition
+    from barnabas.broker.partition_registry import PartitionRegistry
+    from barnabas.broker.session import Session
+
+
+class FetchHandler:
+    """Serves Fetch."""
+
+    def __init__(
+        self,
+        partitions: PartitionRegistry,
+        probes: BrokerProbes,
+        loop: asyncio.AbstractEventLoop,
+        fetch_max_bytes: int,
+    ) -> None:
+        """`fetch_max_bytes`: fetch.max.bytes."""
+        self._partitions = partitions
+        self._probes = probes
+        self._probe = probes.api(ApiKey.FETCH.label)
+        self._loop = loop
+        self._fetch_max_bytes = fetch_max_bytes
+        self._waiting: set[DelayedFetch] = set()
+        self._draining = False
+
+    def __call__(self, session: Session, request: FetchRequest) -> FetchResponse | Deferred[FetchResponse]:
+        """The answer to one request; the contract is at the top of the file."""
+        attempt = self._read(session, request)
+        min_bytes = min(request.min_bytes, self._fetch_max_bytes)
+        if attempt.failed or attempt.size >= min_bytes or request.max_wait_ms == 0 or self._draining:
+            return self._answer(attempt)
+        if not attempt.partitions:
+            return self._answer(attempt)
+        return self._wait(session, request, attempt, min_bytes)
+
+    def answer_all(self) -> None:
+        """The broker stops: answer every waiting fetch with what there is."""
+        self._draining = True
+        for waiting in list(self._waiting):
+            waiting.finish()
+
+    def _wait(
+        self, session: Session, request: FetchRequest, attempt: FetchAttempt, min_bytes: int
+    ) -> Deferred[FetchResponse]:
+        waiting = DelayedFetch(
+            attempt.partitions,
+            missing_bytes=min_bytes - attempt.size,
+            max_wait_seconds=request.max_wait_ms / 1000,
+            loop=self._loop,
+            read=lambda: self._answer(self._read(session, request)),
+            still_here=lambda: self._all_here(request),
+            ended=self._wait_ended,
+        )
+        self._waiting.add(waiting)
+        self._probes.fetches_waiting += 1
+        return waiting.response
+
+    def _wait_ended(self, waiting: DelayedFetch) -> None:
+        self._waiting.discard(waiting)
+        self._probes.fetches_waiting -= 1
+
+    def _all_here(self, request: FetchRequest) -> bool:
+        get = self._partitions.get
+        return all(
+            get(topic.name, entry.partition) is not None for topic in request.topics for entry in topic.partitions
+        )
+
+    def _read(self, session: Session, request: FetchRequest) -> FetchAttempt:
+        attempt = FetchAttempt(min(request.max_bytes, self._fetch_max_bytes))
+        committed_only = request.isolation == READ_COMMITTED
+        for topic in request.topics:
+            results: list[FetchPartitionResult] = []
+            for entry in topic.partitions:
+                try:
+                    results.append(self._read_one(session, topic.name, entry, attempt, committed_only))
+                except BrokerError as error:
+                    attempt.failed = True
+                    results.append(self._refusal(topic.name, entry, error))
+            attempt.topics.append(FetchTopicResult(topic.name, results))
+        return attempt
+
+    def _read_one(
+        self, session: Session, topic: str, entry: FetchPartition, attempt: FetchAttempt, committed_only: bool
+    ) -> FetchPartitionResult:
+        partition = self._partitions.get(topic, entry.partition)
+        if partition is None:
+            raise unknown_partition(topic, entry.partition)
+        attempt.partitions.append(partition)
+        log = partition.log
+        records = partition.read(
+            entry.offset,
+            min(entry.max_bytes, attempt.budget),
+            committed_only=committed_only,
+            at_least_one_batch=attempt.size == 0,
+        )
+        if records is not None:
+            attempt.spend(records.size)
+            partition.probe.bytes_out += records.size
+        _count_records_out(session, topic, entry, partition, got_bytes=records is not None)
+        return FetchPartitionResult(
+            entry.partition,
+            high_watermark=log.high_watermark,
+            last_stable_offset=log.last_stable_offset,
+            log_start_offset=log.log_start_offset,
+            records=records,
+        )
+
+    def _refusal(self, topic: str, entry: FetchPartition, error: BrokerError) -> FetchPartitionResult:
+        self._probe.count_error(error.code.name.lower())
+        partition = self._partitions.get(topic, entry.partition)
+        start = -1 if partition is None else partition.log.log_start_offset
+        return FetchPartitionResult(entry.partition, error.code, log_start_offset=start)
+
+    def _answer(self, attempt: FetchAttempt) -> FetchResponse:
+        return FetchResponse(attempt.topics)
+
+
+class FetchAttempt:
+    """One pass over the partitions of a request: what was read so far, and what may still be."""
+
+    __slots__ = ("budget", "failed", "partitions", "size", "topics")
+
+    def __init__(self, budget: int) -> None:
+        self.budget = budget
+        self.size = 0
+        self.failed = False
+        self.topics: list[FetchTopicResult] = []
+        self.partitions: list[Partition] = []
+
+    def spend(self, size: int) -> None:
+        """Take `size` bytes from the budget, which the first batch alone may exceed."""
+        self.size += size
+        self.budget = max(0, self.budget - size)
+
+
+def _count_records_out(
+    session: Session, topic: str, entry: FetchPartition, partition: Partition, *, got_bytes: bool
+) -> None:
+    """Count records when the client asks for what follows them.
+
+    Counting them in the batches that leave would mean to read what sendfile spares us from reading. A seek
+    to beyond the end of what was sent counts as far as the log reached then.
+    """
+    key = TopicPartition(topic, entry.partition)
+    before = session.fetched_to.get(key)
+    if before is not None:
+        start, end = before
+        if start < entry.offset:
+            partition.probe.records_out += min(entry.offset, end) - start
+    if got_bytes:
+        session.fetched_to[key] = (entry.offset, partition.log.log_end_offset)
+    elif before is not None:
+        del session.fetched_to[key]

@@ -1,0 +1,101 @@
+"""Produce (key 0): appends one client batch to each of the named partitions.
+
+Order of checks: acks is 0, 1 or -1 (INVALID_REQUIRED_ACKS); per partition: it is here (UNKNOWN_TOPIC_OR_PARTITION);
+acks=-1 with min.insync.replicas above 1 (NOT_ENOUGH_REPLICAS: there is one replica, ever); then what
+`PartitionLog.append_as_leader` checks. One bad partition never fails the others.
+
+acks=1 and acks=-1 mean the same on a single node: written to the page cache, and flushed first where flush.messages or
+flush.ms say so. acks=0 is not answered; as in Kafka, an error then closes the connection, so that the producer notices.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.answer import CloseConnection
+from barnabas.broker.deferred import Deferred
+from barnabas.broker.partition import unknown_partition
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.produce import (
+    ACKS_ALL,
+    ACKS_LEADER,
+    ACKS_NONE,
+    ProducePartition,
+    ProducePartitionResult,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceTopicResult,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.flush_waits import FlushWaits
+    from barnabas.broker.metrics.probes import ApiProbe
+    from barnabas.broker.partition import Partition
+    from barnabas.broker.partition_registry import PartitionRegistry
+    from barnabas.broker.session import Session
+
+
+class ProduceHandler:
+    """Serves Produce."""
+
+    def __init__(self, partitions: PartitionRegistry, flush_waits: FlushWaits, probe: ApiProbe) -> None:
+        self._partitions = partitions
+        self._flush_waits = flush_waits
+        self._probe = probe
+
+    def __call__(
+        self, session: Session, request: ProduceRequest
+    ) -> ProduceResponse | Deferred[ProduceResponse | None] | None:
+        """The answer to one request; the contract is at the top of the file."""
+        acks = request.acks
+        flushes: list[tuple[Partition, int, ProducePartitionResult]] = []
+        topics: list[ProduceTopicResult] = []
+        for topic in request.topics:
+            name = topic.name
+            results: list[ProducePartitionResult] = []
+            for entry in topic.partitions:
+                try:
+                    results.append(self._append(acks, name, entry, flushes))
+                except BrokerError as error:
+                    self._probe.count_error(error.code.name.lower())
+                    if acks == ACKS_NONE:
+                        raise CloseConnection(
+                            f"produce with acks=0 to {name}-{entry.partition} failed: {error}"
+                        ) from error
+                    results.append(ProducePartitionResult(entry.partition, error.code, error.message))
+            topics.append(ProduceTopicResult(name, results))
+        if acks == ACKS_NONE:
+            return None
+        response = ProduceResponse(topics)
+        return self._flush_waits.answer_after(flushes, response) if flushes else response
+
+    def _append(
+        self,
+        acks: int,
+        topic: str,
+        entry: ProducePartition,
+        flushes: list[tuple[Partition, int, ProducePartitionResult]],
+    ) -> ProducePartitionResult:
+        if not ACKS_ALL <= acks <= ACKS_LEADER:
+            raise BrokerError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks} is not 0, 1 or -1")
+        partition = self._partitions.get(topic, entry.partition)
+        if partition is None:
+            raise unknown_partition(topic, entry.partition)
+        if acks == ACKS_ALL and partition.log.config.min_insync_replicas > 1:
+            raise BrokerError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"min.insync.replicas={partition.log.config.min_insync_replicas} of {topic} needs more than the one"
+                " replica that a single node has",
+            )
+        appended = partition.append(entry.records)
+        result = ProducePartitionResult(
+            entry.partition,
+            ErrorCode.NONE,
+            None,
+            appended.base_offset,
+            appended.log_append_time_ms,
+            appended.log_start_offset,
+        )
+        if appended.flush_due:
+            flushes.append((partition, appended.last_offset + 1, result))
+        return result

@@ -1,0 +1,66 @@
+"""CreateTopics (19), DeleteTopics (20), CreatePartitions (37): an error and a message for each topic.
+
+One topic's refusal never fails the others. What is answered without an error is durable: the metadata log was flushed
+before, and the directories are there. The checks are those of `broker.metadata.topics`; a topic that Apache Kafka 4.x
+would refuse to open is created with a warning as its message.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.topics import (
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    TopicsResponse,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.metadata_changes import MetadataChanges
+    from barnabas.broker.metrics.probes import ApiProbe
+    from barnabas.broker.session import Session
+
+
+class CreateTopicsHandler:
+    """Serves CreateTopics."""
+
+    def __init__(self, changes: MetadataChanges, probe: ApiProbe) -> None:
+        self._changes = changes
+        self._probe = probe
+
+    async def __call__(self, session: Session, request: CreateTopicsRequest) -> TopicsResponse:
+        """The answer to one request; the contract is at the top of the file."""
+        return _counted(await self._changes.create_topics(request), self._probe)
+
+
+class DeleteTopicsHandler:
+    """Serves DeleteTopics."""
+
+    def __init__(self, changes: MetadataChanges, probe: ApiProbe) -> None:
+        self._changes = changes
+        self._probe = probe
+
+    async def __call__(self, session: Session, request: DeleteTopicsRequest) -> TopicsResponse:
+        """The answer to one request; the contract is at the top of the file."""
+        return _counted(await self._changes.delete_topics(request), self._probe)
+
+
+class CreatePartitionsHandler:
+    """Serves CreatePartitions."""
+
+    def __init__(self, changes: MetadataChanges, probe: ApiProbe) -> None:
+        self._changes = changes
+        self._probe = probe
+
+    async def __call__(self, session: Session, request: CreatePartitionsRequest) -> TopicsResponse:
+        """The answer to one request; the contract is at the top of the file."""
+        return _counted(await self._changes.create_partitions(request), self._probe)
+
+
+def _counted(response: TopicsResponse, probe: ApiProbe) -> TopicsResponse:
+    for topic in response.topics:
+        if topic.error is not ErrorCode.NONE:
+            probe.count_error(topic.error.name.lower())
+    return response

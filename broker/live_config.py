@@ -1,0 +1,39 @@
+"""The configuration as it is now: what the broker was started with, under the dynamic layers of the metadata log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.config import LogConfig
+
+if TYPE_CHECKING:
+    from barnabas.broker.metadata.image import MetadataImage
+    from barnabas.config import BrokerConfig
+
+
+class LiveConfig:
+    """Replaced as a whole by `apply`; `broker` may be read by any thread."""
+
+    def __init__(self, static: BrokerConfig, node_id: int, image: MetadataImage) -> None:
+        """`static`: without the dynamic layers."""
+        self.static = static
+        self._node_id = node_id
+        self.broker = static
+        self._image = image
+        self.apply(image)
+
+    def apply(self, image: MetadataImage) -> bool:
+        """Take over the dynamic layers of `image`; true when the broker's own properties changed."""
+        default = image.default_broker_configs()
+        broker = image.broker_configs(self._node_id)
+        changed = self._image is image or (
+            default != self._image.default_broker_configs() or broker != self._image.broker_configs(self._node_id)
+        )
+        self._image = image
+        if changed:
+            self.broker = self.static.with_dynamic(default, broker, stored=True)
+        return changed
+
+    def log_config(self, topic: str) -> LogConfig:
+        """What the topic's logs run with."""
+        return LogConfig.of(self.broker, self._image.topic_configs(topic))

@@ -1,0 +1,119 @@
+"""The one path by which a request changes metadata: plan, commit, then make it so.
+
+    plan      a pure function from the image and the request to answers and records (broker.metadata)
+    commit    the records are appended to the metadata log and flushed; the image is replaced
+    apply     logs are made or deleted, configs handed down, the partition registry brought up to date
+
+Changes run one after the other. Planning, committing and making directories block, so they run on a thread of
+their own; the registry belongs to the event loop. A partition is out of the registry before its log goes, and in it only once its
+directory is there. If making a directory fails after the commit, the topic exists without that log: the client is told
+KAFKA_STORAGE_ERROR, and the next start makes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from barnabas.broker.metadata.configs import plan_alter_configs
+from barnabas.broker.metadata.topics import Placement, plan_create_partitions, plan_create_topics, plan_delete_topics
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.configs import AlterConfigsRequest, AlterConfigsResponse, AlterConfigsResult
+from barnabas.protocol.messages.topics import (
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    TopicResult,
+    TopicsResponse,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.image_applier import ImageApplier
+    from barnabas.broker.live_config import LiveConfig
+    from barnabas.broker.metadata.image import MetadataImage
+    from barnabas.broker.metadata.plan import Plan
+    from barnabas.broker.metadata.store import MetadataStore
+
+log = logging.getLogger(__name__)
+
+Result = TypeVar("Result", TopicResult, AlterConfigsResult)
+T = TypeVar("T")
+
+
+class MetadataChanges:
+    """Creates, grows and deletes topics, and alters configs."""
+
+    def __init__(self, store: MetadataStore, config: LiveConfig, applier: ImageApplier) -> None:
+        self._store = store
+        self._config = config
+        self._applier = applier
+        self._one_at_a_time = asyncio.Lock()
+        self._thread = ThreadPoolExecutor(1, "metadata-writer")
+
+    async def create_topics(self, request: CreateTopicsRequest) -> TopicsResponse:
+        """Answers per topic; what is answered without an error is there, durably."""
+        return TopicsResponse(
+            await self._change(
+                lambda image: plan_create_topics(
+                    image, request.topics, config=self._config.broker, placement=self._placement(image)
+                ),
+                commit=not request.validate_only,
+            )
+        )
+
+    async def delete_topics(self, request: DeleteTopicsRequest) -> TopicsResponse:
+        """Answers per topic."""
+        return TopicsResponse(
+            await self._change(
+                lambda image: plan_delete_topics(image, request.names, config=self._config.broker), commit=True
+            )
+        )
+
+    async def create_partitions(self, request: CreatePartitionsRequest) -> TopicsResponse:
+        """Answers per topic."""
+        return TopicsResponse(
+            await self._change(
+                lambda image: plan_create_partitions(image, request.topics, placement=self._placement(image)),
+                commit=not request.validate_only,
+            )
+        )
+
+    async def alter_configs(self, request: AlterConfigsRequest) -> AlterConfigsResponse:
+        """Answers per resource."""
+        return AlterConfigsResponse(
+            await self._change(
+                lambda image: plan_alter_configs(
+                    image, request.resources, config=self._config.static, node_id=self._store.node_id
+                ),
+                commit=not request.validate_only,
+            )
+        )
+
+    async def close(self) -> None:
+        """Wait for the change at hand; later ones fail."""
+        async with self._one_at_a_time:
+            self._thread.shutdown(wait=True)
+
+    def _placement(self, image: MetadataImage) -> Placement:
+        return Placement(self._store.node_id, self._applier.online_directory_ids(), image)
+
+    async def _change(self, make_plan: Callable[[MetadataImage], Plan[Result]], *, commit: bool) -> list[Result]:
+        async with self._one_at_a_time:
+            before = self._store.image
+            plan = await self._blocking(make_plan, before)
+            if not commit or not plan.records:
+                return plan.results
+            after = await self._blocking(self._store.commit, plan.records)
+            try:
+                await self._applier.apply(before, after, self._blocking)
+            except OSError as error:
+                message = f"the change is committed, but a log could not be made: {error}"
+                log.error("%s", message)
+                raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
+            return plan.results
+
+    async def _blocking(self, work: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)

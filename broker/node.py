@@ -1,0 +1,216 @@
+"""One broker: what it is made of, and the order in which it starts and stops.
+
+    start   bind the listeners; metrics port; open and lock the log directories; replay the metadata log; load the logs;
+            begin the background tasks; accept clients
+    stop    accept nobody more; answer the long polls; let connections finish the request at hand; end the metadata
+            writer; close the logs (which flushes, checkpoints and writes the clean-shutdown marker); metrics port
+
+No state of a broker is global to the process: a process may run several.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import socket
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from barnabas.broker.advertised import AdvertisedAddresses
+from barnabas.broker.connection import Connection
+from barnabas.broker.connection_registry import ConnectionRegistry
+from barnabas.broker.dispatch import Dispatcher
+from barnabas.broker.flush_waits import FlushWaits
+from barnabas.broker.handlers.api_table import ApiTable
+from barnabas.broker.image_applier import ImageApplier
+from barnabas.broker.listening import bind
+from barnabas.broker.live_config import LiveConfig
+from barnabas.broker.metadata.errors import MetadataError
+from barnabas.broker.metadata.store import MetadataStore, open_metadata
+from barnabas.broker.metadata_changes import MetadataChanges
+from barnabas.broker.metrics.loop_lag import LoopLagTimer
+from barnabas.broker.metrics.probes import BrokerProbes
+from barnabas.broker.metrics.server import MetricsServer, start_metrics_server
+from barnabas.broker.metrics.state import PHASE_LOADING, BrokerState
+from barnabas.broker.partition_registry import PartitionRegistry
+from barnabas.broker.session import Session
+from barnabas.broker.startup_error import StartupError
+from barnabas.broker.storage.clock import SystemClock
+from barnabas.broker.storage.log_manager import LogManager
+from barnabas.broker.storage.storage_errors import StorageError
+
+if TYPE_CHECKING:
+    from barnabas.config import BrokerConfig, Listener
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+DRAIN_SECONDS: Final = 10.0
+"""How long connections may take for the request at hand when the broker stops."""
+
+BLOCKING_IO_THREADS: Final = 4
+"""Threads that read cold segments and look timestamps up."""
+
+
+class Node:
+    """A broker that starts, serves and stops once."""
+
+    def __init__(self, config: BrokerConfig, loop: asyncio.AbstractEventLoop) -> None:
+        self._config = config
+        self._loop = loop
+        self._probes = BrokerProbes()
+        self._state = BrokerState()
+        self._partitions = PartitionRegistry()
+        self._blocking_io = ThreadPoolExecutor(BLOCKING_IO_THREADS, "blocking-io")
+        self._loop_lag = LoopLagTimer(loop, self._probes.loop_lag)
+        self._sockets: list[socket.socket] = []
+        self._servers: list[asyncio.Server] = []
+        self._metrics: MetricsServer | None = None
+        self._log_manager: LogManager
+        self._store: MetadataStore
+        self._changes: MetadataChanges
+        self._apis: ApiTable
+        self._connections: ConnectionRegistry
+
+    @property
+    def port(self) -> int:
+        """The port of the first listener."""
+        port: int = self._sockets[0].getsockname()[1]
+        return port
+
+    @property
+    def metrics_port(self) -> int | None:
+        """None where no metrics are served."""
+        return None if self._metrics is None else self._metrics.port
+
+    async def start(self) -> None:
+        """Serve. Raises StartupError with one sentence; then nothing is left open."""
+        config = self._config
+        try:
+            self._sockets = bind(
+                config.listeners,
+                config.get_int("socket.send.buffer.bytes"),
+                config.get_int("socket.receive.buffer.bytes"),
+            )
+            self._metrics = self._start_metrics()
+            await self._blocking(self._open_storage)
+            self._assemble()
+            await self._accept()
+        except (StorageError, MetadataError) as error:
+            await self._give_up()
+            raise StartupError(str(error)) from error
+        except BaseException:
+            await self._give_up()
+            raise
+
+    async def stop(self) -> bool:
+        """Stop in order; true when everything is on disk and the clean-shutdown markers could be written."""
+        self._state.drain()
+        for server in self._servers:
+            server.close()
+        self._apis.fetch.answer_all()
+        await self._connections.drain(DRAIN_SECONDS)
+        self._loop_lag.stop()
+        await self._changes.close()
+        clean = await self._blocking(self._close_storage)
+        if self._metrics is not None:
+            self._metrics.close()
+        self._blocking_io.shutdown()
+        return clean
+
+    def _start_metrics(self) -> MetricsServer | None:
+        listener = self._config.metrics_listener
+        if listener is None:
+            return None
+        try:
+            return start_metrics_server(listener.host, listener.port, probes=self._probes, state=self._state)
+        except OSError as error:
+            raise StartupError(f"cannot serve metrics (metrics.listener): {error}") from error
+
+    def _open_storage(self) -> None:
+        """Directories, metadata, logs. The collector is off meanwhile: nothing that is loaded is garbage."""
+        self._state.phase = PHASE_LOADING
+        gc.disable()
+        try:
+            clock = SystemClock()
+            self._log_manager = LogManager(self._config, clock=clock)
+            self._log_manager.open_directories()
+            self._state.log_manager = self._log_manager
+            self._store = open_metadata(self._config, self._log_manager, clock)
+            self._live = LiveConfig(self._config, self._store.node_id, self._store.image)
+            self._log_manager.load_logs(self._live.log_config)
+            self._store.reconcile(self._log_manager)
+        finally:
+            gc.enable()
+        gc.collect()
+        gc.freeze()
+
+    def _assemble(self) -> None:
+        config, loop, probes = self._config, self._loop, self._probes
+        applier = ImageApplier(self._store, self._log_manager, self._partitions, self._live, probes, loop)
+        applier.serve_all()
+        self._changes = MetadataChanges(self._store, self._live, applier)
+        self._apis = ApiTable(
+            loop=loop,
+            probes=probes,
+            partitions=self._partitions,
+            store=self._store,
+            changes=self._changes,
+            config=self._live,
+            addresses=AdvertisedAddresses(self._store.node_id, config.advertised_listeners),
+            flush_waits=FlushWaits(self._log_manager.flusher, loop),
+            blocking_io=self._blocking_io,
+        )
+        idle_ms = config.get_int("connections.max.idle.ms")
+        self._connections = ConnectionRegistry(
+            loop,
+            Dispatcher(self._apis.handlers, probes, loop),
+            self._blocking_io,
+            probes.connections,
+            max_frame_bytes=config.get_int("socket.request.max.bytes"),
+            max_connections=config.get_int("max.connections"),
+            max_idle_seconds=idle_ms / 1000 if idle_ms >= 0 else None,
+        )
+
+    async def _accept(self) -> None:
+        self._log_manager.start_tasks()
+        self._loop_lag.start()
+        self._connections.start()
+        backlog = self._config.get_int("socket.listen.backlog.size")
+        for listener, bound in zip(self._config.listeners, self._sockets, strict=True):
+            server = await self._loop.create_server(self._connection_factory(listener), sock=bound, backlog=backlog)
+            self._servers.append(server)
+            advertised = self._config.advertised_listeners[listener.name]
+            log.info(
+                "listening, listener=%s port=%d advertised=%s:%s",
+                listener,
+                bound.getsockname()[1],
+                advertised.host or "(as each client reaches it)",
+                advertised.port or bound.getsockname()[1],
+            )
+        self._state.serve()
+
+    def _connection_factory(self, listener: Listener) -> Callable[[], Connection]:
+        return lambda: Connection(self._connections, Session(listener))
+
+    def _close_storage(self) -> bool:
+        clean = self._log_manager.shutdown()
+        self._store.close()
+        return clean
+
+    async def _give_up(self) -> None:
+        for server in self._servers:
+            server.close()
+        for opened in self._sockets:
+            opened.close()
+        if self._metrics is not None:
+            self._metrics.close()
+        if self._state.log_manager is not None:
+            await self._blocking(self._state.log_manager.abandon)
+        self._blocking_io.shutdown()
+
+    async def _blocking(self, work: Callable[[], T]) -> T:
+        return await self._loop.run_in_executor(self._blocking_io, work)

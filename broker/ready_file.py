@@ -1,0 +1,40 @@
+"""The ready file: how a script learns that the broker serves, and where.
+
+JSON with pid, host, port (the first listener), metrics_port (null without one) and log_dirs; it appears as a whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+from barnabas.broker.startup_error import StartupError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+def write_ready_file(path: Path, *, host: str, port: int, metrics_port: int | None, log_dirs: Sequence[Path]) -> None:
+    """Write `path` by way of a neighbour and a rename. Raises StartupError when it cannot be written."""
+    content = json.dumps(
+        {
+            "pid": os.getpid(),
+            "host": host,
+            "port": port,
+            "metrics_port": metrics_port,
+            "log_dirs": [str(log_dir) for log_dir in log_dirs],
+        }
+    )
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(content + "\n", encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise StartupError(f"cannot write the ready file {path}: {error.strerror}") from error
+
+
+def remove_ready_file(path: Path) -> None:
+    """The broker does not serve any more."""
+    path.unlink(missing_ok=True)

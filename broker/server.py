@@ -1,0 +1,76 @@
+"""`barnabas serve`: one node in this process, from its configuration to its exit code.
+
+SIGTERM and SIGINT stop it in order: clients' requests at hand are finished, everything is flushed and checkpointed, the
+clean-shutdown marker is written, and the exit code is 0. A second signal ends the process at once; the next start then
+recovers. Exit code 1: it could not start, or could not stop cleanly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import time
+from typing import TYPE_CHECKING
+
+import uvloop
+
+from barnabas.broker.node import Node
+from barnabas.broker.ready_file import remove_ready_file, write_ready_file
+from barnabas.broker.startup_error import StartupError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from barnabas.config import BrokerConfig
+
+log = logging.getLogger(__name__)
+
+
+def run(config: BrokerConfig, ready_file: Path | None = None) -> int:
+    """Serve until a signal; returns the exit code. Raises StartupError, whose text is for the operator."""
+    for warning in config.warnings:
+        log.warning("%s", warning)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_serve(config, ready_file))
+
+
+async def _serve(config: BrokerConfig, ready_file: Path | None) -> int:
+    started = time.monotonic()
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _signalled, number, stop)
+    node = Node(config, loop)
+    await node.start()
+    try:
+        if ready_file is not None:
+            write_ready_file(
+                ready_file,
+                host=config.listeners[0].host or "127.0.0.1",
+                port=node.port,
+                metrics_port=node.metrics_port,
+                log_dirs=config.log_dirs,
+            )
+        log.info(
+            "ready, seconds=%.3f port=%d metrics_port=%s", time.monotonic() - started, node.port, node.metrics_port
+        )
+        await stop.wait()
+    finally:
+        clean = await node.stop()
+        if ready_file is not None:
+            remove_ready_file(ready_file)
+    log.info("stopped, clean=%s", clean)
+    return 0 if clean else 1
+
+
+def _signalled(number: signal.Signals, stop: asyncio.Event) -> None:
+    if stop.is_set():
+        log.warning("second signal (%s): exiting at once, the next start recovers", number.name)
+        os._exit(128 + number)
+    log.info("stopping, signal=%s", number.name)
+    stop.set()
+
+
+__all__ = ["StartupError", "run"]

@@ -1,0 +1,40 @@
+"""A daemon that the tests of a module share, and what they send to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from barnabas.protocol.records import Codec, RecordBatchBuilder
+from tests.support.daemon import Daemon, start_daemon
+from tests.support.wire import WireClient
+
+Batch = Callable[..., bytearray]
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """One broker for the tests of a module; each uses topics of its own."""
+    with start_daemon(tmp_path_factory.mktemp("daemon")) as running:
+        yield running
+
+
+@pytest.fixture
+def wire(daemon: Daemon) -> Iterator[WireClient]:
+    """A connection to it."""
+    with WireClient(daemon.host, daemon.port) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def batch() -> Batch:
+    """Makes one uncompressed batch: batch(b"v1", b"v2", timestamp=..., key=...)."""
+
+    def make(*values: bytes | None, timestamp: int = 1_700_000_000_000, key: bytes | None = b"k") -> bytearray:
+        builder = RecordBatchBuilder(Codec.NONE, max_bytes=64 << 20)
+        for value in values or (b"value",):
+            assert builder.append(timestamp, key, value, ())
+        return bytearray(builder.build())
+
+    return make

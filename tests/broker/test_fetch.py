@@ -1,0 +1,122 @@
+"""Fetch over the wire: long polls, limits, order, back-pressure."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.protocol.messages.topics import DeleteTopicsRequest
+from barnabas.protocol.native import codec
+from barnabas.protocol.records import iter_batches, read_records
+from tests.broker.conftest import Batch
+from tests.support.daemon import Daemon
+from tests.support.wire import WireClient, fetch_request, produce_request
+
+LONG_POLL_MS = 20_000
+
+
+def values(result: object) -> list[bytes | None]:
+    records = result.records  # type: ignore[attr-defined]
+    if records is None:
+        return []
+    return [record.value for each in iter_batches(records.data) for record in read_records(each)]
+
+
+def test_an_append_wakes_a_waiting_fetch(daemon: Daemon, wire: WireClient, batch: Batch) -> None:
+    wire.create_topic("poll")
+    with WireClient(daemon.host, daemon.port) as reader:
+        reader.send(ApiKey.FETCH, fetch_request("poll", 0, max_wait_ms=LONG_POLL_MS))
+        started = time.monotonic()
+        wire.produce("poll", batch(b"news"))
+        answer = codec.decode_response(reader.receive())
+    assert values(answer.topics[0].partitions[0]) == [b"news"]
+    assert time.monotonic() - started < LONG_POLL_MS / 2000
+
+
+def test_a_fetch_waits_for_min_bytes_over_several_appends(daemon: Daemon, wire: WireClient, batch: Batch) -> None:
+    wire.create_topic("minimum")
+    one = batch(b"x" * 100)
+    with WireClient(daemon.host, daemon.port) as reader:
+        request = fetch_request("minimum", 0, max_wait_ms=LONG_POLL_MS, min_bytes=3 * len(one))
+        reader.send(ApiKey.FETCH, request)
+        for _ in range(3):
+            wire.produce("minimum", one)
+        answer = codec.decode_response(reader.receive())
+    assert len(values(answer.topics[0].partitions[0])) == 3
+
+
+def test_a_fetch_that_finds_nothing_answers_after_max_wait(wire: WireClient) -> None:
+    wire.create_topic("silence")
+    started = time.monotonic()
+    result = wire.fetch("silence", 0, max_wait_ms=100)
+    assert time.monotonic() - started >= 0.1
+    assert (result.error, result.records, result.high_watermark) == (ErrorCode.NONE, None, 0)
+
+
+def test_deleting_the_topic_ends_a_waiting_fetch(daemon: Daemon, wire: WireClient) -> None:
+    wire.create_topic("doomed")
+    with WireClient(daemon.host, daemon.port) as reader:
+        reader.send(ApiKey.FETCH, fetch_request("doomed", 0, max_wait_ms=LONG_POLL_MS))
+        wire.call(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(["doomed"]))
+        answer = codec.decode_response(reader.receive())
+    assert answer.topics[0].partitions[0].error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_answers_come_in_the_order_of_requests_long_polls_included(
+    daemon: Daemon, wire: WireClient, batch: Batch
+) -> None:
+    wire.create_topic("order")
+    with WireClient(daemon.host, daemon.port) as reader:
+        reader.send(ApiKey.FETCH, fetch_request("order", 0, max_wait_ms=LONG_POLL_MS))
+        reader.send(ApiKey.METADATA, MetadataRequest([]))
+        wire.produce("order", batch(b"go"))
+        assert [reader.receive().api for _ in range(2)] == [ApiKey.FETCH, ApiKey.METADATA]
+
+
+def test_a_first_batch_larger_than_every_limit_comes_whole_and_only_once(wire: WireClient, batch: Batch) -> None:
+    wire.create_topic("large", partitions=2)
+    for partition in (0, 1):
+        wire.produce("large", batch(b"x" * 5000), partition)
+    request = FetchRequest(0, 1, 10, 0, [FetchTopic("large", [FetchPartition(0, 0, 10), FetchPartition(1, 0, 10)])])
+    first, second = wire.call(ApiKey.FETCH, request).topics[0].partitions
+    assert values(first) == [b"x" * 5000]
+    assert second.records is None or second.records.size <= 10
+
+
+def test_a_large_answer_reaches_a_slow_reader_whole_while_others_are_served(
+    daemon: Daemon, wire: WireClient, batch: Batch
+) -> None:
+    wire.create_topic("bulk")
+    one = batch(*[bytes([n % 251]) * 1000 for n in range(900)])
+    for _ in range(20):
+        assert wire.produce("bulk", one).error == ErrorCode.NONE
+    with WireClient(daemon.host, daemon.port) as slow:
+        for _ in range(3):
+            slow.send(ApiKey.FETCH, fetch_request("bulk", 0, max_bytes=20 * len(one)))
+        assert wire.end_offset("bulk") == 20 * 900
+        for _ in range(3):
+            answer = codec.decode_response(slow.receive())
+            got = values(answer.topics[0].partitions[0])
+            assert len(got) == 20 * 900
+            assert got[1234] == bytes([1234 % 900 % 251]) * 1000
+
+
+def test_many_requests_in_one_write_are_answered_one_by_one(wire: WireClient, batch: Batch) -> None:
+    wire.create_topic("pipeline")
+    frames = [wire.frame(ApiKey.PRODUCE, produce_request("pipeline", batch(b"%d" % n))) for n in range(2000)]
+    sender = threading.Thread(target=wire.socket.sendall, args=(b"".join(frames),))
+    sender.start()
+    offsets = [codec.decode_response(wire.receive()).topics[0].partitions[0].base_offset for _ in range(len(frames))]
+    sender.join(10)
+    assert offsets == list(range(2000))
+
+
+def test_a_frame_larger_than_the_buffer_is_taken(wire: WireClient, batch: Batch) -> None:
+    wire.create_topic("big", max_message_bytes="30000000")
+    assert wire.produce("big", batch(b"y" * 20_000_000)).error == ErrorCode.NONE
+    result = wire.fetch("big", 0, max_bytes=1)
+    assert values(result) == [b"y" * 20_000_000]

@@ -1,0 +1,232 @@
+"""Starting, refusing to start, and stopping: what an operator sees."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.protocol.native import codec
+from tests.broker.conftest import Batch
+from tests.support.daemon import REPOSITORY, start_daemon
+from tests.support.wire import WireClient, fetch_request
+
+EXIT_TIMEOUT_S = 30
+
+
+def serve(*settings: str) -> subprocess.CompletedProcess[str]:
+    """A start that is expected to fail."""
+    command = [sys.executable, "-m", "barnabas", "serve"]
+    for setting in settings:
+        command += ["--set", setting]
+    return subprocess.run(
+        command,
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=EXIT_TIMEOUT_S,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+
+
+def assert_refused(result: subprocess.CompletedProcess[str], *words: str) -> None:
+    """One clear sentence, a non-zero exit, no traceback."""
+    assert result.returncode not in (0, None)
+    assert "Traceback" not in result.stderr
+    last = result.stderr.strip().splitlines()[-1]
+    for word in words:
+        assert word in last
+
+
+def test_a_port_in_use_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused = serve(f"listeners=127.0.0.1:{port}", f"log.dirs={tmp_path}/d", "metrics.listener=127.0.0.1:0")
+    assert_refused(refused, str(port), "in use")
+    assert not (tmp_path / "d").exists()
+
+
+def test_a_metrics_port_in_use_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused = serve("listeners=127.0.0.1:0", f"log.dirs={tmp_path}/d", f"metrics.listener=127.0.0.1:{port}")
+    assert_refused(refused, str(port), "metrics.listener")
+
+
+def test_a_second_broker_on_the_same_directory_is_refused(tmp_path: Path) -> None:
+    with start_daemon(tmp_path) as first:
+        refused = serve("listeners=127.0.0.1:0", f"log.dirs={first.data_directory}")
+        assert_refused(refused, str(first.data_directory), "lock")
+        with WireClient(first.host, first.port) as client:
+            client.call(ApiKey.METADATA, MetadataRequest([]))
+
+
+def test_a_bad_property_is_refused_with_its_name_and_source(tmp_path: Path) -> None:
+    assert_refused(serve("log.segment.bytes=much"), "log.segment.bytes=much", "--set")
+    file = tmp_path / "server.properties"
+    file.write_text("# mine\nlog.retentionn.ms=5\n")
+    command = [sys.executable, "-m", "barnabas", "serve", "--config", str(file)]
+    refused = subprocess.run(
+        command,
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=EXIT_TIMEOUT_S,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    assert_refused(refused, "log.retentionn.ms", "line 2", "log.retention.ms")
+
+
+def test_a_node_id_other_than_the_directorys_is_refused(tmp_path: Path) -> None:
+    with start_daemon(tmp_path, "node.id=7") as daemon:
+        data = daemon.data_directory
+    refused = serve("listeners=127.0.0.1:0", f"log.dirs={data}", "node.id=8")
+    assert_refused(refused, "7", "8")
+    with start_daemon(tmp_path) as daemon, WireClient(daemon.host, daemon.port) as client:
+        assert client.call(ApiKey.METADATA, MetadataRequest([])).brokers[0].node_id == 7
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A real file system of 1 MiB."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting a tmpfs needs root")
+    target = tmp_path / "disk"
+    target.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(target)], check=False)
+    if mounted.returncode != 0:
+        pytest.skip("this sandbox cannot mount a tmpfs")
+    yield target
+    subprocess.run(["umount", "-l", str(target)], check=True)
+
+
+def test_a_full_disk_at_start_is_one_sentence(small_disk: Path) -> None:
+    with (small_disk / "filler").open("wb", buffering=0) as filler:
+        try:
+            while filler.write(bytes(4096)):
+                pass
+        except OSError:
+            pass
+    refused = serve("listeners=127.0.0.1:0", f"log.dirs={small_disk}/data")
+    assert_refused(refused, str(small_disk), "No space left")
+
+
+def test_a_read_only_directory_at_start_is_one_sentence(small_disk: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    refused = serve("listeners=127.0.0.1:0", f"log.dirs={small_disk}/data")
+    assert_refused(refused, str(small_disk), "Read-only")
+
+
+def test_the_ready_file_says_where_and_goes_at_the_end(tmp_path: Path) -> None:
+    with start_daemon(tmp_path) as daemon:
+        ready = json.loads((tmp_path / "ready.json").read_text())
+        assert set(ready) == {"pid", "host", "port", "metrics_port", "log_dirs"}
+        assert ready["pid"] == daemon.pid
+        assert ready["log_dirs"] == [str(daemon.data_directory)]
+        socket.create_connection((ready["host"], ready["metrics_port"]), timeout=5).close()
+    assert not (tmp_path / "ready.json").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_it_cleanly_and_everything_is_there_again(
+    tmp_path: Path, batch: Batch, number: signal.Signals
+) -> None:
+    with start_daemon(tmp_path) as daemon:
+        with WireClient(daemon.host, daemon.port) as client:
+            client.create_topic("kept", partitions=2, segment_bytes="4096", retention_ms="-1")
+            for n in range(100):
+                assert client.produce("kept", batch(b"%d" % n * 50), n % 2).error == 0
+        assert daemon.stop(number) == 0
+        assert (daemon.data_directory / ".kafka_cleanshutdown").exists()
+        assert not (daemon.data_directory / ".lock").exists()
+        daemon.start()
+        with WireClient(daemon.host, daemon.port) as client:
+            assert [client.end_offset("kept", partition) for partition in (0, 1)] == [50, 50]
+            assert client.fetch("kept", 0).records.size > 0  # type: ignore[union-attr]
+
+
+def test_a_stop_answers_the_long_polls_and_closes_the_connections(tmp_path: Path) -> None:
+    with start_daemon(tmp_path) as daemon:
+        with WireClient(daemon.host, daemon.port) as idle, WireClient(daemon.host, daemon.port) as waiting:
+            idle.create_topic("t")
+            waiting.send(ApiKey.FETCH, fetch_request("t", 0, max_wait_ms=25_000))
+            idle.call(ApiKey.METADATA, MetadataRequest([]))
+            os.kill(daemon.pid, signal.SIGTERM)
+            answer = codec.decode_response(waiting.receive())
+            assert answer.topics[0].partitions[0].error == 0
+            assert waiting.is_closed_by_broker()
+            assert idle.is_closed_by_broker()
+        assert daemon.stop() == 0
+
+
+def test_what_was_acknowledged_survives_a_kill(tmp_path: Path, batch: Batch) -> None:
+    with start_daemon(tmp_path) as daemon:
+        with WireClient(daemon.host, daemon.port) as client:
+            client.create_topic("killed", segment_bytes="8192")
+            for n in range(200):
+                assert client.produce("killed", batch(b"%d" % n * 20)).base_offset == n
+        daemon.restart(clean=False)
+        with WireClient(daemon.host, daemon.port) as client:
+            assert client.end_offset("killed") == 200
+            assert client.produce("killed", batch()).base_offset == 200
+
+
+def test_max_connections_refuses_the_one_too_many(tmp_path: Path) -> None:
+    with start_daemon(tmp_path, "max.connections=2") as daemon:
+        with WireClient(daemon.host, daemon.port) as one, WireClient(daemon.host, daemon.port) as two:
+            for client in (one, two):
+                client.call(ApiKey.METADATA, MetadataRequest([]))
+            with WireClient(daemon.host, daemon.port) as three:
+                assert three.is_closed_by_broker()
+            one.call(ApiKey.METADATA, MetadataRequest([]))
+        assert "max.connections=2 are open" in daemon.log
+
+
+def test_an_idle_connection_is_closed_and_a_waiting_one_is_not(tmp_path: Path) -> None:
+    with start_daemon(tmp_path, "connections.max.idle.ms=500") as daemon:
+        with WireClient(daemon.host, daemon.port) as idle, WireClient(daemon.host, daemon.port) as waiting:
+            idle.create_topic("t")
+            waiting.send(ApiKey.FETCH, fetch_request("t", 0, max_wait_ms=2_000))
+            assert idle.is_closed_by_broker()
+            assert waiting.receive().error == 0
+
+
+def test_several_listeners_tell_their_own_advertised_address(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        inside = probe.getsockname()[1]
+    with start_daemon(
+        tmp_path,
+        f"listeners=OUT://127.0.0.1:0,IN://127.0.0.1:{inside}",
+        "advertised.listeners=OUT://broker.example:19092,IN://127.0.0.1:0",
+        "listener.security.protocol.map=OUT:PLAINTEXT,IN:PLAINTEXT",
+    ) as daemon:
+        with WireClient(daemon.host, daemon.port) as client:
+            address = client.call(ApiKey.METADATA, MetadataRequest([])).brokers[0]
+            assert (address.host, address.port) == ("broker.example", 19092)
+        with WireClient("127.0.0.1", inside) as client:
+            address = client.call(ApiKey.METADATA, MetadataRequest([])).brokers[0]
+            assert (address.host, address.port) == ("127.0.0.1", inside)
+
+
+def test_topics_configs_and_ids_are_there_after_a_restart(tmp_path: Path) -> None:
+    with start_daemon(tmp_path) as daemon:
+        with WireClient(daemon.host, daemon.port) as client:
+            client.create_topic("named", partitions=3, retention_ms="12345")
+            before = client.call(ApiKey.METADATA, MetadataRequest(None))
+        daemon.restart()
+        with WireClient(daemon.host, daemon.port) as client:
+            after = client.call(ApiKey.METADATA, MetadataRequest(None))
+    assert before.cluster_id == after.cluster_id
+    assert before.topics[0].topic_id == after.topics[0].topic_id
+    assert len(after.topics[0].partitions) == 3
