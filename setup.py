@@ -4,13 +4,15 @@ Without a C compiler (or Python's headers) the extension is left out with a warn
 barnabas/protocol/records/kernel_python.py, does the same work.
 """
 
-from pathlib import Path
-
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-KERNEL = Path("barnabas/protocol/records/_kernel.pyx")
+KERNEL = "barnabas.protocol.records._kernel"
 
-extensions = [Extension("barnabas.protocol.records._kernel", [str(KERNEL)], extra_compile_args=["-O3"], optional=True)]
+extensions = cythonize(
+    [Extension(KERNEL, [KERNEL.replace(".", "/") + ".pyx"], extra_compile_args=["-O3"])], language_level=3
+)
+for extension in extensions:
+    extension.optional = True  # here: cythonize makes new extensions and does not take this over
 
-setup(ext_modules=cythonize(extensions, language_level=3) if KERNEL.exists() else [])
+setup(ext_modules=extensions)
