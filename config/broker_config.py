@@ -56,6 +56,7 @@ class BrokerConfig:
         dynamic_default: Mapping[str, Setting],
         dynamic_broker: Mapping[str, Setting],
         notes: tuple[str, ...],
+        dynamic_notes: tuple[str, ...] = (),
     ) -> None:
         """Use of(), load() or with_dynamic(). Raises ConfigError."""
         self._static = dict(static)
@@ -75,7 +76,7 @@ class BrokerConfig:
         self._listeners, self._advertised_listeners = combinations.client_listeners(self)
         self._metrics_listener = combinations.metrics_listener(self, self._listeners)
         combinations.ensure_possible(self)
-        self._warnings = (*notes, *combinations.warnings(self))
+        self._warnings = (*notes, *dynamic_notes, *combinations.warnings(self))
 
     @classmethod
     def of(cls, static: Mapping[str, Setting] | None = None, notes: tuple[str, ...] = ()) -> BrokerConfig:
@@ -94,7 +95,7 @@ class BrokerConfig:
         one broker is refused. With `stored` (a replay of the metadata log, which another program may have written) such
         a name or an unreadable value is skipped with a warning instead: a broker must start with what it finds.
         """
-        notes = [*self._notes]
+        notes = []
         layers = []
         for texts, origin, is_default_layer in (
             (default, ALL_BROKERS_ORIGIN, True),
@@ -111,7 +112,7 @@ class BrokerConfig:
                 else:
                     layer[name] = Setting(text, origin)
             layers.append(layer)
-        return BrokerConfig(self._static, layers[0], layers[1], tuple(notes))
+        return BrokerConfig(self._static, layers[0], layers[1], self._notes, tuple(notes))
 
     # Single properties
 

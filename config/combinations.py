@@ -160,7 +160,7 @@ def warnings(config: BrokerConfig) -> Iterator[str]:
                 "a request with such a batch is never read"
             )
     if not config.get_bool("log.cleaner.enable") and "compact" in config.get_list("log.cleanup.policy"):
-        yield f"{config.setting('log.cleaner.enable')}: compacted topics only grow"
+        yield f"{config.setting('log.cleaner.enable')} with {config.setting('log.cleanup.policy')}: logs only grow"
     index_bytes, interval = config.get_int("log.index.size.max.bytes"), config.get_int("log.index.interval.bytes")
     full = segment_bytes_at_full_index(index_bytes, interval)
     if full < config.get_int("log.segment.bytes"):

@@ -69,10 +69,8 @@ def unknown_variable(variable: str) -> ConfigError:
 
     names = {environment.variable_of(name): name for name in (*unserved.UNSERVED_PROPERTIES, *BROKER_PROPERTIES)}
     nearest = _nearest(variable, [*names, *environment.RESERVED])
-    hint = _hint(nearest)
-    if nearest in names:
-        hint += f" ({names[nearest]})"
-    return ConfigError(f"{variable} in the environment: no such property{hint}")
+    meant = f"{nearest} ({names[nearest]})" if nearest in names else nearest
+    return ConfigError(f"{variable} in the environment: no such property{_hint(meant)}")
 
 
 def _served_by_variable() -> dict[str, str]:

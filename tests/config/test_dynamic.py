@@ -1,0 +1,151 @@
+"""The dynamic layers: for all brokers, then for this one; what may be set there, and what the metadata log may hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas.config import ConfigError, ConfigSource, LogConfig, load
+from tests.config.conftest import WriteFile
+
+
+def refusal(default: dict[str, str], broker: dict[str, str] | None = None) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load().with_dynamic(default, broker or {})
+    return str(caught.value)
+
+
+def test_static_loses_to_the_dynamic_default_and_that_to_the_dynamic_broker() -> None:
+    static = load(overrides=["log.segment.bytes=2048", "max.connections=1", "log.cleaner.backoff.ms=1"])
+
+    config = static.with_dynamic({"log.segment.bytes": "4096", "max.connections": "2"}, {"max.connections": "3"})
+
+    described = {
+        name: (config.value(name).value, config.value(name).source.name, config.value(name).origin)
+        for name in ("log.cleaner.backoff.ms", "log.segment.bytes", "max.connections")
+    }
+    assert described == {
+        "log.cleaner.backoff.ms": (1, "STATIC_BROKER_CONFIG", "--set"),
+        "log.segment.bytes": (4096, "DYNAMIC_DEFAULT_BROKER_CONFIG", "the dynamic config of all brokers"),
+        "max.connections": (3, "DYNAMIC_BROKER_CONFIG", "the dynamic config of this broker"),
+    }
+
+
+def test_the_static_configuration_stays_as_it_was() -> None:
+    static = load()
+
+    static.with_dynamic({"log.segment.bytes": "4096"}, {})
+
+    assert static.get_int("log.segment.bytes") == 1 << 30
+    assert static.log_config.segment_bytes == 1 << 30
+
+
+def test_new_dynamic_layers_replace_the_old_ones() -> None:
+    once = load().with_dynamic({"log.segment.bytes": "4096", "max.connections": "5"}, {})
+
+    again = once.with_dynamic({"max.connections": "6"}, {})
+
+    assert again.get_int("log.segment.bytes") == 1 << 30
+    assert again.get_int("max.connections") == 6
+
+
+def test_topics_follow_a_dynamic_value() -> None:
+    config = load().with_dynamic({"log.retention.ms": "5", "log.cleanup.policy": "compact"}, {})
+
+    assert LogConfig.of(config).retention_ms == 5
+    assert LogConfig.of(config, {"retention.ms": "6"}).retention_ms == 6
+    assert (config.log_config.compact, config.log_config.delete) == (True, False)
+
+
+def test_a_dynamic_value_in_the_finest_unit_wins_over_a_static_coarser_one_without_a_word(
+    write_file: WriteFile,
+) -> None:
+    config = load(config_file=write_file("log.retention.hours=1")).with_dynamic({"log.retention.ms": "5"}, {})
+
+    assert config.retention_ms == 5
+    assert config.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("default", "broker", "sentence"),
+    [
+        (
+            {"num.partitions": "2"},
+            {},
+            "num.partitions in the dynamic config of all brokers: read-only, it is read when the broker starts",
+        ),
+        (
+            {},
+            {"listeners": ":1"},
+            "listeners in the dynamic config of this broker: read-only, it is read when the broker starts",
+        ),
+        (
+            {"log.retention.minutes": "1"},
+            {},
+            "log.retention.minutes in the dynamic config of all brokers: read-only, it is read when the broker starts",
+        ),
+        (
+            {"log.segmnt.bytes": "1"},
+            {},
+            "log.segmnt.bytes in the dynamic config of all brokers: no such property; did you mean log.segment.bytes?",
+        ),
+        (
+            {"log.segment.bytes": "12x"},
+            {},
+            "log.segment.bytes=12x in the dynamic config of all brokers: not an int",
+        ),
+        (
+            {"log.retention.ms": "0"},
+            {},
+            "log.retention.ms=0 in the dynamic config of all brokers: the broker's retention cannot be 0 "
+            "(negative is for ever; a topic's may be 0)",
+        ),
+        (
+            {"log.cleaner.min.compaction.lag.ms": "2"},
+            {"log.cleaner.max.compaction.lag.ms": "1"},
+            "log.cleaner.min.compaction.lag.ms=2 in the dynamic config of all brokers is above "
+            "log.cleaner.max.compaction.lag.ms=1 in the dynamic config of this broker",
+        ),
+    ],
+)
+def test_what_cannot_be_set_while_running_is_refused_by_name_and_layer(
+    default: dict[str, str], broker: dict[str, str], sentence: str
+) -> None:
+    assert refusal(default, broker) == sentence
+
+
+def test_kafkas_names_that_are_not_served_are_kept_with_a_warning() -> None:
+    config = load().with_dynamic({"num.io.threads": "4"}, {})
+
+    assert config.unserved["num.io.threads"].source is ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+    assert config.warnings == (
+        "properties of Apache Kafka that Barnabas does not serve, without effect: "
+        "num.io.threads in the dynamic config of all brokers",
+    )
+
+
+def test_what_another_program_stored_is_passed_over_with_a_warning_so_that_the_broker_starts() -> None:
+    stored = {
+        "listeners": "SSL://:9093",
+        "of.a.later.kafka": "1",
+        "log.segment.bytes": "14",
+        "log.retention.ms": "5",
+    }
+
+    config = load().with_dynamic({}, stored, stored=True)
+
+    assert config.retention_ms == 5
+    assert config.get_int("log.segment.bytes") == 1 << 30
+    assert [str(listener) for listener in config.listeners] == ["PLAINTEXT://127.0.0.1:9092"]
+    assert config.warnings == (
+        "listeners in the dynamic config of this broker: read-only, it is read when the broker starts; ignored",
+        "of.a.later.kafka in the dynamic config of this broker: no such property; `barnabas config list` shows them "
+        "all; ignored",
+        "log.segment.bytes=14 in the dynamic config of this broker: must be at least 1024; ignored",
+    )
+
+
+def test_warnings_of_one_dynamic_state_are_not_carried_into_the_next() -> None:
+    once = load().with_dynamic({"of.a.later.kafka": "1"}, {}, stored=True)
+
+    assert once.warnings != ()
+    assert once.with_dynamic({}, {}).warnings == ()

@@ -1,0 +1,90 @@
+"""Which variables are properties, which are not, and which are a slip."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas.config import BROKER_PROPERTIES, ConfigError, environment, load, unserved
+
+
+def test_every_property_has_a_variable_of_its_own() -> None:
+    names = [*BROKER_PROPERTIES, *unserved.UNSERVED_PROPERTIES]
+
+    assert len({environment.variable_of(name) for name in names}) == len(names)
+    assert not [name for name in names if environment.is_reserved(environment.variable_of(name))]
+
+
+@pytest.mark.parametrize("name", list(BROKER_PROPERTIES))
+def test_every_property_is_read_from_its_variable(name: str) -> None:
+    default = BROKER_PROPERTIES[name].show(BROKER_PROPERTIES[name].default)
+    if default is None:
+        default = {"node.id": "1", "advertised.listeners": "localhost:9092"}.get(name, "3600000")
+
+    config = load(environ={environment.variable_of(name): default})
+
+    assert config.value(name).origin == f"the environment ({environment.variable_of(name)})"
+
+
+@pytest.mark.parametrize(
+    "variable",
+    ["BARNABAS_BOOTSTRAP", "BARNABAS_CONFIG", "BARNABAS_LOG_LEVEL", "BARNABAS_KERNEL", "BARNABAS_TEST_FAULT"],
+)
+def test_reserved_variables_are_no_properties(variable: str) -> None:
+    assert load(environ={variable: ""}).warnings == ()
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "BARNABAS_SERVICE_HOST",
+        "BARNABAS_SERVICE_PORT",
+        "BARNABAS_SERVICE_PORT_METRICS",
+        "BARNABAS_PORT",
+        "BARNABAS_PORT_9092_TCP",
+        "BARNABAS_PORT_9092_TCP_PROTO",
+        "BARNABAS_PORT_9092_TCP_PORT",
+        "BARNABAS_PORT_9092_TCP_ADDR",
+        "BARNABAS_METRICS_SERVICE_HOST",
+        "BARNABAS_METRICS_PORT_9404_TCP_ADDR",
+    ],
+)
+def test_what_kubernetes_sets_for_a_service_of_that_name_is_passed_over(variable: str) -> None:
+    config = load(environ={variable: "tcp://10.0.0.1:9092"})
+
+    assert config.warnings == ()
+    assert config.unserved == {}
+
+
+@pytest.mark.parametrize("variable", ["BARNABAS_PORTS", "BARNABAS_PORT_9092", "BARNABAS_SERVICE", "BARNABAS_"])
+def test_what_only_looks_like_a_service_link_is_refused(variable: str) -> None:
+    with pytest.raises(ConfigError):
+        load(environ={variable: "1"})
+
+
+def test_other_peoples_variables_are_none_of_ours() -> None:
+    assert load(environ={"PATH": "/bin", "KAFKA_LOG_DIRS": "/kafka", "barnabas_log_dirs": "x"}).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("variable", "sentence"),
+    [
+        (
+            "BARNABAS_LOG_RETENTON_MS",
+            "BARNABAS_LOG_RETENTON_MS in the environment: no such property; "
+            "did you mean BARNABAS_LOG_RETENTION_MS (log.retention.ms)?",
+        ),
+        (
+            "BARNABAS_log_dirs",
+            "BARNABAS_log_dirs in the environment: no such property; did you mean BARNABAS_LOG_DIRS (log.dirs)?",
+        ),
+        (
+            "BARNABAS_BOOTSTRAPS",
+            "BARNABAS_BOOTSTRAPS in the environment: no such property; did you mean BARNABAS_BOOTSTRAP?",
+        ),
+    ],
+)
+def test_a_slip_is_refused_with_the_nearest_variable(variable: str, sentence: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(environ={variable: "1"})
+
+    assert str(caught.value) == sentence

@@ -1,0 +1,225 @@
+"""Addresses: what is understood, what is opened, what clients are told, and what is refused in which words."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas.config import BrokerConfig, ConfigError, Listener, load
+from barnabas.config.listeners import BadListenerError, parse_listener
+
+
+def loaded(**settings: str) -> BrokerConfig:
+    """`listeners` and the like with underscores for dots."""
+    return load(overrides=[f"{name.replace('_', '.')}={text}" for name, text in settings.items()])
+
+
+@pytest.mark.parametrize(
+    ("text", "listener"),
+    [
+        ("127.0.0.1:9092", Listener("PLAINTEXT", "127.0.0.1", 9092)),
+        ("localhost:0", Listener("PLAINTEXT", "localhost", 0)),
+        (":9092", Listener("PLAINTEXT", "", 9092)),
+        ("PLAINTEXT://:9092", Listener("PLAINTEXT", "", 9092)),
+        ("inside://broker-1.example.com:65535", Listener("INSIDE", "broker-1.example.com", 65535)),
+        ("[::1]:9092", Listener("PLAINTEXT", "::1", 9092)),
+        ("CLIENT_V6://[fe80::1%eth0]:9092", Listener("CLIENT_V6", "fe80::1%eth0", 9092)),
+        ("0.0.0.0:9092", Listener("PLAINTEXT", "0.0.0.0", 9092)),
+    ],
+)
+def test_an_address_is_understood(text: str, listener: Listener) -> None:
+    assert parse_listener(text) == listener
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("localhost", "localhost has no port (host:port or NAME://host:port)"),
+        ("://localhost:9092", "://localhost:9092 has no name before ://"),
+        ("::1:9092", "::1:9092: an IPv6 address stands in brackets, as in [::1]:9092"),
+        ("[localhost]:9092", "[localhost]:9092: only an IPv6 address stands in brackets"),
+        ("localhost:http", "localhost:http: the port is not a number from 0 to 65535"),
+        ("localhost:65536", "localhost:65536: the port is not a number from 0 to 65535"),
+        ("localhost:-1", "localhost:-1: the port is not a number from 0 to 65535"),
+        ("localhost:" + "9" * 5000, "localhost:" + "9" * 5000 + ": the port is not a number from 0 to 65535"),
+        ("local host:1", "local host:1: local host is not a host name or an address"),
+        ("*:9092", "*:9092: * is not a host name or an address"),
+        ("http://a/b:1", "http://a/b:1: a/b is not a host name or an address"),
+        ("A B://localhost:1", "A B://localhost:1: A B is not a listener name"),
+    ],
+)
+def test_what_is_no_address_is_refused_with_the_reason(text: str, reason: str) -> None:
+    with pytest.raises(BadListenerError) as caught:
+        parse_listener(text)
+
+    assert str(caught.value) == reason
+
+
+@pytest.mark.parametrize("text", ["PLAINTEXT://[::1]:9092", "INSIDE://localhost:0", "PLAINTEXT://:9092"])
+def test_a_listener_is_written_as_it_is_read(text: str) -> None:
+    assert str(parse_listener(text)) == text
+
+
+@pytest.mark.parametrize("host", ["", "0.0.0.0", "[::]", "[0:0:0:0:0:0:0:0]", "[0::0]"])
+def test_every_spelling_of_all_interfaces_is_one(host: str) -> None:
+    assert parse_listener(f"{host}:9092").is_every_interface
+
+
+def test_the_default_is_the_loopback_address_only() -> None:
+    config = loaded()
+
+    assert config.listeners == (Listener("PLAINTEXT", "127.0.0.1", 9092),)
+    assert config.advertised_listeners == {"PLAINTEXT": Listener("PLAINTEXT", "127.0.0.1", 9092)}
+    assert config.metrics_listener == Listener("PLAINTEXT", "127.0.0.1", 9404)
+
+
+def test_several_listeners_with_names_that_are_mapped_to_plaintext_are_opened() -> None:
+    config = loaded(
+        listeners="INSIDE://10.0.0.5:29092,outside://0.0.0.0:9092",
+        listener_security_protocol_map="INSIDE:PLAINTEXT, Outside:plaintext",
+        advertised_listeners="OUTSIDE://broker.example.com:19092",
+    )
+
+    assert config.listeners == (Listener("INSIDE", "10.0.0.5", 29092), Listener("OUTSIDE", "0.0.0.0", 9092))
+    assert config.advertised_listeners == {
+        "INSIDE": Listener("INSIDE", "10.0.0.5", 29092),
+        "OUTSIDE": Listener("OUTSIDE", "broker.example.com", 19092),
+    }
+
+
+def test_a_controllers_listener_is_neither_opened_nor_advertised_whatever_its_protocol() -> None:
+    config = loaded(
+        listeners="PLAINTEXT://:9092,CONTROLLER://:9093",
+        controller_listener_names="CONTROLLER",
+        listener_security_protocol_map="PLAINTEXT:PLAINTEXT,CONTROLLER:SSL",
+        advertised_listeners="PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
+    )
+
+    assert [listener.name for listener in config.listeners] == ["PLAINTEXT"]
+    assert config.advertised_listeners == {"PLAINTEXT": Listener("PLAINTEXT", "localhost", 9092)}
+
+
+@pytest.mark.parametrize("host", ["", "0.0.0.0", "[::]"])
+def test_every_interface_without_an_advertised_address_leaves_it_to_the_connection_and_says_so(host: str) -> None:
+    config = loaded(listeners=f"{host}:9092")
+
+    assert config.advertised_listeners == {"PLAINTEXT": Listener("PLAINTEXT", "", 9092)}
+    assert len(config.warnings) == 1
+    assert "each client is told the address at which it reached the broker" in config.warnings[0]
+
+
+def test_an_advertised_address_silences_that_warning() -> None:
+    assert loaded(listeners=":9092", advertised_listeners="localhost:9092").warnings == ()
+
+
+def test_one_port_may_be_ipv4_and_ipv6() -> None:
+    config = loaded(
+        listeners="FOUR://127.0.0.1:9092,SIX://[::1]:9092",
+        listener_security_protocol_map="FOUR:PLAINTEXT,SIX:PLAINTEXT",
+    )
+
+    assert [listener.port for listener in config.listeners] == [9092, 9092]
+
+
+def test_free_ports_do_not_collide() -> None:
+    config = loaded(
+        listeners="A://127.0.0.1:0,B://127.0.0.1:0", listener_security_protocol_map="A:PLAINTEXT,B:PLAINTEXT"
+    )
+
+    assert len(config.listeners) == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (
+            {"listeners": "localhost"},
+            "listeners=localhost in --set: localhost has no port (host:port or NAME://host:port)",
+        ),
+        ({"listeners": ""}, "listeners= in --set: must name at least one"),
+        ({"listeners": "a:1,a:1"}, "listeners=a:1,a:1 in --set: names a:1 twice"),
+        (
+            {"listeners": "localhost:9092,localhost:9093"},
+            "listeners=localhost:9092,localhost:9093 in --set: "
+            "PLAINTEXT://localhost:9092 and PLAINTEXT://localhost:9093 have the same name; name them, as in INSIDE://host:port",
+        ),
+        (
+            {
+                "listeners": "PLAINTEXT://a:1,B://b:1",
+                "listener_security_protocol_map": "B:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            },
+            "listeners=PLAINTEXT://a:1,B://b:1 in --set: PLAINTEXT://a:1 and B://b:1 have the same port",
+        ),
+        (
+            {"listeners": "SSL://:9093"},
+            "listeners=SSL://:9093 in --set: SSL://:9093 asks for SSL, and Barnabas serves PLAINTEXT only; "
+            "remove it or put the encryption in front",
+        ),
+        (
+            {"listeners": "A://:1", "listener_security_protocol_map": "A:SASL_PLAINTEXT"},
+            "listeners=A://:1 in --set: A://:1 asks for SASL_PLAINTEXT, and Barnabas serves PLAINTEXT only; "
+            "remove it or put the encryption in front",
+        ),
+        (
+            {"listeners": "INSIDE://:9092"},
+            "listeners=INSIDE://:9092 in --set: INSIDE has no security protocol; "
+            "add INSIDE:PLAINTEXT to listener.security.protocol.map",
+        ),
+        (
+            {"listener_security_protocol_map": "A:TLS"},
+            "listener.security.protocol.map=A:TLS in --set: TLS is no security protocol "
+            "(those of Kafka are PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)",
+        ),
+        (
+            {"listener_security_protocol_map": "A:PLAINTEXT,a:SSL"},
+            "listener.security.protocol.map=A:PLAINTEXT,a:SSL in --set: A is mapped twice",
+        ),
+        (
+            {"listener_security_protocol_map": "PLAINTEXT"},
+            "listener.security.protocol.map=PLAINTEXT in --set: PLAINTEXT is not NAME:PROTOCOL",
+        ),
+        (
+            {"listeners": "PLAINTEXT://:1", "controller_listener_names": "PLAINTEXT"},
+            "listeners=PLAINTEXT://:1 in --set: none is left for clients; "
+            "see controller.listener.names=PLAINTEXT in --set",
+        ),
+        (
+            {"advertised_listeners": "0.0.0.0:9092"},
+            "advertised.listeners=0.0.0.0:9092 in --set: PLAINTEXT://0.0.0.0:9092: no client can connect to 0.0.0.0; "
+            "write a host name or an address",
+        ),
+        (
+            {"advertised_listeners": "OUTSIDE://a:1"},
+            "advertised.listeners=OUTSIDE://a:1 in --set: OUTSIDE is no name of listeners (PLAINTEXT)",
+        ),
+        (
+            {"metrics_listener": "localhost"},
+            "metrics.listener=localhost in --set: localhost has no port (host:port or NAME://host:port)",
+        ),
+        (
+            {"metrics_listener": "127.0.0.1:9092"},
+            "metrics.listener=127.0.0.1:9092 in --set: PLAINTEXT://127.0.0.1:9092 and PLAINTEXT://127.0.0.1:9092 "
+            "have the same port",
+        ),
+    ],
+)
+def test_what_cannot_be_opened_or_advertised_is_refused_by_name_and_source(
+    settings: dict[str, str], sentence: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        loaded(**settings)
+
+    assert str(caught.value) == sentence
+
+
+def test_metrics_take_a_free_port_when_a_client_listener_does() -> None:
+    assert loaded(listeners="127.0.0.1:0").metrics_listener == Listener("PLAINTEXT", "127.0.0.1", 0)
+
+
+def test_a_metrics_port_that_was_set_stays() -> None:
+    config = loaded(listeners="127.0.0.1:0", metrics_listener="0.0.0.0:9404")
+
+    assert config.metrics_listener == Listener("PLAINTEXT", "0.0.0.0", 9404)
+
+
+def test_an_empty_metrics_listener_is_none() -> None:
+    assert loaded(metrics_listener="").metrics_listener is None

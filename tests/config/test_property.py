@@ -1,0 +1,144 @@
+"""How a text becomes a value, and what is refused on the way."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas.config.property import (
+    BadValueError,
+    Property,
+    PropertyType,
+    Synonym,
+    by_name,
+    parse_as,
+    show,
+)
+from barnabas.config.validators import AtLeast, Between, ListOf, OneOf
+from barnabas.config.value import PropertyValue
+
+INT, LONG, SHORT = PropertyType.INT, PropertyType.LONG, PropertyType.SHORT
+DOUBLE, LIST, BOOLEAN = PropertyType.DOUBLE, PropertyType.LIST, PropertyType.BOOLEAN
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (INT, " 42 ", 42),
+        (INT, "-1", -1),
+        (INT, "+7", 7),
+        (INT, "2147483647", 2**31 - 1),
+        (INT, "-2147483648", -(2**31)),
+        (SHORT, "-32768", -32768),
+        (LONG, "9223372036854775807", 2**63 - 1),
+        (DOUBLE, "0.5", 0.5),
+        (DOUBLE, "1e3", 1000.0),
+        (DOUBLE, "1.7976931348623157E308", 1.7976931348623157e308),
+        (BOOLEAN, "TRUE", True),
+        (BOOLEAN, " false", False),
+        (LIST, "", ()),
+        (LIST, "a", ("a",)),
+        (LIST, " a , b,c ", ("a", "b", "c")),
+        (LIST, "a,,b", ("a", "", "b")),
+        (PropertyType.STRING, "  PLAINTEXT ", "PLAINTEXT"),
+    ],
+)
+def test_a_text_becomes_the_value_that_kafka_reads(kind: PropertyType, text: str, value: PropertyValue) -> None:
+    parsed = parse_as(kind, text)
+
+    assert parsed == value
+    assert type(parsed) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "reason"),
+    [
+        (INT, "12x", "not an int"),
+        (INT, "", "not an int"),
+        (INT, "1_000", "not an int"),
+        (INT, "1.0", "not an int"),
+        (INT, "0x10", "not an int"),
+        (INT, "--1", "not an int"),
+        (INT, "١٢", "not an int"),
+        (LONG, "1 GiB", "not a long"),
+        (SHORT, "many", "not a short"),
+        (INT, "2147483648", "out of range for the type int (-2147483648 to 2147483647)"),
+        (SHORT, "-32769", "out of range for the type short (-32768 to 32767)"),
+        (LONG, "9" * 5000, "out of range for the type long (-9223372036854775808 to 9223372036854775807)"),
+        (DOUBLE, "half", "not a double"),
+        (DOUBLE, "nan", "not a double"),
+        (DOUBLE, "1_0.5", "not a double"),
+        (BOOLEAN, "yes", "not a boolean (true or false)"),
+        (BOOLEAN, "1", "not a boolean (true or false)"),
+    ],
+)
+def test_a_text_that_is_no_value_is_refused_with_the_reason(kind: PropertyType, text: str, reason: str) -> None:
+    with pytest.raises(BadValueError) as caught:
+        parse_as(kind, text)
+
+    assert str(caught.value) == reason
+
+
+@pytest.mark.parametrize(
+    ("validator", "legal", "illegal", "reason"),
+    [
+        (AtLeast(1), 1, 0, "must be at least 1"),
+        (Between(0, 1), 0.5, 1.1, "must be 0 to 1"),
+        (Between(1, 9, or_also=-1), -1, 0, "must be 1 to 9, or -1"),
+        (OneOf((1, -1)), -1, 3, "must be one of 1, -1"),
+        (ListOf(("compact", "delete")), (), ("compress",), "compress is none of compact, delete"),
+        (ListOf(), ("a", "b"), ("a", "b", "a"), "names a twice"),
+        (ListOf(), ("a",), ("a", ""), "has an empty entry"),
+        (ListOf(may_be_empty=False), ("a",), (), "must name at least one"),
+    ],
+)
+def test_a_validator_passes_the_legal_and_says_what_is_wrong_with_the_rest(
+    validator: AtLeast | Between | OneOf | ListOf, legal: PropertyValue, illegal: PropertyValue, reason: str
+) -> None:
+    assert validator.problem(legal) is None
+    assert validator.problem(illegal) == reason
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (True, "true"),
+        (None, None),
+        (("a", "b"), "a,b"),
+        (0.5, "0.5"),
+        (1.7976931348623157e308, "1.7976931348623157E308"),
+        (-1, "-1"),
+        ("", ""),
+    ],
+)
+def test_a_value_is_shown_as_kafka_writes_it(value: PropertyValue, text: str | None) -> None:
+    assert show(value) == text
+
+
+def test_a_password_is_never_shown() -> None:
+    secret = Property("ssl.key.password", PropertyType.PASSWORD, None, "")
+
+    assert secret.is_sensitive
+    assert secret.show(secret.parse("swordfish")) is None
+
+
+def test_types_carry_kafkas_numbers_for_describe_configs() -> None:
+    codes = {kind: kind.wire_code for kind in PropertyType}
+
+    # org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigType
+    assert codes == {
+        PropertyType.BOOLEAN: 1,
+        PropertyType.STRING: 2,
+        PropertyType.INT: 3,
+        PropertyType.SHORT: 4,
+        PropertyType.LONG: 5,
+        PropertyType.DOUBLE: 6,
+        PropertyType.LIST: 7,
+        PropertyType.PASSWORD: 9,
+    }
+
+
+def test_a_table_cannot_be_changed() -> None:
+    table = by_name(Property("a", INT, 1, "", synonyms=(Synonym("b", 2),)))
+
+    with pytest.raises(TypeError):
+        table["b"] = table["a"]  # type: ignore[index]

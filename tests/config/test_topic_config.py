@@ -1,0 +1,295 @@
+"""Topics: defaults from the broker, overrides, what may be set, and how it is described."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from barnabas.config import (
+    TOPIC_PROPERTIES,
+    ConfigError,
+    LogConfig,
+    complaints,
+    describe_topic,
+    load,
+    log_config,
+    validate_topic_configs,
+)
+
+LONG_MAX = 2**63 - 1
+
+
+def refusal(overrides: dict[str, str], *broker: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        validate_topic_configs(overrides, load(overrides=broker))
+    return str(caught.value)
+
+
+def described(overrides: dict[str, str], *broker: str) -> dict[str, tuple[str | None, str, str]]:
+    entries = describe_topic(load(overrides=broker), overrides)
+    return {known.name: (value.text, value.source.name, value.origin) for known, value in entries}
+
+
+# LogConfig
+
+
+def test_the_defaults_are_kafkas() -> None:
+    assert LogConfig.of(load()) == LogConfig(
+        segment_bytes=1073741824,
+        segment_ms=604800000,
+        segment_jitter_ms=0,
+        index_interval_bytes=4096,
+        segment_index_bytes=10485760,
+        preallocate=False,
+        compact=False,
+        delete=True,
+        retention_ms=604800000,
+        retention_bytes=-1,
+        file_delete_delay_ms=60000,
+        flush_messages=LONG_MAX,
+        flush_ms=LONG_MAX,
+        max_message_bytes=1048588,
+        compression_type="producer",
+        compression_gzip_level=-1,
+        compression_lz4_level=9,
+        compression_zstd_level=3,
+        timestamp_type="CreateTime",
+        timestamp_before_max_ms=LONG_MAX,
+        timestamp_after_max_ms=3600000,
+        min_cleanable_dirty_ratio=0.5,
+        min_compaction_lag_ms=0,
+        max_compaction_lag_ms=LONG_MAX,
+        delete_retention_ms=86400000,
+        min_insync_replicas=1,
+    )
+
+
+# A legal value that is not the default, for each topic property and each broker property that gives its default.
+OTHER_VALUES = {
+    "segment.bytes": ("2048", 2048),
+    "segment.ms": ("7", 7),
+    "segment.jitter.ms": ("7", 7),
+    "index.interval.bytes": ("7", 7),
+    "segment.index.bytes": ("240", 240),
+    "preallocate": ("true", True),
+    "retention.ms": ("7", 7),
+    "retention.bytes": ("7", 7),
+    "file.delete.delay.ms": ("7", 7),
+    "flush.messages": ("7", 7),
+    "flush.ms": ("7", 7),
+    "max.message.bytes": ("7", 7),
+    "compression.type": ("zstd", "zstd"),
+    "compression.gzip.level": ("7", 7),
+    "compression.lz4.level": ("7", 7),
+    "compression.zstd.level": ("7", 7),
+    "message.timestamp.type": ("LogAppendTime", "LogAppendTime"),
+    "message.timestamp.before.max.ms": ("7", 7),
+    "message.timestamp.after.max.ms": ("7", 7),
+    "min.cleanable.dirty.ratio": ("0.25", 0.25),
+    "min.compaction.lag.ms": ("7", 7),
+    "max.compaction.lag.ms": ("7", 7),
+    "delete.retention.ms": ("7", 7),
+    "min.insync.replicas": ("7", 7),
+}
+
+
+def changed(config: LogConfig) -> dict[str, object]:
+    base = LogConfig.of(load())
+    names = [field.name for field in dataclasses.fields(LogConfig)]
+    return {name: getattr(config, name) for name in names if getattr(config, name) != getattr(base, name)}
+
+
+def test_every_property_of_a_topic_has_a_field() -> None:
+    assert set(OTHER_VALUES) | {"cleanup.policy", "internal.segment.bytes"} == set(TOPIC_PROPERTIES)
+
+
+@pytest.mark.parametrize("name", list(OTHER_VALUES))
+def test_a_topics_value_sets_its_field_and_no_other(name: str) -> None:
+    text, value = OTHER_VALUES[name]
+
+    assert list(changed(LogConfig.of(load(), {name: text})).values()) == [value]
+
+
+@pytest.mark.parametrize("name", list(OTHER_VALUES))
+def test_the_brokers_value_is_the_topics_default(name: str) -> None:
+    text, value = OTHER_VALUES[name]
+    synonym = TOPIC_PROPERTIES[name].synonyms[0].name
+
+    assert list(changed(LogConfig.of(load(overrides=[f"{synonym}={text}"]))).values()) == [value]
+
+
+@pytest.mark.parametrize(
+    ("policy", "compact", "delete"),
+    [("delete", False, True), ("compact", True, False), ("compact, delete", True, True), ("", False, False)],
+)
+def test_the_cleanup_policy_is_two_flags(policy: str, compact: bool, delete: bool) -> None:
+    config = LogConfig.of(load(), {"cleanup.policy": policy})
+
+    assert (config.compact, config.delete) == (compact, delete)
+
+
+@pytest.mark.parametrize(
+    "names", [("segment.bytes", "internal.segment.bytes"), ("internal.segment.bytes", "segment.bytes")]
+)
+def test_kafkas_internal_segment_size_wins_whatever_the_order(names: tuple[str, str]) -> None:
+    sizes = {"segment.bytes": "1048576", "internal.segment.bytes": "16384"}
+
+    assert LogConfig.of(load(), {name: sizes[name] for name in names}).segment_bytes == 16384
+
+
+def test_a_topic_without_overrides_costs_nothing() -> None:
+    config = load()
+
+    assert LogConfig.of(config) is LogConfig.of(config, {})
+
+
+def test_a_log_config_cannot_be_changed() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        LogConfig.of(load()).segment_bytes = 1  # type: ignore[misc]
+
+
+def test_a_compacted_segment_rolls_no_later_than_it_must_be_compacted() -> None:
+    overrides = {"segment.ms": "100", "max.compaction.lag.ms": "50"}
+
+    assert LogConfig.of(load(), overrides).max_segment_ms == 100
+    assert LogConfig.of(load(), overrides | {"cleanup.policy": "compact"}).max_segment_ms == 50
+
+
+def test_what_another_program_stored_never_stops_a_topic() -> None:
+    stored = {"segment.index.bytes": "4", "of.a.later.kafka": "1", "retention.ms": "soon", "segment.ms": "9"}
+
+    assert changed(LogConfig.of(load(), stored)) == {"segment_ms": 9}
+    assert complaints(stored) == [
+        "segment.index.bytes=4 in the topic's config: must be at least 24; the broker's value is used",
+        "of.a.later.kafka in the topic's config: topics have no such property; `barnabas config list` shows them all; "
+        "the broker's value is used",
+        "retention.ms=soon in the topic's config: not a long; the broker's value is used",
+    ]
+    assert complaints({"segment.ms": "9", "unclean.leader.election.enable": "true"}) == []
+
+
+# What may be set
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sentence"),
+    [
+        (
+            {"segment.byte": "1"},
+            "segment.byte in the topic's config: topics have no such property; did you mean segment.bytes?",
+        ),
+        (
+            {"log.segment.bytes": "2048"},
+            "log.segment.bytes in the topic's config: a property of the broker; the topic's is segment.bytes",
+        ),
+        (
+            {"num.partitions": "2"},
+            "num.partitions in the topic's config: a property of the broker, which topics lack",
+        ),
+        ({"segment.bytes": "12x"}, "segment.bytes=12x in the topic's config: not an int"),
+        ({"segment.bytes": "1023"}, "segment.bytes=1023 in the topic's config: must be at least 1024"),
+        ({"segment.index.bytes": "23"}, "segment.index.bytes=23 in the topic's config: must be at least 24"),
+        ({"retention.ms": "-2"}, "retention.ms=-2 in the topic's config: must be at least -1"),
+        (
+            {"cleanup.policy": "compact,archive"},
+            "cleanup.policy=compact,archive in the topic's config: archive is none of compact, delete",
+        ),
+        (
+            {"min.compaction.lag.ms": "6", "max.compaction.lag.ms": "5"},
+            "min.compaction.lag.ms=6 in the topic's config is above max.compaction.lag.ms=5 in the topic's config",
+        ),
+        (
+            {"remote.storage.enable": "true"},
+            "remote.storage.enable=true in the topic's config: Barnabas has no tiered storage",
+        ),
+    ],
+)
+def test_what_a_topic_cannot_be_set_to_is_refused(overrides: dict[str, str], sentence: str) -> None:
+    assert refusal(overrides) == sentence
+
+
+def test_a_topics_value_may_be_impossible_with_the_brokers() -> None:
+    assert refusal({"min.compaction.lag.ms": "6"}, "log.cleaner.max.compaction.lag.ms=5") == (
+        "min.compaction.lag.ms=6 in the topic's config is above log.cleaner.max.compaction.lag.ms=5 in --set"
+    )
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {},
+        {"retention.ms": "0"},
+        {"retention.ms": "-1"},
+        {"cleanup.policy": ""},
+        {"remote.storage.enable": "false", "unclean.leader.election.enable": "false"},
+        {"segment.bytes": "2147483647"},
+        {"max.message.bytes": "2000000"},
+    ],
+)
+def test_what_kafka_allows_is_allowed(overrides: dict[str, str]) -> None:
+    warnings = validate_topic_configs(overrides, load())
+
+    assert all("Barnabas does not serve" in each for each in warnings)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        ({"segment.bytes": "16384"}, "Apache Kafka 4.x does not start on a directory with a topic under 1048576"),
+        (
+            {"segment.index.bytes": "2400"},
+            "the indexes are full after about 815104 bytes, before segment.bytes=1073741824",
+        ),
+        ({"index.interval.bytes": "0", "segment.index.bytes": "2400"}, "the indexes are full after about 12139 bytes"),
+        ({"segment.bytes": "1048576", "max.message.bytes": "1048588"}, "a batch larger than a segment is refused"),
+        ({"min.insync.replicas": "2"}, "acks=all is answered NOT_ENOUGH_REPLICAS (19)"),
+        ({"message.downconversion.enable": "true"}, "does not serve, without effect: message.downconversion.enable"),
+    ],
+)
+def test_a_legal_setting_with_a_consequence_is_said(overrides: dict[str, str], words: str) -> None:
+    warnings = validate_topic_configs(overrides, load())
+
+    assert len(warnings) == 1
+    assert words in warnings[0]
+
+
+# Description
+
+
+def test_every_source_has_kafkas_name_and_the_exact_place() -> None:
+    config = load(overrides=["log.retention.hours=1"]).with_dynamic(
+        {"log.segment.bytes": "4096"}, {"message.max.bytes": "5000"}
+    )
+
+    entries = {known.name: value for known, value in describe_topic(config, {"segment.ms": " 7 "})}
+    told = {name: (each.text, each.source.name, each.origin) for name, each in entries.items()}
+
+    assert told["segment.ms"] == ("7", "DYNAMIC_TOPIC_CONFIG", "the topic's config")
+    assert told["segment.bytes"] == ("4096", "DYNAMIC_DEFAULT_BROKER_CONFIG", "the dynamic config of all brokers")
+    assert told["max.message.bytes"] == ("5000", "DYNAMIC_BROKER_CONFIG", "the dynamic config of this broker")
+    assert told["retention.ms"] == ("3600000", "STATIC_BROKER_CONFIG", "log.retention.hours=1 in --set")
+    assert told["flush.ms"] == (str(LONG_MAX), "DEFAULT_CONFIG", "default")
+    assert told["internal.segment.bytes"] == (None, "DEFAULT_CONFIG", "default")
+
+
+def test_the_description_is_what_the_log_runs_with() -> None:
+    overrides = {"segment.bytes": "16384", "retention.ms": "never", "compression.type": "zstd"}
+    config = load(overrides=["log.roll.hours=3"])
+
+    values = {known.name: value.value for known, value in describe_topic(config, overrides)}
+    running = LogConfig.of(config, overrides)
+
+    for name, field in log_config._FIELDS.items():
+        assert values[name] == getattr(running, field), name
+
+
+def test_every_property_is_described_once_in_the_order_of_the_table() -> None:
+    assert list(described({})) == list(TOPIC_PROPERTIES)
+
+
+def test_sources_carry_kafkas_numbers() -> None:
+    entries = describe_topic(load(), {})
+
+    # org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigSource
+    assert {value.source.value for _, value in entries} == {5}
