@@ -55,7 +55,7 @@ class ImageApplier:
             self._serve(image, topic_partition)
 
     async def apply(self, before: MetadataImage, after: MetadataImage, blocking: Blocking) -> None:
-        """Bring everything from `before` to `after`. Raises OSError when a log could not be made."""
+        """Bring everything from `before` to `after`. Raises BrokerError when a log could not be made."""
         gone = [name for name, topic in before.topics.items() if after.topics.get(name) is None]
         for name in gone:
             for number in before.topics[name].partitions:
@@ -79,9 +79,9 @@ class ImageApplier:
                 self._log_manager.update_topic_config(name, self._config.log_config(name))
 
     def _delete_logs(self, before: MetadataImage, names: list[str]) -> None:
-        for name in names:
-            for number in before.topics[name].partitions:
-                self._log_manager.delete(TopicPartition(name, number))
+        self._log_manager.delete(
+            TopicPartition(name, number) for name in names for number in before.topics[name].partitions
+        )
 
     def _make_logs(self, image: MetadataImage, new: list[TopicPartition]) -> None:
         for topic_partition in new:

@@ -4,10 +4,10 @@
     commit    the records are appended to the metadata log and flushed; the image is replaced
     apply     logs are made or deleted, configs handed down, the partition registry brought up to date
 
-Changes run one after the other. Planning, committing and making directories block, so they run on a thread of
-their own; the registry belongs to the event loop. A partition is out of the registry before its log goes, and in it only once its
-directory is there. If making a directory fails after the commit, the topic exists without that log: the client is told
-KAFKA_STORAGE_ERROR, and the next start makes it.
+Changes run one after the other. Planning, committing and making directories block, so they run on a thread of their
+own; the registry belongs to the event loop. A partition is out of the registry before its log goes, and in it only once
+its directory is there. If making a directory fails after the commit, the topic exists without that log: the client is
+told KAFKA_STORAGE_ERROR, and the next start makes it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from barnabas.broker.metadata.configs import plan_alter_configs
 from barnabas.broker.metadata.topics import Placement, plan_create_partitions, plan_create_topics, plan_delete_topics
-from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.errors import BrokerError
 from barnabas.protocol.messages.configs import AlterConfigsRequest, AlterConfigsResponse, AlterConfigsResult
 from barnabas.protocol.messages.topics import (
     CreatePartitionsRequest,
@@ -109,10 +109,9 @@ class MetadataChanges:
             after = await self._blocking(self._store.commit, plan.records)
             try:
                 await self._applier.apply(before, after, self._blocking)
-            except OSError as error:
-                message = f"the change is committed, but a log could not be made: {error}"
-                log.error("%s", message)
-                raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
+            except BrokerError as error:
+                log.error("a change of metadata is committed, but not all of it is served: %s", error)
+                raise
             return plan.results
 
     async def _blocking(self, work: Callable[..., T], *arguments: Any) -> T:

@@ -42,7 +42,10 @@ from barnabas.broker.storage.log_manager import LogManager
 from barnabas.broker.storage.storage_errors import StorageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from barnabas.config import BrokerConfig, Listener
+    from barnabas.protocol.topic_partition import TopicPartition
 
 T = TypeVar("T")
 
@@ -69,6 +72,8 @@ class Node:
         self._sockets: list[socket.socket] = []
         self._servers: list[asyncio.Server] = []
         self._metrics: MetricsServer | None = None
+        self.failed = asyncio.Event()
+        """Set when the broker cannot go on: the metadata log's directory has failed."""
         self._log_manager: LogManager
         self._store: MetadataStore
         self._changes: MetadataChanges
@@ -136,7 +141,7 @@ class Node:
         gc.disable()
         try:
             clock = SystemClock()
-            self._log_manager = LogManager(self._config, clock=clock)
+            self._log_manager = LogManager(self._config, clock=clock, on_directory_failed=self._directory_failed)
             self._log_manager.open_directories()
             self._state.log_manager = self._log_manager
             self._store = open_metadata(self._config, self._log_manager, clock)
@@ -200,6 +205,13 @@ class Node:
         clean = self._log_manager.shutdown()
         self._store.close()
         return clean
+
+    def _directory_failed(self, directory: Path, partitions: tuple[TopicPartition, ...]) -> None:
+        """On a background thread. The partitions' logs refuse by themselves; without the metadata log all is over."""
+        log.error("log directory is offline, directory=%s partitions=%d", directory, len(partitions))
+        if directory == self._config.metadata_log_dir:
+            log.error("stopping: the metadata log's directory has failed, directory=%s", directory)
+            self._loop.call_soon_threadsafe(self.failed.set)
 
     async def _give_up(self) -> None:
         for server in self._servers:

@@ -1,8 +1,8 @@
 """One partition as the daemon sees it: the one async door into its log.
 
 Appends and reads run inline in the event loop (the page cache answers in microseconds; a hand-over to a thread costs
-six to eleven times that). What waits: a fetch that found too little, until an append wakes it; a produce whose topic wants
-its records flushed (flush.messages), until the flusher's group commit reached them.
+six to eleven times that). What waits: a fetch that found too little, until an append wakes it; a produce whose topic
+wants its records flushed (flush.messages), until the flusher's group commit reached them.
 """
 
 from __future__ import annotations

@@ -56,13 +56,20 @@ async def _serve(config: BrokerConfig, ready_file: Path | None) -> int:
         log.info(
             "ready, seconds=%.3f port=%d metrics_port=%s", time.monotonic() - started, node.port, node.metrics_port
         )
-        await stop.wait()
+        await _first_of(stop, node.failed)
     finally:
         clean = await node.stop()
         if ready_file is not None:
             remove_ready_file(ready_file)
     log.info("stopped, clean=%s", clean)
-    return 0 if clean else 1
+    return 0 if clean and not node.failed.is_set() else 1
+
+
+async def _first_of(*events: asyncio.Event) -> None:
+    waits = [asyncio.ensure_future(event.wait()) for event in events]
+    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    for wait in waits:
+        wait.cancel()
 
 
 def _signalled(number: signal.Signals, stop: asyncio.Event) -> None:
