@@ -83,7 +83,7 @@ class FileRecords:
     def activate(self) -> None:
         """Open for writing and keep open. Raises OSError."""
         descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
-        if self._handle is not None:
+        if self._handle is not None and self.fd < 0:
             self._open_files.forget(self)
         self._handle = FileHandle(descriptor)
         self.fd = descriptor
@@ -149,8 +149,8 @@ class FileRecords:
     def seal(self) -> None:
         """No more appends: from now on the file may be closed when others need the descriptor. Raises OSError."""
         self.trim()
-        self.fd = -1
-        if self._handle is not None:
+        if self.fd >= 0:
+            self.fd = -1
             self._open_files.register(self)
 
     def evict(self) -> None:

@@ -99,8 +99,8 @@ class PartitionLog:
         self._latest_epoch = loaded.leader_epochs.latest_epoch
         self._producers = loaded.producer_state
         self._first_unstable_offset = loaded.producer_state.first_unstable_offset
-        self._durable_offset = loaded.recovery_point
-        """Batches below this are synced; the recovery point may lag behind, at the base of a sealed segment."""
+        self.durable_offset = loaded.recovery_point
+        """Batches below this are synced."""
         self._rules = ClientBatchRules(topic_partition, config)
         self._segment_bytes = config.segment_bytes
         self._flush_messages = config.flush_messages
@@ -155,7 +155,7 @@ class PartitionLog:
     @property
     def unflushed_records(self) -> int:
         """Offsets that a crash of the machine could take."""
-        return self.log_end_offset - self._durable_offset
+        return self.log_end_offset - self.durable_offset
 
     # -- append
 
@@ -229,7 +229,7 @@ class PartitionLog:
                     self.log_start_offset,
                     size,
                     record_count,
-                    next_offset - self._durable_offset >= self._flush_messages,
+                    next_offset - self.durable_offset >= self._flush_messages,
                     False,
                 ),
             )
@@ -298,7 +298,7 @@ class PartitionLog:
                 self.log_start_offset,
                 size,
                 sum(batch.record_count for batch in batches),
-                next_offset - self._durable_offset >= self._flush_messages,
+                next_offset - self.durable_offset >= self._flush_messages,
             )
 
     @staticmethod
@@ -332,14 +332,14 @@ class PartitionLog:
             size,
             repeated.offset_delta + 1,
             # The first answer may have been lost before its group commit: the repeat must not overtake it.
-            self._flush_messages == 1 and repeated.last_offset >= self._durable_offset,
+            self._flush_messages == 1 and repeated.last_offset >= self.durable_offset,
             is_duplicate=True,
         )
 
     # -- roll
 
     def roll(self) -> LogSegment:
-        """Begin a new segment at the log end offset, unless the active one is empty; the active one. Raises BrokerError."""
+        """Begin a segment at the log end offset unless the active one is empty; the active one. Raises BrokerError."""
         with self._lock:
             self._ensure_online()
             if self._active.size_bytes == 0:
@@ -503,7 +503,7 @@ class PartitionLog:
             self._fail("cannot sync the log", error)
             raise StorageError(self.directory, f"cannot sync {self.topic_partition}: {error}") from error
         with self._lock:
-            self._durable_offset = max(self._durable_offset, target)
+            self.durable_offset = max(self.durable_offset, target)
             if target > self.recovery_point:
                 self.recovery_point = target
                 self.last_flush_ms = self._wall_ms()
@@ -556,7 +556,7 @@ class PartitionLog:
             if offset < 0 or offset > self.high_watermark:
                 raise BrokerError(
                     ErrorCode.OFFSET_OUT_OF_RANGE,
-                    f"{self.topic_partition}: cannot move the log start to {offset}, high watermark {self.high_watermark}",
+                    f"{self.topic_partition}: log start cannot go to {offset}, high watermark {self.high_watermark}",
                 )
             self._move_log_start(offset)
             return self.log_start_offset
@@ -621,7 +621,7 @@ class PartitionLog:
             return
         self.log_start_offset = offset
         self.recovery_point = max(self.recovery_point, offset)
-        self._durable_offset = max(self._durable_offset, offset)
+        self.durable_offset = max(self.durable_offset, offset)
         self._producers.on_log_start_moved(offset)
         if self._epochs.truncate_from_start(offset):
             self._services.scheduler.schedule(EPOCH_FLUSH_TASK, self._write_epochs)
@@ -667,10 +667,6 @@ class PartitionLog:
                 segment.move_to(os.fspath(target))
             self._epochs.move_to(target)
             self._producers.move_to(target)
-
-    def retire(self) -> None:
-        """Refuse everything from now on, without touching the disk: the topic is gone or moved away."""
-        self.go_offline()
 
     def delete_directory(self) -> None:
         """Remove the directory and all that is in it; the log was retired before. Raises OSError."""

@@ -320,6 +320,7 @@ class LogSegment:
     def seal(self) -> None:
         """No more batches: add the closing time entry and trim all files. Raises OSError; may be called again."""
         self._add_closing_entry()
+        self.index_is_full = True  # if what follows fails (a full disk), the next append must come here again
         self.offset_index.trim()
         self.time_index.trim()
         self.log.seal()

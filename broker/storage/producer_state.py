@@ -187,7 +187,7 @@ class ProducerState:
         return path
 
     def truncate_and_reload(self, log_start_offset: int, log_end_offset: int, now_ms: int) -> None:
-        """Take the state of the newest snapshot in (log start, log end], or none; others are deleted. Raises OSError."""
+        """Take the state of the newest snapshot in (log start, log end], if any; delete the others. Raises OSError."""
         for offset in sorted(self.snapshot_offsets):
             if offset > log_end_offset or offset <= log_start_offset:
                 self._remove_snapshot(offset)

@@ -1,0 +1,182 @@
+"""Loading all logs of the data directories: in parallel, num.recovery.threads.per.data.dir threads for each.
+
+The clean-shutdown marker is taken away before the first log is touched. An error of the disk takes that directory
+offline and the others go on; two directories of one partition, and directories that are none, stop the start.
+Source: Kafka LogManager.loadLogs.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.broker.storage.data_directory import DataDirectory
+from barnabas.broker.storage.log import PartitionLog
+from barnabas.broker.storage.log_loader import LoadProgress, LoadRequest
+from barnabas.broker.storage.log_opening import open_log
+from barnabas.broker.storage.partition_directory import DirectoryKind, stray_directory_name
+from barnabas.broker.storage.segment_scan import OldFormatError
+from barnabas.broker.storage.services import StorageServices
+from barnabas.broker.storage.storage_errors import StartupStorageError, StorageError
+from barnabas.config.log_config import LogConfig
+from barnabas.protocol.topic_name import CLUSTER_METADATA_TOPIC
+from barnabas.protocol.topic_partition import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+
+class FoundPartition(NamedTuple):
+    """A partition directory, as the caller that knows the metadata is asked about it."""
+
+    topic_partition: TopicPartition
+    topic_id: bytes | None
+    directory: Path
+
+
+@dataclass(slots=True)
+class FoundLogs:
+    """What the directories held."""
+
+    logs: list[PartitionLog] = field(default_factory=list)
+    doomed: list[Path] = field(default_factory=list)
+    """`-delete` directories: they wait for their removal."""
+    strays: list[Path] = field(default_factory=list)
+    """`-stray` directories, old ones and those just renamed."""
+
+
+class DirectoryLoader:
+    """Loads the logs once, at start."""
+
+    def __init__(
+        self,
+        services: StorageServices,
+        log_config_of: Callable[[str], LogConfig],
+        is_stray: Callable[[FoundPartition], bool] | None,
+        progress: dict[TopicPartition, LoadProgress],
+        threads_per_directory: int,
+    ) -> None:
+        self._services = services
+        self._log_config_of = log_config_of
+        self._is_stray = is_stray
+        self._progress = progress
+        self._threads = threads_per_directory
+        self._found = FoundLogs()
+        self._owner: dict[TopicPartition, Path] = {}
+        self._lock = threading.Lock()
+
+    def load(self, directories: Sequence[DataDirectory]) -> FoundLogs:
+        """Load them all. Raises StartupStorageError."""
+        started = time.monotonic()
+        pools: list[ThreadPoolExecutor] = []
+        pending: list[tuple[DataDirectory, list[Future[None]]]] = []
+        try:
+            for directory in directories:
+                try:
+                    jobs = self._jobs(directory)
+                except OSError as error:
+                    self._fail(directory, error)
+                    continue
+                pool = ThreadPoolExecutor(self._threads, thread_name_prefix=f"log-recovery-{directory.path}")
+                pools.append(pool)
+                pending.append((directory, [pool.submit(job) for job in jobs]))
+            for directory, futures in pending:
+                self._await(directory, futures)
+                directory.load_seconds = time.monotonic() - started
+        finally:
+            for pool in pools:
+                pool.shutdown(cancel_futures=True)
+        if self._found.logs:
+            _log.info("loaded %s logs in %.0f ms", len(self._found.logs), (time.monotonic() - started) * 1000)
+        return self._found
+
+    def _await(self, directory: DataDirectory, futures: list[Future[None]]) -> None:
+        whole = True
+        for future in futures:
+            try:
+                future.result()
+            except OldFormatError as error:
+                _log.error("a log is not served: %s", error)
+                whole = False
+            except (OSError, StorageError) as error:
+                if isinstance(error, StartupStorageError):
+                    raise
+                self._fail(directory, error)
+                return
+        directory.is_loaded = whole
+
+    def _jobs(self, directory: DataDirectory) -> list[Callable[[], None]]:
+        """One job per log of the directory. Raises OSError, StartupStorageError."""
+        directory.take_clean_marker()
+        recovery_points, log_starts = directory.read_checkpoints()
+        jobs: list[Callable[[], None]] = []
+        for path, parsed in directory.partition_directories():
+            if parsed.topic_partition.topic == CLUSTER_METADATA_TOPIC:
+                continue
+            match parsed.kind:
+                case DirectoryKind.DELETE:
+                    self._found.doomed.append(path)
+                case DirectoryKind.STRAY:
+                    self._found.strays.append(path)
+                case DirectoryKind.FUTURE:
+                    _log.warning("left alone, moving partitions between directories is not served: %s", path)
+                case DirectoryKind.CURRENT:
+                    self._claim(parsed.topic_partition, path)
+                    jobs.append(self._job(directory, path, parsed.topic_partition, recovery_points, log_starts))
+        directory.logs_total = len(jobs)
+        if jobs and not directory.had_clean_shutdown:
+            _log.info("recovering %s logs: the last stop was not clean, log_dir=%s", len(jobs), directory.path)
+        return jobs
+
+    def _claim(self, topic_partition: TopicPartition, path: Path) -> None:
+        other = self._owner.setdefault(topic_partition, path)
+        if other != path:
+            raise StartupStorageError(
+                path, f"{topic_partition} is in two log directories, also in {other}: remove the one that is outdated"
+            )
+
+    def _job(
+        self,
+        directory: DataDirectory,
+        path: Path,
+        topic_partition: TopicPartition,
+        recovery_points: Mapping[TopicPartition, int],
+        log_starts: Mapping[TopicPartition, int],
+    ) -> Callable[[], None]:
+        progress = self._progress[topic_partition] = LoadProgress()
+        request = LoadRequest(
+            directory=path,
+            topic_partition=topic_partition,
+            config=self._log_config_of(topic_partition.topic),
+            had_clean_shutdown=directory.had_clean_shutdown,
+            recovery_point=recovery_points.get(topic_partition, 0),
+            log_start_offset=log_starts.get(topic_partition, 0),
+        )
+
+        def load() -> None:
+            if self._services.failures.is_offline(directory.path):
+                return
+            log = open_log(request, self._services, progress)
+            found = FoundPartition(topic_partition, log.topic_id, path)
+            if self._is_stray is not None and self._is_stray(found):
+                log.rename_directory(stray_directory_name(topic_partition))
+                log.close()
+                _log.warning("directory is stray, kept as %s", log.directory)
+                with self._lock:
+                    self._found.strays.append(log.directory)
+                    self._progress.pop(topic_partition, None)
+                    directory.logs_total -= 1
+                return
+            with self._lock:
+                self._found.logs.append(log)
+                directory.logs_loaded += 1
+
+        return load
+
+    def _fail(self, directory: DataDirectory, error: Exception) -> None:
+        self._services.failures.report(directory.path, f"cannot load log directory {directory.path}", error)

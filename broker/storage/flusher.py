@@ -1,0 +1,116 @@
+"""The group-commit flusher: one thread that makes appends durable for those who wait for it.
+
+Whatever was appended to a log since its last sync is made durable by one fdatasync, however many wait. While a sync
+runs, further requests gather, and the next round takes them all; so the rate of durable acknowledgements grows with
+the number of those who ask. Completions are handed over in one call per round (`deliver`), so that an event loop is
+woken once. A failed sync fails all who wait for that log, and the log's directory is offline by then.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from barnabas.broker.storage.log import PartitionLog
+from barnabas.broker.storage.storage_errors import StorageError
+
+_log = logging.getLogger(__name__)
+
+FLUSHER_THREAD = "barnabas-log-flusher"
+
+FlushCallback = Callable[[Exception | None], None]
+"""Called with None when the records are durable, else with what went wrong."""
+
+
+class FlushCompletion(NamedTuple):
+    """A request that is done: call `callback(error)`."""
+
+    callback: FlushCallback
+    error: Exception | None
+
+
+class GroupCommitFlusher:
+    """The thread. `start` and `stop` it; `request` from any thread. The counters are for the metrics."""
+
+    def __init__(self, deliver: Callable[[Sequence[FlushCompletion]], None] | None = None) -> None:
+        """`deliver` gets a round's completions on the flusher's thread; without it the callbacks are called there."""
+        self.rounds = 0
+        self.syncs = 0
+        self.requests = 0
+        self.failures = 0
+        self.last_sync_seconds = 0.0
+        self.sync_seconds_total = 0.0
+        self._deliver = deliver or _call_all
+        self._waiting: list[tuple[PartitionLog, int, FlushCallback]] = []
+        self._condition = threading.Condition()
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread = threading.Thread(target=self._work, name=FLUSHER_THREAD, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Serve what waits, then end the thread. Requests after this are refused by RuntimeError."""
+        with self._condition:
+            self._stopping = True
+            self._condition.notify()
+        if self._thread is not None:
+            self._thread.join()
+
+    def request(self, log: PartitionLog, up_to_offset: int, callback: FlushCallback) -> None:
+        """Have `callback(error or None)` called once everything of `log` below `up_to_offset` is durable."""
+        with self._condition:
+            if self._stopping:
+                raise RuntimeError("the flusher has stopped")
+            self._waiting.append((log, up_to_offset, callback))
+            self.requests += 1
+            if len(self._waiting) == 1:
+                self._condition.notify()
+
+    def _work(self) -> None:
+        while True:
+            with self._condition:
+                while not self._waiting and not self._stopping:
+                    self._condition.wait()
+                waiting, self._waiting = self._waiting, []
+            if not waiting:
+                return
+            self._deliver(self._serve(waiting))
+
+    def _serve(self, waiting: list[tuple[PartitionLog, int, FlushCallback]]) -> list[FlushCompletion]:
+        self.rounds += 1
+        outcomes: dict[int, Exception | None] = {}
+        completions = []
+        for log, up_to_offset, callback in waiting:
+            key = id(log)
+            if key not in outcomes:
+                outcomes[key] = self._sync(log, up_to_offset)
+            completions.append(FlushCompletion(callback, outcomes[key]))
+        return completions
+
+    def _sync(self, log: PartitionLog, up_to_offset: int) -> Exception | None:
+        """Sync everything that the log has by now; whoever asked before is served by it."""
+        if log.durable_offset >= up_to_offset:
+            return None
+        started = time.monotonic()
+        try:
+            log.flush()
+        except (StorageError, OSError) as error:
+            self.failures += 1
+            _log.error("group commit of %s failed: %s", log.topic_partition, error)
+            return error
+        finally:
+            self.syncs += 1
+            self.last_sync_seconds = time.monotonic() - started
+            self.sync_seconds_total += self.last_sync_seconds
+        return None if log.durable_offset >= up_to_offset else StorageError(log.directory, "the log went offline")
+
+
+def _call_all(completions: Sequence[FlushCompletion]) -> None:
+    for callback, error in completions:
+        callback(error)

@@ -1,0 +1,398 @@
+"""LogManager: the data directories, the logs in them, and the work that goes on behind them.
+
+A start has phases, because the metadata log must be replayed before the others can be loaded:
+    1. open_directories()   make, try and lock the directories
+    2. open_metadata_log()  the caller replays it; it is no part of phase 3
+    3. load_logs()          all other logs, in parallel; configurations and strays by what the metadata says
+    4. start_tasks()        retention, flusher, checkpoints, deletions, producer expiration
+
+and a stop has one order, in `shutdown`: high watermarks, flush and close the logs (producer snapshots), recovery
+points, log start offsets, the metadata log, the clean-shutdown marker (only where all of it worked), the locks.
+Source: Kafka LogManager.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from barnabas.broker.storage.clean_shutdown import NO_BROKER_EPOCH
+from barnabas.broker.storage.clock import Clock, SystemClock
+from barnabas.broker.storage.data_directory import DataDirectory
+from barnabas.broker.storage.deletion_queue import DeletionQueue
+from barnabas.broker.storage.directory_loading import DirectoryLoader, FoundPartition
+from barnabas.broker.storage.durable_files import sync_directory
+from barnabas.broker.storage.log import PartitionLog
+from barnabas.broker.storage.log_dir_failure import LogDirFailures, is_disk_full
+from barnabas.broker.storage.log_loader import LoadProgress, LoadRequest
+from barnabas.broker.storage.log_opening import open_log
+from barnabas.broker.storage.maintenance import Maintenance
+from barnabas.broker.storage.open_files import OpenFiles, raise_descriptor_limit
+from barnabas.broker.storage.partition_directory import (
+    delete_directory_name,
+    directory_name,
+    stray_directory_name,
+)
+from barnabas.broker.storage.partition_metadata_file import PARTITION_METADATA_FILE, write_partition_metadata
+from barnabas.broker.storage.scheduler import BackgroundScheduler, Scheduler
+from barnabas.broker.storage.services import StorageServices
+from barnabas.broker.storage.storage_errors import StartupStorageError, StorageError
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.log_config import LogConfig
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.topic_partition import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+DIRECTORY_FAILURE_TASK = "log-dir-failure"
+
+_THREADS_PER_DIRECTORY = "num.recovery.threads.per.data.dir"
+
+
+class LogManager:
+    """Owner of all logs of a broker. Thread-safe once the start is over."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        clock: Clock | None = None,
+        scheduler: Scheduler | None = None,
+        on_directory_failed: Callable[[Path, tuple[TopicPartition, ...]], None] | None = None,
+    ) -> None:
+        """`on_directory_failed(directory, its partitions)` is called on a background thread, once per directory."""
+        self.config = config
+        self.directories: tuple[DataDirectory, ...] = ()
+        """Those that could be opened, in the order of log.dirs; one that fails later is still among them."""
+        self.load_progress: dict[TopicPartition, LoadProgress] = {}
+        """How far each log's loading is, while it goes on and afterwards."""
+        self.metadata_log: PartitionLog | None = None
+        self.failures = LogDirFailures(self._schedule_failure)
+        clock = clock or SystemClock()
+        self._own_scheduler: BackgroundScheduler | None = None
+        if scheduler is None:
+            scheduler = self._own_scheduler = BackgroundScheduler(clock, config.get_int("background.threads"))
+        self.scheduler: Scheduler = scheduler
+        self.services = StorageServices(
+            clock, scheduler, OpenFiles(), self.failures, config.get_int("producer.id.expiration.ms")
+        )
+        self.deletions = DeletionQueue(self.services, lambda: self.config.log_config.file_delete_delay_ms)
+        self.maintenance = Maintenance(self.services, self.logs, self._live)
+        self._on_directory_failed = on_directory_failed
+        self._metadata_directory: DataDirectory | None = None
+        self._log_config_of: Callable[[str], LogConfig] = lambda _: self.config.log_config
+        self._logs: dict[TopicPartition, PartitionLog] = {}
+        """Replaced as a whole, never changed: readers take no lock."""
+        self._lock = threading.Lock()
+        """Held while logs are made, taken away or taken offline."""
+
+    # -- start
+
+    def open_directories(self) -> tuple[Path, ...]:
+        """Make, try and lock the data directories; those that can be used.
+
+        One that cannot is offline, but the metadata log's must work. Raises StartupStorageError: none can be used,
+        one is named twice, or another broker has one.
+        """
+        raise_descriptor_limit()
+        opened: list[DataDirectory] = []
+        try:
+            for path in self.config.log_dirs:
+                directory = DataDirectory(path)
+                try:
+                    for other in opened:
+                        if path.exists() and os.path.samefile(other.path, path):
+                            raise StartupStorageError(path, f"log.dirs names one directory twice, also as {other.path}")
+                    directory.open()
+                except OSError as error:
+                    self.failures.report(path, f"cannot use log directory {path}", error)
+                else:
+                    opened.append(directory)
+            if not opened:
+                reasons = "; ".join(self.failures.offline.values())
+                raise StartupStorageError(self.config.log_dirs[0], f"no log directory can be used: {reasons}")
+            self._metadata_directory = self._open_metadata_directory(opened)
+        except StartupStorageError:
+            for directory in opened:
+                directory.unlock()
+            raise
+        self.directories = tuple(opened)
+        return self.live_directories
+
+    def _open_metadata_directory(self, opened: list[DataDirectory]) -> DataDirectory:
+        path = self.config.metadata_log_dir
+        for directory in opened:
+            if directory.path == path:
+                return directory
+        directory = DataDirectory(path)
+        try:
+            if path in self.failures.offline:
+                raise OSError(self.failures.offline[path])
+            directory.open()
+        except OSError as error:
+            raise StartupStorageError(path, f"cannot use the metadata log's directory: {error}") from error
+        return directory
+
+    def open_metadata_log(self, topic_partition: TopicPartition, topic_id: bytes, config: LogConfig) -> PartitionLog:
+        """The metadata log, made if it is missing. It is recovered at every start, as Kafka's is: it is small.
+
+        This manager closes it, after all other logs. Raises StartupStorageError.
+        """
+        owner = self._metadata_directory
+        assert owner is not None, "open_directories comes first"
+        directory = owner.path / directory_name(topic_partition)
+        try:
+            _make_partition_directory(directory, topic_id)
+            request = LoadRequest(directory, topic_partition, config, False, 0, 0)
+            self.metadata_log = open_log(request, self.services)
+        except (OSError, StorageError) as error:
+            raise StartupStorageError(directory, f"cannot open the metadata log: {error}") from error
+        return self.metadata_log
+
+    def load_logs(
+        self,
+        log_config_of: Callable[[str], LogConfig],
+        is_stray: Callable[[FoundPartition], bool] | None = None,
+    ) -> int:
+        """Load all logs of the live directories, in parallel; how many. Raises StartupStorageError.
+
+        `log_config_of(topic)` is kept for logs that are made later. `is_stray` says whether a partition directory
+        belongs to nothing that the metadata knows: it is renamed -stray and not served. Both are called by threads.
+        """
+        self._log_config_of = log_config_of
+        loader = DirectoryLoader(
+            self.services, log_config_of, is_stray, self.load_progress, self.config.get_int(_THREADS_PER_DIRECTORY)
+        )
+        found = loader.load(self._live())
+        self._logs = {**self._logs, **{log.topic_partition: log for log in found.logs}}
+        for path in found.doomed:
+            self.deletions.add(path)
+        return len(found.logs)
+
+    def start_tasks(self) -> None:
+        """Begin the background work."""
+        self.maintenance.start(self.config)
+        self.deletions.start(self.config.get_int("log.initial.task.delay.ms"))
+
+    # -- logs
+
+    @property
+    def live_directories(self) -> tuple[Path, ...]:
+        """The log directories that are in use."""
+        return tuple(directory.path for directory in self._live())
+
+    def get(self, topic_partition: TopicPartition) -> PartitionLog | None:
+        """The partition's log, or None. A failed directory's logs are still there and refuse (KAFKA_STORAGE_ERROR)."""
+        return self._logs.get(topic_partition)
+
+    def logs(self) -> list[PartitionLog]:
+        """All logs at this moment, without the metadata log."""
+        return list(self._logs.values())
+
+    def get_or_create(
+        self, topic_partition: TopicPartition, topic_id: bytes, *, is_new: bool = True, log_dir: Path | None = None
+    ) -> PartitionLog:
+        """The partition's log; if it is missing it is made, in `log_dir` or in the directory with the fewest logs.
+
+        partition.metadata is on disk when this returns. Without `is_new` (the partition existed before this start)
+        nothing is made while a directory is offline: the log may be there. Raises BrokerError KAFKA_STORAGE_ERROR.
+        """
+        with self._lock:
+            log = self._logs.get(topic_partition)
+            if log is None:
+                log = self._create(topic_partition, topic_id, is_new, log_dir)
+                self._logs = {**self._logs, topic_partition: log}
+            elif log.topic_id != topic_id:
+                if log.topic_id is not None:
+                    raise BrokerError(
+                        ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition}: {log.directory} has another topic id"
+                    )
+                try:
+                    log.assign_topic_id(topic_id)
+                except OSError as error:
+                    raise BrokerError(
+                        ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition}: cannot write its topic id: {error}"
+                    ) from error
+            return log
+
+    def delete(self, topic_partitions: Iterable[TopicPartition]) -> int:
+        """Take logs out of service and rename their directories `-delete`; their bytes go after the delay.
+
+        How many there were. Nothing is raised: a disk that fails takes its directory offline.
+        """
+        count = 0
+        for topic_partition in topic_partitions:
+            log = self._take(topic_partition, delete_directory_name(topic_partition))
+            if log is not None:
+                self.deletions.add(log)
+                count += 1
+                _log.info("deleting log %s, directory=%s", topic_partition, log.directory)
+        if count:
+            # A topic of the same name that is made next must not get the old one's offsets.
+            self.maintenance.checkpoint_recovery_points()
+            self.maintenance.checkpoint_log_starts()
+        return count
+
+    def set_aside_stray(self, topic_partition: TopicPartition) -> Path | None:
+        """Take a log out of service and rename its directory `-stray`, where it is kept; its path."""
+        log = self._take(topic_partition, stray_directory_name(topic_partition))
+        if log is None:
+            return None
+        _log.warning("log is stray, its directory is kept: %s, directory=%s", topic_partition, log.directory)
+        return log.directory
+
+    def update_topic_config(self, topic: str, config: LogConfig) -> None:
+        """Give the topic's logs another configuration."""
+        for log in self.logs():
+            if log.topic_partition.topic == topic:
+                log.update_config(config)
+
+    def update_broker_config(self, config: BrokerConfig) -> None:
+        """The broker's configuration changed at runtime: every log gets its own anew, by `load_logs`' lookup."""
+        self.config = config
+        for log in self.logs():
+            log.update_config(self._log_config_of(log.topic_partition.topic))
+
+    def _create(
+        self, topic_partition: TopicPartition, topic_id: bytes, is_new: bool, log_dir: Path | None
+    ) -> PartitionLog:
+        offline = self.failures.offline
+        if offline and not is_new:
+            raise BrokerError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"{topic_partition}: not made anew, it may be in an offline directory ({', '.join(map(str, offline))})",
+            )
+        for candidate in [log_dir] if log_dir is not None else self._directories_by_logs():
+            directory = candidate / directory_name(topic_partition)
+            if self.failures.is_offline(candidate):
+                continue
+            try:
+                _make_partition_directory(directory, topic_id)
+                config = self._log_config_of(topic_partition.topic)
+                log = open_log(LoadRequest(directory, topic_partition, config, True, 0, 0), self.services)
+            except (OSError, StorageError) as error:
+                if isinstance(error, OSError) and is_disk_full(error):
+                    raise BrokerError(
+                        ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition}: cannot make {directory}: {error}"
+                    ) from error
+                self.failures.report(candidate, f"cannot make {directory}", error)
+                continue
+            _log.info("created log %s, directory=%s", topic_partition, directory)
+            return log
+        raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition}: no log directory is available")
+
+    def _directories_by_logs(self) -> list[Path]:
+        """The live directories, the one with the fewest logs first."""
+        counts = dict.fromkeys(self.live_directories, 0)
+        for log in self._logs.values():
+            if log.log_dir in counts:
+                counts[log.log_dir] += 1
+        return sorted(counts, key=lambda path: counts[path])
+
+    def _take(self, topic_partition: TopicPartition, new_name: str) -> PartitionLog | None:
+        """Take a log out of the map and rename its directory."""
+        with self._lock:
+            log = self._logs.get(topic_partition)
+            if log is None:
+                return None
+            self._logs = {key: value for key, value in self._logs.items() if key != topic_partition}
+            self.load_progress.pop(topic_partition, None)
+        try:
+            log.rename_directory(new_name)
+        except OSError as error:
+            self.failures.report(log.log_dir, f"cannot rename {log.directory}", error)
+        log.go_offline()
+        return log
+
+    def _live(self) -> list[DataDirectory]:
+        return [directory for directory in self.directories if not self.failures.is_offline(directory.path)]
+
+    # -- failures
+
+    def _schedule_failure(self, log_dir: Path) -> None:
+        self.scheduler.schedule(DIRECTORY_FAILURE_TASK, lambda: self._handle_failure(log_dir))
+
+    def _handle_failure(self, log_dir: Path) -> None:
+        affected = []
+        for log in self.logs():
+            if log.log_dir == log_dir:
+                log.go_offline()
+                affected.append(log.topic_partition)
+        metadata_log = self.metadata_log
+        if metadata_log is not None and metadata_log.log_dir == log_dir:
+            metadata_log.go_offline()
+        for directory in self.directories:
+            if directory.path == log_dir:
+                directory.unlock()
+        _log.error("log directory is offline: log_dir=%s, partitions=%s", log_dir, len(affected))
+        if self._on_directory_failed is not None:
+            self._on_directory_failed(log_dir, tuple(affected))
+
+    # -- stop
+
+    def shutdown(self, broker_epoch: int = NO_BROKER_EPOCH) -> bool:
+        """Stop the background work and close everything in the one right order; whether all directories are clean.
+
+        Nobody may append any more. What is not clean is recovered at the next start; nothing is raised.
+        """
+        if self._own_scheduler is not None:
+            self._own_scheduler.shutdown()
+        self.maintenance.checkpoint_high_watermarks()
+        closed = self._close_logs()
+        self.maintenance.checkpoint_recovery_points()
+        self.maintenance.checkpoint_log_starts()
+        metadata_closed = self._close_metadata_log()
+        all_clean = metadata_closed and not self.failures.offline
+        for directory in self._live():
+            if closed.get(directory.path, True) and directory.is_loaded:
+                try:
+                    directory.write_clean_marker(broker_epoch)
+                except OSError as error:
+                    all_clean = False
+                    _log.error("cannot mark the clean stop, the next start recovers: %s", error)
+            else:
+                all_clean = False
+        self._unlock()
+        return all_clean
+
+    def _close_logs(self) -> dict[Path, bool]:
+        """Flush and close all logs, each directory's in parallel; per directory whether all of it worked."""
+        worked: dict[Path, bool] = {}
+        threads = self.config.get_int(_THREADS_PER_DIRECTORY) * max(len(self.directories), 1)
+        with ThreadPoolExecutor(threads, thread_name_prefix="log-closing") as pool:
+            for log, ok in zip(self.logs(), pool.map(_close, self.logs()), strict=True):
+                worked[log.log_dir] = worked.get(log.log_dir, True) and ok
+        return worked
+
+    def _close_metadata_log(self) -> bool:
+        return self.metadata_log is None or _close(self.metadata_log)
+
+    def _unlock(self) -> None:
+        for directory in self.directories:
+            directory.unlock()
+        if self._metadata_directory is not None:
+            self._metadata_directory.unlock()
+
+
+def _close(log: PartitionLog) -> bool:
+    try:
+        log.close()
+    except (StorageError, OSError) as error:
+        _log.error("closing %s failed, the next start recovers it: %s", log.topic_partition, error)
+        return False
+    return log.state == "closed"
+
+
+def _make_partition_directory(directory: Path, topic_id: bytes) -> None:
+    """Make the directory with its partition.metadata, durably, unless both are there. Raises OSError."""
+    try:
+        directory.mkdir()
+    except FileExistsError:
+        if (directory / PARTITION_METADATA_FILE).exists():
+            return
+    write_partition_metadata(directory, topic_id)
+    sync_directory(directory.parent)
