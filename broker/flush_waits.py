@@ -1,34 +1,31 @@
 """Produce answers that wait for the flusher's group commit (flush.messages).
 
-The flusher calls back on its own thread; what it finished is collected, and one `call_soon_threadsafe` brings all of a
-group into the event loop.
+The flusher's thread hands over all that a round made durable in one call; one `call_soon_threadsafe` brings it into the
+event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.deferred import Deferred
+from barnabas.broker.storage.flusher import FlushCompletion, GroupCommitFlusher
 from barnabas.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from barnabas.broker.partition import Partition
-    from barnabas.broker.storage.flusher import Flusher
     from barnabas.protocol.messages.produce import ProducePartitionResult, ProduceResponse
 
 
 class FlushWaits:
-    """Hands flush requests to the flusher, and its results back to the event loop."""
+    """Owns the flusher, and brings its results back to the event loop."""
 
-    def __init__(self, flusher: Flusher, loop: asyncio.AbstractEventLoop) -> None:
-        self._flusher = flusher
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.flusher = GroupCommitFlusher(self._deliver)
         self._loop = loop
-        self._finished: deque[tuple[Callable[[OSError | None], None], OSError | None]] = deque()
-        self._delivery_scheduled = False
 
     def answer_after(
         self, flushes: list[tuple[Partition, int, ProducePartitionResult]], response: ProduceResponse
@@ -37,7 +34,7 @@ class FlushWaits:
         answer: Deferred[ProduceResponse | None] = Deferred()
         missing = len(flushes)
 
-        def flushed(partition: Partition, result: ProducePartitionResult, error: OSError | None) -> None:
+        def flushed(partition: Partition, result: ProducePartitionResult, error: Exception | None) -> None:
             nonlocal missing
             if error is not None:
                 result.error = ErrorCode.KAFKA_STORAGE_ERROR
@@ -48,19 +45,14 @@ class FlushWaits:
                 answer.resolve(response)
 
         for partition, up_to_offset, result in flushes:
-            done = partial(flushed, partition, result)
-            self._flusher.request(partition.log, up_to_offset, partial(self._collect, done))
+            self.flusher.request(partition.log, up_to_offset, partial(flushed, partition, result))
         return answer
 
-    def _collect(self, done: Callable[[OSError | None], None], error: OSError | None) -> None:
-        """On the flusher's thread. The flag is cleared before the queue is emptied, so nothing is left lying."""
-        self._finished.append((done, error))
-        if not self._delivery_scheduled:
-            self._delivery_scheduled = True
-            self._loop.call_soon_threadsafe(self._deliver)
+    def _deliver(self, completions: Sequence[FlushCompletion]) -> None:
+        """On the flusher's thread."""
+        self._loop.call_soon_threadsafe(_complete, completions)
 
-    def _deliver(self) -> None:
-        self._delivery_scheduled = False
-        while self._finished:
-            done, error = self._finished.popleft()
-            done(error)
+
+def _complete(completions: Sequence[FlushCompletion]) -> None:
+    for completion in completions:
+        completion.callback(completion.error)

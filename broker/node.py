@@ -68,6 +68,7 @@ class Node:
         self._state = BrokerState()
         self._partitions = PartitionRegistry()
         self._blocking_io = ThreadPoolExecutor(BLOCKING_IO_THREADS, "blocking-io")
+        self._flush_waits = FlushWaits(loop)
         self._loop_lag = LoopLagTimer(loop, self._probes.loop_lag)
         self._sockets: list[socket.socket] = []
         self._servers: list[asyncio.Server] = []
@@ -166,7 +167,7 @@ class Node:
             changes=self._changes,
             config=self._live,
             addresses=AdvertisedAddresses(self._store.node_id, config.advertised_listeners),
-            flush_waits=FlushWaits(self._log_manager.flusher, loop),
+            flush_waits=self._flush_waits,
             blocking_io=self._blocking_io,
         )
         idle_ms = config.get_int("connections.max.idle.ms")
@@ -182,6 +183,7 @@ class Node:
 
     async def _accept(self) -> None:
         self._log_manager.start_tasks()
+        self._flush_waits.flusher.start()
         self._loop_lag.start()
         self._connections.start()
         backlog = self._config.get_int("socket.listen.backlog.size")
@@ -202,9 +204,8 @@ class Node:
         return lambda: Connection(self._connections, Session(listener))
 
     def _close_storage(self) -> bool:
-        clean = self._log_manager.shutdown()
-        self._store.close()
-        return clean
+        self._flush_waits.flusher.stop()
+        return self._log_manager.shutdown()
 
     def _directory_failed(self, directory: Path, partitions: tuple[TopicPartition, ...]) -> None:
         """On a background thread. The partitions' logs refuse by themselves; without the metadata log all is over."""
@@ -221,7 +222,7 @@ class Node:
         if self._metrics is not None:
             self._metrics.close()
         if self._state.log_manager is not None:
-            await self._blocking(self._state.log_manager.abandon)
+            await self._blocking(self._state.log_manager.shutdown)
         self._blocking_io.shutdown()
 
     async def _blocking(self, work: Callable[[], T]) -> T:
