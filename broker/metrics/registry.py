@@ -18,7 +18,7 @@ from barnabas.broker.metrics.daemon_collectors import (
 from barnabas.broker.metrics.family import Family
 from barnabas.broker.metrics.probes import BrokerProbes
 from barnabas.broker.metrics.state import BrokerState
-from barnabas.broker.metrics.storage_collectors import LogCollector
+from barnabas.broker.metrics.storage_collectors import LogCollector, LogDirCollector, TaskCollector
 
 
 class DeclaredCollector(Protocol):
@@ -36,6 +36,8 @@ COLLECTORS: Final = cast(
         ConnectionCollector,
         EventLoopCollector,
         LogCollector,
+        LogDirCollector,
+        TaskCollector,
     ),
 )
 """In the order of docs/metrics.md and of the exposition."""
@@ -53,6 +55,8 @@ def make_registry(probes: BrokerProbes, state: BrokerState) -> CollectorRegistry
         ConnectionCollector(probes),
         EventLoopCollector(probes),
         LogCollector(state),
+        LogDirCollector(state),
+        TaskCollector(state),
     )
     for collector in collectors:
         registry.register(collector)

@@ -24,7 +24,7 @@ CLOSE_SECONDS_MAX: Final = 2.0
 def start_metrics_server(host: str, port: int, *, probes: BrokerProbes, state: BrokerState) -> MetricsServer:
     """Bind `host:port` (0 takes a free port) and serve it from a daemon thread.
 
-    Raises OSError with the address in its text when the address cannot be bound.
+    Raises OSError, whose text is one sentence with the address, when it cannot be bound.
     """
     return MetricsServer(_listen(host, port), probes=probes, state=state)
 
@@ -90,5 +90,5 @@ def _listen(host: str, port: int) -> socket.socket:
             listener.close()
             raise
     except OSError as error:
-        raise OSError(error.errno, f"cannot listen on {host}:{port} for metrics: {error.strerror}") from error
+        raise OSError(f"cannot listen on {host}:{port}: {error.strerror}") from error
     return listener

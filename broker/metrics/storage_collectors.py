@@ -6,8 +6,9 @@ samples.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from prometheus_client.core import Metric
 
@@ -16,12 +17,18 @@ from barnabas.broker.metrics.state import BrokerState
 
 if TYPE_CHECKING:
     from barnabas.broker.storage.log import PartitionLog
+    from barnabas.broker.storage.log_manager import LogManager
+    from barnabas.protocol.topic_partition import TopicPartition
 
-_PARTITION = ("topic", "partition")
+_PARTITION: Final = ("topic", "partition")
+_LOG_DIR: Final = ("log_dir",)
+
+LOG_STATES: Final = {"online": 0, "loading": 1, "recovering": 2, "failed": 3, "offline": 3, "closed": 4}
+"""What `barnabas_log_state` says for a state of the engine's."""
 
 
 class LogCollector:
-    """Offsets and size of each partition's log."""
+    """Each partition's log: offsets, size, state. The metadata log is among them."""
 
     size = Family("barnabas_log_size_bytes", "gauge", "Bytes of the log's segments.", labels=_PARTITION)
     segments = Family(
@@ -38,7 +45,19 @@ class LogCollector:
         "Offset up to which the log is known to be on the disk; what lies above it is checked after a crash.",
         labels=_PARTITION,
     )
-    families: ClassVar = (size, segments, start, end, high_watermark, recovery_point)
+    state = Family(
+        "barnabas_log_state",
+        "gauge",
+        "0 online, 1 loading, 2 recovering from an unclean stop, 3 failed or offline, 4 closed.",
+        labels=_PARTITION,
+    )
+    segments_left = Family(
+        "barnabas_log_loading_segments",
+        "gauge",
+        "Segments that are still to be loaded or recovered; only of logs that are being loaded.",
+        labels=_PARTITION,
+    )
+    families: ClassVar = (size, segments, start, end, high_watermark, recovery_point, state, segments_left)
 
     _values: ClassVar[tuple[tuple[Family, Callable[[PartitionLog], int]], ...]] = (
         (size, lambda log: log.size_bytes),
@@ -55,7 +74,103 @@ class LogCollector:
     def collect(self) -> Iterator[Metric]:
         """All families, from the logs as they are now."""
         manager = self._state.log_manager
-        logs = [] if manager is None else sorted((log.topic_partition, log) for log in manager.logs())
-        labelled = [((tp.topic, str(tp.partition)), log) for tp, log in logs]
+        logs = sorted(_all_logs(manager), key=lambda log: log.topic_partition)
+        labelled = [(_labels(log.topic_partition), log) for log in logs]
+        # A log becomes visible after its loading, so between the two it may be missing from one scrape.
+        known = {log.topic_partition for log in logs}
+        loading = [] if manager is None else sorted(manager.load_progress.copy().items(), key=lambda item: item[0])
+        unfinished = [(_labels(tp), progress) for tp, progress in loading if tp not in known]
         for family, value in self._values:
             yield family.render((labels, value(log)) for labels, log in labelled)
+        yield self.state.render(
+            [
+                *((labels, LOG_STATES[log.state]) for labels, log in labelled),
+                *((labels, LOG_STATES[progress.state]) for labels, progress in unfinished),
+            ]
+        )
+        yield self.segments_left.render((labels, progress.segments_left) for labels, progress in unfinished)
+
+
+class LogDirCollector:
+    """Each data directory: whether it works, how far its loading is, how much it holds."""
+
+    online = Family(
+        "barnabas_log_dir_online",
+        "gauge",
+        "1 while the directory is in use, 0 once it failed: its partitions then answer kafka_storage_error.",
+        labels=_LOG_DIR,
+    )
+    found = Family("barnabas_log_dir_found_logs", "gauge", "Logs that the directory held at start.", labels=_LOG_DIR)
+    loaded = Family(
+        "barnabas_log_dir_loaded_logs", "gauge", "How many of the logs found at start are loaded.", labels=_LOG_DIR
+    )
+    load_duration = Family(
+        "barnabas_log_dir_load_duration_seconds",
+        "gauge",
+        "How long loading the directory took at start, 0 until it is done.",
+        labels=_LOG_DIR,
+    )
+    logs = Family("barnabas_log_dir_logs", "gauge", "Logs in the directory now.", labels=_LOG_DIR)
+    size = Family("barnabas_log_dir_size_bytes", "gauge", "Bytes of the segments in the directory.", labels=_LOG_DIR)
+    families: ClassVar = (online, found, loaded, load_duration, logs, size)
+
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+
+    def collect(self) -> Iterator[Metric]:
+        """All families, from the directories as they are now."""
+        manager = self._state.log_manager
+        directories = () if manager is None else manager.directories
+        offline = {} if manager is None else manager.failures.offline
+        counts: Counter[str] = Counter()
+        sizes: Counter[str] = Counter()
+        for log in _all_logs(manager):
+            counts[str(log.log_dir)] += 1
+            sizes[str(log.log_dir)] += log.size_bytes
+        paths = sorted({*map(str, offline), *(str(directory.path) for directory in directories)})
+        failed = set(map(str, offline))
+        yield self.online.render(((path,), int(path not in failed)) for path in paths)
+        yield self.found.render(((str(each.path),), each.logs_total) for each in directories)
+        yield self.loaded.render(((str(each.path),), each.logs_loaded) for each in directories)
+        yield self.load_duration.render(((str(each.path),), each.load_seconds) for each in directories)
+        yield self.logs.render(((path,), counts[path]) for path in paths)
+        yield self.size.render(((path,), sizes[path]) for path in paths)
+
+
+class TaskCollector:
+    """Scheduled background tasks, by Kafka's names."""
+
+    runs = Family(
+        "barnabas_task_runs_total", "counter", "Runs that have ended, failed ones included.", labels=("task",)
+    )
+    failures = Family(
+        "barnabas_task_failures_total",
+        "counter",
+        "Runs that ended with an error; the log says which.",
+        labels=("task",),
+    )
+    duration = Family("barnabas_task_last_duration_seconds", "gauge", "How long the last run took.", labels=("task",))
+    families: ClassVar = (runs, failures, duration)
+
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+
+    def collect(self) -> Iterator[Metric]:
+        """All families, from the scheduler's counters."""
+        manager = self._state.log_manager
+        tasks = [] if manager is None else sorted(manager.scheduler.counters.copy().items())
+        yield self.runs.render(((task,), counters.runs) for task, counters in tasks)
+        yield self.failures.render(((task,), counters.failures) for task, counters in tasks)
+        yield self.duration.render(((task,), counters.last_duration_seconds) for task, counters in tasks)
+
+
+def _all_logs(manager: LogManager | None) -> list[PartitionLog]:
+    """The partitions' logs and the metadata log."""
+    if manager is None:
+        return []
+    metadata_log = manager.metadata_log
+    return [*manager.logs(), *([] if metadata_log is None else [metadata_log])]
+
+
+def _labels(topic_partition: TopicPartition) -> tuple[str, str]:
+    return topic_partition.topic, str(topic_partition.partition)
