@@ -155,6 +155,12 @@ def test_a_xerial_stream_with_sizes_that_lie_is_refused(blocks: str) -> None:
         decompress(Codec.SNAPPY, bytes.fromhex("82534e41505059000000000100000001" + blocks), MIB)
 
 
+def test_a_snappy_block_that_claims_more_than_snappy_can_hold_gets_no_room() -> None:
+    claims_a_mib = bytes.fromhex("808040") + b"\x00x"
+    with pytest.raises(DecompressionError, match="a snappy block of 5 bytes claims to hold 1048576"):
+        decompress(Codec.SNAPPY, claims_a_mib, 2 * MIB)
+
+
 def bombs() -> dict[Codec, bytes]:
     """Small inputs that hold far more than 256 MiB."""
     deflater = zlib.compressobj(9, wbits=31)

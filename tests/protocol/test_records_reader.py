@@ -53,6 +53,18 @@ def test_a_count_and_an_offset_delta_that_disagree_are_refused(kernel: ModuleTyp
     assert caught.value.index == InvalidRecordError.BATCH
 
 
+def test_a_batch_without_records_is_refused_from_a_client(kernel: ModuleType) -> None:
+    data = plain(1)[:HEADER_SIZE]
+    data[57:61] = bytes(4)
+    for delta in (0, -1):
+        data[23:27] = delta.to_bytes(4, "big", signed=True)
+        batch = RecordBatch(reseal(data))
+        with pytest.raises(InvalidRecordError, match="counts 0 records"):
+            check_records(batch)
+        assert check_records(batch, contiguous=False) == RecordsSummary(-1, -1, -1, 0, 0)
+        assert read_records(batch) == []
+
+
 @pytest.mark.parametrize("codec", Codec)
 @pytest.mark.parametrize("count", [2, 4])
 def test_a_count_that_lies_is_refused(kernel: ModuleType, codec: Codec, count: int) -> None:
