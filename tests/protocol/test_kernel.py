@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import struct
 import subprocess
@@ -94,6 +95,14 @@ def test_decoding_gives_absolute_offsets_and_timestamps(kernel: ModuleType) -> N
 def test_a_header_key_that_is_not_utf8_is_shown_as_java_shows_it(kernel: ModuleType) -> None:
     payload = record(headers=varint(1) + varint(2) + b"a\xff" + varint(-1))
     assert kernel.decode_payload(payload, 1, 0, 0, 0, None)[0].headers == (("a\N{REPLACEMENT CHARACTER}", None),)
+
+
+def test_the_collector_need_not_look_into_decoded_records() -> None:
+    """Somebody who keeps millions of records would pay for them in every full collection."""
+    payload = payload_of(build([Record(0, 1, b"k", b"v", (("h", b"x"),))]))
+    decoded = load_kernel("compiled").decode_payload(payload, 1, 0, 0, 1, None)
+    assert not gc.is_tracked(decoded[0])
+    assert decoded[0]._replace(offset=7) == Record(7, 1, b"k", b"v", (("h", b"x"),))
 
 
 @pytest.mark.parametrize(
