@@ -8,20 +8,19 @@ before from the same bytes, so both must come to the same end.
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from barnabas.broker.metadata.errors import MetadataError
-from barnabas.broker.metadata.log_replay import METADATA_DIRECTORY, ReplayedLog
 from barnabas.broker.storage.append import AppendOrigin
-from barnabas.broker.storage.durable_files import sync_directory
-from barnabas.broker.storage.log import PartitionLog
-from barnabas.broker.storage.log_loader import LoadProgress, LoadRequest, LogLoader
-from barnabas.broker.storage.partition_metadata_file import read_partition_metadata
-from barnabas.broker.storage.services import StorageServices
-from barnabas.config import LogConfig
 from barnabas.protocol.topic_name import CLUSTER_METADATA_TOPIC
 from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.protocol.uuids import METADATA_TOPIC_UUID
+
+if TYPE_CHECKING:
+    from barnabas.broker.metadata.log_replay import ReplayedLog
+    from barnabas.broker.storage.log import PartitionLog
+    from barnabas.broker.storage.log_manager import LogManager
+    from barnabas.config import LogConfig
 
 TOPIC_PARTITION = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
 
@@ -43,11 +42,6 @@ class MetadataLog:
         """The offset of the next record."""
         return self._log.log_end_offset
 
-    @property
-    def directory(self) -> Path:
-        """Where it is."""
-        return self._log.directory
-
     def append(self, batches: bytes, leader_epoch: int) -> None:
         """Appends whole batches, all or none. Raises BrokerError KAFKA_STORAGE_ERROR."""
         self._log.append_as_leader(memoryview(bytearray(batches)), leader_epoch=leader_epoch, origin=AppendOrigin.RAFT)
@@ -57,48 +51,21 @@ class MetadataLog:
         self._log.flush()
 
     def close(self) -> None:
-        """Syncs, trims and closes the files. Raises StorageError."""
+        """Syncs, trims and closes the files; nothing happens when they are closed. Raises StorageError."""
         self._log.close()
 
 
-def open_metadata_log(
-    log_dir: Path, replayed: ReplayedLog, *, defaults: LogConfig, services: StorageServices
-) -> MetadataLog:
-    """The log in `log_dir`, made if it is not there, without its torn tail.
+def open_metadata_log(log_manager: LogManager, replayed: ReplayedLog, defaults: LogConfig) -> MetadataLog:
+    """The log, made if it is not there, without its torn tail. `replayed` is what was read from it.
 
-    `replayed` is what was read from it. Raises MetadataError when it ends elsewhere than what was replayed, OSError and
-    StorageError from the disk.
+    Raises MetadataError when it ends elsewhere than what was replayed, and StorageError.
     """
-    directory = log_dir / METADATA_DIRECTORY
-    if not directory.is_dir():
-        directory.mkdir()
-        sync_directory(log_dir)
-    config = _log_config(defaults)
-    start_offset = replayed.image.end_offset if replayed.log_end_offset < replayed.image.end_offset else 0
-    request = LoadRequest(
-        directory=directory,
-        topic_partition=TOPIC_PARTITION,
-        config=config,
-        had_clean_shutdown=False,
-        recovery_point=0,
-        log_start_offset=start_offset,
-    )
-    loaded = LogLoader(request, services, LoadProgress()).load()
-    log = PartitionLog(
-        loaded,
-        topic_partition=TOPIC_PARTITION,
-        topic_id=read_partition_metadata(directory),
-        directory=directory,
-        config=config,
-        services=services,
-    )
+    log = log_manager.open_metadata_log(TOPIC_PARTITION, METADATA_TOPIC_UUID, _log_config(defaults))
     if log.log_end_offset != replayed.image.end_offset:
-        log.go_offline()
         raise MetadataError(
-            f"{directory} ends at offset {log.log_end_offset}, but its records were read up to offset "
-            f"{replayed.image.end_offset}"
+            f"{log.directory} ends at offset {log.log_end_offset}, but its snapshots and records were read up to "
+            f"offset {replayed.image.end_offset}"
         )
-    log.assign_topic_id(METADATA_TOPIC_UUID)
     return MetadataLog(log)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from barnabas.broker.metadata import bootstrap_checkpoint
+from barnabas.broker.metadata import bootstrap_checkpoint, meta_properties
 from barnabas.broker.metadata.adoption import find_partition_directories
 from barnabas.broker.metadata.batches import encode_change, encode_control_batch
 from barnabas.broker.metadata.errors import MetadataError
@@ -26,16 +26,21 @@ from barnabas.broker.metadata.meta_properties import NodeIdentity, settle_identi
 from barnabas.broker.metadata.metadata_log import MetadataLog, open_metadata_log
 from barnabas.broker.metadata.opening import Opening, abort_record, ensure_log_is_not_missing, plan_opening
 from barnabas.broker.metadata.plan import Plan
+from barnabas.broker.metadata.reconcile import is_stray, make_log, reconcile_logs
 from barnabas.broker.metadata.writer import ImageListener, MetadataWriter
+from barnabas.broker.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from barnabas.broker.storage.storage_errors import StorageError
 from barnabas.config import complaints
 from barnabas.protocol.errors import BrokerError
 from barnabas.protocol.metadata.control import LeaderChange, Voter
 from barnabas.protocol.metadata.records import MetadataRecord
+from barnabas.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.storage.clock import Clock
-    from barnabas.broker.storage.services import StorageServices
+    from barnabas.broker.storage.directory_loading import FoundPartition
+    from barnabas.broker.storage.log import PartitionLog
+    from barnabas.broker.storage.log_manager import LogManager
     from barnabas.config import BrokerConfig
 
 Result = TypeVar("Result")
@@ -79,56 +84,59 @@ class MetadataStore:
         """Commits what `plan` makes of the image as it is then; its answers. Raises BrokerError (56)."""
         return self._writer.change(plan)
 
+    def is_stray(self, found: FoundPartition) -> bool:
+        """For `LogManager.load_logs`: whether the metadata knows no such partition."""
+        return is_stray(self.image, found.topic_partition, found.topic_id)
+
+    def reconcile(self, log_manager: LogManager) -> None:
+        """At start, when all logs are loaded: makes what is missing and sets aside what is unknown."""
+        reconcile_logs(self.image, log_manager, self.directory_ids)
+
+    def make_log(self, image: MetadataImage, topic_partition: TopicPartition, log_manager: LogManager) -> PartitionLog:
+        """The log of a partition that `image` has and that is new. Raises BrokerError KAFKA_STORAGE_ERROR."""
+        topic = image.topics[topic_partition.topic]
+        return make_log(topic, topic_partition, log_manager, self.directory_ids, is_new=True)
+
     def close(self) -> None:
-        """Closes the metadata log. Raises StorageError."""
+        """Closes the metadata log, unless the log manager has. Raises StorageError."""
         self._log.close()
 
 
-def open_directories(
-    config: BrokerConfig,
-    directories: Sequence[Path],
-    services: StorageServices,
-    *,
-    was_clean: bool,
-) -> MetadataStore:
-    """The metadata in `directories`, which are locked and writable; `was_clean` says how the last broker left them.
+def open_metadata(config: BrokerConfig, log_manager: LogManager, clock: Clock) -> MetadataStore:
+    """The metadata in the directories that `log_manager` has opened.
 
     Raises MetadataError: a sentence for whoever starts the broker.
     """
-    log_dir = config.metadata_log_dir
-    if log_dir not in directories:
-        raise MetadataError(f"the metadata log's directory {log_dir} cannot be used, and without it nothing is known")
     try:
-        return _open(config, log_dir, directories, services, was_clean)
+        return _open(config, log_manager, clock)
     except (OSError, StorageError, BrokerError) as error:
-        raise MetadataError(f"the metadata in {log_dir} cannot be opened: {error}") from error
+        raise MetadataError(f"the metadata in {config.metadata_log_dir} cannot be opened: {error}") from error
 
 
-def _open(
-    config: BrokerConfig, log_dir: Path, directories: Sequence[Path], services: StorageServices, was_clean: bool
-) -> MetadataStore:
-    identity, outdated = settle_identity([log_dir, *(each for each in directories if each != log_dir)], config.node_id)
+def _open(config: BrokerConfig, log_manager: LogManager, clock: Clock) -> MetadataStore:
+    log_dir = config.metadata_log_dir
+    directories = [log_dir, *(each for each in log_manager.live_directories if each != log_dir)]
+    identity, outdated = settle_identity(directories, config.node_id)
+    known = [each for each in directories if (each / meta_properties.FILE_NAME).exists()]
     replayed = replay_metadata_directory(log_dir / METADATA_DIRECTORY)
     bootstrap = None if replayed.image.level is not None else bootstrap_checkpoint.read_bootstrap_records(log_dir)
     found = {} if replayed.exists else find_partition_directories(directories)
     if not replayed.exists:
-        is_known_node = len(outdated) < len(directories)
-        ensure_log_is_not_missing(found, identity=identity, is_known_node=is_known_node, metadata_log_dir=log_dir)
+        ensure_log_is_not_missing(found, identity=identity, is_known_node=bool(known), metadata_log_dir=log_dir)
     ensure_single_node(replayed.image, identity.node_id, str(log_dir))
+    was_clean = all((each / CLEAN_SHUTDOWN_FILE).exists() for each in known)
     opening = plan_opening(replayed, identity=identity, bootstrap=bootstrap, found=found, was_clean=was_clean)
 
     if not (log_dir / bootstrap_checkpoint.FILE_NAME).exists():
-        bootstrap_checkpoint.write_bootstrap_checkpoint(
-            log_dir, level=opening.level, timestamp_ms=services.clock.wall_ms()
-        )
+        bootstrap_checkpoint.write_bootstrap_checkpoint(log_dir, level=opening.level, timestamp_ms=clock.wall_ms())
     write_identity(identity, outdated)
-    log = open_metadata_log(log_dir, replayed, defaults=config.log_config, services=services)
-    image = _append_opening(log, replayed, opening, identity.node_id, services.clock)
+    log = open_metadata_log(log_manager, replayed, config.log_config)
+    image = _append_opening(log, replayed, opening, identity.node_id, clock)
     warnings = [*opening.warnings, *_complaints(image)]
     for warning in warnings:
         _log.warning("%s", warning)
     _log_opened(identity, image, opening, replayed)
-    writer = MetadataWriter(log, image, leader_epoch=opening.leader_epoch, level=opening.level, clock=services.clock)
+    writer = MetadataWriter(log, image, leader_epoch=opening.leader_epoch, level=opening.level, clock=clock)
     return MetadataStore(identity, log, writer, warnings)
 
 

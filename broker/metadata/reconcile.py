@@ -1,0 +1,70 @@
+"""Brings the logs on disk and the metadata into line, at start and after a change.
+
+The metadata is right: a partition that it names and the disk lacks is made; a log that it does not know, or that
+belongs to another topic of the same name, is set aside as `-stray` and kept.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from barnabas.protocol.errors import BrokerError
+from barnabas.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.broker.metadata.image import MetadataImage, TopicImage
+    from barnabas.broker.storage.log import PartitionLog
+    from barnabas.broker.storage.log_manager import LogManager
+
+_log = logging.getLogger(__name__)
+
+
+def is_stray(image: MetadataImage, topic_partition: TopicPartition, topic_id: bytes | None) -> bool:
+    """Whether the metadata knows no such partition. `topic_id` None: the directory says none, so its name decides."""
+    topic = image.topics.get(topic_partition.topic)
+    if topic is None or topic_partition.partition not in topic.partitions:
+        return True
+    return topic_id is not None and topic_id != topic.topic_id
+
+
+def reconcile_logs(image: MetadataImage, log_manager: LogManager, directory_ids: Mapping[Path, bytes]) -> None:
+    """At start, when all logs are loaded. What cannot be made (a directory is offline or full) is said and left."""
+    for log in log_manager.logs():
+        if is_stray(image, log.topic_partition, log.topic_id):
+            log_manager.set_aside_stray(log.topic_partition)
+        elif log.topic_id is None:
+            log.assign_topic_id(image.topics[log.topic_partition.topic].topic_id)
+    for topic in image.topics.values():
+        for number in topic.partitions:
+            topic_partition = TopicPartition(topic.name, number)
+            if log_manager.get(topic_partition) is None:
+                _make_missing(topic, topic_partition, log_manager, directory_ids)
+
+
+def make_log(
+    topic: TopicImage,
+    topic_partition: TopicPartition,
+    log_manager: LogManager,
+    directory_ids: Mapping[Path, bytes],
+    *,
+    is_new: bool,
+) -> PartitionLog:
+    """The partition's log, made in the directory that the metadata names. Raises BrokerError KAFKA_STORAGE_ERROR."""
+    directories = topic.partitions[topic_partition.partition].directories
+    named = next((path for path, directory_id in directory_ids.items() if directory_id in directories), None)
+    log_dir = named if named in log_manager.live_directories else None
+    return log_manager.get_or_create(topic_partition, topic.topic_id, is_new=is_new, log_dir=log_dir)
+
+
+def _make_missing(
+    topic: TopicImage, topic_partition: TopicPartition, log_manager: LogManager, directory_ids: Mapping[Path, bytes]
+) -> None:
+    try:
+        log = make_log(topic, topic_partition, log_manager, directory_ids, is_new=False)
+    except BrokerError as error:
+        _log.error("%s is not served: its log was not found and cannot be made: %s", topic_partition, error.message)
+    else:
+        _log.warning("made the log of %s, which was missing, directory=%s", topic_partition, log.directory)
