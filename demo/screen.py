@@ -24,17 +24,17 @@ class Screen:
 
     def say(self, text: str) -> None:
         """One line."""
-        self._console.print(text, markup=False)
+        self._console.print(text, markup=False, soft_wrap=True)
 
     def done(self, text: str) -> None:
         """A step that went well."""
         self._console.print("[green]ok[/green]  ", end="")
-        self._console.print(text, markup=False)
+        self._console.print(text, markup=False, soft_wrap=True)
 
     def failed(self, text: str) -> None:
         """A step that did not."""
         self._console.print("[bold red]NOT OK[/bold red]  ", end="")
-        self._console.print(text, markup=False)
+        self._console.print(text, markup=False, soft_wrap=True)
 
     @contextmanager
     def bars(self, total: int, *names: str) -> Iterator[list[Report]]:

@@ -92,7 +92,10 @@ def describe(
     bootstrap: str,
     timeout_s: float,
 ) -> None:
-    """Show the properties of a topic or broker that are not at their defaults, or those NAMEd."""
+    """Show the properties of a topic or broker that are not at their defaults, or those NAMEd.
+
+    With --all-brokers: those that were set for all brokers while they ran.
+    """
     from barnabas.clients.commands.output import print_json, print_line, print_table
     from barnabas.clients.commands.session import with_admin
 
@@ -103,13 +106,15 @@ def describe(
 
     entries = with_admin(bootstrap, timeout_s, work)
     missing = set(names) - {entry.name for entry in entries}
-    if missing:
+    if missing and not all_brokers:  # that resource has only what was set, and the rest is no error
         raise CommandFailure(f"there is no property {', '.join(sorted(missing))}")
     shown = [entry for entry in entries if show_all or names or not entry.is_default]
     if as_json:
         print_json([entry_json(entry) for entry in shown])
     elif shown:
         print_table(("property", "value", "from"), [(entry.name, _value_text(entry), entry.source) for entry in shown])
+    elif all_brokers:
+        print_line("not set for all brokers" if names else "nothing is set for all brokers")
     else:
         print_line("all properties are at their defaults (--all shows them)")
 

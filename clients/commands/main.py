@@ -7,6 +7,7 @@ docstring. So the names and their one-line helps stand here.
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import traceback
 from dataclasses import dataclass
@@ -75,7 +76,7 @@ class BarnabasGroup(click.Group):
             if is_closed_pipe(error):
                 silence_standard_output()
                 raise click.exceptions.Exit(ExitCode.CLOSED_PIPE) from error
-            if os.environ.get("BARNABAS_LOG_LEVEL", "").lower() == "debug":
+            if _is_debugging():
                 traceback.print_exception(error)
             failure = failure_of(error)
             click.echo(f"barnabas: {failure.message}", err=True)
@@ -83,6 +84,11 @@ class BarnabasGroup(click.Group):
         if isinstance(result, int) and not isinstance(result, bool):
             raise click.exceptions.Exit(result)
         return result
+
+
+def _is_debugging() -> bool:
+    """Whether tracebacks are wanted: by BARNABAS_LOG_LEVEL, or by `serve --log-level`."""
+    return os.environ.get("BARNABAS_LOG_LEVEL", "").lower() == "debug" or logging.getLogger().level == logging.DEBUG
 
 
 def _print_version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
