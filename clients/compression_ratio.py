@@ -1,12 +1,14 @@
 """How well one topic's batches compress, so that a batch is filled up to batch_size of compressed bytes.
 
-The estimate follows a bad surprise at once and a good one slowly: a batch that comes out too large costs a split, one
-that comes out too small costs little. Source: Kafka's CompressionRatioEstimator.
+The estimate follows a bad surprise at once and good ones step by step: a batch that comes out too large may cost a
+split, one that comes out too small costs little. After Kafka's CompressionRatioEstimator, whose steps are smaller.
 """
 
 from __future__ import annotations
 
-IMPROVING_STEP = 0.005
+IMPROVING_SHARE = 0.1
+"""Of the distance to a better ratio, per batch."""
+
 DETERIORATING_STEP = 0.05
 LOWEST = 0.02
 """No batch is stretched beyond 50 times batch_size, however well it compresses."""
@@ -26,4 +28,4 @@ class CompressionRatio:
         if observed > self.estimate:
             self.estimate = min(1.0, max(self.estimate + DETERIORATING_STEP, observed))
         else:
-            self.estimate = max(LOWEST, self.estimate - IMPROVING_STEP, observed)
+            self.estimate = max(LOWEST, self.estimate - (self.estimate - observed) * IMPROVING_SHARE)

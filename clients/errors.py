@@ -17,6 +17,8 @@ ClientError
 
 from __future__ import annotations
 
+import re
+
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.topic_partition import TopicPartition
 
@@ -69,7 +71,8 @@ class RefusedError(ClientError, BrokerError):
     def of_topic(cls, topic: str, code: ErrorCode, message: str | None) -> RefusedError:
         """The refusal of a topic as a whole; the sentence begins with its name."""
         reason = message or _SENTENCES.get(code, "the broker gave no reason")
-        return cls(code, reason if topic in reason else f"{topic}: {reason}", topic=topic)
+        named = re.search(rf"(?<![\w.-]){re.escape(topic)}(?![\w-])", reason)
+        return cls(code, reason if named else f"{topic}: {reason}", topic=topic)
 
 
 class OffsetOutOfRangeError(RefusedError):

@@ -1,7 +1,7 @@
 """A broker of a few hundred lines that speaks the native dialect over a real loopback socket and keeps logs in memory.
 
-It serves what a client needs, and a test can step in front of any request: `broker.intercept = f`, where f(api, request)
-returns None to let it be served, or one of the actions below. Every request is kept in `broker.requests`.
+It serves what a client needs, and a test can step in front of any request: `broker.intercept = f`, where
+f(api, request) returns None to let it be served, or one of the actions below. `broker.requests` keeps them all.
 """
 
 from __future__ import annotations

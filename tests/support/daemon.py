@@ -30,7 +30,7 @@ class DaemonError(AssertionError):
 
 
 class Daemon:
-    """One broker process and its data directory; `host`, `port`, `metrics_port` and `pid` are of the running process."""
+    """One broker process and its data directory; `host`, `port`, `metrics_port` and `pid` are the running one's."""
 
     def __init__(self, directory: Path, settings: tuple[str, ...], environ: Mapping[str, str] | None = None) -> None:
         self.directory = directory

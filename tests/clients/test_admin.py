@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from barnabas.clients.admin import Admin, CreatedTopic, PartitionDescription
+from barnabas.clients.config import AdminConfig
+from barnabas.clients.errors import (
+    BrokerConnectionError,
+    BrokerTimeoutError,
+    ClientConfigError,
+    ClosedError,
+    RefusedError,
+    UnknownTopicError,
+)
+from barnabas.clients.offsets import ListedOffset
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.configs import (
+    AlterConfigOp,
+    AlterConfigsResponse,
+    AlterConfigsResult,
+    ConfigEntry,
+    ConfigResource,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from barnabas.protocol.messages.topics import NewPartitions, NewTopic, TopicResult, TopicsResponse
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.uuids import uuid_text
+from tests.clients.fake_broker import Answer, Drop, FakeBroker, RefusePartitions, Silence
+
+ID = b"\x01" * 16
+
+
+@asynccontextmanager
+async def asking(broker: FakeBroker, **settings: Any) -> AsyncIterator[Admin]:
+    config = AdminConfig(bootstrap=broker.bootstrap, retry_backoff_ms=5, reconnect_backoff_ms=5, **settings)
+    async with Admin(config) as admin:
+        yield admin
+
+
+def answers(broker: FakeBroker, wanted: ApiKey, response: Any) -> None:
+    broker.intercept = lambda api, request: Answer(response) if api is wanted else None
+
+
+async def test_a_topic_is_created_as_asked_and_its_warning_is_handed_on(broker: FakeBroker) -> None:
+    answers(broker, ApiKey.CREATE_TOPICS, TopicsResponse([TopicResult("t", ErrorCode.NONE, "small segments", ID, 4)]))
+    async with asking(broker) as admin:
+        made = await admin.create_topic("t", partitions=4, configs={"segment.bytes": "1000"}, validate_only=True)
+        assert made == CreatedTopic("t", uuid_text(ID), 4, "small segments")
+        await admin.create_topic("t")
+    first, second = broker.asked(ApiKey.CREATE_TOPICS)
+    assert first.topics == [NewTopic("t", 4, -1, {"segment.bytes": "1000"})]
+    assert first.validate_only
+    assert second.topics == [NewTopic("t", -1, -1, {})]
+
+
+async def test_a_refusal_has_the_code_and_the_brokers_sentence(broker: FakeBroker) -> None:
+    result = TopicResult("t", ErrorCode.TOPIC_ALREADY_EXISTS, "topic t exists already")
+    answers(broker, ApiKey.CREATE_TOPICS, TopicsResponse([result]))
+    async with asking(broker) as admin:
+        with pytest.raises(RefusedError, match=r"^TOPIC_ALREADY_EXISTS: topic t exists already$") as refusal:
+            await admin.create_topic("t")
+        assert refusal.value.code is ErrorCode.TOPIC_ALREADY_EXISTS
+        assert refusal.value.topic == "t"
+
+
+async def test_topics_are_deleted_and_grown(broker: FakeBroker) -> None:
+    async with asking(broker) as admin:
+        answers(broker, ApiKey.DELETE_TOPICS, TopicsResponse([TopicResult("t")]))
+        await admin.delete_topic("t")
+        assert broker.asked(ApiKey.DELETE_TOPICS)[0].names == ["t"]
+        answers(broker, ApiKey.CREATE_PARTITIONS, TopicsResponse([TopicResult("t")]))
+        await admin.create_partitions("t", 9)
+        assert broker.asked(ApiKey.CREATE_PARTITIONS)[0].topics == [NewPartitions("t", 9)]
+        answers(broker, ApiKey.CREATE_PARTITIONS, TopicsResponse([]))
+        with pytest.raises(RefusedError, match="t: the broker left it out of its answer"):
+            await admin.create_partitions("t", 9)
+
+
+async def test_topics_are_listed_and_described_without_creating_any(broker: FakeBroker) -> None:
+    broker.create_missing_topics = True
+    async with asking(broker) as admin:
+        assert [topic.name for topic in await admin.list_topics()] == ["lines", "orders"]
+        described = await admin.describe_topic("orders")
+        assert described.partitions[2] == PartitionDescription(2, 1, 0, ErrorCode.NONE)
+        assert len(described.topic_id) == 22
+        with pytest.raises(UnknownTopicError, match="there is no topic 'nothing'"):
+            await admin.describe_topic("nothing")
+    assert "nothing" not in broker.topics
+
+
+async def test_configs_are_described(broker: FakeBroker) -> None:
+    entry = ConfigEntry("retention.ms", "-1", "topic", "long", "How long.")
+    result = DescribeConfigsResult(ConfigResource(2, "t"), entries=[entry])
+    answers(broker, ApiKey.DESCRIBE_CONFIGS, DescribeConfigsResponse([result]))
+    async with asking(broker) as admin:
+        assert await admin.describe_configs(topic="t", names=["retention.ms"]) == [entry]
+        await admin.describe_configs(broker=1)
+        await admin.describe_configs(broker="")
+        with pytest.raises(ClientConfigError, match="name either a topic or a broker"):
+            await admin.describe_configs()
+        with pytest.raises(ClientConfigError, match="name either a topic or a broker"):
+            await admin.describe_configs(topic="t", broker=1)
+    asked = [request.resources[0] for request in broker.asked(ApiKey.DESCRIBE_CONFIGS)]
+    assert [(entry.resource, entry.names) for entry in asked] == [
+        (ConfigResource(2, "t"), ["retention.ms"]),
+        (ConfigResource(4, "1"), None),
+        (ConfigResource(4, ""), None),
+    ]
+
+
+async def test_configs_are_set_and_deleted_together(broker: FakeBroker) -> None:
+    answers(broker, ApiKey.ALTER_CONFIGS, AlterConfigsResponse([AlterConfigsResult(ConfigResource(2, "t"))]))
+    async with asking(broker) as admin:
+        await admin.alter_configs(topic="t", set_to={"retention.ms": "5"}, delete=["segment.ms"])
+        (request,) = broker.asked(ApiKey.ALTER_CONFIGS)
+        assert request.resources[0].operations == [
+            AlterConfigOp("retention.ms", 0, "5"),
+            AlterConfigOp("segment.ms", 1, None),
+        ]
+        refusal = AlterConfigsResult(
+            ConfigResource(4, "1"), ErrorCode.INVALID_CONFIG, "log.retention.ms=x is no number"
+        )
+        answers(broker, ApiKey.ALTER_CONFIGS, AlterConfigsResponse([refusal]))
+        with pytest.raises(RefusedError, match=r"INVALID_CONFIG: broker 1: log\.retention\.ms=x is no number"):
+            await admin.alter_configs(broker=1, set_to={"log.retention.ms": "x"})
+
+
+async def test_offsets_are_asked_of_the_leaders(broker: FakeBroker) -> None:
+    wanted = {TopicPartition("orders", 0): -2, TopicPartition("lines", 0): -1}
+    async with asking(broker) as admin:
+        assert await admin.list_offsets(wanted) == dict.fromkeys(wanted, ListedOffset(0, -1, 0))
+        with pytest.raises(UnknownTopicError, match=r"orders-7: the topic has 3 partitions"):
+            await admin.list_offsets({TopicPartition("orders", 7): -1})
+
+
+async def test_a_passing_refusal_of_offsets_is_asked_again_and_one_for_good_is_raised(broker: FakeBroker) -> None:
+    left = 2
+
+    def intercept(api: ApiKey, request: Any) -> Any:
+        nonlocal left
+        if api is ApiKey.LIST_OFFSETS and left:
+            left -= 1
+            return RefusePartitions(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return None
+
+    broker.intercept = intercept
+    wanted = {TopicPartition("lines", 0): -1}
+    async with asking(broker) as admin:
+        assert (await admin.list_offsets(wanted))[TopicPartition("lines", 0)].offset == 0
+        broker.intercept = lambda api, request: (
+            RefusePartitions(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT) if api is ApiKey.LIST_OFFSETS else None
+        )
+        with pytest.raises(RefusedError, match="lines-0") as refusal:
+            await admin.list_offsets(wanted)
+        assert refusal.value.code is ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
+
+
+async def test_the_cluster_is_described(broker: FakeBroker) -> None:
+    async with asking(broker) as admin:
+        cluster = await admin.describe_cluster()
+    assert cluster.cluster_id == "fake-cluster"
+    assert [(node.node_id, node.port) for node in cluster.brokers] == [(1, broker.port)]
+    assert (cluster.server, cluster.server_version) == ("fake", "1")
+
+
+async def test_a_question_survives_a_lost_connection_and_a_command_that_may_have_arrived_is_not_repeated(
+    broker: FakeBroker,
+) -> None:
+    dropped = False
+
+    def once(api: ApiKey, request: Any) -> Any:
+        nonlocal dropped
+        if dropped:
+            return None
+        dropped = True
+        return Drop()
+
+    async with asking(broker) as admin:
+        broker.intercept = once
+        assert len(await admin.list_topics()) == 2
+        broker.intercept = lambda api, request: Drop() if api is ApiKey.DELETE_TOPICS else None
+        with pytest.raises(BrokerConnectionError, match="delete_topics: it is not known whether this was carried out"):
+            await admin.delete_topic("orders")
+        assert len(broker.asked(ApiKey.DELETE_TOPICS)) == 1
+
+
+async def test_a_broker_that_is_away_for_good_is_an_error_after_api_timeout_ms(broker: FakeBroker) -> None:
+    async with asking(broker, api_timeout_ms=50) as admin:
+        await broker.stop()
+        with pytest.raises(
+            BrokerConnectionError, match=r"list_topics: gave up after \d+ attempts in 50 ms: cannot connect"
+        ):
+            await admin.list_topics()
+        with pytest.raises(BrokerConnectionError, match="delete_topics: gave up"):
+            await admin.delete_topic("orders")
+
+
+async def test_a_command_without_an_answer_is_an_error_that_says_what_is_not_known(broker: FakeBroker) -> None:
+    broker.intercept = lambda api, request: Silence() if api is ApiKey.DELETE_TOPICS else None
+    async with asking(broker, request_timeout_ms=20) as admin:
+        with pytest.raises(BrokerTimeoutError, match=r"not known whether this was carried out: .*did not answer"):
+            await admin.delete_topic("orders")
+
+
+async def test_a_closed_admin_says_so(broker: FakeBroker) -> None:
+    async with asking(broker) as admin:
+        pass
+    with pytest.raises(ClosedError):
+        await admin.list_topics()

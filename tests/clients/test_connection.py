@@ -1,0 +1,297 @@
+"""The connection against a real socket, whose other end says what the test wants, split as the test wants."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from barnabas.clients.addresses import Address
+from barnabas.clients.connection import Connection, ConnectionSettings
+from barnabas.clients.errors import (
+    BrokerConnectionError,
+    BrokerTimeoutError,
+    ClosedError,
+    ProtocolViolationError,
+    RefusedError,
+)
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse, TopicMetadata
+from barnabas.protocol.messages.produce import ProducePartition, ProduceRequest, ProduceTopic
+from barnabas.protocol.native import codec
+from tests.clients.fake_broker import Drop, FakeBroker, Hold, Raw, Refuse, Silence
+
+ALL_TOPICS = MetadataRequest(None)
+
+
+def settings(**changes: int) -> ConnectionSettings:
+    values = {"connect_timeout_ms": 5000, "request_timeout_ms": 5000, "max_frame_bytes": 1 << 20, **changes}
+    return ConnectionSettings(client_id="test", client_version="1", **values)
+
+
+@asynccontextmanager
+async def connected(broker: FakeBroker, **changes: int) -> AsyncIterator[Connection]:
+    connection = await Connection.open(Address(broker.host, broker.port), settings(**changes))
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+@asynccontextmanager
+async def peer(
+    serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
+) -> AsyncIterator[Address]:
+    """A server that is not a broker."""
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await serve(reader, writer)
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    try:
+        yield Address("127.0.0.1", server.sockets[0].getsockname()[1])
+    finally:
+        server.close()
+        await server.wait_closed()
+
+
+async def test_answers_reach_their_requests_in_order(broker: FakeBroker) -> None:
+    async with connected(broker) as connection:
+        futures = [connection.request(ApiKey.METADATA, MetadataRequest([name])) for name in ("orders", "x", "lines")]
+        answers: list[MetadataResponse] = await asyncio.gather(*futures)
+        assert [answer.topics[0].name for answer in answers] == ["orders", "x", "lines"]
+        assert connection.in_flight == 0
+        assert connection.node_id == 1
+
+
+async def test_an_answer_that_comes_byte_by_byte_is_put_together(broker: FakeBroker) -> None:
+    async with connected(broker) as connection:
+        request = connection.request(ApiKey.METADATA, ALL_TOPICS)
+        header = codec.RequestHeader(3, 0, 1, "test", {}, memoryview(b""))
+        response = MetadataResponse("c", [], [TopicMetadata("t")])
+        broker.intercept = lambda api, asked: Silence()
+        for byte in codec.encode_response(header, response, 0):
+            connection.get_buffer(-1)[:1] = bytes([byte])
+            connection.buffer_updated(1)
+        assert await request == response
+
+
+async def test_several_answers_in_one_read_and_a_cut_one_behind_them_are_all_taken(broker: FakeBroker) -> None:
+    async with connected(broker) as connection:
+        broker.intercept = lambda api, asked: Silence()
+        requests = [connection.request(ApiKey.METADATA, ALL_TOPICS) for _ in range(3)]
+        data = b"".join(
+            codec.encode_response(
+                codec.RequestHeader(3, 0, number, "test", {}, memoryview(b"")), MetadataResponse(str(number), [], []), 0
+            )
+            for number in (1, 2, 3)
+        )
+        for part in (data[: len(data) - 7], data[len(data) - 7 :]):
+            connection.get_buffer(-1)[: len(part)] = part
+            connection.buffer_updated(len(part))
+        assert [(await request).cluster_id for request in requests] == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("topics", [1, 2000, 9000])
+async def test_an_answer_of_any_size_up_to_the_limit_arrives_whole(broker: FakeBroker, topics: int) -> None:
+    for number in range(topics):
+        broker.create(f"topic-with-a-name-that-fills-the-frame-{number:06}")
+    async with connected(broker) as connection:
+        for _ in range(3):  # the shared buffer and the frame's own one take turns
+            answer = await connection.request(ApiKey.METADATA, ALL_TOPICS)
+            assert len(answer.topics) == topics + 2
+            assert len((await connection.request(ApiKey.METADATA, MetadataRequest(["lines"]))).topics) == 1
+
+
+async def test_an_answer_above_max_frame_bytes_closes_the_connection_and_says_so(broker: FakeBroker) -> None:
+    for number in range(100):
+        broker.create(f"topic-{number}")
+    async with connected(broker, max_frame_bytes=1024) as connection:
+        with pytest.raises(ProtocolViolationError, match=r"frame size \d+ is above .*=1024"):
+            await connection.request(ApiKey.METADATA, ALL_TOPICS)
+        assert connection.closed
+
+
+async def test_nobody_listening_is_said_with_the_address_and_what_to_check() -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]  # bound, not listening: refused
+        with pytest.raises(BrokerConnectionError) as failure:
+            await Connection.open(Address("127.0.0.1", port), settings())
+    assert f"cannot connect to 127.0.0.1:{port}: " in str(failure.value)
+    assert "check that a Barnabas broker listens there" in str(failure.value)
+    assert isinstance(failure.value, ConnectionError)
+
+
+async def test_a_host_that_does_not_exist_is_said() -> None:
+    with pytest.raises(BrokerConnectionError, match=r"cannot connect to no-such-host\.invalid:9092"):
+        await Connection.open(Address("no-such-host.invalid", 9092), settings())
+
+
+async def test_a_peer_that_says_nothing_is_given_up_after_connect_timeout() -> None:
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    async with peer(silent) as address:
+        with pytest.raises(BrokerConnectionError, match=r"connect_timeout_ms=50|not answer"):
+            await Connection.open(address, settings(connect_timeout_ms=50))
+
+
+async def test_a_peer_that_closes_on_the_greeting_is_said_to_be_no_barnabas() -> None:
+    async def kafka(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(4)
+
+    async with peer(kafka) as address:
+        with pytest.raises(BrokerConnectionError, match=r"before it answered the greeting.*native dialect"):
+            await Connection.open(address, settings())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        b"\x00\x00\x00\x04\xb7\x00\x00\x00",
+        b"\x00\x00\x00\x08\x00\x00\x00\x00\x00\x00\x00\x00",
+        b"\xff\xff\xff\xff",
+        b"\x00\x00\x00\x05\xb7\x00\x00\x01\xc1",
+    ],
+    ids=["http", "empty header", "another magic", "negative size", "no msgpack"],
+)
+async def test_bytes_of_another_protocol_close_the_connection_with_a_clear_sentence(answer: bytes) -> None:
+    async def other(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(4)
+        writer.write(answer)
+        await reader.read()
+
+    async with peer(other) as address:
+        with pytest.raises(ProtocolViolationError, match=r"127\.0\.0\.1:\d+ does not speak Barnabas's native dialect"):
+            await Connection.open(address, settings(max_frame_bytes=1 << 26))
+
+
+async def test_an_answer_with_a_foreign_correlation_id_closes_the_connection(broker: FakeBroker) -> None:
+    header = codec.RequestHeader(3, 0, 77, "test", {}, memoryview(b""))
+    broker.intercept = lambda api, request: (
+        Raw(codec.encode_response(header, MetadataResponse("c", [], []), 0)) if api is ApiKey.METADATA else None
+    )
+    async with connected(broker) as connection:
+        first = connection.request(ApiKey.METADATA, ALL_TOPICS)
+        second = connection.request(ApiKey.METADATA, ALL_TOPICS)
+        with pytest.raises(ProtocolViolationError, match=r"correlation_id=77 where .*correlation_id=1 was due"):
+            await first
+        with pytest.raises(ProtocolViolationError):
+            await second
+
+
+async def test_an_answer_that_nobody_asked_for_closes_the_connection(broker: FakeBroker) -> None:
+    async with connected(broker) as connection:
+        header = codec.RequestHeader(3, 0, 5, "test", {}, memoryview(b""))
+        data = codec.encode_response(header, MetadataResponse("c", [], []), 0)
+        connection.get_buffer(-1)[: len(data)] = data
+        connection.buffer_updated(len(data))
+        assert connection.closed
+
+
+async def test_an_answer_whose_body_is_wrong_fails_its_request_and_closes(broker: FakeBroker) -> None:
+    frame = b"\x95\x03\x00\x01\x00\x80"  # api 3, version 0, correlation 1, no error, an empty body
+    raw = (4 + len(frame)).to_bytes(4, "big") + b"\xb7" + len(frame).to_bytes(3, "big") + frame
+    broker.intercept = lambda api, request: Raw(raw) if api is ApiKey.METADATA else None
+    async with connected(broker) as connection:
+        with pytest.raises(ProtocolViolationError, match="metadata: cluster_id is missing"):
+            await connection.request(ApiKey.METADATA, ALL_TOPICS)
+        assert connection.closed
+
+
+async def test_a_refusal_of_the_whole_request_carries_its_code_and_sentence(broker: FakeBroker) -> None:
+    async with connected(broker) as connection:
+        broker.intercept = lambda api, request: Refuse(ErrorCode.INVALID_REQUEST, "topics is missing")
+        with pytest.raises(RefusedError, match="topics is missing") as refusal:
+            await connection.request(ApiKey.METADATA, ALL_TOPICS)
+        assert refusal.value.code is ErrorCode.INVALID_REQUEST
+        broker.intercept = lambda api, request: None
+        await connection.request(ApiKey.METADATA, ALL_TOPICS)  # the connection is as good as before
+
+
+async def test_a_lost_connection_fails_every_request_in_flight_and_names_the_broker(broker: FakeBroker) -> None:
+    closed: list[Connection] = []
+    async with connected(broker) as connection:
+        connection.on_closed = closed.append
+        broker.intercept = lambda api, request: Drop()
+        requests = [connection.request(ApiKey.METADATA, ALL_TOPICS) for _ in range(3)]
+        outcomes = await asyncio.gather(*requests, return_exceptions=True)
+        assert all(isinstance(outcome, BrokerConnectionError) for outcome in outcomes)
+        assert f"the connection to 127.0.0.1:{broker.port} was lost" in str(outcomes[0])
+        assert "3 requests unanswered" in str(outcomes[0])
+        assert len({id(outcome) for outcome in outcomes}) == 3
+        assert closed == [connection]
+        with pytest.raises(BrokerConnectionError):
+            connection.request(ApiKey.METADATA, ALL_TOPICS)
+
+
+async def test_no_answer_in_time_fails_all_requests_and_closes(broker: FakeBroker) -> None:
+    async with connected(broker, request_timeout_ms=10_000) as connection:
+        broker.intercept = lambda api, request: Silence()
+        patient = connection.request(ApiKey.METADATA, ALL_TOPICS)
+        hasty = connection.request(ApiKey.METADATA, ALL_TOPICS, timeout_ms=30)
+        with pytest.raises(BrokerTimeoutError, match="did not answer metadata within 30 ms"):
+            await hasty
+        with pytest.raises(BrokerTimeoutError):
+            await patient
+        assert connection.closed
+
+
+async def test_a_timer_that_fires_for_an_answered_request_leaves_the_others_alone(broker: FakeBroker) -> None:
+    async with connected(broker) as connection:
+        await connection.request(ApiKey.METADATA, ALL_TOPICS, timeout_ms=40)
+        release = asyncio.Event()
+        broker.intercept = lambda api, request: Hold(release)
+        slow = connection.request(ApiKey.METADATA, ALL_TOPICS)
+        asyncio.get_running_loop().call_later(0.08, release.set)
+        assert (await slow).cluster_id == "fake-cluster"
+
+
+async def test_the_answer_to_a_cancelled_request_is_dropped_and_the_next_one_found(broker: FakeBroker) -> None:
+    release = asyncio.Event()
+    async with connected(broker) as connection:
+        broker.intercept = lambda api, request: Hold(release)
+        given_up = connection.request(ApiKey.METADATA, MetadataRequest(["orders"]))
+        wanted = connection.request(ApiKey.METADATA, MetadataRequest(["lines"]))
+        given_up.cancel()
+        release.set()
+        assert (await wanted).topics[0].name == "lines"
+
+
+async def test_closing_fails_what_waits_and_what_comes_after(broker: FakeBroker) -> None:
+    async with connected(broker) as connection:
+        broker.intercept = lambda api, request: Silence()
+        waiting = connection.request(ApiKey.METADATA, ALL_TOPICS)
+        connection.close()
+        connection.close()
+        with pytest.raises(ClosedError):
+            await waiting
+        with pytest.raises(ClosedError):
+            connection.request(ApiKey.METADATA, ALL_TOPICS)
+
+
+async def test_an_api_that_the_broker_does_not_serve_is_refused_before_it_is_sent(broker: FakeBroker) -> None:
+    broker.apis = [int(ApiKey.API_VERSIONS), int(ApiKey.METADATA)]
+    async with connected(broker) as connection:
+        with pytest.raises(RefusedError, match="does not serve create_topics") as refusal:
+            connection.request(ApiKey.CREATE_TOPICS, None)
+        assert refusal.value.code is ErrorCode.UNSUPPORTED_VERSION
+
+
+async def test_a_request_above_the_brokers_frame_limit_is_refused_before_it_is_sent(broker: FakeBroker) -> None:
+    broker.max_frame_bytes = 1000
+    async with connected(broker) as connection:
+        produce = ProduceRequest(1, 1000, [ProduceTopic("lines", [ProducePartition(0, memoryview(bytes(1000)))])])
+        with pytest.raises(RefusedError, match=r"takes 1000 \(socket.request.max.bytes\)") as refusal:
+            connection.request(ApiKey.PRODUCE, produce)
+        assert refusal.value.code is ErrorCode.MESSAGE_TOO_LARGE
+        await connection.request(ApiKey.METADATA, ALL_TOPICS)
