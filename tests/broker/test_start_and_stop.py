@@ -8,7 +8,9 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.protocol.native import codec
 from tests.broker.conftest import Batch
-from tests.support.daemon import REPOSITORY, start_daemon
+from tests.support.daemon import REPOSITORY, Daemon, start_daemon
 from tests.support.wire import WireClient, fetch_request
 
 EXIT_TIMEOUT_S = 30
@@ -37,6 +39,14 @@ def serve(*settings: str) -> subprocess.CompletedProcess[str]:
         stdin=subprocess.DEVNULL,
         check=False,
     )
+
+
+def wait_for_log(daemon: Daemon, text: str) -> None:
+    """Until the daemon's log has `text`; at most ten seconds."""
+    deadline = time.monotonic() + 10
+    while text not in daemon.log:
+        assert time.monotonic() < deadline, f"no {text!r} in the log"
+        time.sleep(0.01)
 
 
 def assert_refused(result: subprocess.CompletedProcess[str], *words: str) -> None:
@@ -157,17 +167,32 @@ def test_a_signal_stops_it_cleanly_and_everything_is_there_again(
 
 
 def test_a_stop_answers_the_long_polls_and_closes_the_connections(tmp_path: Path) -> None:
-    with start_daemon(tmp_path) as daemon:
+    with start_daemon(tmp_path) as daemon, ThreadPoolExecutor(1) as stopper:
         with WireClient(daemon.host, daemon.port) as idle, WireClient(daemon.host, daemon.port) as waiting:
             idle.create_topic("t")
             waiting.send(ApiKey.FETCH, fetch_request("t", 0, max_wait_ms=25_000))
             idle.call(ApiKey.METADATA, MetadataRequest([]))
-            os.kill(daemon.pid, signal.SIGTERM)
+            stopped = stopper.submit(daemon.stop)
             answer = codec.decode_response(waiting.receive())
             assert answer.topics[0].partitions[0].error == 0
             assert waiting.is_closed_by_broker()
             assert idle.is_closed_by_broker()
-        assert daemon.stop() == 0
+        assert stopped.result(EXIT_TIMEOUT_S) == 0
+
+
+def test_a_second_signal_ends_it_at_once(tmp_path: Path, batch: Batch) -> None:
+    with start_daemon(tmp_path) as daemon, ThreadPoolExecutor(1) as stopper:
+        pid = daemon.pid
+        with WireClient(daemon.host, daemon.port) as client:
+            client.create_topic("t", max_message_bytes="30000000")
+            client.produce("t", batch(b"x" * 20_000_000))
+            # An answer that nobody reads: the drain waits for it.
+            client.send(ApiKey.FETCH, fetch_request("t", 0))
+            stopped = stopper.submit(daemon.stop)
+            wait_for_log(daemon, "stopping, signal=SIGTERM")
+            os.kill(pid, signal.SIGTERM)
+            assert stopped.result(5) == 128 + signal.SIGTERM
+        assert "second signal" in daemon.log
 
 
 def test_what_was_acknowledged_survives_a_kill(tmp_path: Path, batch: Batch) -> None:
