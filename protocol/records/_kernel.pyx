@@ -170,8 +170,8 @@ def decode_payload(
             _set(record, 2, _nullable(view.buf, walk.key_at, walk.key_size))
             _set(record, 3, _nullable(view.buf, walk.value_at, walk.value_size))
             _set(record, 4, _headers(view.buf, &walk) if walk.header_count else ())
-            # No cycle can pass through a record, but the collector looks into every tuple of a subclass for ever: with half
-            # a million records kept, a full collection took 300 ms, and reading was six times slower.
+            # No cycle can pass through a record, but the collector looks into each tuple of a subclass for ever: with
+            # half a million records kept, a full collection took 300 ms, and reading was six times slower.
             PyObject_GC_UnTrack(<void*> record)
             records.append(record)
             walk.index += 1

@@ -10,9 +10,8 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from crc32c import crc32c
-
 from barnabas.protocol.compression import CODECS, Codec
+from barnabas.protocol.crc32c import crc32c
 from barnabas.protocol.records.errors import CorruptRecordError, InvalidRecordError, UnsupportedMagicError
 from barnabas.protocol.records.layout import (
     ATTRIBUTES_POSITION,

@@ -12,9 +12,8 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-from crc32c import crc32c
-
 from barnabas.protocol.compression import Codec, compress
+from barnabas.protocol.crc32c import crc32c
 from barnabas.protocol.records.kernel import append_record, record_size
 from barnabas.protocol.records.layout import (
     ATTRIBUTES_POSITION,

@@ -47,7 +47,7 @@ def plain_records(count: int, base_offset: int = 0) -> list[Record]:
 
 def reseal(batch: bytearray) -> bytearray:
     """Gives a batch that was tampered with a length and a CRC that fit, as a hostile client would."""
-    from crc32c import crc32c
+    from barnabas.protocol.crc32c import crc32c
 
     batch[8:12] = (len(batch) - 12).to_bytes(4, "big", signed=True)
     batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
