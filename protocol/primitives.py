@@ -1,10 +1,10 @@
-"""Kafka's primitive types of flexible messages: a Writer and a Reader for metadata records and whatever else needs them.
+"""Kafka's primitive types of flexible messages: a Writer and a Reader, for metadata records and whatever needs them.
 
 All fixed integers are big-endian. Of the variable parts:
 
     compact string, bytes    unsigned varint length + 1 (0 = null), then the bytes (UTF-8 for strings)
     compact array            unsigned varint count + 1 (0 = null), then the items
-    tagged fields            unsigned varint count, then per field: tag, size (unsigned varints), `size` bytes; tags ascend
+    tagged fields            unsigned varint count, then per field: tag, size (unsigned varints), bytes; tags ascend
     uuid                     16 bytes as they are
 
 The Reader raises DecodeError, and only that, on any bytes; it copies what it returns, so nothing keeps the buffer

@@ -1,4 +1,4 @@
-"""Variable-length integers as Kafka writes them: 7 bits a byte, lowest first, the high bit says that another byte follows.
+"""Variable-length integers as Kafka writes them: 7 bits a byte, lowest first; the high bit says that another follows.
 
     unsigned varint   0 .. 2^32-1     1 to 5 bytes     lengths and tags of flexible messages
     unsigned varlong  0 .. 2^64-1     1 to 10 bytes
