@@ -138,8 +138,13 @@ class FetchHandler:
     def _refusal(self, topic: str, entry: FetchPartition, error: BrokerError) -> FetchPartitionResult:
         self._probe.count_error(error.code.name.lower())
         partition = self._partitions.get(topic, entry.partition)
-        start = -1 if partition is None else partition.log.log_start_offset
-        return FetchPartitionResult(entry.partition, error.code, log_start_offset=start)
+        if partition is None:
+            return FetchPartitionResult(entry.partition, error.code)
+        # The log's range tells a client whose offset is outside of it what to do.
+        log = partition.log
+        return FetchPartitionResult(
+            entry.partition, error.code, log.high_watermark, log.last_stable_offset, log.log_start_offset
+        )
 
     def _answer(self, attempt: FetchAttempt) -> FetchResponse:
         return FetchResponse(attempt.topics)

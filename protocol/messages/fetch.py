@@ -63,7 +63,7 @@ class AbortedTransaction:
 
 @dataclass(slots=True)
 class FetchPartitionResult:
-    """Offsets are -1 on an error. `records` None means no bytes."""
+    """Offsets are -1 where the partition is not here. `records` None means no bytes."""
 
     partition: int
     error: ErrorCode = ErrorCode.NONE

@@ -83,7 +83,7 @@ class WireClient:
         answer = self.call(ApiKey.CREATE_TOPICS, CreateTopicsRequest([NewTopic(name, partitions, -1, named)]))
         assert answer.topics[0].error == 0, answer.topics[0].message
 
-    def produce(self, topic: str, batch: bytes, partition: int = 0, acks: int = 1) -> ProducePartitionResult:
+    def produce(self, topic: str, batch: bytes | bytearray, partition: int = 0, acks: int = 1) -> ProducePartitionResult:
         """One batch to one partition."""
         answer = self.call(ApiKey.PRODUCE, produce_request(topic, batch, partition, acks))
         result: ProducePartitionResult = answer.topics[0].partitions[0]
@@ -104,7 +104,7 @@ class WireClient:
         return offset
 
 
-def produce_request(topic: str, batch: bytes, partition: int = 0, acks: int = 1) -> ProduceRequest:
+def produce_request(topic: str, batch: bytes | bytearray, partition: int = 0, acks: int = 1) -> ProduceRequest:
     """One batch to one partition."""
     return ProduceRequest(acks, 30_000, [ProduceTopic(topic, [ProducePartition(partition, memoryview(batch))])])
 
