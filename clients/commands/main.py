@@ -10,6 +10,8 @@ import importlib
 import logging
 import os
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,28 +64,40 @@ class BarnabasGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, lazy.help) for name, lazy in COMMANDS.items()])
 
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Read the options; --help and --version already write here."""
+        with _failures_as_exit_codes():
+            return super().make_context(info_name, args, parent, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. An int that it returns is the exit code."""
-        try:
+        with _failures_as_exit_codes():
             result = super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, click.Abort) as error:
-            if isinstance(error, click.Abort):
-                raise click.exceptions.Exit(ExitCode.INTERRUPTED) from error
-            raise
-        except KeyboardInterrupt as error:
-            raise click.exceptions.Exit(ExitCode.INTERRUPTED) from error
-        except Exception as error:
-            if is_closed_pipe(error):
-                silence_standard_output()
-                raise click.exceptions.Exit(ExitCode.CLOSED_PIPE) from error
-            if _is_debugging():
-                traceback.print_exception(error)
-            failure = failure_of(error)
-            click.echo(f"barnabas: {failure.message}", err=True)
-            raise click.exceptions.Exit(failure.exit_code) from error
         if isinstance(result, int) and not isinstance(result, bool):
             raise click.exceptions.Exit(result)
         return result
+
+
+@contextmanager
+def _failures_as_exit_codes() -> Iterator[None]:
+    """Whatever goes wrong inside ends with an exit code, and a sentence where there is something to say."""
+    try:
+        yield
+    except (click.ClickException, click.exceptions.Exit):  # a usage error, which click words itself, or an end
+        raise
+    except (KeyboardInterrupt, click.Abort) as error:
+        raise click.exceptions.Exit(ExitCode.INTERRUPTED) from error
+    except Exception as error:
+        if is_closed_pipe(error):
+            silence_standard_output()
+            raise click.exceptions.Exit(ExitCode.CLOSED_PIPE) from error
+        if _is_debugging():
+            traceback.print_exception(error)
+        failure = failure_of(error)
+        click.echo(f"barnabas: {failure.message}", err=True)
+        raise click.exceptions.Exit(failure.exit_code) from error
 
 
 def _is_debugging() -> bool:

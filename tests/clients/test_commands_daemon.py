@@ -12,6 +12,7 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +61,19 @@ class Commands:
         lines = self.ok("consume", *arguments, "--exit-at-end", "--json").splitlines()
         return [json.loads(line) for line in lines]
 
-    def start(self, *arguments: str, **streams: Any) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(self.command(*arguments), cwd=REPOSITORY, env=self.environ, **streams)
+    @contextmanager
+    def start(self, *arguments: str, **streams: Any) -> Iterator[subprocess.Popen[bytes]]:
+        """A command that goes on running; killed at the end if it still does then."""
+        process = subprocess.Popen(self.command(*arguments), cwd=REPOSITORY, env=self.environ, **streams)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait(TIMEOUT_S)
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream is not None:
+                    with suppress(BrokenPipeError):  # what was never read by the process cannot be flushed to it
+                        stream.close()
 
     def command(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "barnabas", *arguments]
@@ -342,13 +354,13 @@ def test_the_line_that_is_refused_is_named(commands: Commands, topic: str) -> No
     assert b"MESSAGE_TOO_LARGE" in result.stderr
 
 
-def test_a_refusal_ends_produce_while_its_input_stays_open(commands: Commands, topic: str) -> None:
-    with commands.start(
-        *("produce", topic, "--partition", "7"), stdin=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as producer:
+@pytest.mark.parametrize("line", [b"x" * 5000, b"\x00" * 3_000_000], ids=["by the broker", "by the client"])
+def test_a_refusal_ends_produce_while_its_input_stays_open(commands: Commands, topic: str, line: bytes) -> None:
+    commands.ok("topic", "alter", topic, "--config", "max.message.bytes=2000")
+    with commands.start("produce", topic, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as producer:
         assert producer.stdin is not None
         assert producer.stderr is not None
-        producer.stdin.write(b"x\n")
+        producer.stdin.write(line + b"\n")
         producer.stdin.flush()
         assert producer.wait(TIMEOUT_S) == 1
         assert producer.stderr.read().startswith(b"barnabas: line 1: ")
@@ -368,15 +380,31 @@ def test_a_line_is_sent_while_the_input_stays_open(commands: Commands, topic: st
 
 
 def test_a_reader_that_goes_away_ends_consume_without_a_word(commands: Commands, topic: str) -> None:
-    commands.ok("produce", topic, stdin=b"x\n" * 100)
+    commands.ok("produce", topic, stdin=b"only one\n")
 
     with commands.start(
         "consume", topic, "--from-beginning", stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as consumer:
         assert consumer.stdout is not None
         assert consumer.stderr is not None
-        assert consumer.stdout.readline() == b"x\n"
+        assert consumer.stdout.readline() == b"only one\n"
         consumer.stdout.close()  # nothing more is produced: only the pipe itself can tell
+        assert consumer.wait(TIMEOUT_S) == 141
+        assert consumer.stderr.read() == b""
+
+
+def test_a_reader_that_goes_away_in_the_middle_of_the_output_gets_no_word_either(
+    commands: Commands, topic: str
+) -> None:
+    commands.ok("produce", topic, stdin=b"0123456789\n" * 100_000)
+
+    with commands.start(
+        "consume", topic, "--from-beginning", stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+    ) as consumer:
+        assert consumer.stdout is not None
+        assert consumer.stderr is not None
+        assert consumer.stdout.read(5) == b"01234"  # the pipe is full and the command waits in a write
+        consumer.stdout.close()
         assert consumer.wait(TIMEOUT_S) == 141
         assert consumer.stderr.read() == b""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 import subprocess
 import sys
@@ -119,6 +120,20 @@ def test_an_interrupt_and_a_closed_pipe_end_without_a_word(error: BaseException,
 
     assert result.exit_code == code
     assert result.stderr.strip() == ""
+
+
+@pytest.mark.parametrize("arguments", ["--help", "--version", "config list", "config list --json", "topic --help"])
+def test_output_that_nobody_reads_ends_without_a_word(arguments: str) -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    try:
+        result = subprocess.run(
+            [sys.executable, "-m", "barnabas", *arguments.split()], cwd=ROOT, stdout=write_end, stderr=subprocess.PIPE
+        )
+    finally:
+        os.close(write_end)
+
+    assert (result.returncode, result.stderr) == (141, b"")
 
 
 def test_an_unknown_command_is_a_usage_error() -> None:
