@@ -7,8 +7,6 @@ sentence and the code.
 from __future__ import annotations
 
 import errno
-import os
-import sys
 
 from barnabas.clients.commands.exit_codes import ExitCode
 from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
@@ -57,17 +55,6 @@ def failure_of(error: Exception) -> CommandFailure:
 def is_closed_pipe(error: BaseException) -> bool:
     """Whether writing to standard output failed because its reader is gone."""
     return isinstance(error, ClosedPipeError) or (isinstance(error, OSError) and error.errno == errno.EPIPE)
-
-
-def silence_standard_output() -> None:
-    """Point standard output at the null device, or Python reports the closed pipe once more when it flushes at exit."""
-    try:
-        descriptor = sys.stdout.fileno()
-    except (OSError, ValueError):  # not a real file (a test's stand-in): nothing is flushed to a pipe at exit
-        return
-    null_device = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null_device, descriptor)
-    os.close(null_device)
 
 
 def _os_error_sentence(error: OSError) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 from barnabas.clients.commands.exit_codes import EXIT_CODE_HELP, ExitCode
-from barnabas.clients.commands.failures import failure_of, is_closed_pipe, silence_standard_output
+from barnabas.clients.commands.failures import failure_of, is_closed_pipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,6 @@ def _failures_as_exit_codes() -> Iterator[None]:
         raise click.exceptions.Exit(ExitCode.INTERRUPTED) from error
     except Exception as error:
         if is_closed_pipe(error):
-            silence_standard_output()
             raise click.exceptions.Exit(ExitCode.CLOSED_PIPE) from error
         if _is_debugging():
             traceback.print_exception(error)
