@@ -31,13 +31,15 @@ def failure_of(error: Exception) -> CommandFailure:
     """The sentence and the exit code for an exception that came out of a command."""
     if isinstance(error, CommandFailure):
         return error
-    from barnabas.clients.errors import ClientConfigError, ClientError
+    from barnabas.clients.errors import ClientConfigError, ClientError, DeliveryTimeoutError
 
     if isinstance(error, BrokerError):
         code = ExitCode.TIMED_OUT if error.code in _TIMEOUT_CODES else ExitCode.FAILED
         return CommandFailure(f"{_one_line(error.message)} ({error.code.name})", code)
     if isinstance(error, TimeoutError):
-        return CommandFailure(_one_line(str(error)) or "timed out", ExitCode.TIMED_OUT)
+        is_unreachable = isinstance(error, DeliveryTimeoutError) and isinstance(error.last_error, ConnectionError)
+        code = ExitCode.NO_CONNECTION if is_unreachable else ExitCode.TIMED_OUT
+        return CommandFailure(_one_line(str(error)) or "timed out", code)
     if isinstance(error, ConnectionError):
         return CommandFailure(_one_line(str(error)) or "the connection was lost", ExitCode.NO_CONNECTION)
     if isinstance(error, ClientConfigError):

@@ -81,6 +81,7 @@ def test_version_says_which_kernel_runs() -> None:
         (ConnectionRefusedError("refused"), 3, "refused"),
         (BrokerTimeoutError("silence"), 4, "silence"),
         (DeliveryTimeoutError(TopicPartition("t", 0), "late", None), 4, "late"),
+        (DeliveryTimeoutError(TopicPartition("t", 0), "gone", BrokerConnectionError("refused")), 3, "gone"),
         (ClientConfigError("acks must be 0"), 2, "acks must be 0"),
         (ClosedError("closed"), 1, "closed"),
         (DecodeError("size"), 1, "the broker's answer cannot be read: size"),
