@@ -144,6 +144,12 @@ def test_a_snapshot_stands_for_the_records_below_its_end(metadata_log: LogDirect
     assert (replayed.image.end_offset, replayed.last_epoch) == (12, 3)
 
 
+def test_a_snapshot_may_end_within_a_batch(metadata_log: LogDirectory) -> None:
+    metadata_log.write_snapshot(1, LEVEL, TopicRecord("a", ID_A))
+    metadata_log.append(TopicRecord("a", ID_A), TopicRecord("b", ID_B))
+    assert sorted(replay_metadata_directory(metadata_log.path).image.topics) == ["a", "b"]
+
+
 def test_of_two_snapshots_the_newest_whole_one_is_used(metadata_log: LogDirectory) -> None:
     metadata_log.write_snapshot(10, LEVEL, *topic("a", ID_A))
     metadata_log.write_snapshot(20, LEVEL, *topic("torn", ID_B), footer=False)
