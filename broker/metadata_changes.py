@@ -46,10 +46,18 @@ T = TypeVar("T")
 class MetadataChanges:
     """Creates, grows and deletes topics, and alters configs."""
 
-    def __init__(self, store: MetadataStore, config: LiveConfig, applier: ImageApplier) -> None:
+    def __init__(
+        self,
+        store: MetadataStore,
+        config: LiveConfig,
+        applier: ImageApplier,
+        on_store_failed: Callable[[], None],
+    ) -> None:
+        """`on_store_failed` is called when nothing can be changed any more: what is on disk is not known."""
         self._store = store
         self._config = config
         self._applier = applier
+        self._on_store_failed = on_store_failed
         self._one_at_a_time = asyncio.Lock()
         self._thread = ThreadPoolExecutor(1, "metadata-writer")
 
@@ -106,7 +114,12 @@ class MetadataChanges:
             plan = await self._blocking(make_plan, before)
             if not commit or not plan.records:
                 return plan.results
-            after = await self._blocking(self._store.commit, plan.records)
+            try:
+                after = await self._blocking(self._store.commit, plan.records)
+            except BrokerError:
+                if self._store.failure is not None:
+                    self._on_store_failed()
+                raise
             try:
                 await self._applier.apply(before, after, self._blocking)
             except BrokerError as error:

@@ -147,7 +147,7 @@ class Node:
             self._state.log_manager = self._log_manager
             self._store = open_metadata(self._config, self._log_manager, clock)
             self._live = LiveConfig(self._config, self._store.node_id, self._store.image)
-            self._log_manager.load_logs(self._live.log_config)
+            self._log_manager.load_logs(self._live.log_config, self._store.is_stray)
             self._store.reconcile(self._log_manager)
         finally:
             gc.enable()
@@ -158,7 +158,7 @@ class Node:
         config, loop, probes = self._config, self._loop, self._probes
         applier = ImageApplier(self._store, self._log_manager, self._partitions, self._live, probes, loop)
         applier.serve_all()
-        self._changes = MetadataChanges(self._store, self._live, applier)
+        self._changes = MetadataChanges(self._store, self._live, applier, on_store_failed=self.failed.set)
         self._apis = ApiTable(
             loop=loop,
             probes=probes,

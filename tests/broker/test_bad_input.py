@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Iterator
 
 import pytest
-from crc32c import crc32c
+from barnabas.protocol.crc32c import crc32c
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
