@@ -22,7 +22,6 @@ import os
 import shutil
 import struct
 import threading
-from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -42,8 +41,9 @@ from barnabas.broker.storage.log_lookup import (
     find_by_timestamp,
     find_max_timestamp,
 )
+from barnabas.broker.storage.log_read import LogEnd, read_slice
 from barnabas.broker.storage.log_segment import MAX_RELATIVE_OFFSET, AppendedBatch, LogSegment
-from barnabas.broker.storage.log_validator import ClientBatchRules
+from barnabas.broker.storage.log_validator import ClientBatchRules, check_trusted_batches
 from barnabas.broker.storage.partition_metadata_file import write_partition_metadata
 from barnabas.broker.storage.producer_state import BatchMetadata
 from barnabas.broker.storage.retention import RetentionRule, deletable_segments, rules_of
@@ -52,7 +52,7 @@ from barnabas.broker.storage.services import StorageServices
 from barnabas.broker.storage.storage_errors import CorruptFileError, StorageError
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.records.batch import RecordBatch, iter_batches
+from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.errors import CorruptRecordError
 from barnabas.protocol.records.layout import LOG_OVERHEAD
 from barnabas.protocol.topic_partition import TopicPartition
@@ -105,8 +105,8 @@ class PartitionLog:
         self._segment_bytes = config.segment_bytes
         self._flush_messages = config.flush_messages
         size = self._active.size_bytes
-        self._end = (self.log_end_offset, self._active.base_offset, size, -1, size)
-        """Log end offset, the active segment's base and size, the last appended batch's base offset and position."""
+        self._end = LogEnd(self.log_end_offset, self._active, size, -1, size)
+        """What readers go by; replaced as a whole by each append and roll."""
 
     def __repr__(self) -> str:
         return f"PartitionLog({self.topic_partition}, {self.log_start_offset}..{self.log_end_offset}, {self.directory})"
@@ -214,7 +214,7 @@ class PartitionLog:
             except OSError as error:
                 self._refuse_append(error)
             next_offset = last_offset + 1
-            self._end = (next_offset, segment.base_offset, position + size, base_offset, position)
+            self._end = _new_tuple(LogEnd, (next_offset, segment, position + size, base_offset, position))
             self.log_end_offset = next_offset
             if producer_id >= 0:
                 self._producers.note_batch(
@@ -237,20 +237,7 @@ class PartitionLog:
 
     def _append_trusted(self, records: memoryview, leader_epoch: int, origin: AppendOrigin) -> AppendResult:
         """Store batches of this broker itself: any number, control batches too; offsets and epoch are stamped."""
-        batches = list(iter_batches(records))
-        if not batches or sum(batch.size_bytes for batch in batches) != len(records):
-            raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{self.topic_partition}: not whole batches")
-        for batch in batches:
-            try:
-                batch.ensure_valid()
-            except CorruptRecordError as error:
-                raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{self.topic_partition}: {error}") from error
-            if origin is AppendOrigin.COORDINATOR and batch.size_bytes > self.config.max_message_bytes:
-                raise BrokerError(
-                    ErrorCode.MESSAGE_TOO_LARGE,
-                    f"{self.topic_partition}: {batch.size_bytes} bytes, max.message.bytes is "
-                    f"{self.config.max_message_bytes}",
-                )
+        batches = check_trusted_batches(self.topic_partition, records, self.config, origin)
         size = len(records)
         now_ms = self._wall_ms()
         max_timestamp = max(batch.max_timestamp for batch in batches)
@@ -277,7 +264,7 @@ class PartitionLog:
             except OSError as error:
                 self._refuse_append(error)
             last = batches[-1]
-            self._end = (next_offset, segment.base_offset, position + size, base_offset, position)
+            self._end = LogEnd(next_offset, segment, position + size, base_offset, position)
             self.log_end_offset = next_offset
             for batch in batches:
                 if batch.producer_id >= 0 and not batch.is_control:
@@ -364,7 +351,7 @@ class PartitionLog:
         )
         self._segments.add(segment)
         self._active = segment
-        self._end = (self.log_end_offset, new_base, 0, -1, 0)
+        self._end = LogEnd(self.log_end_offset, segment, 0, -1, 0)
         self._producers.map_end_offset = new_base
         snapshot = self._producers.take_snapshot(durably=False)
         self._services.scheduler.schedule(FLUSH_LOG_TASK, lambda: self._flush_rolled(new_base, snapshot))
@@ -388,7 +375,8 @@ class PartitionLog:
         first: that one comes whole if `at_least_one_batch`, and else, if it does not fit, nothing comes. Raises
         BrokerError OFFSET_OUT_OF_RANGE (1), KAFKA_STORAGE_ERROR (56), CORRUPT_MESSAGE (2). Takes no lock.
         """
-        end_offset, active_base, active_size, last_base, last_position = self._end
+        end = self._end
+        end_offset = end.offset
         if offset < self.log_start_offset or offset > end_offset:
             self._refuse_offset(offset, end_offset)
         if offset >= upper_bound or offset == end_offset:
@@ -396,15 +384,14 @@ class PartitionLog:
         if self.state != "online":
             self._refuse_state()
         try:
-            if offset == last_base and upper_bound >= end_offset:
-                # The usual case of a consumer that has everything: one batch more has come.
-                segment: LogSegment | None = self._segments.floor(active_base)
-                if segment is not None and segment.base_offset == active_base:
-                    size = active_size - last_position
-                    if size > max_bytes and not at_least_one_batch:
-                        return None
-                    return segment.log.slice(last_position, size)
-            return self._read(offset, max_bytes, upper_bound, at_least_one_batch)
+            return read_slice(
+                self._segments.view,
+                end,
+                offset,
+                max_bytes,
+                upper_bound=upper_bound,
+                at_least_one_batch=at_least_one_batch,
+            )
         except FileNotFoundError as error:
             if offset < self.log_start_offset:
                 self._refuse_offset(offset, end_offset)  # retention was faster
@@ -414,31 +401,6 @@ class PartitionLog:
         except (CorruptRecordError, CorruptFileError) as error:
             _log.error("cannot read %s at offset=%s: %s", self.topic_partition, offset, error)
             raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{self.topic_partition}: offset {offset}: {error}") from error
-
-    def _read(self, offset: int, max_bytes: int, upper_bound: int, at_least_one_batch: bool) -> FileSlice | None:
-        end_offset, active_base, active_size, _, _ = self._end
-        view = self._segments.view
-        index = bisect_right(view.base_offsets, offset) - 1
-        while 0 <= index < len(view.segments):
-            segment = view.segments[index]
-            base = segment.base_offset
-            if base > active_base or base >= upper_bound:
-                return None  # rolled since `_end` was taken
-            limit = active_size if base == active_base else segment.log.size_bytes
-            found = segment.find_batch(offset, limit)
-            if found is not None:
-                if upper_bound < end_offset:
-                    bound = segment.find_batch(upper_bound, limit)
-                    limit = limit if bound is None else bound.position
-                size = min(limit - found.position, max_bytes)
-                if size < found.size_bytes:
-                    # The limit lies at the end of a batch, so it is max_bytes that is too small (or the bound).
-                    if not at_least_one_batch or limit - found.position < found.size_bytes:
-                        return None
-                    size = found.size_bytes
-                return segment.log.slice(found.position, size)
-            index += 1
-        return None
 
     def offset_for_timestamp(self, timestamp: int, *, upper_bound: int | None = None) -> FoundOffset | None:
         """The first record at or after `timestamp` (ms), or a special value: -1 latest, -2 earliest, -3 maximum.
@@ -577,7 +539,7 @@ class PartitionLog:
                     self.config,
                     log_start_offset=self.log_start_offset,
                     high_watermark=self.high_watermark,
-                    log_end_offset=end[0],
+                    log_end_offset=end.offset,
                     now_ms=self._wall_ms(),
                 )
                 if not doomed:
