@@ -7,13 +7,14 @@ import json
 import sys
 from pathlib import Path
 
+from benchmarks.apache_kafka import ApacheKafka
 from benchmarks.lines import Workload
 from benchmarks.machine import describe
 from benchmarks.programs import Programs
 from benchmarks.records import build_batch, build_full_batch
 from benchmarks.report import render_tables, write_page
 from benchmarks.rounds import run_rounds
-from benchmarks.system import Barnabas
+from benchmarks.system import Barnabas, System
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGE = REPOSITORY / "docs" / "performance.md"
@@ -34,8 +35,11 @@ def main(arguments: list[str]) -> int:
         latency_seconds=options.seconds,
     )
     options.directory.mkdir(parents=True, exist_ok=True)
+    systems: list[System] = [Barnabas(options.set)]
+    if options.kafka_jars is not None:
+        systems.append(ApacheKafka(options.kafka_jars))
     samples = run_rounds(
-        Barnabas(options.set),
+        systems,
         Programs(WORK / "bin"),
         work,
         rounds=options.rounds,
@@ -65,6 +69,9 @@ def _parser() -> argparse.ArgumentParser:
         dest="page_cache_fill",
         action="store_false",
         help="do not fill the page cache first: quick, but on some virtual machines the figures mean nothing",
+    )
+    parser.add_argument(
+        "--kafka-jars", type=Path, metavar="DIR", help="measure Apache Kafka too, from the jars in DIR (needs java)"
     )
     parser.add_argument("--write", action="store_true", help="put the tables into docs/performance.md")
     return parser

@@ -1,18 +1,30 @@
 """The requests that the measurements send, in the native dialect (docs/protocol.md), and a blocking client for the
-few that are sent from Python. A comparison over the Kafka dialect is a second class with these methods.
+few that are sent from Python.
 """
 
 from __future__ import annotations
 
 import socket
 import struct
-from typing import Any
+from typing import Any, Protocol
 
 import msgpack
 
 _MAGIC = 0xB7
 _PRODUCE, _FETCH, _LIST_OFFSETS, _HELLO, _CREATE_TOPICS = 0, 1, 2, 18, 19
 _LATEST = -1
+
+
+class Dialect(Protocol):
+    """What a system must be able to be asked."""
+
+    name: str
+
+    def produce(self, topic: str, batch: bytes, *, partition: int = 0, acks: int = 1) -> bytes: ...
+    def fetch(self, topic: str, offset: int, max_bytes: int, *, partition: int = 0) -> bytes: ...
+    def say_hello(self, connection: socket.socket) -> None: ...
+    def end_offset(self, connection: socket.socket, topic: str, partition: int = 0) -> int: ...
+    def create(self, connection: socket.socket, topic: str, partitions: int = 1) -> None: ...
 
 
 class NativeDialect:
@@ -48,17 +60,21 @@ class NativeDialect:
     def call(self, connection: socket.socket, frame: bytes) -> tuple[dict[str, Any], bytes]:
         """Send one request, answer (body, records). Raises RuntimeError on an error code of the whole answer."""
         connection.sendall(frame)
-        size = int.from_bytes(_exactly(connection, 4), "big")
-        answer = _exactly(connection, size)
+        size = int.from_bytes(receive_exactly(connection, 4), "big")
+        answer = receive_exactly(connection, size)
         header_end = 4 + int.from_bytes(answer[1:4], "big")
         api, _, _, error, body = msgpack.unpackb(answer[4:header_end])
         if error:
             raise RuntimeError(f"api {api}: error {error}")
         return body, answer[header_end:]
 
-    def check_created(self, connection: socket.socket, topic: str) -> None:
+    def say_hello(self, connection: socket.socket) -> None:
+        """The first request of a connection, and its answer."""
+        self.call(connection, self.hello())
+
+    def create(self, connection: socket.socket, topic: str, partitions: int = 1) -> None:
         """Create a topic. Raises RuntimeError when the broker refuses."""
-        body, _ = self.call(connection, self.create_topic(topic))
+        body, _ = self.call(connection, self.create_topic(topic, partitions))
         _, error, message, *_ = body["topics"][0]
         if error:
             raise RuntimeError(f"create topic {topic}: error {error}: {message}")
@@ -69,7 +85,7 @@ class NativeDialect:
         return struct.pack(">iB", size, _MAGIC) + len(header).to_bytes(3, "big") + header + records
 
 
-def _exactly(connection: socket.socket, size: int) -> bytes:
+def receive_exactly(connection: socket.socket, size: int) -> bytes:
     data = bytearray()
     while len(data) < size:
         part = connection.recv(size - len(data))

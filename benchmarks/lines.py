@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.dialect import NativeDialect
+from benchmarks.dialect import Dialect
 from benchmarks.programs import Programs
 from benchmarks.records import Batch
 from benchmarks.system import Running, cpu_seconds_of
@@ -45,9 +45,7 @@ class Workload:
 class Bench:
     """One running system, its load generator and a directory for frames."""
 
-    def __init__(
-        self, running: Running, dialect: NativeDialect, programs: Programs, directory: Path, work: Workload
-    ) -> None:
+    def __init__(self, running: Running, dialect: Dialect, programs: Programs, directory: Path, work: Workload) -> None:
         self.running = running
         self.dialect = dialect
         self.programs = programs
@@ -69,13 +67,15 @@ class Bench:
     def create_topics(self) -> None:
         with self.running.connect() as connection:
             for topic in ("bulk", "warm", "small"):
-                self.dialect.check_created(connection, topic)
+                self.dialect.create(connection, topic)
 
-    def warm(self) -> None:
-        """Every path has run once before it is measured."""
-        self._produce("warm", self.work.bulk_batch, connections=1, depth=self.work.produce_depth, requests=100)
-        self._fetch("warm", self.work.bulk_batch, depth=self.work.fetch_depth, requests=100)
-        self._produce("warm", self.work.small_batch, connections=8, depth=1, requests=5_000)
+    def warm(self, gigabytes: float, seconds: float) -> None:
+        """Every path has run before it is measured; a JVM wants more of it than others."""
+        work = self.work
+        requests = max(1, int(gigabytes * GB) // len(work.bulk_batch.data))
+        self._produce("warm", work.bulk_batch, connections=1, depth=work.produce_depth, requests=requests)
+        self._fetch("warm", work.bulk_batch, depth=work.fetch_depth, requests=requests)
+        self._produce("warm", work.small_batch, connections=8, depth=1, requests=LATENCY_REQUESTS_MAX, seconds=seconds)
 
     def produce(self) -> Columns:
         work = self.work

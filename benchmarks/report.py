@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from benchmarks.rounds import Samples
@@ -112,17 +112,29 @@ TABLES = (
 
 
 def render_tables(samples: Samples) -> str:
-    """The tables in Markdown."""
+    """The tables in Markdown. Rows of other systems that were measured stand below those of Barnabas."""
     return "\n".join(_render(table, samples) for table in TABLES)
 
 
 def _render(table: Table, samples: Samples) -> str:
     width = len(table.columns)
     lines = [f"### {table.title}", "", _row(table.columns), _row(["---"] * width)]
-    for name, cells in table.rows:
+    others = sorted({line.split(": ")[0] for line in samples if ": " in line})
+    rows = list(table.rows)
+    for other in others:
+        rows += [
+            (f"{other}: {name}", tuple(_of_system(other, cell) for cell in cells))
+            for name, cells in table.rows
+            if all(cell is None or f"{other}: {cell.line}" in samples for cell in cells)
+        ]
+    for name, cells in rows:
         texts = [_text(cell, samples) for cell in cells]
         lines.append(_row([name, *texts, *[""] * (width - 1 - len(texts))]))
     return "\n".join([*lines, ""])
+
+
+def _of_system(name: str, cell: Cell | None) -> Cell | None:
+    return None if cell is None else replace(cell, line=f"{name}: {cell.line}", goal="")
 
 
 def _row(cells: tuple[str, ...] | list[str]) -> str:

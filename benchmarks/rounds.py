@@ -5,22 +5,28 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks.lines import Bench, Columns, Workload, limits, smallest_server
 from benchmarks.page_cache import PageCacheFiller
 from benchmarks.programs import Programs
-from benchmarks.system import Barnabas
+from benchmarks.system import System
 
 CONNECTIONS = (1, 8, 64)
+BARNABAS = "Barnabas"
 
 Samples = dict[str, list[Columns]]
-"""Line -> one entry per round."""
+"""Line -> one entry per round. The lines of other systems than Barnabas carry their name in front."""
+
+
+def line_of(system: System, line: str) -> str:
+    """The key of a system's line."""
+    return line if system.name == BARNABAS else f"{system.name}: {line}"
 
 
 def run_rounds(
-    system: Barnabas,
+    systems: Sequence[System],
     programs: Programs,
     work: Workload,
     *,
@@ -43,10 +49,15 @@ def run_rounds(
             say(f"round {number + 1} of {rounds}: limits")
             for line, columns in limits(programs, place, work, refill).items():
                 samples[line].append(columns)
-            frame = system.dialect.produce("small", work.small_batch.data)
+            frame = systems[0].dialect.produce("small", work.small_batch.data)
             for line, columns in smallest_server(programs, frame, place, work, CONNECTIONS).items():
                 samples[line].append(columns)
-            _one_round(system, programs, work, place, refill, samples, say)
+            for system in systems:
+                say(f"round {number + 1} of {rounds}: {system.name}")
+                home_of_system = place / system.name.replace(" ", "-")
+                home_of_system.mkdir()
+                _one_round(system, programs, work, home_of_system, refill, samples, say)
+                shutil.rmtree(home_of_system)
             shutil.rmtree(place)
     finally:
         shutil.rmtree(home)
@@ -54,7 +65,7 @@ def run_rounds(
 
 
 def _one_round(
-    system: Barnabas,
+    system: System,
     programs: Programs,
     work: Workload,
     place: Path,
@@ -65,9 +76,9 @@ def _one_round(
     refill()
     with system.start(place) as running:
         bench = Bench(running, system.dialect, programs, place, work)
-        samples["footprint"].append(bench.footprint())
+        samples[line_of(system, "footprint")].append(bench.footprint())
         bench.create_topics()
-        bench.warm()
+        bench.warm(system.warm_gigabytes, system.warm_seconds)
         lines: list[tuple[str, Callable[[], Columns]]] = [("produce", bench.produce), ("fetch", bench.fetch)]
         for connections in CONNECTIONS:
             lines.append((f"one_record_{connections}", lambda n=connections: bench.one_record(n)))  # type: ignore[misc]
@@ -75,8 +86,8 @@ def _one_round(
             refill()
             columns = measure()
             say(f"  {line}: " + ", ".join(f"{name}={value:.4g}" for name, value in columns.items()))
-            samples[line].append(columns)
-        samples["loaded"].append(bench.loaded())
+            samples[line_of(system, line)].append(columns)
+        samples[line_of(system, "loaded")].append(bench.loaded())
 
 
 def _nothing() -> None:

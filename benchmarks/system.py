@@ -1,6 +1,6 @@
 """What is measured: a system that can be started on an empty directory, and its running process seen through /proc.
 
-Barnabas is one; Apache Kafka will be another, with the same methods and, over the Kafka dialect, the same load.
+Barnabas is one, Apache Kafka (apache_kafka) another.
 """
 
 from __future__ import annotations
@@ -13,27 +13,42 @@ import sys
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
-from benchmarks.dialect import NativeDialect
+from benchmarks.dialect import Dialect, NativeDialect
 
 START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 30.0
 _CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 
+class System(Protocol):
+    """What can be measured."""
+
+    name: str
+    dialect: Dialect
+    warm_gigabytes: float
+    """Produced and fetched before anything is measured."""
+    warm_seconds: float
+    """Of one-record requests, likewise."""
+
+    def start(self, directory: Path) -> Running: ...
+
+
 class Barnabas:
     """The broker of this repository, run by this Python."""
 
     name = "Barnabas"
-    dialect = NativeDialect()
+    dialect: Dialect = NativeDialect()
+    warm_gigabytes = 0.1
+    warm_seconds = 0.2
 
     def __init__(self, settings: list[str]) -> None:
         self._settings = settings
 
     def start(self, directory: Path) -> Running:
         """Start on an empty `directory` and wait for an answer. Raises RuntimeError when it ends instead."""
-        port = _free_port()
+        port = free_port()
         settings = [
             f"listeners=127.0.0.1:{port}",
             "metrics.listener=127.0.0.1:0",
@@ -43,18 +58,22 @@ class Barnabas:
         command = [sys.executable, "-m", "barnabas", "serve", "--log-level", "warning"]
         for setting in settings:
             command += ["--set", setting]
-        log = (directory / "broker.log").open("wb")
-        with log:
-            started = time.monotonic()
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        try:
-            _await_hello(process, port, self.dialect)
-        except BaseException:
-            process.kill()
-            process.wait()
-            sys.stderr.write((directory / "broker.log").read_text(errors="replace"))
-            raise
-        return Running(process, "127.0.0.1", port, start_seconds=time.monotonic() - started)
+        return start_process(command, directory, port, self.dialect)
+
+
+def start_process(command: list[str], directory: Path, port: int, dialect: Dialect) -> Running:
+    """Run `command` until it answers on `port`; its output goes to a file, which is shown when it ends instead."""
+    with (directory / "broker.log").open("wb") as log:
+        started = time.monotonic()
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    try:
+        _await_hello(process, port, dialect)
+    except BaseException:
+        process.kill()
+        process.wait()
+        sys.stderr.write((directory / "broker.log").read_text(errors="replace"))
+        raise
+    return Running(process, "127.0.0.1", port, start_seconds=time.monotonic() - started)
 
 
 class Running:
@@ -95,7 +114,7 @@ class Running:
             self._process.kill()
             self._process.wait()
             raise RuntimeError(f"the broker did not stop within {STOP_SECONDS_MAX:.0f} s") from None
-        if code:
+        if code not in (0, 128 + signal.SIGTERM):  # a JVM ends by the signal's own code
             raise RuntimeError(f"the broker exited with {code}")
 
     def __enter__(self) -> Self:
@@ -117,7 +136,7 @@ def cpu_seconds_of(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _CLOCK_TICKS
 
 
-def _await_hello(process: subprocess.Popen[bytes], port: int, dialect: NativeDialect) -> None:
+def _await_hello(process: subprocess.Popen[bytes], port: int, dialect: Dialect) -> None:
     give_up = time.monotonic() + START_SECONDS_MAX
     while time.monotonic() < give_up:
         if process.poll() is not None:
@@ -128,12 +147,13 @@ def _await_hello(process: subprocess.Popen[bytes], port: int, dialect: NativeDia
             time.sleep(0.001)
             continue
         with connection:
-            dialect.call(connection, dialect.hello())
+            dialect.say_hello(connection)
         return
     raise RuntimeError(f"no answer within {START_SECONDS_MAX:.0f} s of the start")
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody has now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -1,0 +1,64 @@
+"""Apache Kafka as a second system: one KRaft node, its distribution's own JVM flags, run from a folder of jars.
+
+What its start scripts would set is set here. The jars come from Maven (`kafka_2.13` and `kafka-tools` with all they
+depend on, and a log4j binding); tests/support/kafka_jars.py fetches such a folder.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from benchmarks.dialect import Dialect
+from benchmarks.kafka_dialect import KafkaDialect
+from benchmarks.system import Running, free_port, start_process
+
+_JVM = (
+    "-Xmx1G",
+    "-Xms1G",
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-Djava.awt.headless=true",
+)
+
+_PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller_port}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+controller.listener.names=CONTROLLER
+log.dirs={directory}
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+"""
+
+
+class ApacheKafka:
+    """Kafka of whatever version the jars are."""
+
+    name = "Apache Kafka"
+    dialect: Dialect = KafkaDialect()
+    warm_gigabytes = 10.0
+    """A JVM needs that much to compile what it runs (design: measuring)."""
+    warm_seconds = 15.0
+
+    def __init__(self, jars: Path) -> None:
+        self._jars = jars
+        self.version = next(jars.glob("kafka_2.13-*.jar")).stem.removeprefix("kafka_2.13-")
+
+    def start(self, directory: Path) -> Running:
+        """Format `directory` and start; returns when ApiVersions was answered. The formatting is not timed."""
+        port = free_port()
+        properties = directory / "server.properties"
+        properties.write_text(_PROPERTIES.format(port=port, controller_port=free_port(), directory=directory / "data"))
+        java = ["java", "-cp", f"{self._jars}/*"]
+        storage_tool = [*java, "kafka.tools.StorageTool"]
+        cluster = subprocess.run([*storage_tool, "random-uuid"], capture_output=True, text=True, check=True).stdout
+        subprocess.run(
+            [*storage_tool, "format", "-t", cluster.split()[-1], "-c", properties], capture_output=True, check=True
+        )
+        return start_process(["java", *_JVM, *java[1:], "kafka.Kafka", str(properties)], directory, port, self.dialect)

@@ -1,0 +1,79 @@
+"""The requests of the measurements in Kafka's own protocol: the lowest versions that 4.x still takes, none of them
+flexible, so that a few lines write them. The record batches are the same bytes as in the native dialect.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+
+from benchmarks.dialect import receive_exactly
+
+_PRODUCE, _FETCH, _LIST_OFFSETS, _API_VERSIONS, _CREATE_TOPICS = 0, 1, 2, 18, 19
+_LATEST = -1
+
+
+class KafkaDialect:
+    """Frames, whole with their size in front. The methods are those of NativeDialect."""
+
+    name = "kafka"
+
+    def hello(self) -> bytes:
+        return _frame(_API_VERSIONS, 0, b"")
+
+    def produce(self, topic: str, batch: bytes, *, partition: int = 0, acks: int = 1) -> bytes:
+        head = struct.pack(">hhi", -1, acks, 10_000)
+        return _frame(
+            _PRODUCE, 3, head + _array(_string(topic) + _array(struct.pack(">ii", partition, len(batch)) + batch))
+        )
+
+    def fetch(self, topic: str, offset: int, max_bytes: int, *, partition: int = 0) -> bytes:
+        head = struct.pack(">iiiib", -1, 500, 1, max_bytes, 0)
+        return _frame(
+            _FETCH, 4, head + _array(_string(topic) + _array(struct.pack(">iqi", partition, offset, max_bytes)))
+        )
+
+    def say_hello(self, connection: socket.socket) -> None:
+        (error,) = struct.unpack_from(">h", _call(connection, self.hello()))
+        _check(error, "api_versions")
+
+    def end_offset(self, connection: socket.socket, topic: str, partition: int = 0) -> int:
+        head = struct.pack(">i", -1)
+        answer = _call(
+            connection,
+            _frame(_LIST_OFFSETS, 1, head + _array(_string(topic) + _array(struct.pack(">iq", partition, _LATEST)))),
+        )
+        _, error, _, offset = struct.unpack_from(">ihqq", answer, 4 + 2 + len(topic) + 4)
+        _check(error, f"list_offsets {topic}-{partition}")
+        return int(offset)
+
+    def create(self, connection: socket.socket, topic: str, partitions: int = 1) -> None:
+        one = _string(topic) + struct.pack(">ihii", partitions, 1, 0, 0)
+        answer = _call(connection, _frame(_CREATE_TOPICS, 2, _array(one) + struct.pack(">ib", 10_000, 0)))
+        (error,) = struct.unpack_from(">h", answer, 4 + 4 + 2 + len(topic))
+        _check(error, f"create topic {topic}")
+
+
+def _call(connection: socket.socket, frame: bytes) -> bytes:
+    """The answer behind its correlation id."""
+    connection.sendall(frame)
+    return receive_exactly(connection, int.from_bytes(receive_exactly(connection, 4), "big"))[4:]
+
+
+def _check(error: int, what: str) -> None:
+    if error:
+        raise RuntimeError(f"{what}: error {error}")
+
+
+def _string(text: str) -> bytes:
+    return struct.pack(">h", len(text)) + text.encode()
+
+
+def _array(only: bytes) -> bytes:
+    """An array of one element."""
+    return struct.pack(">i", 1) + only
+
+
+def _frame(api: int, version: int, body: bytes) -> bytes:
+    header = struct.pack(">hhi", api, version, 1) + _string("benchmark")
+    return struct.pack(">i", len(header) + len(body)) + header + body
