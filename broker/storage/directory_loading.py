@@ -21,10 +21,10 @@ from barnabas.broker.storage.log import PartitionLog
 from barnabas.broker.storage.log_loader import LoadProgress, LoadRequest
 from barnabas.broker.storage.log_opening import open_log
 from barnabas.broker.storage.partition_directory import DirectoryKind, stray_directory_name
-from barnabas.broker.storage.segment_scan import OldFormatError
 from barnabas.broker.storage.services import StorageServices
 from barnabas.broker.storage.storage_errors import StartupStorageError, StorageError
 from barnabas.config.log_config import LogConfig
+from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.topic_name import CLUSTER_METADATA_TOPIC
 from barnabas.protocol.topic_partition import TopicPartition
 
@@ -100,8 +100,8 @@ class DirectoryLoader:
         for future in futures:
             try:
                 future.result()
-            except OldFormatError as error:
-                _log.error("a log is not served: %s", error)
+            except DecodeError as error:
+                _log.error("a log of %s is not served, the others are: %s", directory.path, error)
                 whole = False
             except (OSError, StorageError) as error:
                 if isinstance(error, StartupStorageError):
@@ -161,7 +161,10 @@ class DirectoryLoader:
         def load() -> None:
             if self._services.failures.is_offline(directory.path):
                 return
-            log = open_log(request, self._services, progress)
+            try:
+                log = open_log(request, self._services, progress)
+            except DecodeError as error:
+                raise DecodeError(f"{path}: {error}") from error
             found = FoundPartition(topic_partition, log.topic_id, path)
             if self._is_stray is not None and self._is_stray(found):
                 log.rename_directory(stray_directory_name(topic_partition))

@@ -119,10 +119,6 @@ class FileRecords:
         self.recently_used = True
         return handle
 
-    def read(self, position: int, size: int) -> bytes:
-        """At most `size` bytes from `position` on, less only at the file's end. Raises OSError."""
-        return os.pread(self.handle().fd, size, position)
-
     def slice(self, position: int, size: int) -> FileSlice:
         """A part of the file, to be sent."""
         return FileSlice(self.handle(), position, size)

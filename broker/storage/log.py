@@ -358,6 +358,8 @@ class PartitionLog:
         return segment
 
     def _flush_rolled(self, end_offset: int, snapshot: Path | None) -> None:
+        if self.state != "online":
+            return
         if snapshot is not None:
             try:
                 with contextlib.suppress(FileNotFoundError), snapshot.open("rb") as file:
@@ -395,7 +397,7 @@ class PartitionLog:
         except FileNotFoundError as error:
             if offset < self.log_start_offset:
                 self._refuse_offset(offset, end_offset)  # retention was faster
-            self._refuse_read(error)
+            self._refuse_missing(error)
         except OSError as error:
             self._refuse_read(error)
         except (CorruptRecordError, CorruptFileError) as error:
@@ -420,6 +422,8 @@ class PartitionLog:
                 found = find_max_timestamp(self._segments.view)
             else:
                 found = find_by_timestamp(self._segments.view, timestamp, self.log_start_offset)
+        except FileNotFoundError as error:
+            self._refuse_missing(error)
         except OSError as error:
             self._refuse_read(error)
         except (CorruptRecordError, CorruptFileError) as error:
@@ -447,20 +451,23 @@ class PartitionLog:
         Sealed segments are synced with their indexes, the active one without: recovery reads it again anyway. Raises
         StorageError after taking the directory offline: a failed fsync is never retried.
         """
+        if self.state == "offline":
+            raise StorageError(self.directory, f"cannot sync {self.topic_partition}: it is offline")
         target = self.log_end_offset if up_to is None else min(up_to, self.log_end_offset)
         start = self.recovery_point
         if target <= start:
             return start
         active_base = self._active.base_offset
+        segments = self._segments.view.overlapping(start, target)
         try:
-            for segment in self._segments.view.overlapping(start, target):
+            for segment in segments:
                 segment.sync(with_indexes=segment.base_offset < active_base)
-                if segment.base_offset >= start:
-                    sync_directory(self.directory)
-        except FileNotFoundError:
-            if target > self.log_start_offset and self.state == "online":
-                raise
-            return self.recovery_point  # the segment went meanwhile: nothing is left to be made durable
+            if segments[-1].base_offset >= start:
+                sync_directory(self.directory)  # new files: their names must last, too
+        except FileNotFoundError as error:
+            if self.state != "online" or self.log_start_offset > start:
+                return self.recovery_point  # deleted meanwhile: nothing is left to be made durable
+            raise StorageError(self.directory, f"a file of {self.topic_partition} is missing: {error}") from error
         except OSError as error:
             self._fail("cannot sync the log", error)
             raise StorageError(self.directory, f"cannot sync {self.topic_partition}: {error}") from error
@@ -472,12 +479,14 @@ class PartitionLog:
         return target
 
     def close(self) -> None:
-        """Make everything durable, write a producer snapshot, trim and close all files. Raises StorageError."""
+        """Make everything durable, write a producer snapshot, trim and close all files. Raises StorageError.
+
+        Nothing happens unless the log is online.
+        """
         if self.state != "online":
             return
         self.flush()
         with self._lock:
-            self.state = "closed"
             try:
                 self._producers.map_end_offset = self.log_end_offset
                 self._producers.take_snapshot(durably=True)
@@ -485,11 +494,16 @@ class PartitionLog:
                 # The clean-shutdown marker says that indexes can be trusted, so they must be on disk before it.
                 self._active.sync(with_indexes=True)
                 sync_directory(self.directory)
-                for segment in self._segments:
-                    segment.close()
             except OSError as error:
-                self._fail("cannot close the log", error)
+                self.state = "offline"
+                if not is_disk_full(error):
+                    self._fail("cannot close the log", error)
                 raise StorageError(self.directory, f"cannot close {self.topic_partition}: {error}") from error
+            else:
+                self.state = "closed"
+            finally:
+                for segment in self._segments:
+                    segment.release()
 
     def go_offline(self) -> None:
         """Let go of all files and write nothing: the disk has failed."""
@@ -568,6 +582,11 @@ class PartitionLog:
                     self.config.file_delete_delay_ms,
                 )
                 delete_later(doomed, snapshots, self.log_dir, self._services, self.config.file_delete_delay_ms)
+            except FileNotFoundError as error:
+                _log.warning(
+                    "retention of %s finds a file missing, nothing is deleted: %s", self.topic_partition, error
+                )
+                return 0
             except OSError as error:
                 if is_disk_full(error):
                     _log.warning("retention of %s waits for room on the disk: %s", self.topic_partition, error)
@@ -608,7 +627,10 @@ class PartitionLog:
             self._segment_bytes = config.segment_bytes
             self._flush_messages = config.flush_messages
             if self.state == "online":
-                self._active.update_segment_ms(config.max_segment_ms)
+                try:
+                    self._active.update_segment_ms(config.max_segment_ms)
+                except OSError as error:
+                    self._fail("cannot read the first batch", error)
 
     def assign_topic_id(self, topic_id: bytes) -> None:
         """Write partition.metadata for a log that has none. Raises OSError, StorageError if it has another id."""
@@ -662,6 +684,12 @@ class PartitionLog:
         if not is_disk_full(error):
             self._fail("cannot append", error)
         raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic_partition}: cannot append: {error}") from error
+
+    def _refuse_missing(self, error: FileNotFoundError) -> NoReturn:
+        """A file is gone: the topic's directory was just renamed, or somebody removed it. The disk is not to blame."""
+        if self.state == "online" and self.directory.exists():
+            _log.error("a file of %s is missing: %s", self.topic_partition, error)
+        raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic_partition}: a file is gone") from error
 
     def _refuse_read(self, error: OSError) -> NoReturn:
         if self.state == "online":

@@ -39,8 +39,10 @@ from barnabas.broker.storage.producer_rebuild import rebuild_producer_state
 from barnabas.broker.storage.producer_state import ProducerState
 from barnabas.broker.storage.segment_deletion import delete_later
 from barnabas.broker.storage.segment_recovery import recover_segment
+from barnabas.broker.storage.segment_scan import OldFormatError
 from barnabas.broker.storage.services import StorageServices
 from barnabas.config.log_config import LogConfig
+from barnabas.protocol.records.errors import CorruptRecordError
 from barnabas.protocol.topic_partition import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -249,7 +251,7 @@ class LogLoader:
         """The log end offset, after the log was dropped where it ends below its start."""
         start = self._request.log_start_offset
         if len(self._segments):
-            log_end_offset = self._segments.last.read_next_offset()
+            log_end_offset = self._read_end_offset(self._segments.last)
             if log_end_offset >= start:
                 return log_end_offset
             _log.warning(
@@ -267,6 +269,16 @@ class LogLoader:
             )
         )
         return start
+
+    def _read_end_offset(self, last: LogSegment) -> int:
+        try:
+            return last.read_next_offset()
+        except OldFormatError:
+            raise
+        except CorruptRecordError as error:
+            _log.warning("recovering %s, although the last stop was clean: %s", last.log.path, error)
+            self._recover_segment(last)
+            return last.read_next_offset()
 
     def _drop(self, segments: tuple[LogSegment, ...]) -> None:
         self._segments.remove(segments)

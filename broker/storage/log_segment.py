@@ -31,10 +31,11 @@ from barnabas.broker.storage.file_names import (
 from barnabas.broker.storage.file_records import FileRecords
 from barnabas.broker.storage.offset_index import OffsetIndex
 from barnabas.broker.storage.open_files import OpenFiles
-from barnabas.broker.storage.segment_scan import iter_headers
+from barnabas.broker.storage.segment_scan import OldFormatError, iter_headers
 from barnabas.broker.storage.storage_errors import CorruptFileError
 from barnabas.broker.storage.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
 from barnabas.config.log_config import LogConfig
+from barnabas.protocol.records.errors import CorruptRecordError
 from barnabas.protocol.records.kernel import find_batch
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
@@ -426,10 +427,26 @@ class LogSegment:
             try:
                 self.offset_index.check(self.log.size_bytes)
                 self.time_index.check(self.log.size_bytes)
-            except (CorruptFileError, FileNotFoundError) as error:
+                self._check_last_index_entry()
+            except OldFormatError:
+                raise
+            except (CorruptFileError, CorruptRecordError, FileNotFoundError) as error:
                 _log.warning("rebuilding the indexes of %s: %s", self.log.path, error)
                 self.rebuild_indexes()
             self._indexes_trusted = True
+
+    def _check_last_index_entry(self) -> None:
+        """The last entry must point to a batch that ends with its offset. Raises CorruptFileError, OSError."""
+        if self.offset_index.entries <= 0:
+            return
+        offset, position = self.offset_index.entry(self.offset_index.entries - 1)
+        for _, header in iter_headers(self.log.handle().fd, position, self.log.size_bytes):
+            if header.last_offset == offset:
+                return
+            break
+        raise CorruptFileError(
+            self.offset_index.path, f"no batch at position {position} ends with offset {offset}, as the last entry says"
+        )
 
     def _path(self, suffix: str, stage: str) -> str:
         return os.path.join(self._directory, file_name(self.base_offset, suffix, stage))

@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 def recover_segment(segment: LogSegment, state: ProducerState, epochs: LeaderEpochFile) -> int:
-    """Recover it; the number of bytes that were cut off. Raises OSError, and OldFormatError before any change."""
+    """Recover it; the number of bytes that were cut off. Raises OSError; OldFormatError, then nothing was cut."""
     segment.log.activate()
     segment.begin_index_rebuild()
     fd = segment.log.fd

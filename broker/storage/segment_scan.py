@@ -8,15 +8,18 @@ batch claims. Everything else that is no batch raises CorruptRecordError with it
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Iterator
 
 from barnabas.broker.storage.file_records import read_exactly
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.errors import CorruptRecordError
-from barnabas.protocol.records.layout import HEADER_SIZE, MAGIC_POSITION, MAGIC_V2
+from barnabas.protocol.records.layout import HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, MAGIC_V2
 
 _HEADER_CHUNK_BYTES = 64 * 1024
 _BATCH_CHUNK_BYTES = 4 * 1024 * 1024
+_MIN_OLD_MESSAGE_BYTES = 14
+"""CRC, magic, attributes, key size, value size."""
 
 
 class OldFormatError(CorruptRecordError):
@@ -29,7 +32,7 @@ class OldFormatError(CorruptRecordError):
 def iter_headers(fd: int, position: int, end: int) -> Iterator[tuple[int, RecordBatch]]:
     """(position, header) of each batch that begins in [position, end) and ends by `end`.
 
-    The views hold headers only, not the records. Raises CorruptRecordError, OSError.
+    The views hold headers only. Raises CorruptRecordError (OldFormatError for an old format), OSError.
     """
     chunk = b""
     chunk_position = position
@@ -41,6 +44,8 @@ def iter_headers(fd: int, position: int, end: int) -> Iterator[tuple[int, Record
             inside = 0
             if len(chunk) < HEADER_SIZE:
                 return
+        if chunk[inside + MAGIC_POSITION] != MAGIC_V2:
+            _ensure_no_old_message(fd, position, end)
         batch = _header_at(chunk, inside, position)
         if batch.size_bytes > end - position:
             return
@@ -59,6 +64,8 @@ def iter_batches_checked(fd: int, position: int, end: int) -> Iterator[tuple[int
         filled = os.preadv(fd, (view[: end - position],), position)
         inside = 0
         while filled - inside >= HEADER_SIZE:
+            if view[inside + MAGIC_POSITION] != MAGIC_V2:
+                _ensure_no_old_message(fd, position, end)
             batch = _header_at(view, inside, position)
             if batch.size_bytes > end - position:
                 return
@@ -86,12 +93,23 @@ def read_batch(fd: int, position: int, size: int) -> RecordBatch:
     return batch
 
 
+def _ensure_no_old_message(fd: int, position: int, end: int) -> None:
+    """Raise OldFormatError if a whole message of format 0 or 1 lies at `position`: its CRC tells it from garbage."""
+    head = os.pread(fd, MAGIC_POSITION + 1, position)
+    if len(head) <= MAGIC_POSITION or head[MAGIC_POSITION] >= MAGIC_V2:
+        return
+    length = int.from_bytes(head[8:LOG_OVERHEAD], "big", signed=True)
+    if not _MIN_OLD_MESSAGE_BYTES <= length <= end - position - LOG_OVERHEAD:
+        return
+    message = read_exactly(fd, position + LOG_OVERHEAD, length)
+    if zlib.crc32(message[4:]) == int.from_bytes(message[:4], "big"):
+        raise OldFormatError(position, head[MAGIC_POSITION])
+
+
 def _header_at(chunk: bytes | memoryview, inside: int, position: int) -> RecordBatch:
     magic = chunk[inside + MAGIC_POSITION]
     if magic != MAGIC_V2:
-        length = int.from_bytes(chunk[inside + 8 : inside + 12], "big")
-        if magic < MAGIC_V2 and length > 0:
-            raise OldFormatError(position, magic)
+        length = int.from_bytes(chunk[inside + 8 : inside + LOG_OVERHEAD], "big", signed=True)
         raise CorruptRecordError(f"no batch at position {position}: magic {magic}, length {length}")
     batch = RecordBatch(chunk, inside)
     if batch.base_offset < 0 or batch.last_offset_delta < 0:
