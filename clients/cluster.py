@@ -117,8 +117,10 @@ class Cluster:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for connection in [*self._connections.values(), *([self._way_in] if self._way_in else [])]:
+        connections = [*self._connections.values(), *([self._way_in] if self._way_in else [])]
+        for connection in connections:
             connection.close()
+        await asyncio.gather(*(connection.wait_closed() for connection in connections))
         self._connections.clear()
 
     def ensure_open(self) -> None:
@@ -251,6 +253,10 @@ class Cluster:
                 f"{error} (broker {node_id} advertises this address; if it is wrong, set advertised.listeners there)"
             ) from error
         self._failures.pop(node_id, None)
+        adopted = self.connected(node_id, purpose)
+        if adopted is not None:  # a new way in was adopted meanwhile: one of the two must go
+            connection.close()
+            return adopted
         self._keep(node_id, purpose, connection)
         return connection
 

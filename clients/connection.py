@@ -82,7 +82,7 @@ class Connection(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._timer_deadline = 0.0
         self._closed_by: ClientError | None = None
-        self._connected = False
+        self._gone = loop.create_future()
         self._buffer = bytearray(RECEIVE_BUFFER_BYTES)
         self._view = memoryview(self._buffer)
         self._start = 0  # of the bytes in _buffer that are not read yet
@@ -99,22 +99,11 @@ class Connection(asyncio.BufferedProtocol):
             async with asyncio.timeout(settings.connect_timeout_ms / 1000):
                 await loop.create_connection(lambda: connection, address.host, address.port)
                 await connection._greet()
-        except BrokerConnectionError:
+        except BaseException as error:
             connection.close()
-            raise
-        except TimeoutError as error:
-            connection.close()
-            raise BrokerConnectionError(
-                f"no connection to {address} within connect_timeout_ms={settings.connect_timeout_ms}: "
-                "check the address and that no firewall drops the packets"
-            ) from error
-        except OSError as error:
-            connection.close()
-            raise BrokerConnectionError(
-                f"cannot connect to {address}: {_reason(error)}; check that a Barnabas broker listens there"
-            ) from error
-        except BaseException:
-            connection.close()
+            await connection.wait_closed()
+            if isinstance(error, OSError) and not isinstance(error, BrokerConnectionError):
+                raise _cannot_connect(address, settings, error) from error
             raise
         return connection
 
@@ -173,6 +162,11 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
         self._fail_waiting(self._closed_by)
 
+    async def wait_closed(self) -> None:
+        """Until the socket is closed, after close(): a loop that ends before leaves it to the garbage collector."""
+        if self._transport is not None:
+            await asyncio.shield(self._gone)
+
     # asyncio calls these
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -187,6 +181,8 @@ class Connection(asyncio.BufferedProtocol):
             self._closed_by = BrokerConnectionError(self._lost_sentence(exc))
         self._fail_waiting(self._closed_by)
         self._transport = None
+        if not self._gone.done():
+            self._gone.set_result(None)
         if self.on_closed is not None:
             self.on_closed(self)
         if self.on_writable is not None:
@@ -360,6 +356,17 @@ class Connection(asyncio.BufferedProtocol):
                 "the connection is closed, and the request may have been carried out"
             )
         )
+
+
+def _cannot_connect(address: Address, settings: ConnectionSettings, error: OSError) -> BrokerConnectionError:
+    if isinstance(error, TimeoutError):
+        return BrokerConnectionError(
+            f"no connection to {address} within connect_timeout_ms={settings.connect_timeout_ms}: "
+            "check the address and that no firewall drops the packets"
+        )
+    return BrokerConnectionError(
+        f"cannot connect to {address}: {_reason(error)}; check that a Barnabas broker listens there"
+    )
 
 
 def _copy(error: ClientError) -> ClientError:

@@ -81,7 +81,8 @@ class OffsetOutOfRangeError(RefusedError):
     def __init__(
         self, topic_partition: TopicPartition, offset: int, log_start_offset: int, high_watermark: int
     ) -> None:
-        known = f" {log_start_offset}..{high_watermark}" if log_start_offset >= 0 else ""
+        known = f" {log_start_offset}.." if log_start_offset >= 0 else ""
+        known += str(high_watermark) if known and high_watermark >= 0 else ""
         super().__init__(
             ErrorCode.OFFSET_OUT_OF_RANGE,
             f"{topic_partition}: offset {offset} is outside the log's range{known}; "

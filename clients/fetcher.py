@@ -388,7 +388,8 @@ class Fetcher:
             state.held = True  # first hand out what is there; the question is asked again then
             return
         if self.reset_timestamp() is None:
-            error = OffsetOutOfRangeError(state.topic_partition, offset, result.log_start_offset, result.high_watermark)
+            high_watermark = max(result.high_watermark, state.high_watermark)  # brokers may leave it out of an error
+            error = OffsetOutOfRangeError(state.topic_partition, offset, result.log_start_offset, high_watermark)
             self._fail(state, error)
             return
         logger.warning(

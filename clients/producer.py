@@ -90,9 +90,9 @@ class Producer:
         except TimeoutError:
             pass  # what is left fails below, each record with its own ClosedError
         finally:
-            await self._cluster.close()
             if self._sender is not None:
                 await self._sender.close()
+            await self._cluster.close()
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -132,7 +132,7 @@ class Sender:
             self._hurrying -= 1
 
     async def close(self) -> None:
-        """Fail what is still here. The connections are the cluster's to close, before this."""
+        """Fail what is still here. The connections are the cluster's to close, after this."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -190,6 +190,7 @@ class FakeBroker:
         if self._server is not None:
             await self._server.wait_closed()
             self._server = None
+        await asyncio.sleep(0)  # aborted transports close their sockets in the loop's next turn
 
     def drop_connections(self) -> None:
         """Reset every connection."""

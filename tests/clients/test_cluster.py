@@ -72,6 +72,19 @@ async def test_a_lost_connection_is_opened_again_when_it_is_next_wanted(broker: 
         await cluster.load(["orders"])
 
 
+async def test_a_way_in_that_is_adopted_while_the_same_broker_is_connected_leaves_one_connection(
+    broker: FakeBroker,
+) -> None:
+    async with started(broker) as cluster:
+        broker.drop_connections()
+        await until(lambda: cluster.connected(1) is None and broker.open_connections == 0)
+        connecting = asyncio.ensure_future(cluster.connect(1))
+        await cluster.load(["orders"])
+        assert await connecting is cluster.connected(1)
+        await until(lambda: broker.open_connections == 1 + (cluster._way_in is not None))
+    await until(lambda: broker.open_connections == 0)
+
+
 async def test_a_refused_name_is_said_at_once(broker: FakeBroker) -> None:
     async with started(broker) as cluster:
         answer = MetadataResponse("c", [], [TopicMetadata("a/b", ErrorCode.INVALID_TOPIC_EXCEPTION)])
