@@ -11,7 +11,13 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final, Literal
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
 from prometheus_client.utils import floatToGoString
 
 from barnabas.broker.metrics.probes import LatencyHistogram
@@ -19,7 +25,7 @@ from barnabas.broker.metrics.probes import LatencyHistogram
 PREFIX: Final = "barnabas_"
 LABELS: Final = frozenset({"api", "topic", "partition", "group", "log_dir", "task", "error"})
 
-Kind = Literal["counter", "gauge", "histogram"]
+Kind = Literal["counter", "gauge", "histogram", "summary"]
 Row = tuple[Sequence[str], float]
 """Label values in the order of the family's labels, and the sample's value."""
 
@@ -41,6 +47,10 @@ class Family:
         for labels, value in rows:
             metric.add_metric(labels, value)
         return metric
+
+    def render_summary(self, count: int, total: float) -> Metric:
+        """A summary without labels and quantiles: how many observations, and their sum."""
+        return SummaryMetricFamily(self.name, self.help, count_value=count, sum_value=total)
 
     def render_histograms(self, rows: Iterable[tuple[Sequence[str], LatencyHistogram]]) -> Metric:
         """A histogram with its samples. Its count is the sum of its buckets, so the two always agree."""

@@ -18,7 +18,7 @@ from barnabas.broker.metrics.daemon_collectors import (
 from barnabas.broker.metrics.family import Family
 from barnabas.broker.metrics.probes import BrokerProbes
 from barnabas.broker.metrics.state import BrokerState
-from barnabas.broker.metrics.storage_collectors import LogCollector, LogDirCollector, TaskCollector
+from barnabas.broker.metrics.storage_collectors import FlushCollector, LogCollector, LogDirCollector, TaskCollector
 
 
 class DeclaredCollector(Protocol):
@@ -37,6 +37,7 @@ COLLECTORS: Final = cast(
         EventLoopCollector,
         LogCollector,
         LogDirCollector,
+        FlushCollector,
         TaskCollector,
     ),
 )
@@ -56,6 +57,7 @@ def make_registry(probes: BrokerProbes, state: BrokerState) -> CollectorRegistry
         EventLoopCollector(probes),
         LogCollector(state),
         LogDirCollector(state),
+        FlushCollector(state),
         TaskCollector(state),
     )
     for collector in collectors:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from barnabas.broker.storage.flusher import GroupCommitFlusher
     from barnabas.broker.storage.log_manager import LogManager
 
 PHASE_STARTING: Final = "starting"
@@ -21,15 +22,16 @@ class BrokerState:
     """`ready` decides what /healthz answers: 200 when it is true, else 503 with `phase` as the reason.
 
     `phase` is a text for people; the constants above are the usual ones. `log_manager` is None until it exists; it may
-    be set before its logs are loaded, which is how a scrape shows the progress of loading.
+    be set before its logs are loaded, which is how a scrape shows the progress of loading. `flusher` likewise.
     """
 
-    __slots__ = ("log_manager", "phase", "ready")
+    __slots__ = ("flusher", "log_manager", "phase", "ready")
 
     def __init__(self) -> None:
         self.phase: str = PHASE_STARTING
         self.ready: bool = False
         self.log_manager: LogManager | None = None
+        self.flusher: GroupCommitFlusher | None = None
 
     def serve(self) -> None:
         """Connections are accepted from now on."""

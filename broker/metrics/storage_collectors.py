@@ -137,6 +137,31 @@ class LogDirCollector:
         yield self.size.render(((path,), sizes[path]) for path in paths)
 
 
+class FlushCollector:
+    """Group commits: what makes appends durable for producers that wait for it (flush.messages, flush.ms)."""
+
+    requests = Family("barnabas_flush_requests_total", "counter", "Appends whose answer waited for a group commit.")
+    duration = Family(
+        "barnabas_flush_duration_seconds", "summary", "Time of a log's sync in a group commit; the count is of syncs."
+    )
+    failures = Family(
+        "barnabas_flush_failures_total", "counter", "Syncs that failed; the log's directory is then offline."
+    )
+    families: ClassVar = (requests, duration, failures)
+
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+
+    def collect(self) -> Iterator[Metric]:
+        """All families; zeros while there is no flusher."""
+        flusher = self._state.flusher
+        yield self.requests.render([((), 0 if flusher is None else flusher.requests)])
+        yield self.duration.render_summary(
+            0 if flusher is None else flusher.syncs, 0.0 if flusher is None else flusher.sync_seconds_total
+        )
+        yield self.failures.render([((), 0 if flusher is None else flusher.failures)])
+
+
 class TaskCollector:
     """Scheduled background tasks, by Kafka's names."""
 

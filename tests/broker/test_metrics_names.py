@@ -32,8 +32,9 @@ def test_counters_end_in_total_and_nothing_else_does(family: Family) -> None:
 @each_family
 def test_units_are_base_units_and_histograms_name_theirs(family: Family) -> None:
     assert not ABBREVIATED_UNITS.search(family.name)
-    if family.kind == "histogram":
+    if family.kind in ("histogram", "summary"):
         assert family.name.endswith("_seconds")
+    if family.kind == "histogram":
         assert list(family.bounds) == sorted(set(family.bounds))
     else:
         assert not family.bounds
@@ -48,7 +49,7 @@ def test_labels_come_from_the_list_in_the_design(family: Family) -> None:
 @each_family
 def test_names_do_not_repeat_their_type_or_a_label(family: Family) -> None:
     words = family.name.removeprefix(PREFIX).split("_")
-    assert not {"gauge", "counter", "histogram"} & set(words)
+    assert not {"gauge", "counter", "histogram", "summary"} & set(words)
 
 
 @each_family

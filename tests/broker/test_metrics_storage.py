@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from barnabas.broker.metrics.probes import BrokerProbes
 from barnabas.broker.metrics.registry import make_registry
 from barnabas.broker.metrics.state import BrokerState
 from barnabas.broker.metrics.storage_collectors import LOG_STATES
+from barnabas.broker.storage.flusher import GroupCommitFlusher
 from barnabas.broker.storage.log_loader import LoadProgress
 from barnabas.broker.storage.log_manager import LogManager
 from barnabas.broker.storage.scheduler import ScheduledTask, TaskCounters
@@ -51,10 +53,11 @@ def manager(tmp_path: Path, scheduler: IdleScheduler) -> Iterator[LogManager]:
     opened.shutdown()
 
 
-def scrape(manager: LogManager | None) -> dict[tuple[str, str], float]:
+def scrape(manager: LogManager | None, flusher: GroupCommitFlusher | None = None) -> dict[tuple[str, str], float]:
     """(name, the values of its labels in the labels' order, joined by a comma) -> value."""
     state = BrokerState()
     state.log_manager = manager
+    state.flusher = flusher
     text = generate_latest(make_registry(BrokerProbes(), state)).decode()
     return {
         (sample.name, ",".join(value for _, value in sorted(sample.labels.items(), reverse=True))): sample.value
@@ -153,6 +156,23 @@ def test_tasks_say_how_often_they_ran_failed_and_took(manager: LogManager, sched
     assert found["barnabas_task_runs_total", "log-retention"] == 4
     assert found["barnabas_task_failures_total", "log-retention"] == 1
     assert found["barnabas_task_last_duration_seconds", "log-retention"] == 0.25
+
+
+def test_group_commits_are_counted_with_their_time(manager: LogManager) -> None:
+    append(manager, ORDERS, records=3)
+    log = manager.get(ORDERS)
+    assert log is not None
+    flusher = GroupCommitFlusher()
+    durable = threading.Event()
+    flusher.start()
+    flusher.request(log, 3, lambda _: durable.set())
+    assert durable.wait(10)
+    flusher.stop()
+    found = scrape(manager, flusher)
+    assert found["barnabas_flush_requests_total", ""] == 1
+    assert found["barnabas_flush_duration_seconds_count", ""] == 1
+    assert found["barnabas_flush_duration_seconds_sum", ""] == flusher.sync_seconds_total > 0
+    assert found["barnabas_flush_failures_total", ""] == 0
 
 
 def test_every_state_of_the_engine_has_a_number(manager: LogManager) -> None:
