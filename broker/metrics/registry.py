@@ -7,7 +7,7 @@ from typing import Final, Protocol, cast
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.registry import Collector
 
-import barnabas
+from barnabas import __version__
 from barnabas.broker.metrics.daemon_collectors import (
     BrokerCollector,
     ConnectionCollector,
@@ -50,7 +50,7 @@ def make_registry(probes: BrokerProbes, state: BrokerState) -> CollectorRegistry
 
     registry = CollectorRegistry(auto_describe=True)
     collectors: tuple[Collector, ...] = (
-        BrokerCollector(state, barnabas.__version__, KERNEL),
+        BrokerCollector(state, __version__, KERNEL),
         RequestCollector(probes),
         TopicCollector(probes),
         ConnectionCollector(probes),
