@@ -14,7 +14,6 @@ from tests.support.containers import (
     IMAGE,
     Compose,
     Engine,
-    busy_ports,
     eventually,
     get_json,
     run,
@@ -24,9 +23,7 @@ from tests.support.containers import (
 # The first run on a machine installs an engine and makes two base images; that is part of the first test's time.
 pytestmark = pytest.mark.timeout(900)
 
-HOST_BOOTSTRAP = "localhost:9092"
 NETWORK_BOOTSTRAP = "broker:29092"
-PROMETHEUS = "http://127.0.0.1:9090/api/v1/query"
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +42,6 @@ def image() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def compose(image: str) -> Iterator[Compose]:
-    busy = busy_ports()
-    assert not busy, f"docker-compose.yml publishes ports that something here already listens on: {busy}"
     compose = Compose(f"barnabas-interop-{os.getpid()}")
     try:
         compose("up", "--detach", "--no-build")
@@ -56,8 +51,9 @@ def compose(image: str) -> Iterator[Compose]:
         compose("down", "--volumes")
 
 
-def on_host(*arguments: str, stdin: str = "") -> str:
-    return run([sys.executable, "-m", "barnabas", *arguments, "--bootstrap", HOST_BOOTSTRAP], stdin=stdin)
+def on_host(compose: Compose, *arguments: str, stdin: str = "") -> str:
+    command = [sys.executable, "-m", "barnabas", *arguments, "--bootstrap", f"localhost:{compose.broker_port}"]
+    return run(command, stdin=stdin)
 
 
 def in_second_container(compose: Compose, *arguments: str, stdin: str = "") -> str:
@@ -69,8 +65,9 @@ def values(lines: str) -> list[str]:
     return [json.loads(line)["value"] for line in lines.splitlines()]
 
 
-def query(expression: str) -> float | None:
-    answer = get_json(f"{PROMETHEUS}?{urllib.parse.urlencode({'query': expression})}")
+def query(compose: Compose, expression: str) -> float | None:
+    address = f"http://127.0.0.1:{compose.prometheus_port}/api/v1/query"
+    answer = get_json(f"{address}?{urllib.parse.urlencode({'query': expression})}")
     if answer is None or not answer["data"]["result"]:
         return None
     return float(answer["data"]["result"][0]["value"][1])
@@ -86,15 +83,23 @@ def test_the_image_runs_the_compiled_kernel_without_root_and_without_a_compiler(
     assert not {"/usr/bin/gcc", "/usr/bin/cc", "pip"} & set(found)
 
 
+def test_compose_publishes_the_usual_ports_unless_told_otherwise(image: str) -> None:
+    configuration = run(["docker-compose", "config"])
+
+    for port in (9092, 9404, 9090):
+        assert f"127.0.0.1:{port}:{port}" in configuration
+    assert "HOST://localhost:9092,NETWORK://broker:29092" in configuration
+
+
 def test_host_and_second_container_read_what_either_wrote_also_after_a_restart(compose: Compose) -> None:
     from_host = [f"host-{i}" for i in range(100)]
     from_container = [f"container-{i}" for i in range(100)]
-    on_host("topic", "create", "orders", "--partitions", "1")
-    on_host("produce", "orders", stdin="\n".join(from_host) + "\n")
+    on_host(compose, "topic", "create", "orders", "--partitions", "1")
+    on_host(compose, "produce", "orders", stdin="\n".join(from_host) + "\n")
     in_second_container(compose, "produce", "orders", stdin="\n".join(from_container) + "\n")
     consume = ("consume", "orders", "--from-beginning", "--exit-at-end", "--json")
 
-    assert values(on_host(*consume)) == from_host + from_container
+    assert values(on_host(compose, *consume)) == from_host + from_container
     assert values(in_second_container(compose, *consume)) == from_host + from_container
 
     compose("stop", "broker")
@@ -104,17 +109,17 @@ def test_host_and_second_container_read_what_either_wrote_also_after_a_restart(c
     compose("up", "--detach", "--no-build", "broker")
     compose.wait_until_healthy("broker")
 
-    assert values(on_host(*consume)) == from_host + from_container
+    assert values(on_host(compose, *consume)) == from_host + from_container
     assert values(in_second_container(compose, *consume)) == from_host + from_container
 
 
 def test_prometheus_scrapes_what_the_broker_counts(compose: Compose) -> None:
-    on_host("topic", "create", "counted", "--partitions", "1")
-    on_host("produce", "counted", stdin="a\nb\nc\n")
+    on_host(compose, "topic", "create", "counted", "--partitions", "1")
+    on_host(compose, "produce", "counted", stdin="a\nb\nc\n")
 
-    up = eventually(lambda: query('up{job="barnabas"} == 1'), what="Prometheus has scraped the broker")
+    up = eventually(lambda: query(compose, 'up{job="barnabas"} == 1'), what="Prometheus has scraped the broker")
     end_offset = eventually(
-        lambda: query('barnabas_log_end_offset{topic="counted",partition="0"} == 3'),
+        lambda: query(compose, 'barnabas_log_end_offset{topic="counted",partition="0"} == 3'),
         what="Prometheus knows the log end offset of counted-0",
     )
 

@@ -5,6 +5,7 @@ Everything is a command in a process of its own with a bound on its time; what f
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -21,9 +22,6 @@ ENGINE = REPOSITORY / "tools" / "container-engine"
 IMAGE = "barnabas:latest"
 BASE_IMAGE = ("python:3.11-slim", "python3 python3-venv python3-pip ca-certificates")
 PROMETHEUS_IMAGE = ("prom/prometheus:latest", "prometheus ca-certificates", "/usr/bin/prometheus")
-PUBLISHED_PORTS = (9092, 9404, 9090)
-"""What docker-compose.yml publishes on the host: clients, metrics, Prometheus."""
-
 ENGINE_TIMEOUT_S = 300.0
 BUILD_TIMEOUT_S = 300.0
 COMMAND_TIMEOUT_S = 120.0
@@ -50,11 +48,24 @@ def why_no_engine() -> str | None:
     return None
 
 
-def run(command: Sequence[str], *, timeout_s: float = COMMAND_TIMEOUT_S, stdin: str = "") -> str:
+def run(
+    command: Sequence[str],
+    *,
+    timeout_s: float = COMMAND_TIMEOUT_S,
+    stdin: str = "",
+    environ: Mapping[str, str] | None = None,
+) -> str:
     """The standard output of `command`, run in the repository; AssertionError with its last words when it fails."""
     try:
         done = subprocess.run(
-            command, input=stdin, capture_output=True, text=True, timeout=timeout_s, cwd=REPOSITORY, check=False
+            command,
+            input=stdin,
+            env={**os.environ, **(environ or {})},
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            cwd=REPOSITORY,
+            check=False,
         )
     except subprocess.TimeoutExpired as error:
         raise AssertionError(f"{' '.join(command)}: not done after {timeout_s:.0f} s") from error
@@ -110,15 +121,21 @@ class Engine:
 
 
 class Compose:
-    """docker-compose.yml, brought up under a project name of its own."""
+    """docker-compose.yml under a project name of its own, published on free ports of this host."""
 
     def __init__(self, project: str) -> None:
         self.project = project
         self.network = f"{project}_default"
+        self.broker_port, self.metrics_port, self.prometheus_port = free_ports(3)
 
-    def __call__(self, *arguments: str, timeout_s: float = COMMAND_TIMEOUT_S) -> str:
+    def __call__(self, *arguments: str) -> str:
         """Run one docker-compose command."""
-        return run(["docker-compose", "--project-name", self.project, *arguments], timeout_s=timeout_s)
+        ports = {
+            "BROKER_PORT": str(self.broker_port),
+            "METRICS_PORT": str(self.metrics_port),
+            "PROMETHEUS_PORT": str(self.prometheus_port),
+        }
+        return run(["docker-compose", "--project-name", self.project, *arguments], environ=ports)
 
     def container(self, service: str) -> str:
         """The id of a service's container."""
@@ -146,17 +163,15 @@ class Compose:
         return self("logs", "--no-color", "--tail", "40", service)
 
 
-def busy_ports() -> list[int]:
-    """Those of the published ports that something on this host already listens on."""
-    busy = []
-    for port in PUBLISHED_PORTS:
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                busy.append(port)
-    return busy
+def free_ports(count: int) -> list[int]:
+    """Ports of 127.0.0.1 that nothing listens on now."""
+    with contextlib.ExitStack() as probes:
+        ports = []
+        for _ in range(count):
+            probe = probes.enter_context(socket.socket())
+            probe.bind(("127.0.0.1", 0))
+            ports.append(int(probe.getsockname()[1]))
+        return ports
 
 
 def _answers() -> bool:
