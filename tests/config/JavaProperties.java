@@ -1,4 +1,4 @@
-// Reads every file named in the arguments with java.util.Properties and prints what it holds:
+// Reads 0.properties, 1.properties, ... of a folder (arguments: folder, count) with java.util.Properties and prints:
 // one line a file, "<hexadecimal key>=<hexadecimal value>" for each entry, sorted, in UTF-16; "refused" where it throws.
 
 import java.io.FileInputStream;
@@ -9,8 +9,9 @@ import java.util.Properties;
 import java.util.stream.Collectors;
 
 public class JavaProperties {
-    public static void main(String[] paths) throws Exception {
-        for (String path : paths) {
+    public static void main(String[] arguments) throws Exception {
+        for (int number = 0; number < Integer.parseInt(arguments[1]); number++) {
+            String path = arguments[0] + "/" + number + ".properties";
             Properties properties = new Properties();
             try (InputStream input = new FileInputStream(path)) {
                 properties.load(input);

@@ -225,6 +225,29 @@ def test_a_legal_setting_with_a_consequence_is_said(overrides: list[str], words:
     assert all(each.split("=")[0] in config.warnings[0] for each in overrides)
 
 
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["log.cleaner.min.compaction.lag.ms=5", "log.cleaner.max.compaction.lag.ms=5"],
+        ["message.max.bytes=1000", "socket.request.max.bytes=1000"],
+        ["log.cleaner.enable=false"],
+        ["log.cleanup.policy=compact"],
+        # 199 time index entries (the 200th is kept for the roll) of 4096 bytes.
+        ["log.index.size.max.bytes=2400", "log.segment.bytes=815104"],
+        ["controller.quorum.voters=1@localhost:9093"],
+    ],
+)
+def test_a_setting_at_the_edge_of_a_warning_is_not_worth_a_word(overrides: list[str]) -> None:
+    assert load(overrides=overrides).warnings == ()
+
+
+def test_a_refusal_says_what_is_only_a_default() -> None:
+    assert refusal("log.cleaner.dedupe.buffer.size=5") == (
+        "log.cleaner.dedupe.buffer.size=5 in --set over log.cleaner.threads=1 (default): "
+        "each thread must get more than 1048576 bytes"
+    )
+
+
 def test_an_empty_cleanup_policy_is_legal() -> None:
     config = load(overrides=["log.cleanup.policy="])
 

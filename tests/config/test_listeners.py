@@ -36,6 +36,7 @@ def test_an_address_is_understood(text: str, listener: Listener) -> None:
         ("localhost", "localhost has no port (host:port or NAME://host:port)"),
         ("://localhost:9092", "://localhost:9092 has no name before ://"),
         ("::1:9092", "::1:9092: an IPv6 address stands in brackets, as in [::1]:9092"),
+        ("[::1:9092", "[::1:9092: an IPv6 address stands in brackets, as in [::1]:9092"),
         ("[localhost]:9092", "[localhost]:9092: only an IPv6 address stands in brackets"),
         ("localhost:http", "localhost:http: the port is not a number from 0 to 65535"),
         ("localhost:65536", "localhost:65536: the port is not a number from 0 to 65535"),
@@ -118,6 +119,23 @@ def test_one_port_may_be_ipv4_and_ipv6() -> None:
     )
 
     assert [listener.port for listener in config.listeners] == [9092, 9092]
+
+
+@pytest.mark.parametrize("hosts", [("127.0.0.1", "127.0.0.2"), ("127.0.0.1", "localhost"), ("a.b.c.d", "[::1]")])
+def test_one_port_for_any_other_pair_of_hosts_is_refused_as_in_kafka(hosts: tuple[str, str]) -> None:
+    with pytest.raises(ConfigError, match="have the same port"):
+        loaded(
+            listeners=f"A://{hosts[0]}:9092,B://{hosts[1]}:9092",
+            listener_security_protocol_map="A:PLAINTEXT,B:PLAINTEXT",
+        )
+
+
+def test_a_third_listener_on_the_port_of_a_pair_is_refused() -> None:
+    with pytest.raises(ConfigError, match="have the same port"):
+        loaded(
+            listeners="A://127.0.0.1:9092,B://[::1]:9092,C://[::2]:9092",
+            listener_security_protocol_map="A:PLAINTEXT,B:PLAINTEXT,C:PLAINTEXT",
+        )
 
 
 def test_free_ports_do_not_collide() -> None:

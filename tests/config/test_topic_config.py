@@ -225,6 +225,11 @@ def test_a_topics_value_may_be_impossible_with_the_brokers() -> None:
         {"remote.storage.enable": "false", "unclean.leader.election.enable": "false"},
         {"segment.bytes": "2147483647"},
         {"max.message.bytes": "2000000"},
+        {"segment.bytes": "1048588", "max.message.bytes": "1048588"},
+        {"segment.bytes": "1048576"},
+        {"segment.index.bytes": "3145752"},
+        {"min.insync.replicas": "1"},
+        {"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "5"},
     ],
 )
 def test_what_kafka_allows_is_allowed(overrides: dict[str, str]) -> None:
