@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -23,6 +24,7 @@ WORK = REPOSITORY / "build" / "bench"
 REQUEST_BYTES = 1 << 20
 BULK_VALUE_BYTES = 1024
 SMALL_VALUE_BYTES = 100
+BUSY_LOAD = 0.7
 
 
 def main(arguments: list[str]) -> int:
@@ -35,6 +37,9 @@ def main(arguments: list[str]) -> int:
         latency_seconds=options.seconds,
     )
     options.directory.mkdir(parents=True, exist_ok=True)
+    load = os.getloadavg()[0]
+    if load > BUSY_LOAD:
+        _say(f"the machine is busy (load {load:.1f}): rates and latencies will mean little, CPU per unit too much")
     systems: list[System] = [Barnabas(options.set)]
     if options.kafka_jars is not None:
         systems.append(ApacheKafka(options.kafka_jars))
@@ -45,14 +50,26 @@ def main(arguments: list[str]) -> int:
         rounds=options.rounds,
         directory=options.directory,
         fill_page_cache=options.page_cache_fill,
-        say=lambda text: print(text, file=sys.stderr, flush=True),
+        say=_say,
     )
     (WORK / "samples.json").write_text(json.dumps(samples, indent=1))
     print(render_tables(samples))
     if options.write:
-        command = " ".join(["python -m benchmarks", *arguments])
-        PAGE.write_text(write_page(PAGE.read_text(), samples, describe(), command, options.rounds))
+        PAGE.write_text(write_page(PAGE.read_text(), samples, describe(), _command(options), options.rounds))
     return 0
+
+
+def _command(options: argparse.Namespace) -> str:
+    """The command as a reader of the page would give it: without the paths of this machine."""
+    words = [f"python -m benchmarks --rounds {options.rounds} --gigabytes {options.gigabytes:g}"]
+    words += [f"--seconds {options.seconds:g}", *(f"--set {setting}" for setting in options.set)]
+    words += ["--kafka-jars DIR"] * (options.kafka_jars is not None)
+    words += ["--no-page-cache-fill"] * (not options.page_cache_fill)
+    return " ".join([*words, "--write"])
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def _parser() -> argparse.ArgumentParser:
