@@ -14,7 +14,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.metadata import MetadataResponse, TopicMetadata
 from barnabas.protocol.topic_partition import TopicPartition
-from tests.clients.fake_broker import Answer, Drop, FakeBroker, Silence
+from tests.clients.fake_broker import Answer, Drop, FakeBroker, Hold, Silence
 from tests.clients.waiting import until
 
 
@@ -78,11 +78,16 @@ async def test_a_way_in_that_is_adopted_while_the_same_broker_is_connected_leave
     async with started(broker) as cluster:
         broker.drop_connections()
         await until(lambda: cluster.connected(1) is None and broker.open_connections == 0)
+        release = asyncio.Event()
+        broker.intercept = lambda api, request: Hold(release)
         connecting = asyncio.ensure_future(cluster.connect(1))
+        await until(lambda: len(broker.asked(ApiKey.API_VERSIONS)) == 2)
+        broker.intercept = lambda api, request: None
         await cluster.load(["orders"])
-        assert await connecting is cluster.connected(1)
-        await until(lambda: broker.open_connections == 1 + (cluster._way_in is not None))
-    await until(lambda: broker.open_connections == 0)
+        adopted = cluster.connected(1)
+        release.set()
+        assert await connecting is adopted
+        await until(lambda: broker.open_connections == 1)
 
 
 async def test_a_refused_name_is_said_at_once(broker: FakeBroker) -> None:

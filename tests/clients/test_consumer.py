@@ -17,7 +17,7 @@ from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.fetch import AbortedTransaction, FetchPartitionResult, FetchRequest
 from barnabas.protocol.records.builder import RecordBatchBuilder
 from barnabas.protocol.topic_partition import TopicPartition
-from tests.clients.fake_broker import FakeBroker
+from tests.clients.fake_broker import FakeBroker, Hold
 from tests.clients.waiting import turns, until
 
 LINES = TopicPartition("lines", 0)
@@ -185,6 +185,21 @@ async def test_seek_inside_of_an_iteration_takes_effect_with_the_next_record(bro
             if len(seen) == 8:
                 break
         assert seen == [0, 1, 2, 3, 90, 91, 2, 3]
+
+
+async def test_an_answer_to_a_question_from_before_the_seek_is_dropped(
+    broker: FakeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("barnabas.clients.fetcher.Fetcher.interrupt", lambda *arguments: None)
+    fill(broker, LINES, 0, 100)
+    release = asyncio.Event()
+    broker.intercept = lambda api, request: Hold(release) if api is ApiKey.FETCH else None
+    async with consuming(broker) as consumer:
+        consumer.seek(LINES, 50)
+        assert await consumer.poll(timeout_ms=10) == []
+        consumer.seek(LINES, 7)
+        release.set()
+        assert (await read(consumer, 1))[0].offset == 7
 
 
 async def test_seek_to_beginning_and_end(broker: FakeBroker) -> None:
@@ -384,6 +399,20 @@ async def test_prefetched_bytes_stay_within_their_bounds(broker: FakeBroker) -> 
         assert 10_000 < largest <= 30_000
         assert await consumer.poll(timeout_ms=5) == []
         assert consumer.buffered_bytes == 0
+
+
+async def test_prefetch_bytes_bound_many_partitions_together(broker: FakeBroker) -> None:
+    for partition in ORDERS:
+        for _ in range(50):
+            broker.logs[partition].append(batch([bytes(1000)]))
+    async with consuming(broker, ORDERS, prefetch_bytes=5_000, max_partition_bytes=50_000) as consumer:
+        largest = 0
+        for _ in range(150):
+            largest = max(largest, consumer.buffered_bytes)
+            assert len(await read(consumer, 1)) == 1
+            await turns(2)
+        assert 3_000 < largest <= 5_000 + 2_000  # an answer has at least one batch, however little was asked for
+        assert all(request.max_bytes > 0 for request in broker.asked(ApiKey.FETCH))
 
 
 async def test_what_nobody_reads_is_fetched_once_and_no_more(broker: FakeBroker) -> None:

@@ -129,6 +129,15 @@ async def test_linger_collects_records_until_its_time_is_over(broker: FakeBroker
     assert len(broker.asked(ApiKey.PRODUCE)) == 1
 
 
+async def test_a_batch_lingers_although_the_one_before_it_is_answered(broker: FakeBroker) -> None:
+    async with producing(broker, linger_ms=60_000, batch_size=1000) as producer:
+        futures = [await producer.send("lines", bytes(400)) for _ in range(3)]  # the first two fill a batch
+        await futures[0]
+        await turns()
+        assert not futures[2].done()
+        assert len(broker.asked(ApiKey.PRODUCE)) == 1
+
+
 async def test_a_full_batch_does_not_linger(broker: FakeBroker) -> None:
     async with producing(broker, linger_ms=60_000, batch_size=1000) as producer:
         futures = [await producer.send("lines", bytes(100)) for _ in range(20)]

@@ -23,7 +23,7 @@ from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.produce import ProducePartitionResult, ProduceResponse, ProduceTopicResult
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.clients.fake_broker import Action, Answer, Drop, FakeBroker, Refuse, RefusePartitions, Silence
-from tests.clients.waiting import turns
+from tests.clients.waiting import turns, until
 
 QUICK = {
     "retry_backoff_ms": 5,
@@ -75,6 +75,24 @@ async def test_a_passing_trouble_costs_neither_records_nor_order(broker: FakeBro
         offsets = [(await future).offset for future in futures]
     assert offsets == list(range(200))
     assert broker.log("lines").values() == [b"%03d" % number for number in range(200)]
+
+
+async def test_between_two_attempts_nothing_of_the_partition_is_sent(broker: FakeBroker) -> None:
+    broker.intercept = first(1, RefusePartitions(ErrorCode.NOT_ENOUGH_REPLICAS))
+    producer = Producer(
+        ProducerConfig(bootstrap=broker.bootstrap, retry_backoff_ms=60_000, retry_backoff_max_ms=60_000)
+    )
+    await producer.start()
+    refused = await producer.send("orders", b"v", partition=0)
+    await until(lambda: bool(broker.asked(ApiKey.PRODUCE)))
+    await turns()
+    behind = await producer.send("orders", b"v", partition=0)
+    assert (await producer.send_and_wait("orders", b"v", partition=1)).offset == 0
+    await turns()
+    assert not refused.done()
+    assert not behind.done()
+    assert len(broker.asked(ApiKey.PRODUCE)) == 2
+    await producer.close(timeout_ms=1)
 
 
 async def test_an_answer_that_is_lost_means_sending_twice_but_never_out_of_order(broker: FakeBroker) -> None:
