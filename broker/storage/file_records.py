@@ -134,7 +134,8 @@ class FileRecords:
 
     def sync(self) -> None:
         """Make what was appended durable. Raises OSError, which must take the log directory offline."""
-        os.fdatasync(self.handle().fd)
+        handle = self.handle()  # held, so that it cannot be evicted under the call
+        os.fdatasync(handle.fd)
 
     def trim(self) -> None:
         """Cut preallocated room behind the last batch. Raises OSError."""

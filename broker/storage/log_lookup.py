@@ -47,11 +47,11 @@ def find_max_timestamp(view: SegmentsView) -> FoundOffset | None:
             best, best_timestamp = segment, timestamp
     if best is None:
         return None
-    owner = best.log.handle()
+    file = best.log.handle()
     position = best.index_position(best.largest_timestamp_so_far().offset)
-    for batch_position, header in iter_headers(owner.fd, position, best.size_bytes):
+    for batch_position, header in iter_headers(file, position, best.size_bytes):
         if header.max_timestamp == best_timestamp:
-            batch = read_batch(owner.fd, batch_position, header.size_bytes)
+            batch = read_batch(file, batch_position, header.size_bytes)
             found = first_record_with_max_timestamp(batch)
             if found is None:
                 return None
@@ -60,12 +60,12 @@ def find_max_timestamp(view: SegmentsView) -> FoundOffset | None:
 
 
 def _find_in_segment(segment: LogSegment, timestamp: int, starting_offset: int) -> FoundOffset | None:
-    owner = segment.log.handle()
+    file = segment.log.handle()
     position = segment.time_position(timestamp, starting_offset)
-    for batch_position, header in iter_headers(owner.fd, position, segment.size_bytes):
+    for batch_position, header in iter_headers(file, position, segment.size_bytes):
         if header.max_timestamp < timestamp or header.last_offset < starting_offset:
             continue
-        batch = read_batch(owner.fd, batch_position, header.size_bytes)
+        batch = read_batch(file, batch_position, header.size_bytes)
         if batch.base_offset >= starting_offset:
             found = find_record_by_timestamp(batch, timestamp)
             if found is not None:

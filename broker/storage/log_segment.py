@@ -304,7 +304,7 @@ class LogSegment:
     def first_timestamp(self) -> int:
         """The first batch's maximum timestamp, -1 without one or without a batch. Raises OSError."""
         if self._first_timestamp is None:
-            for _, header in iter_headers(self.log.handle().fd, 0, self.log.size_bytes):
+            for _, header in iter_headers(self.log.handle(), 0, self.log.size_bytes):
                 self._first_timestamp = header.max_timestamp
                 break
         return NO_TIMESTAMP if self._first_timestamp is None else self._first_timestamp
@@ -314,7 +314,7 @@ class LogSegment:
         next_offset = self.base_offset
         if self.log.size_bytes:
             position = self.index_position(MAX_RELATIVE_OFFSET + self.base_offset)
-            for _, header in iter_headers(self.log.handle().fd, position, self.log.size_bytes):
+            for _, header in iter_headers(self.log.handle(), position, self.log.size_bytes):
                 next_offset = header.next_offset
         return next_offset
 
@@ -378,7 +378,7 @@ class LogSegment:
         """Write both indexes anew from the batches' headers. Raises CorruptRecordError, OSError."""
         self.begin_index_rebuild()
         since = 0
-        for position, header in iter_headers(self.log.handle().fd, 0, self.log.size_bytes):
+        for position, header in iter_headers(self.log.handle(), 0, self.log.size_bytes):
             since = self.index_batch(position, header.size_bytes, header.last_offset, header.max_timestamp, since)
         self.end_index_rebuild()
 
@@ -440,7 +440,7 @@ class LogSegment:
         if self.offset_index.entries <= 0:
             return
         offset, position = self.offset_index.entry(self.offset_index.entries - 1)
-        for _, header in iter_headers(self.log.handle().fd, position, self.log.size_bytes):
+        for _, header in iter_headers(self.log.handle(), position, self.log.size_bytes):
             if header.last_offset == offset:
                 return
             break

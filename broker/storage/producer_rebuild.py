@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from barnabas.broker.storage.log_segment import LogSegment
 from barnabas.broker.storage.log_segments import LogSegments
+from barnabas.broker.storage.open_files import FileHandle
 from barnabas.broker.storage.producer_state import ProducerState
 from barnabas.broker.storage.segment_scan import iter_headers, read_batch
 from barnabas.protocol.records.batch import RecordBatch
@@ -48,7 +49,7 @@ def rebuild_producer_state(
     state.take_snapshot(durably=True)
 
 
-def note_stored_batch(state: ProducerState, fd: int, position: int, header: RecordBatch) -> None:
+def note_stored_batch(state: ProducerState, file: FileHandle, position: int, header: RecordBatch) -> None:
     """Remember one batch of the log that has a producer id. Raises CorruptRecordError, OSError."""
     if not header.is_control:
         state.note_batch(
@@ -63,18 +64,18 @@ def note_stored_batch(state: ProducerState, fd: int, position: int, header: Reco
         return
     if header.record_count <= 0:
         return  # the cleaner has removed the whole transaction
-    marker = read_records(read_batch(fd, position, header.size_bytes))[0]
+    marker = read_records(read_batch(file, position, header.size_bytes))[0]
     coordinator_epoch = int.from_bytes((marker.value or b"")[_COORDINATOR_EPOCH], "big", signed=True)
     state.note_marker(header.producer_id, header.producer_epoch, coordinator_epoch, marker.timestamp)
 
 
 def _replay(state: ProducerState, segment: LogSegment, start_offset: int, end_offset: int) -> None:
-    fd_owner = segment.log.handle()
+    file = segment.log.handle()
     position = segment.index_position(start_offset)
-    for batch_position, header in iter_headers(fd_owner.fd, position, segment.size_bytes):
+    for batch_position, header in iter_headers(file, position, segment.size_bytes):
         if header.last_offset < start_offset:
             continue
         if header.base_offset >= end_offset:
             return
         if header.producer_id >= 0:
-            note_stored_batch(state, fd_owner.fd, batch_position, header)
+            note_stored_batch(state, file, batch_position, header)

@@ -23,12 +23,12 @@ def recover_segment(segment: LogSegment, state: ProducerState, epochs: LeaderEpo
     """Recover it; the number of bytes that were cut off. Raises OSError; OldFormatError, then nothing was cut."""
     segment.log.activate()
     segment.begin_index_rebuild()
-    fd = segment.log.fd
+    file = segment.log.handle()
     valid_bytes = 0
     bytes_since_entry = 0
     next_offset = segment.base_offset
     try:
-        for position, batch in iter_batches_checked(fd, 0, segment.size_bytes):
+        for position, batch in iter_batches_checked(file, 0, segment.size_bytes):
             if batch.base_offset < next_offset or batch.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
                 raise CorruptRecordError(
                     f"batch at position {position} has offsets {batch.base_offset}..{batch.last_offset}, "
@@ -40,7 +40,7 @@ def recover_segment(segment: LogSegment, state: ProducerState, epochs: LeaderEpo
             if batch.partition_leader_epoch > epochs.latest_epoch:
                 epochs.note_recovered(batch.partition_leader_epoch, batch.base_offset)
             if batch.producer_id >= 0:
-                note_stored_batch(state, fd, position, batch)
+                note_stored_batch(state, file, position, batch)
             next_offset = batch.next_offset
             state.map_end_offset = next_offset
             valid_bytes = position + batch.size_bytes

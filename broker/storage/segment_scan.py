@@ -2,7 +2,8 @@
 
 Headers are read in pieces, so that a segment of small batches costs few system calls and one of large batches reads
 little more than its headers. What ends a walk without an error is a torn tail: fewer bytes than the next header or
-batch claims. Everything else that is no batch raises CorruptRecordError with its position.
+batch claims. Everything else that is no batch raises CorruptRecordError with its position. The functions take the
+handle, not its descriptor: it must stay open as long as the walk goes on.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import zlib
 from collections.abc import Iterator
 
 from barnabas.broker.storage.file_records import read_exactly
+from barnabas.broker.storage.open_files import FileHandle
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.errors import CorruptRecordError
 from barnabas.protocol.records.layout import HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, MAGIC_V2
@@ -29,7 +31,7 @@ class OldFormatError(CorruptRecordError):
         super().__init__(f"message format version {magic} at position {position} is not read by this release")
 
 
-def iter_headers(fd: int, position: int, end: int) -> Iterator[tuple[int, RecordBatch]]:
+def iter_headers(file: FileHandle, position: int, end: int) -> Iterator[tuple[int, RecordBatch]]:
     """(position, header) of each batch that begins in [position, end) and ends by `end`.
 
     The views hold headers only. Raises CorruptRecordError (OldFormatError for an old format), OSError.
@@ -39,13 +41,13 @@ def iter_headers(fd: int, position: int, end: int) -> Iterator[tuple[int, Record
     while end - position >= HEADER_SIZE:
         inside = position - chunk_position
         if len(chunk) - inside < HEADER_SIZE:
-            chunk = os.pread(fd, min(_HEADER_CHUNK_BYTES, end - position), position)
+            chunk = os.pread(file.fd, min(_HEADER_CHUNK_BYTES, end - position), position)
             chunk_position = position
             inside = 0
             if len(chunk) < HEADER_SIZE:
                 return
         if chunk[inside + MAGIC_POSITION] != MAGIC_V2:
-            _ensure_no_old_message(fd, position, end)
+            _ensure_no_old_message(file.fd, position, end)
         batch = _header_at(chunk, inside, position)
         if batch.size_bytes > end - position:
             return
@@ -53,7 +55,7 @@ def iter_headers(fd: int, position: int, end: int) -> Iterator[tuple[int, Record
         position += batch.size_bytes
 
 
-def iter_batches_checked(fd: int, position: int, end: int) -> Iterator[tuple[int, RecordBatch]]:
+def iter_batches_checked(file: FileHandle, position: int, end: int) -> Iterator[tuple[int, RecordBatch]]:
     """(position, batch) of each whole batch in [position, end), with its CRC checked.
 
     A view is valid until the next step. Raises CorruptRecordError at the first batch that is not what was written.
@@ -61,11 +63,11 @@ def iter_batches_checked(fd: int, position: int, end: int) -> Iterator[tuple[int
     buffer = bytearray(min(_BATCH_CHUNK_BYTES, max(end - position, 0)))
     view = memoryview(buffer)
     while end - position >= HEADER_SIZE:
-        filled = os.preadv(fd, (view[: end - position],), position)
+        filled = os.preadv(file.fd, (view[: end - position],), position)
         inside = 0
         while filled - inside >= HEADER_SIZE:
             if view[inside + MAGIC_POSITION] != MAGIC_V2:
-                _ensure_no_old_message(fd, position, end)
+                _ensure_no_old_message(file.fd, position, end)
             batch = _header_at(view, inside, position)
             if batch.size_bytes > end - position:
                 return
@@ -86,9 +88,9 @@ def iter_batches_checked(fd: int, position: int, end: int) -> Iterator[tuple[int
             view = memoryview(buffer)
 
 
-def read_batch(fd: int, position: int, size: int) -> RecordBatch:
+def read_batch(file: FileHandle, position: int, size: int) -> RecordBatch:
     """The whole batch at `position`, as a copy. Raises CorruptRecordError, CorruptFileError, OSError."""
-    batch = RecordBatch(read_exactly(fd, position, size))
+    batch = RecordBatch(read_exactly(file.fd, position, size))
     batch.ensure_valid()
     return batch
 
