@@ -1,0 +1,96 @@
+"""What a file of a data directory is, by its name."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.broker.storage.checkpoint_file import (
+    CLEANER_CHECKPOINT,
+    HIGH_WATERMARK_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+)
+from barnabas.broker.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
+from barnabas.broker.storage.file_names import FileKind, parse_file_name
+from barnabas.broker.storage.leader_epoch import LEADER_EPOCH_CHECKPOINT
+from barnabas.broker.storage.partition_metadata_file import PARTITION_METADATA_FILE
+
+OFFSET_CHECKPOINTS = (
+    RECOVERY_POINT_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    HIGH_WATERMARK_CHECKPOINT,
+    CLEANER_CHECKPOINT,
+)
+"""The `topic partition offset` files of a data directory."""
+
+META_PROPERTIES_FILE = "meta.properties"
+BOOTSTRAP_CHECKPOINT_FILE = "bootstrap.checkpoint"
+
+_METADATA_SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint(\.deleted)?")
+
+
+class FileType(Enum):
+    """What is in the file; the value is the word for it in JSON."""
+
+    LOG = "log"
+    OFFSET_INDEX = "index"
+    TIME_INDEX = "timeindex"
+    TRANSACTION_INDEX = "txnindex"
+    PRODUCER_SNAPSHOT = "snapshot"
+    METADATA_SNAPSHOT = "metadata-snapshot"
+    OFFSET_CHECKPOINT = "checkpoint"
+    EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+    PARTITION_METADATA = "partition.metadata"
+    META_PROPERTIES = "meta.properties"
+    CLEAN_SHUTDOWN = "clean-shutdown"
+
+
+class KnownFile(NamedTuple):
+    """A file that can be read. `offset`: base offset, or what a snapshot's name says; -1 where there is none.
+
+    `stage` is `.deleted`, `.cleaned`, `.swap` or "".
+    """
+
+    path: Path
+    type: FileType
+    offset: int = -1
+    stage: str = ""
+
+
+_BY_NAME = {
+    **dict.fromkeys(OFFSET_CHECKPOINTS, FileType.OFFSET_CHECKPOINT),
+    LEADER_EPOCH_CHECKPOINT: FileType.EPOCH_CHECKPOINT,
+    PARTITION_METADATA_FILE: FileType.PARTITION_METADATA,
+    META_PROPERTIES_FILE: FileType.META_PROPERTIES,
+    BOOTSTRAP_CHECKPOINT_FILE: FileType.METADATA_SNAPSHOT,
+    CLEAN_SHUTDOWN_FILE: FileType.CLEAN_SHUTDOWN,
+}
+_BY_KIND = {
+    FileKind.LOG: FileType.LOG,
+    FileKind.OFFSET_INDEX: FileType.OFFSET_INDEX,
+    FileKind.TIME_INDEX: FileType.TIME_INDEX,
+    FileKind.TRANSACTION_INDEX: FileType.TRANSACTION_INDEX,
+    FileKind.SNAPSHOT: FileType.PRODUCER_SNAPSHOT,
+}
+
+
+def identify(path: Path) -> KnownFile | None:
+    """What the file is, or None where its name says nothing."""
+    parsed = parse_file_name(path.name)
+    if parsed is not None:
+        return KnownFile(path, _BY_KIND[parsed.kind], parsed.offset, parsed.stage)
+    snapshot = _METADATA_SNAPSHOT.fullmatch(path.name)
+    if snapshot is not None:
+        return KnownFile(path, FileType.METADATA_SNAPSHOT, int(snapshot[1]), snapshot[2] or "")
+    named = _BY_NAME.get(path.name)
+    return None if named is None else KnownFile(path, named)
+
+
+def known_files(directory: Path) -> list[KnownFile]:
+    """The files of a partition's or a data directory, segment by segment, then the small ones. Raises OSError."""
+    order = list(FileType)
+    found = [known for path in directory.iterdir() if path.is_file() and (known := identify(path)) is not None]
+    return sorted(found, key=lambda known: (known.offset < 0, known.offset, order.index(known.type), known.path.name))

@@ -1,0 +1,162 @@
+"""Walking a `.log` file (or a snapshot of the metadata log) from outside, through damage as far as sizes lead.
+
+The broker's own walks (segment_scan) end at the first wrong CRC, because nothing behind it may be served. This one says
+that the CRC is wrong and goes on: somebody wants to see what is there. It ends where no size can be believed.
+
+Message sets of format version 0 and 1 are seen entry by entry, compressed wrappers as one:
+    int64 offset | int32 size of what follows | uint32 crc | int8 magic | int8 attributes | int64 timestamp (1 only)
+    | int32 key size, key | int32 value size, value           the CRC-32 covers everything from `magic` on
+Source: Kafka FileLogInputStream, LegacyRecord.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from struct import Struct
+from typing import NamedTuple
+
+from barnabas.protocol.crc32c import crc32c
+from barnabas.protocol.records.batch import RecordBatch
+from barnabas.protocol.records.errors import CorruptRecordError
+from barnabas.protocol.records.layout import ATTRIBUTES_POSITION, HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, MAGIC_V2
+
+_CHUNK_BYTES = 4 * 1024 * 1024
+_HEAD_BYTES = MAGIC_POSITION + 1
+_ENTRY_HEAD = Struct(">qiIbb")  # offset, size, crc, magic, attributes
+_TIMESTAMP = Struct(">q")
+_ENTRY_CRC_FROM = 16
+_MIN_ENTRY_BYTES = {0: LOG_OVERHEAD + 14, 1: LOG_OVERHEAD + 22}
+"""Crc, magic, attributes, a null key and a null value; version 1 has a timestamp, too."""
+
+assert _ENTRY_HEAD.size == 18
+
+
+class StoredBatch(NamedTuple):
+    """A batch of version 2. `batch` is a view that is valid until the next step of the walk.
+
+    `fault` says why the batch is not what was written; None: its CRC is right.
+    """
+
+    position: int
+    batch: RecordBatch
+    fault: str | None
+
+
+class StoredMessage(NamedTuple):
+    """An entry of a message set of version 0 or 1: one message, or a wrapper that holds several, compressed.
+
+    `offset` is the last one of a wrapper. `timestamp` is -1 in version 0. `fault` as in `StoredBatch`.
+    """
+
+    position: int
+    offset: int
+    size_bytes: int
+    magic: int
+    attributes: int
+    timestamp: int
+    crc: int
+    fault: str | None
+
+
+class LogWalk:
+    """One walk over [start, end) of a file; iterate once.
+
+    `position` is where the walk is: everything before it was whole. Behind the last step `end_fault` says why the walk
+    ended before `size_bytes`; None: it did not.
+    """
+
+    def __init__(self, path: Path, *, start: int = 0, end: int | None = None) -> None:
+        """`end` None: the file's size when the walk begins."""
+        self.path = path
+        self.position = start
+        self.size_bytes = 0
+        self.end_fault: str | None = None
+        self._end = end
+
+    @property
+    def left_bytes(self) -> int:
+        """Bytes behind the last whole batch."""
+        return self.size_bytes - self.position
+
+    def __iter__(self) -> Iterator[StoredBatch | StoredMessage]:
+        """Raises OSError."""
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            size = os.fstat(descriptor).st_size
+            self.size_bytes = size if self._end is None else min(size, self._end)
+            yield from self._steps(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _steps(self, descriptor: int) -> Iterator[StoredBatch | StoredMessage]:
+        buffer = memoryview(bytearray(min(_CHUNK_BYTES, max(self.left_bytes, 0))))
+        while self.left_bytes > 0:
+            filled = os.preadv(descriptor, (buffer[: self.left_bytes],), self.position)
+            inside = 0
+            while True:
+                size = self._size_at(buffer, inside, filled)
+                if size is None:
+                    return
+                if not 0 < size <= filled - inside:
+                    break
+                yield self._step_at(buffer, inside, size)
+                self.position += size
+                inside += size
+            if inside == 0:
+                if filled < len(buffer[: self.left_bytes]):
+                    self.end_fault = "the file became shorter while it was read"
+                    return
+                # Larger than the buffer: the size was checked against the file's end, so the batch is really there.
+                buffer = memoryview(bytearray(max(size, _HEAD_BYTES)))
+
+    def _size_at(self, buffer: memoryview, inside: int, filled: int) -> int | None:
+        """Size of the batch there, 0 where the buffer must be filled anew, None where the walk ends."""
+        if not self.left_bytes:
+            return None
+        if filled - inside < _HEAD_BYTES:
+            if self.left_bytes >= _HEAD_BYTES:
+                return 0
+            self.end_fault = f"{self.left_bytes} bytes are left, fewer than a batch begins with"
+            return None
+        magic = buffer[inside + MAGIC_POSITION]
+        length = int.from_bytes(buffer[inside + 8 : inside + 12], "big", signed=True)
+        least = HEADER_SIZE if magic == MAGIC_V2 else _MIN_ENTRY_BYTES.get(magic)
+        if least is None or length + LOG_OVERHEAD < least:
+            self.end_fault = f"no batch begins here: magic {magic}, length {length}"
+            return None
+        if length + LOG_OVERHEAD > self.left_bytes:
+            self.end_fault = f"a batch of {length + LOG_OVERHEAD} bytes begins here, {self.left_bytes} are left"
+            return None
+        return length + LOG_OVERHEAD
+
+    def _step_at(self, buffer: memoryview, inside: int, size: int) -> StoredBatch | StoredMessage:
+        if buffer[inside + MAGIC_POSITION] == MAGIC_V2:
+            batch = RecordBatch(buffer, inside)
+            return StoredBatch(self.position, batch, _crc_fault(batch))
+        offset, _, crc, magic, attributes = _ENTRY_HEAD.unpack_from(buffer, inside)
+        timestamp = _TIMESTAMP.unpack_from(buffer, inside + _ENTRY_HEAD.size)[0] if magic else -1
+        computed = zlib.crc32(buffer[inside + _ENTRY_CRC_FROM : inside + size])
+        fault = None if computed == crc else f"stored crc {crc:#010x}, computed {computed:#010x}"
+        return StoredMessage(self.position, offset, size, magic, attributes, timestamp, crc, fault)
+
+
+def is_zeros(path: Path, position: int) -> bool:
+    """Whether there is nothing but zeros from `position` on: room that was preallocated, or never reached the disk."""
+    with path.open("rb") as file:
+        file.seek(position)
+        while chunk := file.read(_CHUNK_BYTES):
+            if chunk.count(0) != len(chunk):
+                return False
+    return True
+
+
+def _crc_fault(batch: RecordBatch) -> str | None:
+    try:
+        batch.ensure_valid()
+    except CorruptRecordError:
+        computed = crc32c(batch.bytes[ATTRIBUTES_POSITION:])
+        return f"stored crc {batch.crc:#010x}, computed {computed:#010x}"
+    return None

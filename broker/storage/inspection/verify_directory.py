@@ -1,0 +1,162 @@
+"""Checks data directories: the names in them, their checkpoints, and all logs, against each other.
+
+Read-only, also where a broker runs. `meta.properties` and what the metadata log says are the caller's to check: the log
+engine does not know them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from barnabas.broker.storage.checkpoint_file import (
+    CLEANER_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    OffsetCheckpointFile,
+)
+from barnabas.broker.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
+from barnabas.broker.storage.file_names import FileKind, parse_file_name
+from barnabas.broker.storage.inspection.file_types import BOOTSTRAP_CHECKPOINT_FILE, OFFSET_CHECKPOINTS
+from barnabas.broker.storage.inspection.findings import Circumstances, Finding, LogExtent
+from barnabas.broker.storage.inspection.lock_probe import lock_holder
+from barnabas.broker.storage.inspection.verify_log import LogCheck, check_batches_file
+from barnabas.broker.storage.partition_directory import DirectoryKind, parse_directory_name
+from barnabas.broker.storage.partition_metadata_file import PARTITION_METADATA_FILE
+from barnabas.broker.storage.storage_errors import CorruptFileError
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.uuids import uuid_text
+
+IGNORED_DIRECTORIES = frozenset({"lost+found", "remote-log-index-cache"})
+
+
+def _ignore(_: object) -> None:
+    """Nobody wants to know."""
+
+
+def is_partition_directory(directory: Path) -> bool:
+    """Whether it holds a log itself, and not logs' directories. Raises OSError."""
+    for name in os.listdir(directory):
+        parsed = parse_file_name(name)
+        if name == PARTITION_METADATA_FILE or (parsed is not None and parsed.kind is FileKind.LOG):
+            return True
+    return False
+
+
+def circumstances_of(log_dir: Path) -> Circumstances:
+    """What the state of a data directory excuses. Raises OSError."""
+    return Circumstances(is_in_use=lock_holder(log_dir) is not None, is_clean=(log_dir / CLEAN_SHUTDOWN_FILE).exists())
+
+
+def partition_directories(log_dir: Path) -> list[Path]:
+    """The directories that hold logs, those on their way out or in included. Raises OSError."""
+    return sorted(path for path in log_dir.iterdir() if path.is_dir() and parse_directory_name(path.name) is not None)
+
+
+def log_bytes(directory: Path) -> int:
+    """Bytes of the `.log` files of a partition's directory: what verifying it will read. Raises OSError."""
+    total = 0
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            parsed = parse_file_name(entry.name)
+            if parsed is not None and parsed.kind is FileKind.LOG and not parsed.stage:
+                total += entry.stat().st_size
+    return total
+
+
+class DirectoriesCheck:
+    """The check of some data directories and partitions' directories; counters are there for a summary."""
+
+    def __init__(
+        self,
+        directories: Sequence[Path],
+        *,
+        advance: Callable[[int], None] = _ignore,
+        on_log: Callable[[Path], None] = _ignore,
+    ) -> None:
+        """`advance` is called with the bytes that were read, `on_log` with each log's directory before it is."""
+        self.logs = 0
+        self._directories = directories
+        self._advance = advance
+        self._on_log = on_log
+        self._homes: dict[TopicPartition, Path] = {}
+        self._topic_ids: dict[str, tuple[bytes, Path]] = {}
+
+    def run(self) -> Iterator[Finding]:
+        """All findings. Raises OSError."""
+        for directory in self._directories:
+            if is_partition_directory(directory):
+                yield from self._check_log(directory, circumstances_of(directory.absolute().parent))[0]
+            else:
+                yield from self._check_data_directory(directory)
+
+    def _check_data_directory(self, log_dir: Path) -> Iterator[Finding]:
+        circumstances = circumstances_of(log_dir)
+        extents: dict[TopicPartition, LogExtent] = {}
+        for path in sorted(path for path in log_dir.iterdir() if path.is_dir()):
+            if path.name in IGNORED_DIRECTORIES:
+                continue
+            parsed = parse_directory_name(path.name)
+            if parsed is None:
+                yield Finding(path, None, "no partition's directory by its name: a broker would not start with it")
+                continue
+            if parsed.kind is DirectoryKind.DELETE:
+                continue  # half removed, perhaps
+            if parsed.kind is DirectoryKind.CURRENT:
+                home = self._homes.setdefault(parsed.topic_partition, path)
+                if home != path:
+                    yield Finding(path, None, f"{parsed.topic_partition} is in {home}, too: a broker would not start")
+            try:
+                findings, check = self._check_log(path, circumstances)
+                yield from findings
+            except FileNotFoundError:
+                if not circumstances.is_in_use:
+                    raise
+                continue  # deleted meanwhile
+            if parsed.kind is DirectoryKind.CURRENT:
+                if check.extent is not None:
+                    extents[parsed.topic_partition] = check.extent
+                yield from self._check_topic_id(parsed.topic_partition.topic, check)
+        yield from self._check_checkpoints(log_dir, extents, circumstances)
+        bootstrap = log_dir / BOOTSTRAP_CHECKPOINT_FILE
+        if bootstrap.exists():
+            yield from check_batches_file(bootstrap)
+
+    def _check_log(self, directory: Path, circumstances: Circumstances) -> tuple[Iterator[Finding], LogCheck]:
+        self.logs += 1
+        self._on_log(directory)
+        check = LogCheck(directory, circumstances, self._advance)
+        return check.run(), check
+
+    def _check_topic_id(self, topic: str, check: LogCheck) -> Iterator[Finding]:
+        if check.topic_id is None:
+            return
+        topic_id, first = self._topic_ids.setdefault(topic, (check.topic_id, check.directory))
+        if topic_id != check.topic_id:
+            yield Finding(
+                check.directory / PARTITION_METADATA_FILE,
+                None,
+                f"topic id {uuid_text(check.topic_id)}, but {first.name} has {uuid_text(topic_id)}",
+            )
+
+    def _check_checkpoints(
+        self, log_dir: Path, extents: dict[TopicPartition, LogExtent], circumstances: Circumstances
+    ) -> Iterator[Finding]:
+        for name in OFFSET_CHECKPOINTS:
+            file = OffsetCheckpointFile(log_dir / name)
+            try:
+                offsets = file.read()
+            except CorruptFileError as error:
+                yield Finding(file.path, None, error.message)
+                continue
+            for topic_partition, offset in offsets.items():
+                extent = extents.get(topic_partition)
+                if extent is None or circumstances.is_in_use or name == CLEANER_CHECKPOINT:
+                    continue
+                if offset > extent.log_end_offset:
+                    loss = ": a broker would drop the whole log" if name == LOG_START_OFFSET_CHECKPOINT else ""
+                    yield Finding(
+                        file.path,
+                        None,
+                        f"{topic_partition} at offset {offset}, but the log ends at {extent.log_end_offset}{loss}",
+                    )

@@ -1,0 +1,217 @@
+"""Checks one segment: each batch by itself and after the one before, and both indexes against the batches.
+
+A batch: its CRC, its records to the byte, their count, offset deltas and timestamps against the header, its offsets
+after those before and within what an index can hold, its leader epoch not below the one before. An offset entry: it
+rises, and names the start of a batch and that batch's last offset. A time entry: it rises, and names a batch that
+carries that timestamp and before which none is larger; the last entry of a sealed segment is the segment's maximum.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from barnabas.broker.storage.file_names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
+from barnabas.broker.storage.inspection.findings import Circumstances, Finding
+from barnabas.broker.storage.inspection.index_entries import IndexContent, read_offset_index, read_time_index
+from barnabas.broker.storage.inspection.log_walk import LogWalk, StoredBatch, StoredMessage, is_zeros
+from barnabas.broker.storage.offset_index import OffsetPosition
+from barnabas.broker.storage.time_index import NO_TIMESTAMP, TimestampOffset
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.records.batch import RecordBatch
+from barnabas.protocol.records.layout import TimestampType
+from barnabas.protocol.records.reader import check_records
+
+_MAX_RELATIVE_OFFSET = 2**31 - 1
+
+Advance = Callable[[int], None]
+
+
+@dataclass(slots=True)
+class SegmentCheck:
+    """The check of one segment; `next_offset` and `leader_epoch` are those after its last whole batch, once run."""
+
+    directory: Path
+    base_offset: int
+    is_newest: bool
+    circumstances: Circumstances
+    advance: Advance
+    """Called with the bytes that were read, for a progress bar."""
+    next_offset: int = 0
+    leader_epoch: int = -1
+    max_timestamp: int = NO_TIMESTAMP
+    _size_bytes: int = 0
+    _offset_index: IndexContent[OffsetPosition] | None = None
+    _time_index: IndexContent[TimestampOffset] | None = None
+    _unmet_positions: dict[int, int] = field(default_factory=dict)
+    """Position -> offset of the offset entries for which no batch was met yet."""
+    _unmet_times: list[TimestampOffset] = field(default_factory=list)
+    """Time entries for which no batch was met yet, the last one first."""
+
+    def run(self) -> Iterator[Finding]:
+        """All findings. Raises OSError."""
+        self.next_offset = self.base_offset
+        # The indexes first: what a broker adds to them meanwhile then belongs to batches that are read later.
+        yield from self._load_indexes()
+        yield from self._check_batches()
+        yield from self._check_indexes()
+
+    @property
+    def log_path(self) -> Path:
+        """The segment's `.log`."""
+        return self._path(LOG_SUFFIX)
+
+    @property
+    def _excuses_unused_room(self) -> bool:
+        return self.is_newest and not self.circumstances.is_clean
+
+    def _path(self, suffix: str) -> Path:
+        return self.directory / file_name(self.base_offset, suffix)
+
+    # -- batches
+
+    def _check_batches(self) -> Iterator[Finding]:
+        walk = LogWalk(self.log_path)
+        for step in walk:
+            if isinstance(step, StoredMessage):
+                yield from self._check_message(step)
+            else:
+                yield from self._check_batch(step)
+        self.advance(walk.left_bytes)
+        self._size_bytes = walk.size_bytes
+        if walk.end_fault is None:
+            return
+        if self.is_newest and self.circumstances.is_in_use:
+            return
+        if self._excuses_unused_room and is_zeros(self.log_path, walk.position):
+            return
+        yield Finding(
+            self.log_path, walk.position, f"{walk.left_bytes} bytes behind the last whole batch: {walk.end_fault}"
+        )
+
+    def _check_batch(self, step: StoredBatch) -> Iterator[Finding]:
+        batch = step.batch
+        if step.fault is not None:
+            yield self._finding(step.position, f"batch of offset {batch.base_offset}: {step.fault}")
+        else:
+            fault = _records_fault(batch)
+            if fault is not None:
+                yield self._finding(step.position, f"batch of offset {batch.base_offset}: {fault}")
+        yield from self._check_offsets(step.position, batch.base_offset, batch.last_offset)
+        if 0 <= batch.partition_leader_epoch < self.leader_epoch:
+            yield self._finding(
+                step.position,
+                f"leader epoch {batch.partition_leader_epoch} comes after epoch {self.leader_epoch}",
+            )
+        self.leader_epoch = max(self.leader_epoch, batch.partition_leader_epoch)
+        self._note(step.position, batch.base_offset, batch.last_offset, batch.max_timestamp, batch.size_bytes)
+
+    def _check_message(self, step: StoredMessage) -> Iterator[Finding]:
+        if step.fault is not None:
+            yield self._finding(step.position, f"message of offset {step.offset}: {step.fault}")
+        yield from self._check_offsets(step.position, step.offset, step.offset)
+        self._note(step.position, step.offset, step.offset, step.timestamp, step.size_bytes)
+
+    def _check_offsets(self, position: int, first: int, last: int) -> Iterator[Finding]:
+        if first < self.next_offset:
+            yield self._finding(position, f"base offset {first}, but offsets are to go on from {self.next_offset}")
+        if last < first or last - self.base_offset > _MAX_RELATIVE_OFFSET:
+            yield self._finding(position, f"last offset {last} does not fit base offset {first} in this segment")
+
+    def _note(self, position: int, first: int, last: int, max_timestamp: int, size: int) -> None:
+        if self._unmet_positions.get(position) == last:
+            del self._unmet_positions[position]
+        if self._unmet_times and first <= self._unmet_times[-1].offset <= last:
+            entry = self._unmet_times[-1]
+            if entry.timestamp == max_timestamp > self.max_timestamp:
+                self._unmet_times.pop()
+        self.max_timestamp = max(self.max_timestamp, max_timestamp)
+        self.next_offset = max(self.next_offset, last + 1)
+        self.advance(size)
+
+    def _finding(self, position: int, message: str) -> Finding:
+        return Finding(self.log_path, position, message)
+
+    # -- indexes
+
+    def _load_indexes(self) -> Iterator[Finding]:
+        path = self._path(OFFSET_INDEX_SUFFIX)
+        with contextlib.suppress(FileNotFoundError):
+            self._offset_index = read_offset_index(path, self.base_offset)
+            self._unmet_positions = {entry.position: entry.offset for entry in self._offset_index.entries}
+            yield from self._check_room(path, self._offset_index)
+        path = self._path(TIME_INDEX_SUFFIX)
+        with contextlib.suppress(FileNotFoundError):
+            self._time_index = read_time_index(path, self.base_offset)
+            self._unmet_times = self._time_index.entries[::-1]
+            yield from self._check_room(path, self._time_index)
+
+    def _check_room(self, path: Path, content: IndexContent[Any]) -> Iterator[Finding]:
+        if content.odd_bytes:
+            yield Finding(path, None, f"{content.odd_bytes} bytes at the end make no entry")
+        if content.unused_bytes and not self._excuses_unused_room:
+            yield Finding(path, content.used_bytes, f"{content.unused_bytes} bytes of zeros follow the last entry")
+
+    def _check_indexes(self) -> Iterator[Finding]:
+        has_batches = self.next_offset > self.base_offset
+        yield from self._check_offset_index(has_batches)
+        yield from self._check_time_index(has_batches)
+
+    def _check_offset_index(self, has_batches: bool) -> Iterator[Finding]:
+        path = self._path(OFFSET_INDEX_SUFFIX)
+        if self._offset_index is None:
+            if has_batches:
+                yield Finding(path, None, "the offset index is missing")
+            return
+        before = OffsetPosition(self.base_offset - 1, -1)
+        for slot, entry in enumerate(self._offset_index.entries):
+            place = slot * 8
+            if entry.offset <= before.offset or entry.position <= before.position:
+                yield Finding(path, place, f"entry {tuple(entry)} does not rise above {tuple(before)}")
+            elif not 0 <= entry.position < self._size_bytes:
+                yield Finding(path, place, f"entry {tuple(entry)} is outside of a log of {self._size_bytes} bytes")
+            elif entry.position in self._unmet_positions:
+                yield Finding(path, place, f"entry {tuple(entry)} names no batch with that last offset and position")
+            before = entry
+
+    def _check_time_index(self, has_batches: bool) -> Iterator[Finding]:
+        path = self._path(TIME_INDEX_SUFFIX)
+        if self._time_index is None:
+            if has_batches:
+                yield Finding(path, None, "the time index is missing")
+            return
+        entries = self._time_index.entries
+        unmet_from = len(entries) - len(self._unmet_times)
+        before = TimestampOffset(NO_TIMESTAMP, self.base_offset - 1)
+        for slot, entry in enumerate(entries):
+            if entry.timestamp <= before.timestamp or entry.offset <= before.offset:
+                yield Finding(path, slot * 12, f"entry {tuple(entry)} does not rise above {tuple(before)}")
+                return
+            if slot == unmet_from:
+                # Those behind it were compared with no batch, so this is the one that can be named.
+                yield Finding(
+                    path, slot * 12, f"entry {tuple(entry)} names no batch with that offset and a new maximum"
+                )
+                return
+            before = entry
+        is_sealed = not self.is_newest or self.circumstances.is_clean
+        if is_sealed and before.timestamp < self.max_timestamp:
+            yield Finding(path, None, f"ends with {before.timestamp}, the segment's maximum is {self.max_timestamp}")
+
+
+def _records_fault(batch: RecordBatch) -> str | None:
+    """Why the records are not what the header says, or None."""
+    if batch.record_count < 0 or batch.last_offset_delta < 0:
+        return f"{batch.record_count} records, last offset delta {batch.last_offset_delta}"
+    if batch.record_count == 0:
+        return None  # the cleaner leaves a header where it removed all records
+    try:
+        summary = check_records(batch, contiguous=False)
+    except DecodeError as error:
+        return str(error)
+    if batch.timestamp_type is TimestampType.CREATE_TIME and summary.max_timestamp != batch.max_timestamp:
+        return f"maximum timestamp {batch.max_timestamp}, the records' is {summary.max_timestamp}"
+    return None
