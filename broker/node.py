@@ -69,6 +69,7 @@ class Node:
         self._partitions = PartitionRegistry()
         self._blocking_io = ThreadPoolExecutor(BLOCKING_IO_THREADS, "blocking-io")
         self._flush_waits = FlushWaits(loop)
+        self._state.flusher = self._flush_waits.flusher
         self._loop_lag = LoopLagTimer(loop, self._probes.loop_lag)
         self._sockets: list[socket.socket] = []
         self._servers: list[asyncio.Server] = []
