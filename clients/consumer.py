@@ -330,8 +330,6 @@ class Consumer:
         if batch is None or piece.remaining_bytes == 0:
             state.slices.popleft()
             fetcher.release([piece])
-            if not state.slices and not state.records and state.position < piece.next_offset:
-                state.position = piece.next_offset
         fetcher.consumed(state, was_full=was_full)
 
     def _turn_over(self, state: PartitionState) -> None:

@@ -53,7 +53,6 @@ class FetchedSlice:
         "_config",
         "_topic_partition",
         "frame",
-        "next_offset",
         "remaining_bytes",
         "size_bytes",
     )
@@ -65,11 +64,9 @@ class FetchedSlice:
         frame: FetchedFrame,
         aborted: Sequence[AbortedTransaction],
         config: ConsumerConfig,
-        next_offset: int,
     ) -> None:
         self.frame = frame
         self.size_bytes = self.remaining_bytes = len(data)
-        self.next_offset = next_offset  # after the last whole batch
         self._topic_partition = topic_partition
         self._batches = iter_batches(data)
         self._config = config

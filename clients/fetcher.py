@@ -250,7 +250,7 @@ class Fetcher:
         if self._free_bytes() <= 0:
             self._out_of_room = True
             return [], True
-        wanted.sort(key=lambda state: (not state.starving, state.served))
+        wanted.sort(key=lambda state: state.served)
         return wanted, others_full
 
     def _free_bytes(self) -> int:
@@ -261,8 +261,8 @@ class Fetcher:
         """One request and its answer; whether the answer had data."""
         connection = await self._cluster.connect(leader, Purpose.FETCH)
         limit = min(self._config.max_bytes, self._free_bytes())
-        if wanted[0].starving:
-            limit = max(limit, wanted[0].fetch_bytes)
+        if wanted[0].fetch_bytes > self._config.max_partition_bytes:
+            limit = max(limit, wanted[0].fetch_bytes)  # its next batch is known not to fit into less
         # Positions may have moved while we connected: the request is made of what is true now.
         asked = [(state, state.epoch, state.fetch_offset) for state in wanted if state.position != NO_POSITION]
         topics: dict[str, list[FetchPartition]] = {}
@@ -344,12 +344,11 @@ class Fetcher:
         if whole_bytes == 0:
             self._ask_for_more(state, data)
             return
-        state.starving = False
         state.fetch_bytes = self._config.max_partition_bytes
         state.served = self._answers
         frame.slices += 1
         state.slices.append(
-            FetchedSlice(state.topic_partition, data[:whole_bytes], frame, result.aborted, self._config, next_offset)
+            FetchedSlice(state.topic_partition, data[:whole_bytes], frame, result.aborted, self._config)
         )
         state.fetch_offset = max(next_offset, state.fetch_offset)
         self._announce(state)
@@ -369,7 +368,6 @@ class Fetcher:
                 ),
             )
             return
-        state.starving = True
         state.fetch_bytes = min(most, max(needed, 2 * state.fetch_bytes))
 
     def _partition_failed(self, state: PartitionState, offset: int, result: FetchPartitionResult) -> None:

@@ -37,7 +37,6 @@ class PartitionState:
         "records",
         "served",
         "slices",
-        "starving",
         "topic_partition",
     )
 
@@ -54,7 +53,6 @@ class PartitionState:
         self.fetch_bytes = fetch_bytes
         self.paused = False
         self.held = False  # not to be fetched before a pause is over, or what is buffered is read
-        self.starving = False  # its next batch did not fit: first in the next request
         self.queued = False  # in the line of partitions with something to hand out
         self.in_request = False
         self.served = 0  # when it last got data, in answers: who waited longest is asked first

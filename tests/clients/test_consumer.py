@@ -424,6 +424,50 @@ async def test_what_nobody_reads_is_fetched_once_and_no_more(broker: FakeBroker)
         await turns(50)
         assert consumer.buffered_bytes <= 2 * 5_000
         assert len(broker.asked(ApiKey.FETCH)) <= 4
+        assert len(await read(consumer, 99)) == 99
+
+
+async def test_an_iteration_over_what_is_buffered_lets_other_tasks_run(broker: FakeBroker) -> None:
+    for _ in range(4):
+        broker.log("lines").append(batch([b"v"] * 1000))
+    async with consuming(broker) as consumer:
+        await read(consumer, 1)
+        await until(lambda: consumer.buffered_bytes == 0 or len(broker.asked(ApiKey.FETCH)) > 1)
+        others_turns = 0
+
+        async def other() -> None:
+            nonlocal others_turns
+            while True:
+                others_turns += 1
+                await asyncio.sleep(0)
+
+        task = asyncio.ensure_future(other())
+        async for record in consumer:
+            if record.offset == 3_998:
+                break
+        task.cancel()
+        assert others_turns >= 3
+
+
+async def test_resume_does_not_wait_for_a_fetch_that_was_sent_without_the_partition(broker: FakeBroker) -> None:
+    async with consuming(broker, ORDERS[:2], max_wait_ms=60_000) as consumer:
+        await consumer.seek_to_beginning()
+        consumer.pause(ORDERS[0])
+        assert await consumer.poll(timeout_ms=20) == []  # a fetch of the other partition waits at the broker now
+        fill(broker, ORDERS[0], 0, 10)
+        assert await consumer.poll(timeout_ms=20) == []
+        consumer.resume(ORDERS[0])
+        assert len(await read(consumer, 10, timeout_s=5)) == 10
+
+
+async def test_a_partition_that_is_added_does_not_wait_for_a_fetch_that_was_sent_without_it(
+    broker: FakeBroker,
+) -> None:
+    fill(broker, ORDERS[0], 0, 10)
+    async with consuming(broker, ORDERS[1:2], max_wait_ms=60_000) as consumer:
+        assert await consumer.poll(timeout_ms=20) == []
+        await consumer.assign(ORDERS[:2])
+        assert len(await read(consumer, 10, timeout_s=5)) == 10
 
 
 async def test_partitions_take_turns(broker: FakeBroker) -> None:

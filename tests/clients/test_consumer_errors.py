@@ -141,6 +141,15 @@ async def test_a_batch_with_a_wrong_checksum_is_named_and_can_be_skipped(broker:
         assert await offsets(consumer, 2) == [3, 4]
 
 
+async def test_records_before_an_error_are_returned_before_it_is_raised(broker: FakeBroker) -> None:
+    fill(broker, LINES, 0, 5)
+    damage(broker, 3, -1)
+    async with consuming(broker) as consumer:
+        assert [record.offset for record in await consumer.poll(100, 5_000)] == [0, 1, 2]
+        with pytest.raises(CorruptBatchError, match="the batch at offset 3"):
+            await consumer.poll(100, 5_000)
+
+
 async def test_without_check_crcs_a_wrong_checksum_goes_unnoticed(broker: FakeBroker) -> None:
     fill(broker, LINES, 0, 3)
     damage(broker, 1, 17)  # a byte of the checksum itself

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -22,7 +23,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.produce import ProducePartitionResult, ProduceResponse, ProduceTopicResult
 from barnabas.protocol.topic_partition import TopicPartition
-from tests.clients.fake_broker import Action, Answer, Drop, FakeBroker, Refuse, RefusePartitions, Silence
+from tests.clients.fake_broker import Action, Answer, Drop, FakeBroker, Hold, Refuse, RefusePartitions, Silence
 from tests.clients.waiting import turns, until
 
 QUICK = {
@@ -156,6 +157,26 @@ async def test_records_that_were_overdue_in_flight_are_failed_once_and_the_line_
             await doomed
         assert (await producer.send_and_wait("lines", b"next")).offset == 0
     assert broker.log("lines").values() == [b"next"]
+
+
+async def test_an_answer_that_comes_after_the_delivery_timeout_is_ignored(
+    broker: FakeBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    release = asyncio.Event()
+    broker.intercept = first(1, Hold(release))
+    async with producing(broker, request_timeout_ms=100, delivery_timeout_ms=100) as producer:
+        await producer.partitions_for("lines")
+        connection = producer._cluster.connected(1)
+        assert connection is not None
+        connection._settings = dataclasses.replace(connection._settings, request_timeout_ms=60_000)
+        with pytest.raises(DeliveryTimeoutError):
+            await producer.send_and_wait("lines", b"late")
+        behind = await producer.send("lines", b"behind")
+        release.set()
+        assert (await behind).offset == 1
+        assert (producer.delivered_records, producer.failed_records) == (1, 1)
+        assert producer.buffered_bytes == 0
+    assert [record for record in caplog.records if record.name == "asyncio"] == []
 
 
 async def test_retries_0_gives_up_at_the_first_trouble(broker: FakeBroker) -> None:
