@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,6 +41,7 @@ COMMANDS = {
     "config": LazyCommand(
         f"{_PACKAGE}.config:config", "List all properties; describe and alter a broker's or topic's."
     ),
+    "log": LazyCommand(f"{_PACKAGE}.log:log", "Look into a log's files, check and repair them, without a broker."),
 }
 
 
@@ -84,19 +86,31 @@ class BarnabasGroup(click.Group):
 def _failures_as_exit_codes() -> Iterator[None]:
     """Whatever goes wrong inside ends with an exit code, and a sentence where there is something to say."""
     try:
-        yield
+        try:
+            yield
+        finally:
+            # Here, not at the interpreter's exit, which would print what nobody can act on and end with 120.
+            sys.stdout.flush()
     except (click.ClickException, click.exceptions.Exit):  # a usage error, which click words itself, or an end
         raise
     except (KeyboardInterrupt, click.Abort) as error:
         raise click.exceptions.Exit(ExitCode.INTERRUPTED) from error
     except Exception as error:
         if is_closed_pipe(error):
+            _drop_output()
             raise click.exceptions.Exit(ExitCode.CLOSED_PIPE) from error
         if _is_debugging():
             traceback.print_exception(error)
         failure = failure_of(error)
         click.echo(f"barnabas: {failure.message}", err=True)
         raise click.exceptions.Exit(failure.exit_code) from error
+
+
+def _drop_output() -> None:
+    """Let what is still buffered go nowhere: its reader has gone."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def _is_debugging() -> bool:
