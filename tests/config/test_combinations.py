@@ -118,6 +118,7 @@ def test_log_dirs_wins_over_log_dir_and_the_metadata_log_may_lie_elsewhere(in_tm
     assert config.metadata_log_dir == in_tmp / "m"
     assert load(overrides=["log.dir=x"]).log_dirs == (in_tmp / "x",)
     assert load().log_dirs == (in_tmp / "barnabas-data",)
+    assert load(overrides=["log.dir=x", "metadata.log.dir="]).metadata_log_dir == in_tmp / "x"
 
 
 def test_the_metadata_log_may_lie_in_any_data_directory(in_tmp: Path) -> None:
@@ -208,7 +209,7 @@ def test_a_value_against_its_rule_is_refused(setting: str, reason: str) -> None:
     ("overrides", "words"),
     [
         (["min.insync.replicas=2"], "acks=all is answered NOT_ENOUGH_REPLICAS (19)"),
-        (["controller.quorum.voters=1@a:1,2@b:1,3@c:1"], "Barnabas runs alone"),
+        (["controller.quorum.voters=1@a:1,2@b:1"], "Barnabas runs alone"),
         (["message.max.bytes=2000", "socket.request.max.bytes=1000"], "a request with such a batch is never read"),
         (["log.cleaner.enable=false", "log.cleanup.policy=compact"], "logs only grow"),
         (

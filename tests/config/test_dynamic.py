@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
-from barnabas.config import ConfigError, ConfigSource, LogConfig, load
+from barnabas.config import BROKER_PROPERTIES, ConfigError, ConfigSource, LogConfig, broker_config, load
+from barnabas.config.property import PER_BROKER
 from tests.config.conftest import WriteFile
 
 
@@ -111,6 +114,15 @@ def test_what_cannot_be_set_while_running_is_refused_by_name_and_layer(
     default: dict[str, str], broker: dict[str, str], sentence: str
 ) -> None:
     assert refusal(default, broker) == sentence
+
+
+def test_a_property_of_one_broker_is_refused_as_a_default_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "log.cleaner.backoff.ms"
+    known = dataclasses.replace(BROKER_PROPERTIES[name], update_mode=PER_BROKER)
+    monkeypatch.setattr(broker_config, "BROKER_PROPERTIES", {**BROKER_PROPERTIES, name: known})
+
+    assert load().with_dynamic({}, {name: "5"}).get(name) == 5
+    assert refusal({name: "5"}) == f"{name} in the dynamic config of all brokers: it can be set for one broker only"
 
 
 def test_kafkas_names_that_are_not_served_are_kept_with_a_warning() -> None:

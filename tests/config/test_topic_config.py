@@ -259,6 +259,13 @@ def test_a_legal_setting_with_a_consequence_is_said(overrides: dict[str, str], w
     assert words in warnings[0]
 
 
+def test_a_smaller_segment_may_be_all_that_the_brokers_indexes_hold() -> None:
+    config = load(overrides=["log.index.size.max.bytes=2400"])
+
+    assert validate_topic_configs({"segment.bytes": "1048576"}, config) != []
+    assert validate_topic_configs({"retention.ms": "5"}, config) == []
+
+
 # Description
 
 
