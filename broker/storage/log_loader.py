@@ -95,7 +95,7 @@ class LogLoader:
         self._progress = progress
         self._segments = LogSegments()
         self._epochs = LeaderEpochFile.load(request.directory)
-        self._state_of_recovery: ProducerState | None = None
+        self._stored_epochs = self._epochs.entries
 
     def load(self) -> LoadedLog:
         """All passes. Raises OSError, CorruptFileError, OldFormatError."""
@@ -108,9 +108,9 @@ class LogLoader:
         log_end_offset = self._end_offset_or_drop_all()
         active = self._segments.last
         active.activate(request.config)
-        epochs_changed = self._epochs.truncate_from_end(log_end_offset)
-        epochs_changed |= self._epochs.truncate_from_start(request.log_start_offset)
-        if epochs_changed:
+        self._epochs.truncate_from_end(log_end_offset)
+        self._epochs.truncate_from_start(request.log_start_offset)
+        if self._epochs.entries != self._stored_epochs:
             self._epochs.write()
         log_start_offset = max(request.log_start_offset, self._segments.first.base_offset)
         state = self._new_producer_state()

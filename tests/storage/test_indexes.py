@@ -111,19 +111,20 @@ def test_a_reopened_index_never_becomes_too_short_for_its_entries(tmp_path: Path
 
 def test_the_offset_index_is_full_when_no_entry_fits(tmp_path: Path) -> None:
     index = _offset_index(tmp_path / "a.index", 23)
-    _add(index, (128, 4198))
-    assert not index.is_full
-    _add(index, (156, 8398))
-    assert index.is_full
+    fullness = []
+    for entry in ((128, 4198), (156, 8398)):
+        _add(index, entry)
+        fullness.append(index.is_full)
+    assert fullness == [False, True]
 
 
 def test_the_time_index_is_full_one_entry_early(tmp_path: Path) -> None:
     index = _time_index(tmp_path / "a.timeindex", 36)
-    index.maybe_append(1, _BASE)
-    assert not index.is_full
-    index.maybe_append(2, _BASE + 1)
-    assert index.is_full
-    index.maybe_append(3, _BASE + 2)  # the entry at roll still fits
+    fullness = []
+    for number in (1, 2, 3):  # the third is the entry at roll, which still fits
+        index.maybe_append(number, _BASE + number)
+        fullness.append(index.is_full)
+    assert fullness == [False, True, True]
     assert index.entries == 3
 
 

@@ -129,7 +129,12 @@ def test_the_first_batch_counts_for_the_roll_time_after_a_reload(bench: LogBench
 
 def test_jitter_lets_a_segment_roll_earlier_and_is_drawn_once(bench: LogBench, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[int] = []
-    monkeypatch.setattr("random.randrange", lambda limit: drawn.append(limit) or 300)
+
+    def draw(limit: int) -> int:
+        drawn.append(limit)
+        return 300
+
+    monkeypatch.setattr("random.randrange", draw)
     log = bench.open(log_config(segment_ms=1000, segment_jitter_ms=5000))
     for number in range(3):
         append(log, sized_batch(100, START_MS + 350 * number))
