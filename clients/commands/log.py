@@ -1,0 +1,75 @@
+"""`barnabas log ...`: tools for a log's files, which need no running broker and ask none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from barnabas.clients.commands.exit_codes import ExitCode
+
+_EXISTING_DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+@click.group()
+def log() -> None:
+    """Look into a log's files, check and repair them, without a running broker."""
+
+
+@log.command()
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object a line.")
+@click.option(
+    "--records/--no-records",
+    "--deep-iteration",
+    "records",
+    default=False,
+    show_default=True,
+    help="Each batch's records, too: offset, timestamp, sizes, sequence, header keys.",
+)
+@click.option("--data", "--print-data-log", "data", is_flag=True, help="Records with their keys and payloads.")
+@click.option(
+    "--cluster-metadata",
+    "--cluster-metadata-decoder",
+    "cluster_metadata",
+    is_flag=True,
+    help="The payloads are records of the metadata log: write what they say.",
+)
+@click.option(
+    "--from-offset", type=click.IntRange(min=0), metavar="N", help="Begin with the batch that holds offset N."
+)
+@click.option("--max-batches", type=click.IntRange(min=1), metavar="N", help="End after so many batches.")
+@click.option("--max-records", type=click.IntRange(min=1), metavar="N", help="End after so many records.")
+def dump(
+    paths: tuple[Path, ...],
+    as_json: bool,
+    records: bool,
+    data: bool,
+    cluster_metadata: bool,
+    from_offset: int | None,
+    max_batches: int | None,
+    max_records: int | None,
+) -> int:
+    """Show what is in log files, in the fields and names of Kafka's DumpLogSegments.
+
+    PATH is a file (.log, .index, .timeindex, .txnindex, .snapshot, .checkpoint, the checkpoints of a directory,
+    leader-epoch-checkpoint, partition.metadata, meta.properties) or a directory, of which all such files are shown. A
+    file's name says what it is. What is damaged is shown as far as it can be, with isvalid: false; the exit code is 1
+    when something could not be decoded at all.
+    """
+    from barnabas.clients.commands.log_dump import Dump, DumpOptions
+
+    with_data = data or cluster_metadata
+    work = Dump(
+        DumpOptions(
+            as_json=as_json,
+            records=records or with_data or max_records is not None,
+            data=with_data,
+            cluster_metadata=cluster_metadata,
+            from_offset=from_offset,
+            max_batches=max_batches,
+            max_records=max_records,
+        )
+    )
+    work.run(paths)
+    return ExitCode.FAILED if work.failures else ExitCode.OK
