@@ -108,10 +108,10 @@ def _failures_as_exit_codes() -> Iterator[None]:
 
 def _drop_output() -> None:
     """Let what is still buffered go nowhere: its reader has gone. A stand-in for standard output has no descriptor."""
-    if sys.stdout is not sys.__stdout__:
+    if sys.__stdout__ is None or sys.stdout is not sys.__stdout__:
         return
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    os.dup2(nowhere, sys.__stdout__.fileno())
     os.close(nowhere)
 
 
