@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-import barnabas
+from barnabas import __version__
 from barnabas.clients.addresses import Address, parse_bootstrap
 from barnabas.clients.backoff import backoff_s
 from barnabas.clients.config import ClientConfig
@@ -77,7 +77,7 @@ class Cluster:
         self._seeds = parse_bootstrap(config.bootstrap)
         self._settings = ConnectionSettings(
             client_id=config.client_id,
-            client_version=barnabas.__version__,
+            client_version=__version__,
             connect_timeout_ms=config.connect_timeout_ms,
             request_timeout_ms=config.request_timeout_ms,
             max_frame_bytes=config.max_frame_bytes,
@@ -335,6 +335,8 @@ class Cluster:
         try:
             await self.load(sorted({*self._topics, *self._topic_errors}))
             self._refresh_failures = 0
+        except ClosedError:
+            return
         except ClientError as error:
             self._refresh_failures += 1
             logger.warning("metadata not refreshed, will be tried again: %s", error)

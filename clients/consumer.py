@@ -22,10 +22,10 @@ from barnabas.clients.cluster import Cluster
 from barnabas.clients.config import ConsumerConfig
 from barnabas.clients.errors import ClientError, ClosedError, CorruptBatchError
 from barnabas.clients.fetcher import Fetcher
+from barnabas.clients.offset_reset import isolation_level, reset_timestamp, without_position
 from barnabas.clients.offsets import ListedOffset, ensure_partition, list_offsets
 from barnabas.clients.partition_state import NO_POSITION, PartitionState
 from barnabas.clients.records import ConsumerRecord
-from barnabas.protocol.messages.fetch import READ_COMMITTED, READ_UNCOMMITTED
 from barnabas.protocol.messages.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from barnabas.protocol.topic_partition import TopicPartition
 
@@ -41,7 +41,7 @@ class Consumer:
     def __init__(self, config: ConsumerConfig | None = None) -> None:
         self.config = config or ConsumerConfig()
         self._cluster = Cluster(self.config)
-        self._isolation = READ_COMMITTED if self.config.isolation == "read_committed" else READ_UNCOMMITTED
+        self._isolation = isolation_level(self.config)
         self._fetcher: Fetcher | None = None
         self._line: deque[PartitionState] = deque()  # partitions with something to hand out; the first has its turn
         self._current: PartitionState | None = None  # whose decoded batch the iteration hands out
@@ -171,9 +171,9 @@ class Consumer:
         """The offset of the next record that this partition hands out."""
         (state,) = self._states([partition])
         if state.position == NO_POSITION:
-            timestamp = self._opened().reset_timestamp()
+            timestamp = reset_timestamp(self.config)
             if timestamp is None:
-                raise ClientError(f"{partition}: has no position; seek first, or set offset_reset")
+                raise without_position(partition)
             epoch = state.epoch
             listed = await list_offsets(self._cluster, self.config, {partition: timestamp}, self._isolation)
             if state.epoch == epoch and state.position == NO_POSITION:

@@ -19,7 +19,7 @@ import logging
 from collections.abc import Iterable
 
 from barnabas.clients.backoff import backoff_s
-from barnabas.clients.cluster import NO_LEADER, UNKNOWN_TOPIC_WAIT_S, Cluster, Purpose
+from barnabas.clients.cluster import NO_LEADER, Cluster, Purpose
 from barnabas.clients.config import ConsumerConfig
 from barnabas.clients.connection import Connection
 from barnabas.clients.errors import (
@@ -31,23 +31,20 @@ from barnabas.clients.errors import (
     OffsetOutOfRangeError,
     ProtocolViolationError,
     RefusedError,
-    UnknownTopicError,
 )
+from barnabas.clients.fetch_patience import failed_again
 from barnabas.clients.fetched import FetchedFrame, FetchedSlice, end_of_whole_batches, size_of_partial_batch
-from barnabas.clients.offsets import list_offsets
+from barnabas.clients.offset_reset import OffsetResetter, isolation_level, reset_timestamp
 from barnabas.clients.partition_state import NO_POSITION, PartitionState
 from barnabas.protocol.errors import RETRIABLE_CODES, DecodeError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.fetch import (
-    READ_COMMITTED,
-    READ_UNCOMMITTED,
     FetchPartition,
     FetchPartitionResult,
     FetchRequest,
     FetchResponse,
     FetchTopic,
 )
-from barnabas.protocol.messages.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from barnabas.protocol.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -82,10 +79,11 @@ class Fetcher:
         self.buffered_bytes = 0
         self._cluster = cluster
         self._config = config
-        self._isolation = READ_COMMITTED if config.isolation == "read_committed" else READ_UNCOMMITTED
+        self._isolation = isolation_level(config)
         self._loop = asyncio.get_running_loop()
         self._nodes: dict[int, _NodeLoop] = {}
-        self._resolving: asyncio.Task[None] | None = None
+        self._resetter = OffsetResetter(self, cluster, config)
+        self._looking_for_leaders = False
         self._answers = 0
         self._out_of_room = False
         self._closed = False
@@ -101,7 +99,7 @@ class Fetcher:
             if state.error is not None:
                 continue
             if state.position == NO_POSITION:
-                self._resolve_soon()
+                self._resetter.reset_soon()
                 continue
             leader = self._cluster.leader(state.topic_partition)
             if leader == NO_LEADER:
@@ -111,7 +109,7 @@ class Fetcher:
             if node is None:
                 node = self._nodes[leader] = _NodeLoop()
                 node.task = asyncio.create_task(self._run(leader, node), name=f"barnabas-fetch-{leader}")
-                node.task.add_done_callback(self._ended)
+                node.task.add_done_callback(self.ended)
             node.wake.set()
         if leaderless:
             self._look_for_leaders()
@@ -151,60 +149,20 @@ class Fetcher:
         """End the loops. The connections are the cluster's."""
         self._closed = True
         tasks = [node.task for node in self._nodes.values() if node.task is not None]
-        if self._resolving is not None:
-            tasks.append(self._resolving)
+        if self._resetter.task is not None:
+            tasks.append(self._resetter.task)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def ended(self, task: asyncio.Task[None]) -> None:
         """A task that ended by an error of our own must not leave its reader waiting for ever."""
         if task.cancelled() or task.exception() is None:
             return
         error = task.exception()
         logger.error("%s ended by an error of its own", task.get_name(), exc_info=error)
         for state in self.states.values():
-            self._fail(state, ClientError(f"{state.topic_partition}: reading failed by an internal error: {error!r}"))
-
-    # positions
-
-    def reset_timestamp(self) -> int | None:
-        """The list_offsets timestamp that offset_reset stands for; None for "error"."""
-        return {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}.get(self._config.offset_reset)
-
-    def _resolve_soon(self) -> None:
-        if self._resolving is None or self._resolving.done():
-            self._resolving = asyncio.create_task(self._resolve(), name="barnabas-reset-offsets")
-            self._resolving.add_done_callback(self._ended)
-
-    async def _resolve(self) -> None:
-        """Give every partition without a position the one that offset_reset says."""
-        while True:
-            lost = [s for s in self.states.values() if s.position == NO_POSITION and s.error is None]
-            if not lost:
-                return
-            timestamp = self.reset_timestamp()
-            if timestamp is None:
-                for state in lost:
-                    self._fail(state, _without_position(state.topic_partition))
-                return
-            asked = {state: state.epoch for state in lost}
-            failure: ClientError | None = None
-            offsets = {}
-            try:
-                wanted = {state.topic_partition: timestamp for state in lost}
-                offsets = await list_offsets(self._cluster, self._config, wanted, self._isolation)
-            except ClientError as error:
-                failure = error
-            for state, epoch in asked.items():
-                if state.epoch != epoch:
-                    continue  # sought meanwhile
-                if failure is not None:
-                    self._fail(state, failure)
-                else:
-                    state.move_to(offsets[state.topic_partition].offset)
-                    self.interrupt(state.topic_partition)
-            self.changed()
+            self.fail(state, ClientError(f"{state.topic_partition}: reading failed by an internal error: {error!r}"))
 
     # the loop of one leader
 
@@ -241,8 +199,14 @@ class Fetcher:
         for state in self.states.values():
             if self._cluster.leader(state.topic_partition) != leader:
                 continue
-            if state.position == NO_POSITION or state.paused or state.held or state.error is not None:
-                continue
+            if (
+                state.position == NO_POSITION
+                or state.paused
+                or state.held
+                or state.in_request
+                or state.error is not None
+            ):
+                continue  # in_request: of the broker that led it before
             if self.is_full(state):
                 others_full = True
             else:
@@ -260,11 +224,17 @@ class Fetcher:
     async def _fetch(self, leader: int, node: _NodeLoop, wanted: list[PartitionState], *, may_wait: bool) -> bool:
         """One request and its answer; whether the answer had data."""
         connection = await self._cluster.connect(leader, Purpose.FETCH)
-        limit = min(self._config.max_bytes, self._free_bytes())
+        # Positions may have moved while we connected: the request is made of what is true now.
+        asked = [
+            (state, state.epoch, state.fetch_offset)
+            for state in wanted
+            if state.position != NO_POSITION and self.states.get(state.topic_partition) is state
+        ]
+        if not asked:
+            return False
+        limit = max(1, min(self._config.max_bytes, self._free_bytes()))
         if wanted[0].fetch_bytes > self._config.max_partition_bytes:
             limit = max(limit, wanted[0].fetch_bytes)  # its next batch is known not to fit into less
-        # Positions may have moved while we connected: the request is made of what is true now.
-        asked = [(state, state.epoch, state.fetch_offset) for state in wanted if state.position != NO_POSITION]
         topics: dict[str, list[FetchPartition]] = {}
         for state, _, offset in asked:
             topic, partition = state.topic_partition
@@ -317,7 +287,7 @@ class Fetcher:
                 continue  # sought or no more assigned
             if result is None:
                 reason = "the broker left it out of its answer"
-                self._fail(
+                self.fail(
                     state, RefusedError.of_partition(state.topic_partition, ErrorCode.UNKNOWN_SERVER_ERROR, reason)
                 )
             elif result.error is not ErrorCode.NONE:
@@ -339,7 +309,7 @@ class Fetcher:
         try:
             next_offset, whole_bytes = end_of_whole_batches(data, state.fetch_offset)
         except DecodeError as error:
-            self._fail(state, CorruptBatchError(state.topic_partition, state.fetch_offset, -1, str(error)))
+            self.fail(state, CorruptBatchError(state.topic_partition, state.fetch_offset, -1, str(error)))
             return
         if whole_bytes == 0:
             self._ask_for_more(state, data)
@@ -358,7 +328,7 @@ class Fetcher:
         most = self._config.max_frame_bytes - FRAME_HEADROOM_BYTES
         needed = size_of_partial_batch(data)
         if needed > most:
-            self._fail(
+            self.fail(
                 state,
                 CorruptBatchError(
                     state.topic_partition,
@@ -379,16 +349,16 @@ class Fetcher:
             self._cluster.refresh_soon()
             self._failed_again(state, RefusedError.of_partition(topic_partition, code, None))
         else:
-            self._fail(state, RefusedError.of_partition(topic_partition, code, None))
+            self.fail(state, RefusedError.of_partition(topic_partition, code, None))
 
     def _out_of_range(self, state: PartitionState, offset: int, result: FetchPartitionResult) -> None:
         if state.has_data:
             state.held = True  # first hand out what is there; the question is asked again then
             return
-        if self.reset_timestamp() is None:
+        if reset_timestamp(self._config) is None:
             high_watermark = max(result.high_watermark, state.high_watermark)  # brokers may leave it out of an error
             error = OffsetOutOfRangeError(state.topic_partition, offset, result.log_start_offset, high_watermark)
-            self._fail(state, error)
+            self.fail(state, error)
             return
         logger.warning(
             "%s: offset %d is outside of the log's range %d..%d, going to the %s as offset_reset says",
@@ -399,29 +369,20 @@ class Fetcher:
             self._config.offset_reset,
         )
         state.move_to(NO_POSITION)
-        self._resolve_soon()
+        self._resetter.reset_soon()
 
     def _all_failed(self, states: list[PartitionState], error: ClientError) -> None:
         for state in states:
             if isinstance(error, ProtocolViolationError) or (isinstance(error, RefusedError) and not error.retriable):
-                self._fail(state, error)
+                self.fail(state, error)
             else:
                 self._failed_again(state, error, hold=False)
 
     def _failed_again(self, state: PartitionState, error: ClientError, *, hold: bool = True) -> None:
-        """Try again after a pause, until api_timeout_ms is over; an unknown topic has less."""
-        now = self._loop.time()
-        if state.failing_since is None:
-            state.failing_since = now
-        state.failures += 1
-        failing_s = now - state.failing_since
-        unknown = isinstance(error, RefusedError) and error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if unknown and failing_s > UNKNOWN_TOPIC_WAIT_S:
-            topic, partition = state.topic_partition
-            error = UnknownTopicError(topic, partition, f"{state.topic_partition}: it does not exist (any more)")
-            self._fail(state, error)
-        elif failing_s > self._config.api_timeout_ms / 1000:
-            self._fail(state, _for_too_long(state.topic_partition, self._config.api_timeout_ms, error))
+        """Try again, after a pause of this partition alone if `hold`, until patience is over."""
+        final = failed_again(state, error, self._loop.time(), self._config)
+        if final is not None:
+            self.fail(state, final)
         elif hold:
             state.held = True
             pause = backoff_s(state.failures, self._config.retry_backoff_ms, self._config.retry_backoff_max_ms)
@@ -438,9 +399,15 @@ class Fetcher:
             if state.position != NO_POSITION and self._cluster.leader(state.topic_partition) == NO_LEADER:
                 code = self._cluster.topic_error(state.topic_partition.topic) or ErrorCode.LEADER_NOT_AVAILABLE
                 self._failed_again(state, RefusedError.of_partition(state.topic_partition, code, None), hold=False)
-        self._cluster.refresh_soon().add_done_callback(lambda done: self.changed())
+        if not self._looking_for_leaders:
+            self._looking_for_leaders = True
+            self._cluster.refresh_soon().add_done_callback(self._looked_for_leaders)
 
-    def _fail(self, state: PartitionState, error: ClientError) -> None:
+    def _looked_for_leaders(self, refresh: asyncio.Task[None]) -> None:
+        self._looking_for_leaders = False
+        self.changed()
+
+    def fail(self, state: PartitionState, error: ClientError) -> None:
         """Let the next poll raise it. The partition rests until then."""
         state.error = error
         state.failing_since = None
@@ -452,17 +419,3 @@ class Fetcher:
             state.queued = True
             self.ready.append(state)
         self.arrived.set()
-
-
-def _without_position(topic_partition: TopicPartition) -> ClientError:
-    return ClientError(f"{topic_partition}: has no position; seek first, or set offset_reset to earliest or latest")
-
-
-def _for_too_long(topic_partition: TopicPartition, api_timeout_ms: int, error: ClientError) -> ClientError:
-    sentence = f"{topic_partition}: could not be read for api_timeout_ms={api_timeout_ms}: {error}"
-    if isinstance(error, RefusedError):
-        topic, partition = topic_partition
-        return RefusedError(error.code, sentence, topic=topic, partition=partition)
-    if isinstance(error, BrokerConnectionError):
-        return BrokerConnectionError(sentence)
-    return BrokerTimeoutError(sentence)
