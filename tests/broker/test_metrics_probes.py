@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -64,10 +65,10 @@ class SteppedLoop:
     def __init__(self) -> None:
         self.now = 100.0
         self.delay = 0.0
-        self.callback = lambda: None
+        self.callback: Callable[[], None] = lambda: None
         self.cancelled = False
 
-    def call_later(self, delay, callback):  # type: ignore[no-untyped-def]
+    def call_later(self, delay: float, callback: Callable[[], None]) -> SteppedLoop:
         self.delay, self.callback = delay, callback
         return self
 
@@ -106,9 +107,9 @@ def test_the_heart_beats_from_start_to_stop() -> None:
     timer = lag_timer(loop, probe)
     assert probe.last_beat is None
     timer.start()
-    assert probe.last_beat == 100.0
+    assert probe.last_beat == pytest.approx(100.0)
     loop.run_timer(late=0.0)
-    assert probe.last_beat == 100.5
+    assert probe.last_beat == pytest.approx(100.5)
     timer.stop()
     assert probe.last_beat is None
     assert loop.cancelled

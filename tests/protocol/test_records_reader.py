@@ -141,6 +141,6 @@ def test_a_damaged_batch_with_a_good_crc_raises_decode_errors_only(
     batch = RecordBatch(reseal(data))
     for use in (check_records, read_records, first_record_with_max_timestamp):
         try:
-            use(batch, max_decompressed_bytes=1 << 20)  # type: ignore[operator]
+            use(batch, max_decompressed_bytes=1 << 20)
         except DecodeError:
             pass
