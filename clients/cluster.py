@@ -13,6 +13,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeVar
 
 from barnabas import __version__
 from barnabas.clients.addresses import Address, parse_bootstrap
@@ -34,6 +35,8 @@ from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRespons
 from barnabas.protocol.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 UNKNOWN_TOPIC_WAIT_S = 2.0
 """How long a broker may call a topic unknown before it is an error: news of a new topic may be under way."""
@@ -165,7 +168,7 @@ class Cluster:
             task = asyncio.create_task(self._load_topic(name, timeout_ms), name=f"barnabas-load-{name}")
             self._loading[name] = task
             task.add_done_callback(lambda done: self._loading.pop(name, None))
-        return await asyncio.shield(task)
+        return await self._shared(task)
 
     async def load(self, names: Iterable[str] | None) -> MetadataResponse:
         """Ask for brokers and these topics (None: all of them) and keep what is heard. One attempt."""
@@ -202,7 +205,7 @@ class Cluster:
             task = asyncio.create_task(self._connect(node_id, purpose), name=f"barnabas-connect-{node_id}")
             self._connecting[node_id, purpose] = task
             task.add_done_callback(lambda done: self._connecting.pop((node_id, purpose), None))
-        return await asyncio.shield(task)
+        return await self._shared(task)
 
     async def any_connection(self) -> Connection:
         """A connection to any broker: an open one, else the first that answers of those known and the bootstrap list.
@@ -217,7 +220,16 @@ class Cluster:
             return self._way_in
         if self._finding_way_in is None or self._finding_way_in.done():
             self._finding_way_in = asyncio.create_task(self._find_way_in(), name="barnabas-bootstrap")
-        return await asyncio.shield(self._finding_way_in)
+        return await self._shared(self._finding_way_in)
+
+    async def _shared(self, task: asyncio.Task[T]) -> T:
+        """The result of a task that others wait for too: who is cancelled does not cancel it."""
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if self._closed and task.cancelled():  # by close(); the caller was not cancelled himself
+                raise ClosedError("closed while this was waited for") from None
+            raise
 
     async def _find_way_in(self) -> Connection:
         failures = []

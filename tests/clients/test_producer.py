@@ -177,6 +177,21 @@ async def test_close_with_a_time_limit_fails_what_is_left(broker: FakeBroker) ->
     await producer.close()
 
 
+async def test_close_ends_sends_that_wait_for_metadata_or_for_room(broker: FakeBroker) -> None:
+    producer = Producer(ProducerConfig(bootstrap=broker.bootstrap, buffer_memory=10_000, batch_size=5_000))
+    await producer.start()
+    await producer.partitions_for("lines")
+    broker.intercept = lambda api, request: Silence()
+    pouring = asyncio.ensure_future(_pour(producer, 20))
+    await until(lambda: producer._memory.has_waiters)
+    asking = asyncio.ensure_future(producer.send("orders", b"v"))
+    await turns()
+    await producer.close(timeout_ms=1)
+    for task in (pouring, asking):
+        with pytest.raises(ClosedError):
+            await task
+
+
 async def test_a_producer_that_was_not_started_says_so() -> None:
     with pytest.raises(ClosedError, match="not started"):
         await Producer().send("lines", b"v")
