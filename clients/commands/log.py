@@ -73,3 +73,56 @@ def dump(
     )
     work.run(paths)
     return ExitCode.FAILED if work.failures else ExitCode.OK
+
+
+@log.command()
+@click.argument("directories", metavar="DIR...", nargs=-1, required=True, type=_EXISTING_DIRECTORY)
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object a line: findings, then a summary.")
+def verify(directories: tuple[Path, ...], as_json: bool) -> int:
+    """Check everything in data directories, or in single partitions' directories; nothing is changed.
+
+    Checked are names, checkpoints and properties; each batch's CRC, records, offsets and timestamps; both indexes and
+    the producer snapshots against the batches; and whether the metadata log can be replayed. Each finding is one line
+    that names the file and the position in it; with any, the exit code is 1. It may run beside a broker: it says so,
+    and does not judge what is just being written.
+    """
+    from barnabas.clients.commands.log_verify import Verification
+
+    work = Verification(directories, as_json=as_json)
+    work.run()
+    return ExitCode.FAILED if work.findings else ExitCode.OK
+
+
+@log.command()
+@click.argument("directory", metavar="DIR", type=_EXISTING_DIRECTORY)
+@click.option(
+    "--index-interval-bytes",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Bytes between two entries. Without it: the topic's index.interval.bytes, 4096 unless set.",
+)
+def reindex(directory: Path, index_interval_bytes: int | None) -> int:
+    """Build .index and .timeindex anew from the batches, of a data directory's logs or of one partition's directory.
+
+    Refused while a broker uses the data directory. A log with damaged batches is left as it is from there on, and the
+    exit code is 1.
+    """
+    from barnabas.clients.commands.log_reindex import reindex_directory
+
+    return ExitCode.FAILED if reindex_directory(directory, index_interval_bytes) else ExitCode.OK
+
+
+@log.command()
+@click.argument("directory", metavar="DIR", type=_EXISTING_DIRECTORY)
+@click.option("--to-offset", type=click.IntRange(min=0), metavar="N", required=True, help="Where the log is to end.")
+@click.option("--yes", "without_asking", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Say what would go, and change nothing.")
+def truncate(directory: Path, to_offset: int, without_asking: bool, dry_run: bool) -> None:
+    """Cut the end of one partition's log off: all records at offset N and above, for good.
+
+    DIR is the partition's directory. A batch is never cut: one that holds N goes whole. Producer snapshots, leader
+    epochs and the data directory's checkpoints are brought in line. Refused while a broker uses the data directory.
+    """
+    from barnabas.clients.commands.log_truncate import truncate_directory
+
+    truncate_directory(directory, to_offset, without_asking=without_asking, dry_run=dry_run)

@@ -21,7 +21,9 @@ _TRANSACTION_ROW = Struct(">hqqqq")
 
 assert _OFFSET_ENTRY.size == 8
 assert _TIME_ENTRY.size == 12
-assert _TRANSACTION_ROW.size == 34
+TRANSACTION_ROW_BYTES = 34
+
+assert _TRANSACTION_ROW.size == TRANSACTION_ROW_BYTES
 
 Entry = TypeVar("Entry")
 

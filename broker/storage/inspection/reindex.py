@@ -1,0 +1,104 @@
+"""Builds a log's `.index` and `.timeindex` anew from its batches. This writes; the caller holds the directory's lock.
+
+By the log engine's own rule (LogSegment.rebuild_indexes), in a directory beside the old files, which are replaced by a
+rename when the new ones are on disk: whoever is interrupted has the old index or the new one, never half of one, which
+a clean-shutdown marker would vouch for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.broker.storage.clock import SystemClock
+from barnabas.broker.storage.durable_files import sync_directory
+from barnabas.broker.storage.file_names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
+from barnabas.broker.storage.file_records import FileRecords
+from barnabas.broker.storage.inspection.file_types import FileType, known_files
+from barnabas.broker.storage.inspection.log_walk import LogWalk
+from barnabas.broker.storage.log_segment import LogSegment
+from barnabas.broker.storage.open_files import OpenFiles
+from barnabas.broker.storage.storage_errors import CorruptFileError
+from barnabas.config.log_config import LogConfig
+
+WORK_DIRECTORY = ".barnabas-reindex"
+"""Within the partition's directory: neither Kafka nor we look at directories in there."""
+
+
+class ReindexedSegment(NamedTuple):
+    """What became of a segment's indexes: entries now, and whether the files differ from the old ones."""
+
+    log_path: Path
+    offset_entries: int
+    time_entries: int
+    is_changed: bool
+
+
+def reindex_log(directory: Path, config: LogConfig) -> Iterator[ReindexedSegment]:
+    """Every segment of a partition's directory, one a step.
+
+    Raises CorruptFileError at a segment whose batches are damaged, before anything of it is changed; OSError.
+    """
+    for known in known_files(directory):
+        if known.type is FileType.LOG and not known.stage:
+            yield reindex_segment(directory, known.offset, config)
+
+
+def reindex_segment(directory: Path, base_offset: int, config: LogConfig) -> ReindexedSegment:
+    """One segment. Errors as `reindex_log`."""
+    log_path = directory / file_name(base_offset, LOG_SUFFIX)
+    _ensure_whole(log_path)
+    work = directory / WORK_DIRECTORY
+    _remove_work(work, base_offset)  # an interrupted run's
+    work.mkdir(exist_ok=True)
+    try:
+        open_files = OpenFiles()
+        log = FileRecords(os.fspath(log_path), log_path.stat().st_size, open_files)
+        segment = LogSegment(os.fspath(work), base_offset, log, config, SystemClock(), open_files)
+        segment.rebuild_indexes()
+        segment.offset_index.sync()
+        segment.time_index.sync()
+        changed = False
+        for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            name = file_name(base_offset, suffix)
+            changed |= not _same_content(work / name, directory / name)
+        entries = (segment.offset_index.entries, segment.time_index.entries)
+        segment.release()
+        for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            name = file_name(base_offset, suffix)
+            os.replace(work / name, directory / name)
+    finally:
+        _remove_work(work, base_offset)
+    sync_directory(directory)
+    return ReindexedSegment(log_path, *entries, is_changed=changed)
+
+
+def _ensure_whole(log_path: Path) -> None:
+    """Raises CorruptFileError when not all of the file is batches with a right CRC: an index would vouch for them."""
+    walk = LogWalk(log_path)
+    for step in walk:
+        if step.fault is not None:
+            raise CorruptFileError(log_path, f"the batch at position {step.position} is damaged: {step.fault}")
+    if walk.end_fault is not None:
+        raise CorruptFileError(
+            log_path, f"{walk.left_bytes} bytes from position {walk.position} on are no batch: {walk.end_fault}"
+        )
+
+
+def _remove_work(work: Path, base_offset: int) -> None:
+    """File by file: a tool that repairs removes nothing that it has not made."""
+    if work.is_dir():
+        for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            (work / file_name(base_offset, suffix)).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # not empty: another segment's, from an interrupted run; or somebody's
+            work.rmdir()
+
+
+def _same_content(new: Path, old: Path) -> bool:
+    try:
+        return new.read_bytes() == old.read_bytes()
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,103 @@
+"""The work of `barnabas log verify`: the log engine's checks, and those that need the metadata log's reader."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from barnabas.broker.storage.inspection.findings import Finding
+from barnabas.broker.storage.inspection.lock_probe import lock_holder
+from barnabas.broker.storage.inspection.verify_directory import (
+    DirectoriesCheck,
+    is_partition_directory,
+    log_bytes,
+    partition_directories,
+)
+from barnabas.clients.commands.output import counted, print_line, print_note
+from barnabas.clients.commands.progress import progress_bar
+
+
+class Verification:
+    """One run of the command; `findings` counts."""
+
+    def __init__(self, directories: Sequence[Path], *, as_json: bool) -> None:
+        self.findings = 0
+        self._directories = directories
+        self._as_json = as_json
+        self._bytes = 0
+
+    def run(self) -> None:
+        """Check everything, print each finding as it comes and a summary. Raises OSError."""
+        self._say_who_runs()
+        total = sum(log_bytes(path) for directory in self._directories for path in _logs_of(directory))
+        with progress_bar("verifying", total=total, unit="bytes") as progress:
+
+            def advance(amount: int) -> None:
+                self._bytes += amount
+                progress.advance(amount)
+
+            check = DirectoriesCheck(self._directories, advance=advance)
+            for finding in check.run():
+                self._print(finding)
+            for directory in self._directories:
+                for finding in _metadata_findings(directory):
+                    self._print(finding)
+        self._print_summary(check.logs)
+
+    def _say_who_runs(self) -> None:
+        for directory in self._directories:
+            log_dir = directory.absolute().parent if is_partition_directory(directory) else directory
+            holder = lock_holder(log_dir)
+            if holder is not None:
+                who = f"process {holder}" if holder else "a process"
+                print_note(
+                    f"a broker ({who}) is using {log_dir}: what it is writing now is not judged, "
+                    "nor are the checkpoints' offsets; stop it to have everything checked"
+                )
+
+    def _print(self, finding: Finding) -> None:
+        self.findings += 1
+        if self._as_json:
+            fields = {"file": str(finding.path), "position": finding.position, "message": finding.message}
+            print_line(json.dumps({"type": "finding", **fields}))
+        elif finding.position is None:
+            print_line(f"{finding.path}: {finding.message}")
+        else:
+            print_line(f"{finding.path}: position {finding.position}: {finding.message}")
+
+    def _print_summary(self, logs: int) -> None:
+        if self._as_json:
+            counts = {"logs": logs, "bytes": self._bytes, "findings": self.findings}
+            print_line(json.dumps({"type": "summary", **counts}))
+        else:
+            found = counted(self.findings, "finding") if self.findings else "no finding"
+            print_line(f"{counted(logs, 'log')}, {self._bytes:,} bytes: {found}")
+
+
+def _logs_of(directory: Path) -> list[Path]:
+    return [directory] if is_partition_directory(directory) else partition_directories(directory)
+
+
+def _metadata_findings(directory: Path) -> Iterator[Finding]:
+    """What the metadata side says of a data directory, or of a metadata log's own directory."""
+    from barnabas.broker.metadata.errors import MetadataError
+    from barnabas.broker.metadata.log_replay import METADATA_DIRECTORY, replay_metadata_directory
+    from barnabas.broker.metadata.meta_properties import FILE_NAME, read_meta_properties
+
+    is_metadata_log = directory.absolute().name == METADATA_DIRECTORY
+    if not is_metadata_log and is_partition_directory(directory):
+        return
+    if not is_metadata_log:
+        try:
+            read_meta_properties(directory)
+        except MetadataError as error:
+            yield Finding(directory / FILE_NAME, None, str(error))
+    metadata_log = directory if is_metadata_log else directory / METADATA_DIRECTORY
+    # What it passes over with a warning (a torn snapshot, a torn tail) was found by the check of the files.
+    logging.getLogger("barnabas.broker.metadata").setLevel(logging.ERROR)
+    try:
+        replay_metadata_directory(metadata_log)
+    except MetadataError as error:
+        yield Finding(metadata_log, None, f"the metadata cannot be replayed: {error}")
