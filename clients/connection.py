@@ -2,7 +2,8 @@
 
 An asyncio.BufferedProtocol: small answers are read through one buffer and copied out of it; an answer that does not
 fit is received straight into a buffer of its own, which then belongs to whoever asked, so fetched batches are never
-copied here. (Measured against streams: see docs/performance.md.)
+copied here. Answers of 1 MiB cost 0.25 CPU s/GB this way, 0.5 (uvloop) to 1.0 (asyncio) with
+streams; small ones cost the same.
 
 The broker answers a connection's requests in order, so the oldest waiting request is the one an answer belongs to; its
 correlation id must agree. For the same reason a request that gets no answer in time blocks all behind it: the
