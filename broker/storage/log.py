@@ -314,7 +314,7 @@ class PartitionLog:
         return AppendResult(
             repeated.first_offset,
             repeated.last_offset,
-            repeated.timestamp,
+            repeated.timestamp if self.config.timestamp_type == "LogAppendTime" else -1,
             self.log_start_offset,
             size,
             repeated.offset_delta + 1,

@@ -14,7 +14,6 @@ Source: Kafka LogManager.
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -95,8 +94,8 @@ class LogManager:
     def open_directories(self) -> tuple[Path, ...]:
         """Make, try and lock the data directories; those that can be used.
 
-        One that cannot is offline, but the metadata log's must work. Raises StartupStorageError: none can be used,
-        one is named twice, or another broker has one.
+        One that cannot is offline, but the metadata log's must work. Raises StartupStorageError when none can be used
+        or another broker has one.
         """
         raise_descriptor_limit()
         opened: list[DataDirectory] = []
@@ -104,9 +103,6 @@ class LogManager:
             for path in self.config.log_dirs:
                 directory = DataDirectory(path)
                 try:
-                    for other in opened:
-                        if path.exists() and os.path.samefile(other.path, path):
-                            raise StartupStorageError(path, f"log.dirs names one directory twice, also as {other.path}")
                     directory.open()
                 except OSError as error:
                     self.failures.report(path, f"cannot use log directory {path}", error)

@@ -162,8 +162,8 @@ def batch(*records: tuple[int, bytes | None, bytes | None], **header: Any) -> me
 
 
 def sized_batch(size: int, timestamp: int = START_MS, **header: Any) -> memoryview:
-    """A batch of one record with exactly `size` bytes."""
-    for key in (None, b"k", b"kk"):  # no value alone gives a size at which its varint grows
+    """A batch of one record with exactly `size` bytes (126 is not to be had: its record's size varint grows there)."""
+    for key in (None, b"k"):  # no value alone gives a size at which its varint grows
         value = size - len(batch((timestamp, key, b""), **header))
         while len(built := batch((timestamp, key, bytes(value)), **header)) > size:
             value -= 1

@@ -1,0 +1,209 @@
+"""A full disk costs the append that met it, nothing else; any other I/O error costs the directory."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from barnabas.broker.storage.log import PartitionLog
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from tests.support.storage import START_MS, LogBench, append, log_config, read_batches, sized_batch
+
+
+def _refused(log: PartitionLog, size: int = 100) -> str:
+    end = log.log_end_offset
+    with pytest.raises(BrokerError) as caught:
+        append(log, sized_batch(size))
+    assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert log.log_end_offset == end
+    return caught.value.message
+
+
+def _offsets(log: PartitionLog) -> list[int]:
+    return [found.base_offset for found in read_batches(log)]
+
+
+class _FullDisk:
+    """pwrite that finds room for `left` bytes only."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.left: int | None = None
+        self._pwrite = os.pwrite
+        monkeypatch.setattr(os, "pwrite", self._limited)
+
+    def _limited(self, fd: int, data: memoryview, position: int) -> int:
+        if self.left is None:
+            return self._pwrite(fd, data, position)
+        if self.left == 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written = self._pwrite(fd, memoryview(data)[: self.left], position)
+        self.left -= written
+        return written
+
+
+@pytest.mark.parametrize("room", [0, 1, 50, 99])
+@pytest.mark.parametrize("preallocate", [False, True])
+def test_half_a_batch_is_cut_off_again_and_the_next_append_is_taken(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch, room: int, preallocate: bool
+) -> None:
+    disk = _FullDisk(monkeypatch)
+    config = log_config(segment_bytes=4096, preallocate=preallocate)
+    log = bench.open(config)
+    append(log, sized_batch(100))
+    whole = bench.log_path().read_bytes()
+    disk.left = room
+    assert "No space left" in _refused(log)
+    assert bench.log_path().read_bytes() == whole
+    assert (log.state, bench.failed_directories) == ("online", [])
+    disk.left = None
+    assert append(log, sized_batch(100)) == 1
+    bench.close(log)
+    assert _offsets(bench.open(config)) == [0, 1]
+
+
+def test_an_index_page_without_room_refuses_the_batch_before_it_is_written(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = bench.open(log_config(index_interval_bytes=150))
+    for _ in range(2):
+        append(log, sized_batch(100))
+    real = os.posix_fallocate
+
+    def full(*_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    _refused(log)
+    assert os.path.getsize(bench.log_path()) == 200
+    monkeypatch.setattr(os, "posix_fallocate", real)
+    append(log, sized_batch(100))
+    assert bench.offset_entries() == [(2, 200)]
+
+
+@pytest.mark.parametrize("fails", ["open", "posix_fallocate"])
+def test_a_roll_without_room_is_tried_again_by_the_next_append(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    config = log_config(segment_bytes=1024)
+    log = bench.open(config)
+    for number in range(10):
+        append(log, sized_batch(100, START_MS + number))
+    real: Callable[..., object] = getattr(os, fails)
+
+    def full(*arguments: object, **kwargs: object) -> object:
+        if fails == "open" and not str(arguments[0]).endswith(f"{10:020d}.log"):
+            return real(*arguments, **kwargs)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, fails, full)
+    _refused(log)
+    _refused(log, 20 + 61)
+    assert log.segment_count == 1
+    monkeypatch.setattr(os, fails, real)
+    assert append(log, sized_batch(100)) == 10
+    assert (log.segment_count, _offsets(log)) == (2, list(range(11)))
+    assert bench.time_entries() == [(START_MS + 9, 9)]
+    bench.close(log)
+    assert _offsets(bench.open(config)) == list(range(11))
+
+
+def test_reads_lookups_and_retention_go_on_while_the_disk_is_full(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = _FullDisk(monkeypatch)
+    log = bench.open(log_config(segment_bytes=1024, retention_bytes=1000, retention_ms=-1))
+    for number in range(25):
+        append(log, sized_batch(100, START_MS + number))
+    disk.left = 0
+    _refused(log)
+    assert _offsets(log) == list(range(25))
+    assert log.offset_for_timestamp(START_MS + 7) is not None
+    assert log.delete_old_segments() == 1
+    disk.left = None
+    assert append(log, sized_batch(100)) == 25
+
+
+@pytest.mark.parametrize("fails", ["pwrite", "fdatasync"])
+def test_any_other_error_takes_the_directory_offline(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    log = bench.open()
+    append(log, sized_batch(100))
+
+    def broken(*_: object) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, fails, broken)
+    if fails == "pwrite":
+        _refused(log)
+    else:
+        with pytest.raises(Exception, match="Input/output error"):
+            log.flush()
+    monkeypatch.undo()
+    assert bench.failed_directories == [bench.directory.parent]
+    assert log.state == "offline"
+    assert "offline" in _refused(log)
+    with pytest.raises(BrokerError) as caught:
+        log.read(0, 100, upper_bound=1, at_least_one_batch=True)
+    assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_a_cut_that_fails_too_takes_the_directory_offline(bench: LogBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = _FullDisk(monkeypatch)
+    log = bench.open()
+    append(log, sized_batch(100))
+    disk.left = 10
+
+    def broken(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "ftruncate", broken)
+    _refused(log)
+    monkeypatch.undo()
+    assert bench.failed_directories == [bench.directory.parent]
+    bench.recovery_point = 0
+    log.go_offline()
+    assert _offsets(bench.open(clean=False)) == [0]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A real file system of 256 KiB."""
+    path = tmp_path / "small"
+    path.mkdir()
+    mount = shutil.which("mount")
+    command = [mount or "mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(path)]
+    if os.geteuid() != 0 or mount is None or subprocess.run(command, check=False, capture_output=True).returncode:
+        pytest.skip("mounting a tmpfs needs root")
+    yield path
+    subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+def test_a_real_full_disk_is_survived_and_writes_resume_when_there_is_room(small_disk: Path) -> None:
+    filler = small_disk / "filler"
+    filler.write_bytes(bytes(64 * 1024))
+    bench = LogBench(small_disk)
+    config = log_config(segment_bytes=16384, index_interval_bytes=100, segment_index_bytes=65536, retention_ms=-1)
+    log = bench.open(config)
+    written = 0
+    with contextlib.suppress(BrokerError):
+        while True:
+            append(log, sized_batch(600, START_MS + written))
+            written += 1
+            bench.scheduler.run_due()
+    assert written > 100
+    for _ in range(50):
+        _refused(log, 600)
+    assert _offsets(log) == list(range(written))
+    assert bench.failed_directories == []
+    filler.unlink()
+    assert append(log, sized_batch(600)) == written
+    bench.close(log)
+    assert _offsets(bench.open(config)) == list(range(written + 1))

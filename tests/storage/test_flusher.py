@@ -1,0 +1,163 @@
+"""Group commit: one sync for all who wait, and what a failing one does."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from barnabas.broker.storage.flusher import FLUSHER_THREAD, FlushCompletion, GroupCommitFlusher
+from barnabas.broker.storage.storage_errors import StorageError
+from tests.support.storage import LogBench, append, log_config, sized_batch
+
+_WAIT_S = 20.0
+
+
+class _Disk:
+    """Counts fdatasync calls, and holds or fails them when a test says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.syncs = 0
+        self.entered = threading.Event()
+        self.release = threading.Event()
+        self.release.set()
+        self.error: OSError | None = None
+        monkeypatch.setattr(os, "fdatasync", self._fdatasync)
+
+    def _fdatasync(self, _: int) -> None:
+        self.syncs += 1
+        self.entered.set()
+        assert self.release.wait(_WAIT_S)
+        if self.error is not None:
+            raise self.error
+
+
+class _Answers:
+    """Collects completions."""
+
+    def __init__(self) -> None:
+        self.errors: list[Exception | None] = []
+        self.rounds: list[int] = []
+        self._changed = threading.Condition()
+
+    def deliver(self, completions: Sequence[FlushCompletion]) -> None:
+        assert threading.current_thread().name == FLUSHER_THREAD
+        with self._changed:
+            self.rounds.append(len(completions))
+            for completion in completions:
+                completion.callback(completion.error)
+            self._changed.notify_all()
+
+    def wait_for(self, count: int) -> list[Exception | None]:
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(self.errors) >= count, _WAIT_S)
+        return self.errors
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> _Disk:
+    return _Disk(monkeypatch)
+
+
+@pytest.fixture
+def answers() -> _Answers:
+    return _Answers()
+
+
+@pytest.fixture
+def flusher(answers: _Answers) -> Iterator[GroupCommitFlusher]:
+    made = GroupCommitFlusher(answers.deliver)
+    made.start()
+    yield made
+    made.stop()
+
+
+def test_requests_that_gather_during_a_sync_share_the_next_one(
+    bench: LogBench, disk: _Disk, answers: _Answers, flusher: GroupCommitFlusher
+) -> None:
+    log = bench.open(log_config(flush_messages=1))
+    disk.release.clear()
+    append(log, sized_batch(100))
+    flusher.request(log, 1, answers.errors.append)
+    assert disk.entered.wait(_WAIT_S)
+    for number in range(1, 21):
+        append(log, sized_batch(100))
+        flusher.request(log, number + 1, answers.errors.append)
+    disk.release.set()
+    assert answers.wait_for(21) == [None] * 21
+    assert answers.rounds == [1, 20]
+    assert disk.syncs == 2
+    assert (flusher.requests, flusher.rounds, flusher.syncs, log.recovery_point) == (21, 2, 2, 21)
+
+
+def test_what_is_durable_already_needs_no_sync(
+    bench: LogBench, disk: _Disk, answers: _Answers, flusher: GroupCommitFlusher
+) -> None:
+    log = bench.open()
+    append(log, sized_batch(100))
+    log.flush()
+    before = disk.syncs
+    flusher.request(log, 1, answers.errors.append)
+    assert answers.wait_for(1) == [None]
+    assert disk.syncs == before
+
+
+def test_a_failed_sync_fails_all_who_wait_takes_the_directory_offline_and_is_never_retried(
+    bench: LogBench, disk: _Disk, answers: _Answers, flusher: GroupCommitFlusher
+) -> None:
+    log = bench.open()
+    append(log, sized_batch(100))
+    disk.error = OSError(errno.EIO, "Input/output error")
+    flusher.request(log, 1, answers.errors.append)
+    [error] = answers.wait_for(1)
+    assert isinstance(error, StorageError)
+    assert str(bench.directory) in str(error)
+    assert bench.failed_directories == [bench.directory.parent]
+    disk.error = None
+    flusher.request(log, 1, answers.errors.append)
+    assert isinstance(answers.wait_for(2)[1], StorageError)
+    assert (disk.syncs, log.recovery_point, log.state) == (1, 0, "offline")
+
+
+def test_stopping_serves_who_still_waits_and_refuses_the_next(
+    bench: LogBench, disk: _Disk, answers: _Answers, flusher: GroupCommitFlusher
+) -> None:
+    log = bench.open()
+    append(log, sized_batch(100))
+    disk.release.clear()
+    flusher.request(log, 1, answers.errors.append)
+    assert disk.entered.wait(_WAIT_S)
+    append(log, sized_batch(100))
+    flusher.request(log, 2, answers.errors.append)
+    disk.release.set()
+    flusher.stop()
+    assert answers.errors == [None, None]
+    with pytest.raises(RuntimeError, match="stopped"):
+        flusher.request(log, 2, answers.errors.append)
+
+
+def test_a_flush_syncs_sealed_segments_with_their_indexes_and_the_active_one_without(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = bench.open(log_config(segment_bytes=1024))
+    for _ in range(25):
+        append(log, sized_batch(100))
+    synced: list[str] = []
+    real = os.fdatasync
+
+    def fdatasync(fd: int) -> None:
+        synced.append(os.path.basename(os.readlink(f"/proc/self/fd/{fd}")).lstrip("0"))
+        real(fd)
+
+    monkeypatch.setattr(os, "fdatasync", fdatasync)
+    assert log.flush() == 25
+    assert synced == [".log", ".index", ".timeindex", "10.log", "10.index", "10.timeindex", "20.log"]
+    synced.clear()
+    append(log, sized_batch(100))
+    assert log.flush(26) == 26
+    assert synced == ["20.log"]
+    assert log.flush() == 26
+    assert synced == ["20.log"]
