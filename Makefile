@@ -37,8 +37,10 @@ $(DEPENDENCIES): requirements/dev.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@touch $@
 
+# compat: a path entry instead of an import hook, so that a folder called `barnabas` beside somebody's script does not win.
 $(INSTALLED): $(DEPENDENCIES) pyproject.toml setup.py $(KERNEL)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+		--config-settings editable_mode=compat --editable .
 	@touch $@
 
 serve: $(INSTALLED)
