@@ -141,8 +141,8 @@ class Dump:
     # -- logs
 
     def _dump_log(self, known: KnownFile) -> None:
-        if known.type is FileType.LOG and not self._options.as_json:
-            self._print(f"Log starting offset: {known.offset}")
+        if not self._options.as_json:
+            self._print(_log_title(known))
         start = 0
         if self._options.from_offset is not None and known.type is FileType.LOG:
             start = position_of_offset(known.path, known.offset, self._options.from_offset)
@@ -254,6 +254,15 @@ class Dump:
         self._flush()
         self.failures += 1
         print_note(sentence)
+
+
+def _log_title(known: KnownFile) -> str:
+    """Kafka's line behind the file's name."""
+    if known.type is FileType.LOG:
+        return f"Log starting offset: {known.offset}"
+    if known.offset < 0:
+        return "KRaft bootstrap snapshot"
+    return f"Snapshot end offset: {known.offset}, epoch: {int(known.path.name.partition('-')[2][:10])}"
 
 
 def _small_file_fields(known: KnownFile) -> Iterator[Fields]:

@@ -16,7 +16,8 @@ from barnabas.broker.storage.inspection.index_entries import (
 )
 from barnabas.broker.storage.inspection.log_walk import LogWalk, StoredBatch, StoredMessage, is_zeros
 from barnabas.broker.storage.inspection.positions import position_of_offset
-from tests.support.records import Record, build, plain
+from barnabas.protocol.records import Record
+from tests.support.records import build, plain
 
 
 def write_log(directory: Path, *batches: bytes | bytearray) -> Path:

@@ -1,0 +1,174 @@
+"""Kafka's DumpLogSegments reads what we wrote, finds no fault in it, and prints line for line what our dump prints.
+
+The text is the same, so it is compared as a whole: offsets, positions, sizes, CRCs, timestamps, keys and payloads of
+every codec, index entries, producers. Only the order of fields in JSON payloads is left open.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from barnabas import Admin, AdminConfig, Producer, ProducerConfig
+from barnabas.clients.commands.main import main
+from barnabas.protocol.compression import CODECS
+from tests.support.daemon import start_daemon
+from tests.support.kafka import Kafka
+from tests.support.storage import START_MS, LogBench, append, batch, log_config
+
+VERSIONS = ("4.3.0", "3.9.1")
+_NOT_CONSECUTIVE = re.compile(r"Non-consecutive offsets in (\S+)\n  -1 is followed by (\d+)\n")
+"""Kafka 4.3's tool says this of every segment whose base offset is not 0: it expects the first record to be 0."""
+
+
+_LOGGING = ("SLF4J", "WARNING", "log4j:")
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Kafka:
+    scratch = tmp_path_factory.mktemp("kafka")
+    return Kafka(request.param, scratch / "unused", scratch)
+
+
+@pytest.fixture(scope="module")
+def partition(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A partition of several small segments: all codecs, with and without producers, nulls, headers, every epoch."""
+    bench = LogBench(tmp_path_factory.mktemp("ours"))
+    log = bench.open(log_config(segment_bytes=8192, index_interval_bytes=300))
+    for number in range(200):
+        records = [
+            (
+                START_MS + number * 7 + i % 2,
+                None if i == 1 else b"key-%d" % i,
+                None if i == 2 else b"value %d " % number * i,
+            )
+            for i in range(4)
+        ]
+        producer = {} if number % 4 == 3 else {"producer_id": 1000 * (number % 4), "producer_epoch": 3}
+        if producer:
+            producer["base_sequence"] = number // 4 * 4
+        append(log, batch(*records, codec=CODECS[number % 5], **producer), leader_epoch=number // 60)
+    assert log.segment_count > 3
+    bench.close(log)
+    return bench.directory
+
+
+def ours(*arguments: object) -> str:
+    result = CliRunner().invoke(main, ["log", "dump", *map(str, arguments)])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def theirs(kafka: Kafka, files: Sequence[Path], *arguments: str) -> str:
+    return kafka.dump_log_segments(*arguments, "--files", ",".join(map(str, files)))
+
+
+def files_of(directory: Path, *suffixes: str) -> list[Path]:
+    return sorted(path for path in directory.iterdir() if path.suffix in suffixes)
+
+
+def test_it_prints_our_segments_as_our_dump_does(kafka: Kafka, partition: Path) -> None:
+    logs = files_of(partition, ".log")
+    printed = theirs(kafka, logs, "--deep-iteration", "--print-data-log")
+    assert printed == ours("--data", *logs)
+    assert "isvalid: false" not in printed
+    assert "invalid bytes" not in printed
+    assert printed.count("| offset: ") == 800
+    for codec in CODECS:
+        assert f"compresscodec: {codec.config_name} " in printed
+
+
+def test_it_prints_our_records_without_their_data_as_our_dump_does(kafka: Kafka, partition: Path) -> None:
+    logs = files_of(partition, ".log")
+    assert theirs(kafka, logs, "--deep-iteration") == ours("--deep-iteration", *logs)
+    assert theirs(kafka, logs) == ours(*logs)
+
+
+def test_it_prints_our_indexes_and_snapshots_as_our_dump_does(kafka: Kafka, partition: Path) -> None:
+    files = files_of(partition, ".index", ".timeindex", ".snapshot")
+    printed = theirs(kafka, files)
+    assert printed == ours(*files)
+    assert printed.count("producerId: 2000 ") == len(files_of(partition, ".snapshot"))
+
+
+@pytest.mark.parametrize("check", ["--index-sanity-check", "--verify-index-only"])
+def test_it_finds_no_fault_in_our_indexes(kafka: Kafka, partition: Path, check: str) -> None:
+    files = files_of(partition, ".index", ".timeindex")
+    printed = theirs(kafka, files, check)
+    expected = [f"Dumping {path}" for path in files]
+    if check == "--index-sanity-check":
+        expected = [line for path in files for line in (f"Dumping {path}", f"{path} passed sanity check.")]
+    assert printed.splitlines() == expected
+
+
+def test_it_complains_of_nothing(kafka: Kafka, partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it does not like goes to its standard error, with exit code 0."""
+    said = complaints(kafka, partition, monkeypatch)
+    assert _NOT_CONSECUTIVE.sub("", said) == ""
+
+
+def test_a_fault_would_be_seen(kafka: Kafka, partition: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in partition.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    index = files_of(tmp_path, ".index")[0]
+    content = bytearray(index.read_bytes())
+    content[3] += 1  # the first entry's offset
+    index.write_bytes(content)
+    assert "Mismatches in" in complaints(kafka, tmp_path, monkeypatch)
+
+
+def complaints(kafka: Kafka, directory: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Standard error of a dump of everything in the directory; the harness hands out standard output only."""
+    errors: list[str] = []
+    run = subprocess.run
+
+    def keep(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
+        done: subprocess.CompletedProcess[str] = run(*arguments, **options)  # type: ignore[call-overload]
+        errors.append(done.stderr)
+        return done
+
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess, "run", keep)
+        theirs(kafka, files_of(directory, ".log", ".index", ".timeindex", ".snapshot"), "--deep-iteration")
+    lines = "".join(errors).splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith(_LOGGING))
+
+
+async def test_it_prints_the_daemons_files_and_metadata_log_as_our_dump_does(kafka: Kafka, tmp_path: Path) -> None:
+    with start_daemon(tmp_path) as daemon:
+        async with Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin:
+            await admin.create_topic("orders", partitions=2, configs={"retention.ms": "-1", "segment.bytes": "1048576"})
+            await admin.create_topic("gone", partitions=1)
+            await admin.delete_topic("gone")
+        for codec in CODECS:
+            config = ProducerConfig(bootstrap=daemon.bootstrap, compression=codec.config_name)
+            async with Producer(config) as producer:
+                for number in range(50):
+                    headers = [("h", b"1"), ("ü", None)] if number % 5 == 0 else []
+                    await producer.send("orders", b"v%d" % number, b"k", partition=number % 2, headers=headers)
+        daemon.restart()
+        assert daemon.stop() == 0
+        logs = [path for number in range(2) for path in files_of(daemon.data_directory / f"orders-{number}", ".log")]
+        assert theirs(kafka, logs, "--deep-iteration", "--print-data-log") == ours("--data", *logs)
+
+        metadata = files_of(daemon.data_directory / "__cluster_metadata-0", ".log")
+        metadata.append(daemon.data_directory / "bootstrap.checkpoint")
+        decoded = theirs(kafka, metadata, "--cluster-metadata-decoder").splitlines()
+        here = ours("--cluster-metadata", *metadata).splitlines()
+        if kafka.version.startswith("3."):  # it does not say what is in a leader change
+            here = [re.sub(r"LeaderChange: .*", "controlType: LEADER_CHANGE(2)", line) for line in here]
+        assert list(map(comparable, here)) == list(map(comparable, decoded))
+        types = {entry["type"] for _, entry in map(comparable, decoded) if isinstance(entry, dict) and "type" in entry}
+        assert {"TOPIC_RECORD", "PARTITION_RECORD", "CONFIG_RECORD", "REMOVE_TOPIC_RECORD"} <= types
+
+
+def comparable(line: str) -> tuple[str, object]:
+    """The line up to its JSON, and the JSON without the order of its fields."""
+    text, brace, rest = line.partition("{")
+    return text, json.loads(brace + rest) if brace else None
