@@ -237,17 +237,17 @@ async def test_offsets_out_of_range_are_exact(daemon: Daemon) -> None:
 
 async def test_topics_and_configs_can_be_managed(daemon: Daemon) -> None:
     async with asking(daemon) as admin:
-        made = await admin.create_topic("managed", partitions=2, configs={"retention.ms": "1000"})
+        made = await admin.create_topic("managed", partitions=2, configs={"retention.bytes": "1000"})
         assert made.partitions == 2
         assert "managed" in [topic.name for topic in await admin.list_topics()]
         described = await admin.describe_topic("managed")
         assert (described.topic_id, len(described.partitions)) == (made.topic_id, 2)
-        (entry,) = await admin.describe_configs(topic="managed", names=["retention.ms"])
+        (entry,) = await admin.describe_configs(topic="managed", names=["retention.bytes"])
         assert (entry.value, entry.is_default) == ("1000", False)
-        await admin.alter_configs(topic="managed", set_to={"segment.ms": "5000"}, delete=["retention.ms"])
+        await admin.alter_configs(topic="managed", set_to={"segment.ms": "5000"}, delete=["retention.bytes"])
         found = {entry.name: entry for entry in await admin.describe_configs(topic="managed")}
         assert found["segment.ms"].value == "5000"
-        assert found["retention.ms"].is_default
+        assert found["retention.bytes"].is_default
         await admin.create_partitions("managed", 5)
         assert len((await admin.describe_topic("managed")).partitions) == 5
         await admin.delete_topic("managed")

@@ -74,6 +74,8 @@ class Daemon:
             "listeners": f"{self.host}:{self.port}",
             "metrics.listener": f"127.0.0.1:{self.metrics_port}",
             "log.dirs": str(self.data_directory),
+            # Tests write records of any year, and a slow machine reaches the first run of log-retention.
+            "log.retention.ms": "-1",
         }
         named = {setting.split("=", 1)[0] for setting in self.settings}
         command = [sys.executable, "-m", "barnabas", "serve", "--ready-file", str(self._ready_file)]
