@@ -172,3 +172,39 @@ def comparable(line: str) -> tuple[str, object]:
     """The line up to its JSON, and the JSON without the order of its fields."""
     text, brace, rest = line.partition("{")
     return text, json.loads(brace + rest) if brace else None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_our_verify_finds_nothing_in_what_kafka_wrote_running_stopped_or_killed(version: str, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    kafka = Kafka(version, data, tmp_path / "kafka")
+    kafka.format()
+    small = "segment.bytes" if version.startswith("3.") else "internal.segment.bytes"
+    with kafka.running() as broker:
+        kafka.tool(
+            "org.apache.kafka.tools.TopicCommand",
+            *("--bootstrap-server", broker.bootstrap, "--create", "--topic", "orders", "--partitions", "2"),
+            *("--config", f"{small}=4096", "--config", "index.interval.bytes=200"),
+        )
+        for number, codec in enumerate(CODECS):
+            arguments = (broker.bootstrap, "orders", "2", "300", codec.config_name, codec.config_name)
+            kafka.java_program("WriteRecords", *arguments, "true" if number % 2 else "false")
+        assert verified(data) == []
+    assert len(files_of(data / "orders-0", ".log")) > 1
+    assert verified(data) == []
+    files = files_of(data / "orders-0", ".log", ".index", ".timeindex", ".snapshot")
+    assert theirs(kafka, files, "--deep-iteration", "--print-data-log") == ours("--data", *files)
+
+    broker = kafka.start()
+    kafka.java_program("WriteRecords", broker.bootstrap, "orders", "2", "300", "again", "zstd", "true")
+    broker.kill()
+    assert verified(data) == []
+
+
+def verified(data: Path) -> list[str]:
+    """What our verify finds in a directory of Kafka's."""
+    result = CliRunner().invoke(main, ["log", "verify", str(data)])
+    *findings, summary = result.stdout.splitlines()
+    assert "bytes: " in summary, result.output
+    assert result.exit_code == (1 if findings else 0)
+    return findings
