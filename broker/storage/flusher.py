@@ -84,14 +84,8 @@ class GroupCommitFlusher:
 
     def _serve(self, waiting: list[tuple[PartitionLog, int, FlushCallback]]) -> list[FlushCompletion]:
         self.rounds += 1
-        outcomes: dict[int, Exception | None] = {}
-        completions = []
-        for log, up_to_offset, callback in waiting:
-            key = id(log)
-            if key not in outcomes:
-                outcomes[key] = self._sync(log, up_to_offset)
-            completions.append(FlushCompletion(callback, outcomes[key]))
-        return completions
+        # The first one of a log syncs all that it has; the others then find theirs durable already.
+        return [FlushCompletion(callback, self._sync(log, up_to_offset)) for log, up_to_offset, callback in waiting]
 
     def _sync(self, log: PartitionLog, up_to_offset: int) -> Exception | None:
         """Sync everything that the log has by now; whoever asked before is served by it."""

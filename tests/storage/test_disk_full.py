@@ -207,3 +207,26 @@ def test_a_real_full_disk_is_survived_and_writes_resume_when_there_is_room(small
     assert append(log, sized_batch(600)) == written
     bench.close(log)
     assert _offsets(bench.open(config)) == list(range(written + 1))
+
+
+def test_a_segment_that_was_sealed_for_a_roll_that_failed_takes_no_batch_any_more(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = bench.open(log_config(segment_ms=1000))
+    append(log, sized_batch(100, START_MS))
+    real = os.open
+
+    def full(path: str, flags: int, mode: int = 0o777) -> int:
+        if path.endswith(f"{1:020d}.log"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", full)
+    with pytest.raises(BrokerError):
+        append(log, sized_batch(100, START_MS + 5000))
+    with pytest.raises(BrokerError):
+        append(log, sized_batch(100, START_MS + 1))  # not due by its time, but the old segment is closed
+    assert bench.failed_directories == []
+    monkeypatch.undo()
+    assert append(log, sized_batch(100, START_MS + 1)) == 1
+    assert _offsets(log) == [0, 1]

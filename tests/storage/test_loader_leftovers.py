@@ -83,7 +83,8 @@ def test_a_finished_swap_replaces_all_segments_that_it_covers(bench: LogBench) -
 def test_a_swap_at_or_above_an_unfinished_cleaning_is_half_of_a_split_and_goes(bench: LogBench) -> None:
     _closed(bench)
     _copy_as(bench, 0, ".swap")
-    _copy_as(bench, 10, ".cleaned")
+    for stage in (".cleaned", ".swap"):
+        _copy_as(bench, 10, stage)
     _copy_as(bench, 20, ".swap")
     log = bench.open(_CONFIG)
     assert _offsets(log) == [*range(1, 10, 2), *range(10, 35)]

@@ -640,3 +640,24 @@ def test_the_real_scheduler_and_clock_run_a_broker_start_to_stop(tmp_path: Path)
         append(log, sized_batch(100))
     assert manager.shutdown()
     assert log.state == "closed"
+
+
+def test_a_disk_that_is_full_at_the_stop_leaves_no_marker_and_stays_online(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = _Node(tmp_path)
+    manager = node.start()
+    _make(manager, 0, 3)
+    real = os.open
+
+    def full(path: str, flags: int, mode: int = 0o777) -> int:
+        if str(path).endswith(".snapshot"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", full)
+    assert not manager.shutdown()
+    monkeypatch.undo()
+    assert manager.failures.offline == {}
+    assert not (node.paths[0] / ".kafka_cleanshutdown").exists()
+    assert _offsets(node.start().get(_tp())) == [0, 1, 2]

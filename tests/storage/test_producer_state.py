@@ -77,6 +77,8 @@ def test_sequences_wrap_to_0(bench: LogBench) -> None:
     result = log.append_as_leader(_batch(MAX_SEQUENCE - 1, 3), leader_epoch=0)
     assert (result.base_offset, result.is_duplicate) == (0, True)
     assert append(log, _batch(1)) == 3
+    append(log, _batch(MAX_SEQUENCE - 1, 2, producer_id=8))
+    assert append(log, _batch(0, producer_id=8)) == 6
 
 
 def test_a_repeated_batch_rolls_nothing(bench: LogBench) -> None:

@@ -226,3 +226,12 @@ def test_leftover_files_at_the_new_base_are_deleted_first(bench: LogBench) -> No
     append(log, sized_batch(100))
     assert bench.log_path(1).stat().st_size == 100
     assert bench.offset_entries(1) == []
+
+
+def test_a_batch_that_fills_the_segment_to_the_last_byte_rolls_nothing(bench: LogBench) -> None:
+    log = bench.open(log_config(segment_bytes=1024))
+    append(log, sized_batch(512))
+    append(log, sized_batch(512))
+    assert (log.segment_count, log.size_bytes) == (1, 1024)
+    append(log, sized_batch(80))
+    assert log.segment_count == 2

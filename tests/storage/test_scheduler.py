@@ -135,3 +135,20 @@ def test_after_shutdown_nothing_starts_and_delayed_tasks_are_dropped() -> None:
     assert scheduler.shutdown(_WAIT_S)
     scheduler.schedule("after", lambda: ran.append("after"))
     assert ran == []
+
+
+def test_a_queued_task_gets_a_thread_when_the_only_one_is_taken(scheduler: BackgroundScheduler) -> None:
+    warm, other_ran = threading.Event(), threading.Event()
+    waited: list[bool] = []
+    done = threading.Event()
+
+    def long() -> None:
+        waited.append(other_ran.wait(_WAIT_S))
+        done.set()
+
+    scheduler.schedule("warm", warm.set)
+    assert warm.wait(_WAIT_S)
+    scheduler.schedule("long", long, delay_ms=20)
+    scheduler.schedule("other", other_ran.set, delay_ms=40)
+    assert done.wait(_WAIT_S)
+    assert waited == [True]

@@ -53,6 +53,7 @@ def test_the_maximum_timestamp_is_the_first_record_that_carries_it(bench: LogBen
     append(log, _at(900), leader_epoch=2)
     for _ in range(12):
         append(log, sized_batch(100, 500), leader_epoch=2)
+    append(log, _at(900), leader_epoch=2)
     assert log.segment_count > 1
     assert log.offset_for_max_timestamp() == FoundOffset(900, 1, 1)
 
