@@ -10,6 +10,7 @@ import pytest
 from barnabas.broker.storage.checkpoint_file import OffsetCheckpointFile
 from barnabas.broker.storage.inspection.truncation import CannotTruncateError, plan_truncation, truncate
 from barnabas.broker.storage.inspection.verify_directory import DirectoriesCheck
+from barnabas.protocol.errors import BrokerError
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.storage import START_MS, TP, LogBench, append, batch, log_config, read_records
 
@@ -63,6 +64,10 @@ def test_the_log_ends_at_or_before_the_offset_and_goes_on_from_there(
     log = bench.open(CONFIG, clean=clean)
     assert log.log_end_offset == new_end
     assert [record.offset for record in read_records(log)] == list(range(new_end))
+    if new_end:
+        gap = batch((START_MS, b"k", b"v"), producer_id=7, producer_epoch=0, base_sequence=new_end + 1)
+        with pytest.raises(BrokerError, match="sequence"):
+            append(log, gap, leader_epoch=9)
     # What the producer has sent beyond the cut is unknown again: it may be sent anew, and is a repeat no more.
     again = batch((START_MS, b"k", b"v"), producer_id=7, producer_epoch=0, base_sequence=new_end)
     assert append(log, again, leader_epoch=9) == new_end

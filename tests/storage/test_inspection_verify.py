@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.storage.inspection.findings import Finding
+from barnabas.broker.storage.inspection.findings import Circumstances, Finding
 from barnabas.broker.storage.inspection.lock_probe import lock_holder
 from barnabas.broker.storage.inspection.verify_directory import DirectoriesCheck
+from barnabas.broker.storage.inspection.verify_log import LogCheck
 from barnabas.broker.storage.partition_metadata_file import write_partition_metadata
+from barnabas.broker.storage.producer_snapshot import decode_snapshot, write_snapshot
 from barnabas.protocol.compression import CODECS
 from barnabas.protocol.records import RecordBatch
 from tests.support.records import plain, reseal
@@ -133,6 +135,16 @@ def test_offsets_that_do_not_go_on_are_found(tmp_path: Path) -> None:
     assert found == [(f"{SEGMENT}.log", len(first)), (f"{8:020d}.log", None)]
 
 
+@pytest.mark.parametrize("base_offset", [2**31 - 1, 2**40])
+def test_offsets_that_an_index_cannot_hold_are_found(tmp_path: Path, base_offset: int) -> None:
+    partition = tmp_path / "orders-0"
+    partition.mkdir()
+    first = plain(3)
+    (partition / f"{SEGMENT}.log").write_bytes(first + plain(2, base_offset=base_offset))
+    messages = [finding.message for finding in findings(partition) if finding.position == len(first)]
+    assert messages == [f"last offset {base_offset + 1} does not fit base offset {base_offset} in this segment"]
+
+
 def test_a_leader_epoch_that_falls_is_found(tmp_path: Path) -> None:
     partition = tmp_path / "orders-0"
     partition.mkdir()
@@ -244,6 +256,36 @@ def test_producer_snapshots_are_checked_by_crc_size_and_reach(written: Written) 
     assert f"the log ends at {written.end_offset}" in found.message
 
 
+def test_a_producer_beyond_its_snapshot_is_found(written: Written) -> None:
+    name = f"{written.bases[1]:020d}.snapshot"
+    path = written.file(name)
+    rows = decode_snapshot(path.read_bytes(), path)
+    write_snapshot(path, [rows[0]._replace(last_offset=written.bases[1])], durably=False)
+    (found,) = findings(written.log_dir)
+    assert found.path == path
+    assert f"producer {rows[0].producer_id}" in found.message
+
+
+@pytest.mark.parametrize(
+    ("rows", "position"),
+    [
+        ([(0, 7, 3, 4, 3), (0, 7, 5, 9, 5)], -1),
+        ([(1, 7, 3, 4, 3)], 0),
+        ([(0, 7, 3, 4, 3), (0, 7, 9, 8, 5)], 34),
+        ([(0, 7, 3, 6, 3), (0, 7, 1, 5, 5)], 34),
+    ],
+)
+def test_a_transaction_index_that_is_wrong_is_found_at_its_row(
+    written: Written, rows: list[tuple[int, ...]], position: int
+) -> None:
+    path = written.file(f"{SEGMENT}.txnindex")
+    content = b"".join(struct.pack(">hqqqq", *row) for row in rows)
+    path.write_bytes(content)
+    assert [finding.position for finding in findings(written.log_dir)] == ([] if position < 0 else [position])
+    path.write_bytes(content + b"\0")
+    assert findings(written.log_dir)[0] == Finding(path, None, "1 bytes at the end make no row")
+
+
 @pytest.mark.parametrize("content", ["0\n2\n0 0\n", "1\n0\n", "0\n1\nx 0\n", "0\n2\n3 0\n2 5\n", "0\n1\n7 100000\n"])
 def test_a_bad_leader_epoch_checkpoint_is_found(written: Written, content: str) -> None:
     path = written.file("leader-epoch-checkpoint")
@@ -312,14 +354,13 @@ def test_the_lock_of_another_process_is_seen_without_being_taken(tmp_path: Path)
 
 
 def test_a_log_that_is_in_use_is_not_judged_where_it_is_being_written(written: Written) -> None:
-    from barnabas.broker.storage.inspection.findings import Circumstances
-    from barnabas.broker.storage.inspection.verify_log import LogCheck
-
     path = written.file(f"{written.bases[-1]:020d}.log")
     path.write_bytes(path.read_bytes() + plain(3, base_offset=written.end_offset)[:-5])
     check = LogCheck(written.directory, Circumstances(is_in_use=True), lambda _: None)
     assert list(check.run()) == []
+    sealed = written.file(f"{SEGMENT}.log")
+    size = sealed.stat().st_size
+    sealed.write_bytes(sealed.read_bytes() + b"torn")
     written.patch(f"{SEGMENT}.log", 70, b"\xff")
-    assert [
-        finding.position for finding in LogCheck(written.directory, Circumstances(is_in_use=True), lambda _: None).run()
-    ] == [0]
+    damaged = LogCheck(written.directory, Circumstances(is_in_use=True), lambda _: None)
+    assert [finding.position for finding in damaged.run()] == [0, size]

@@ -113,6 +113,8 @@ def test_an_index_that_is_wrong_does_not_lead_a_lookup_astray(tmp_path: Path, en
     index.write_bytes(struct.pack(">ii", 5, len(first)))
     assert position_of_offset(path, 0, 5) == len(first)
     assert position_of_offset(path, 0, 4) == 0
+    index.write_bytes(struct.pack(">ii", 4, len(first)))  # a batch begins there, and it ends with another offset
+    assert position_of_offset(path, 0, 5) == 0
     index.write_bytes(struct.pack(">ii", *entry))
     assert position_of_offset(path, 0, 5) == 0
 
