@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import pty
 import re
 import shutil
 import signal
@@ -291,6 +293,23 @@ def test_truncate_changes_nothing_where_nobody_can_be_asked(data: Path) -> None:
     assert result.exit_code == 2
     assert "--yes" in result.stderr
     assert {path: path.read_bytes() for path in data.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(("answer", "code"), [("n", 1), ("y", 0)])
+def test_truncate_asks_on_a_terminal(data: Path, answer: str, code: int) -> None:
+    before = {path: path.read_bytes() for path in log_files(data / "orders-0")}
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "barnabas", "log", "truncate", str(data / "orders-0"), "--to-offset", "10"]
+    try:
+        os.write(ours, f"{answer}\n".encode())
+        done = subprocess.run(command, cwd=REPOSITORY, stdin=theirs, capture_output=True, text=True, timeout=60)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert done.returncode == code, done
+    assert "This cannot be undone. Cut?" in done.stdout
+    after = {path: path.read_bytes() for path in log_files(data / "orders-0")}
+    assert (after == before) == (answer == "n")
 
 
 def test_truncate_at_the_end_has_nothing_to_do(data: Path) -> None:
