@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from barnabas.protocol.errors import DecodeError, ErrorCode
+from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
 from barnabas.protocol.framing import FrameError
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.produce import ProduceRequest
 from barnabas.protocol.native import configs, fetch, hello, list_offsets, metadata, produce, topics
 from barnabas.protocol.native.fields import INT16, INT32, body_of, error_code, integer
-from barnabas.protocol.native.frame import pack_header, split_frame
+from barnabas.protocol.native.frame import MAX_REQUEST_HEADER_BYTES, HeaderTooLargeError, pack_header, split_frame
 
 VERSION = 0
 """The one version of every native API so far: fields are added as keys, which both sides ignore when they are new."""
@@ -126,7 +126,7 @@ class ResponseHeader(NamedTuple):
 
 def read_request(frame: memoryview) -> RequestHeader:
     """The header of a request's frame (without its size field). Raises FrameError: close the connection."""
-    header, records = split_frame(frame)
+    header, records = split_frame(frame, MAX_REQUEST_HEADER_BYTES)
     api, version, correlation_id, client_id, _ = header
     if not (type(api) is int and type(version) is int and type(correlation_id) is int):
         raise FrameError("header does not begin with the integers api, version, correlation_id")
@@ -150,9 +150,17 @@ def decode_body(header: RequestHeader) -> Any:
 
 
 def encode_response(header: RequestHeader, response: Any, records_bytes: int) -> bytes:
-    """The frame that answers `header` up to its records, of which `records_bytes` follow."""
+    """The frame that answers `header` up to its records, of which `records_bytes` follow.
+
+    Raises BrokerError INVALID_REQUEST when more was asked for than one frame can say.
+    """
     api, version, correlation_id = header[:3]
-    return pack_header([api, version, correlation_id, 0, NATIVE_APIS[api].encode_response(response)], records_bytes)
+    try:
+        return pack_header([api, version, correlation_id, 0, NATIVE_APIS[api].encode_response(response)], records_bytes)
+    except HeaderTooLargeError as error:
+        raise BrokerError(
+            ErrorCode.INVALID_REQUEST, f"the answer does not fit a frame, ask for less at a time: {error}"
+        ) from error
 
 
 def encode_error(header: RequestHeader, code: ErrorCode, message: str) -> bytes:

@@ -20,6 +20,9 @@ from barnabas.protocol.framing import NATIVE_MAGIC, SIZE_PREFIX, FrameError
 MAX_HEADER_BYTES = (1 << 24) - 1
 """What the uint24 can say."""
 
+MAX_REQUEST_HEADER_BYTES = 2 * 1024 * 1024
+"""Of a request: room for 10,000 topics with long names. Decoded, a header takes up to 70 times its bytes."""
+
 PREFIX_SIZE = SIZE_PREFIX + 4
 """Bytes in front of the msgpack header: size, magic, header_size."""
 
@@ -28,22 +31,26 @@ _MAGIC_AND_SIZE = struct.Struct(">I")
 _HEADER_FIELDS = 5
 
 
+class HeaderTooLargeError(ValueError):
+    """A header, or the frame that it begins, that its size field cannot say."""
+
+
 def pack_header(header: list[Any], records_bytes: int) -> bytes:
     """The bytes of a frame up to its records, of which `records_bytes` follow.
 
-    Raises ValueError when the header does not fit the uint24 or the frame the int32.
+    Raises HeaderTooLargeError when the header does not fit the uint24 or the frame the int32.
     """
     packed: bytes = msgpack.packb(header)
     header_size = len(packed)
     if header_size > MAX_HEADER_BYTES:
-        raise ValueError(f"header of {header_size} bytes is above {MAX_HEADER_BYTES}")
+        raise HeaderTooLargeError(f"header of {header_size} bytes is above {MAX_HEADER_BYTES}")
     size = 4 + header_size + records_bytes
     if size > 0x7FFF_FFFF:
-        raise ValueError(f"frame of {size} bytes is above 2147483647")
+        raise HeaderTooLargeError(f"frame of {size} bytes is above 2147483647")
     return _PREFIX.pack(size, NATIVE_MAGIC << 24 | header_size) + packed
 
 
-def split_frame(frame: memoryview) -> tuple[list[Any], memoryview]:
+def split_frame(frame: memoryview, max_header_bytes: int = MAX_HEADER_BYTES) -> tuple[list[Any], memoryview]:
     """(header's five values, records) of a frame without its size field. Raises FrameError on anything else."""
     if len(frame) < 4:
         raise FrameError(f"native frame of {len(frame)} bytes has no header size")
@@ -53,6 +60,8 @@ def split_frame(frame: memoryview) -> tuple[list[Any], memoryview]:
     end = 4 + (magic_and_size & MAX_HEADER_BYTES)
     if end > len(frame):
         raise FrameError(f"header of {end - 4} bytes is longer than its frame, which has {len(frame) - 4} left")
+    if end - 4 > max_header_bytes:
+        raise FrameError(f"header of {end - 4} bytes is above {max_header_bytes}")
     try:
         header = msgpack.unpackb(frame[4:end])
     except (ValueError, msgpack.exceptions.UnpackException) as error:

@@ -9,7 +9,7 @@ from typing import Any
 import msgpack
 import pytest
 
-from barnabas.protocol.errors import DecodeError, ErrorCode
+from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
 from barnabas.protocol.framing import NATIVE_MAGIC, FrameError, frame_size
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.api_versions import ApiVersionRange, ApiVersionsRequest, ApiVersionsResponse
@@ -257,3 +257,22 @@ def test_keys_from_the_future_are_ignored() -> None:
     packed = msgpack.packb([3, 0, 1, None, {"topics": None, "novelty": [1]}])
     header = codec.read_request(memoryview(struct.pack(">I", NATIVE_MAGIC << 24 | len(packed)) + packed))
     assert codec.decode_body(header) == MetadataRequest(None)
+
+
+def test_a_requests_header_is_limited_and_an_answers_is_not() -> None:
+    padding = "x" * (3 << 20)
+    request = b"".join(codec.encode_request(ApiKey.API_VERSIONS, 1, None, ApiVersionsRequest(padding, "")))
+    with pytest.raises(FrameError, match="is above 2097152"):
+        codec.read_request(memoryview(request)[4:])
+    header = codec.RequestHeader(ApiKey.METADATA, 0, 1, None, {}, memoryview(b""))
+    answer = codec.encode_response(header, MetadataResponse(padding, [], []), 0)
+    assert codec.read_response(memoryview(answer)[4:]).body["cluster_id"] == padding
+
+
+def test_an_answer_that_its_size_fields_cannot_say_is_refused() -> None:
+    header = codec.RequestHeader(ApiKey.METADATA, 0, 1, None, {}, memoryview(b""))
+    with pytest.raises(BrokerError, match="ask for less at a time") as refused:
+        codec.encode_response(header, MetadataResponse("x" * (1 << 24), [], []), 0)
+    assert refused.value.code == ErrorCode.INVALID_REQUEST
+    with pytest.raises(BrokerError):
+        codec.encode_response(header, MetadataResponse("x", [], []), 1 << 31)
