@@ -5,6 +5,7 @@ Three ways for the bytes of a slice, by its size and by what the page cache hold
   - large and warm: `os.sendfile` from the segment file to a duplicate of the socket's descriptor (uvloop refuses
     `add_writer` on a transport's own);
   - cold, whatever the size: read by the blocking-I/O executor, so that the disk never stalls the loop.
+Where sendfile does not work (a file system without it, no descriptor left for the duplicate) a connection copies.
 
 The transport's high-water mark is 0: `write` goes to the kernel at once, and `pause_writing` means that the kernel
 took less than all. While it is paused nothing more is handed over, which is the connection's back-pressure: the next
@@ -17,9 +18,10 @@ import asyncio
 import errno
 import os
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from barnabas.broker.storage.file_records import read_exactly
+from barnabas.broker.storage.storage_errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,6 +36,13 @@ SENDFILE_MIN_BYTES: Final = 16 * 1024
 
 CHUNK_BYTES: Final = 1024 * 1024
 """At most this much of a slice is handed to the kernel, or read, at a time."""
+
+
+_SENDFILE_UNAVAILABLE: Final = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMFILE, errno.ENFILE})
+"""What sendfile says on file systems that lack it, and dup without a descriptor to give: then bytes are copied."""
+
+_FILE_FAILURES: Final = (OSError, StorageError)
+"""A file, or the socket, that failed."""
 
 
 class _Progress:
@@ -64,6 +73,7 @@ class AnswerSender:
 
     __slots__ = (
         "_closed",
+        "_copies",
         "_executor",
         "_loop",
         "_on_failure",
@@ -75,6 +85,7 @@ class AnswerSender:
         "_socket_fd",
         "_transport",
         "_watching",
+        "last_progress",
     )
 
     def __init__(
@@ -85,7 +96,7 @@ class AnswerSender:
         probe: ConnectionProbe,
         *,
         on_idle: Callable[[], None],
-        on_failure: Callable[[OSError], None],
+        on_failure: Callable[[Exception], None],
     ) -> None:
         """`on_idle` is called after a `send` that returned False; `on_failure` when a file or the socket failed."""
         transport.set_write_buffer_limits(high=0)
@@ -100,7 +111,10 @@ class AnswerSender:
         self._watching = False
         self._reading = False
         self._closed = False
+        self._copies = False
         self._socket_fd = -1
+        self.last_progress = 0.0
+        """The loop's time at which a slow client last took something of an answer."""
 
     def send(self, answer: Answer) -> bool:
         """Hand over one answer. True when all of it is with the kernel; else `on_idle` will say so."""
@@ -112,7 +126,7 @@ class AnswerSender:
             return not self._paused
         try:
             small = self._small_parts(parts)
-        except OSError as error:
+        except _FILE_FAILURES as error:
             self._fail(error)
             return False
         if small is not None:
@@ -130,6 +144,7 @@ class AnswerSender:
     def resume_writing(self) -> None:
         """The kernel has taken all that was written."""
         self._paused = False
+        self.last_progress = self._loop.time()
         if not self._closed and self._pump():
             self._on_idle()
 
@@ -160,7 +175,7 @@ class AnswerSender:
         """Send from the queue until it is empty (True) or something has to be waited for (False)."""
         try:
             return self._send_queue()
-        except OSError as error:
+        except _FILE_FAILURES as error:
             self._fail(error)
             return False
 
@@ -173,7 +188,7 @@ class AnswerSender:
             if not progress.is_warm():
                 self._read_cold(progress, size)
                 return False
-            if size >= SENDFILE_MIN_BYTES:
+            if size >= SENDFILE_MIN_BYTES and not self._copies:
                 if not self._sendfile(progress, size):
                     return False
                 continue
@@ -194,14 +209,19 @@ class AnswerSender:
 
     def _sendfile(self, progress: _Progress, size: int) -> bool:
         """Send up to `size` bytes from the file. False when the socket is full, and watched from now on."""
-        if self._socket_fd < 0:
-            self._socket_fd = os.dup(self._transport.get_extra_info("socket").fileno())
         try:
+            if self._socket_fd < 0:
+                self._socket_fd = os.dup(self._transport.get_extra_info("socket").fileno())
             sent = os.sendfile(self._socket_fd, progress.records.fd, progress.position, size)
         except BlockingIOError:
             self._watching = True
             self._loop.add_writer(self._socket_fd, self._writable)
             return False
+        except OSError as error:
+            if error.errno not in _SENDFILE_UNAVAILABLE:
+                raise
+            self._copies = True
+            return True
         if sent == 0:
             raise OSError(errno.EIO, f"the segment file ends before position {progress.position}")
         self._advance(progress, sent)
@@ -210,6 +230,7 @@ class AnswerSender:
     def _writable(self) -> None:
         self._loop.remove_writer(self._socket_fd)
         self._watching = False
+        self.last_progress = self._loop.time()
         if self._pump():
             self._on_idle()
 
@@ -224,14 +245,15 @@ class AnswerSender:
         if self._closed:
             return
         if error is not None:
-            self._fail(error if isinstance(error, OSError) else OSError(errno.EIO, str(error)))
+            self._fail(cast("Exception", error))
             return
+        self.last_progress = self._loop.time()
         self._advance(progress, size)
         self._transport.write(future.result())
         if self._pump():
             self._on_idle()
 
-    def _fail(self, error: OSError) -> None:
+    def _fail(self, error: Exception) -> None:
         """The frame has begun, so it cannot become an error answer any more: the connection has to go."""
         self._queue.clear()
         self._on_failure(error)

@@ -41,6 +41,7 @@ class Connection(asyncio.BufferedProtocol):
         "_busy",
         "_consumed",
         "_filled",
+        "_last_active",
         "_paused_reading",
         "_pending",
         "_pumping",
@@ -50,7 +51,6 @@ class Connection(asyncio.BufferedProtocol):
         "_view",
         "close_reason",
         "draining",
-        "last_active",
         "session",
     )
 
@@ -70,7 +70,7 @@ class Connection(asyncio.BufferedProtocol):
         self._sender: AnswerSender
         self.draining = False
         self.close_reason = "client"
-        self.last_active = 0.0
+        self._last_active = 0.0
 
     # --- asyncio's side
 
@@ -79,7 +79,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass of it
         registry = self._registry
         self.session.connected(transport)
-        self.last_active = registry.loop.time()
+        self._last_active = registry.loop.time()
         self._sender = AnswerSender(
             self._transport,
             registry.loop,
@@ -128,9 +128,9 @@ class Connection(asyncio.BufferedProtocol):
     # --- the server's side
 
     @property
-    def idle(self) -> bool:
-        """No request is being worked on and none is half received."""
-        return not self._busy and self._consumed == self._filled
+    def last_active(self) -> float:
+        """The loop's time at which something of a request came, or something of an answer left."""
+        return max(self._last_active, self._sender.last_progress)
 
     @property
     def waits_for_broker(self) -> bool:
@@ -169,6 +169,9 @@ class Connection(asyncio.BufferedProtocol):
         except CloseConnection as error:
             log.warning("closing the connection of %s: %s", self.session, error)
             self.abort("refused")
+        except Exception:
+            log.exception("a bug in the connection of %s, which is closed", self.session)
+            self.abort("internal_error")
         finally:
             self._pumping = False
 
@@ -183,11 +186,12 @@ class Connection(asyncio.BufferedProtocol):
             size = frame_size(view, start, registry.max_frame_bytes)
             end = start + SIZE_PREFIX + size
             if end > self._filled:
+                self._last_active = registry.loop.time()
                 self._make_room(SIZE_PREFIX + size)
                 view = self._view
                 break
             self._consumed = end
-            self.last_active = registry.loop.time()
+            self._last_active = registry.loop.time()
             self._busy = True
             outcome = registry.dispatcher.serve(self.session, view[start + SIZE_PREFIX : end])
             if isinstance(outcome, Deferred):
@@ -228,13 +232,15 @@ class Connection(asyncio.BufferedProtocol):
         if not self._busy:
             return
         self._busy = False
-        self.last_active = self._registry.loop.time()
         if self.draining:
             self.close("draining")
         else:
             self._work()
 
-    def _answer_failed(self, error: OSError) -> None:
+    def _answer_failed(self, error: Exception) -> None:
+        if isinstance(error, ConnectionError):
+            self.abort("connection_reset")
+            return
         log.warning("closing the connection of %s: an answer could not be sent: %s", self.session, error)
         self.abort("answer_failed")
 

@@ -1,6 +1,6 @@
-"""All connections of a broker: how many there may be, which have been idle for too long, and how they end.
+"""All connections of a broker: which have been idle for too long, and how they end.
 
-Properties: max.connections, connections.max.idle.ms, socket.request.max.bytes.
+Properties: connections.max.idle.ms, socket.request.max.bytes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from barnabas.broker.connection import Connection
+    from barnabas.broker.connection_limit import ConnectionLimit
     from barnabas.broker.dispatch import Dispatcher
     from barnabas.broker.metrics.probes import ConnectionProbe
 
@@ -20,6 +21,9 @@ log = logging.getLogger(__name__)
 
 IDLE_SWEEPS: Final = 10
 """How often within connections.max.idle.ms the idle connections are looked for: they live at most a tenth longer."""
+
+MIN_SWEEP_SECONDS: Final = 0.05
+"""Not oftener, however small connections.max.idle.ms is."""
 
 
 class ConnectionRegistry:
@@ -33,7 +37,7 @@ class ConnectionRegistry:
         probe: ConnectionProbe,
         *,
         max_frame_bytes: int,
-        max_connections: int,
+        limit: ConnectionLimit,
         max_idle_seconds: float | None,
     ) -> None:
         """`max_idle_seconds` None: connections may idle for ever."""
@@ -42,7 +46,7 @@ class ConnectionRegistry:
         self.blocking_io = blocking_io
         self.probe = probe
         self.max_frame_bytes = max_frame_bytes
-        self.max_connections = max_connections
+        self._limit = limit
         self._max_idle_seconds = max_idle_seconds
         self._connections: set[Connection] = set()
         self._draining = False
@@ -53,14 +57,15 @@ class ConnectionRegistry:
     def start(self) -> None:
         """Begin to look for idle connections."""
         if self._max_idle_seconds is not None:
-            self._schedule_sweep(self._max_idle_seconds / IDLE_SWEEPS)
+            self._schedule_sweep(max(self._max_idle_seconds / IDLE_SWEEPS, MIN_SWEEP_SECONDS))
 
     def opened(self, connection: Connection) -> None:
         """A connection was made: keep it, or close it at once when there are too many or the broker stops."""
-        if self._draining or len(self._connections) >= self.max_connections:
+        refusal = "the broker is stopping" if self._draining else self._limit.refusal(len(self._connections))
+        if refusal is not None:
             reason = "draining" if self._draining else "max_connections"
             self.probe.count_refused(reason)
-            log.warning("refusing the connection of %s: %s", connection.session, self._refusal())
+            log.warning("refusing the connection of %s: %s", connection.session, refusal)
             connection.abort(reason)
             return
         self._connections.add(connection)
@@ -90,11 +95,6 @@ class ConnectionRegistry:
             )
             for connection in list(self._connections):
                 connection.abort("draining")
-
-    def _refusal(self) -> str:
-        if self._draining:
-            return "the broker is stopping"
-        return f"max.connections={self.max_connections} are open"
 
     def _schedule_sweep(self, seconds: float) -> None:
         self._sweep = self.loop.call_later(seconds, self._close_idle, seconds)

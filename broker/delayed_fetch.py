@@ -27,7 +27,6 @@ class DelayedFetch:
         "_missing_bytes",
         "_partitions",
         "_read",
-        "_still_here",
         "_timer",
         "response",
     )
@@ -40,17 +39,16 @@ class DelayedFetch:
         max_wait_seconds: float,
         loop: asyncio.AbstractEventLoop,
         read: Callable[[], FetchResponse],
-        still_here: Callable[[], bool],
         ended: Callable[[DelayedFetch], None],
     ) -> None:
-        """`read` makes the final answer; `still_here` is false once a partition has gone; `ended` is called once."""
+        """`read` makes the final answer; `ended` is called once."""
         self._partitions = partitions
         self._missing_bytes = missing_bytes
         self._read = read
-        self._still_here = still_here
         self._ended = ended
         self._appended_at_start = self._appended()
-        self.response: Deferred[FetchResponse] = Deferred(on_cancel=self._leave)
+        self.response: Deferred[FetchResponse | Exception] = Deferred(on_cancel=self._leave)
+        """An exception is a bug met by `read`: it belongs to this request, not to the appender that woke it."""
         for partition in partitions:
             partition.add_waiter(self, self._woken)
         self._timer = loop.call_later(max_wait_seconds, self.finish)
@@ -60,10 +58,16 @@ class DelayedFetch:
         if self.response.done:
             return
         self._leave()
-        self.response.resolve(self._read())
+        response: FetchResponse | Exception
+        try:
+            response = self._read()
+        except Exception as error:  # noqa: BLE001 - see `response`
+            response = error
+        self.response.resolve(response)
 
     def _woken(self) -> None:
-        if self._appended() - self._appended_at_start >= self._missing_bytes or not self._still_here():
+        enough = self._appended() - self._appended_at_start >= self._missing_bytes
+        if enough or not all(partition.is_available for partition in self._partitions):
             self.finish()
 
     def _appended(self) -> int:

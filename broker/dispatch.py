@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Outcome = Any
-"""What a handler returns: a response, a Deferred or a coroutine of one, or None for no answer (acks=0)."""
+"""What a handler returns: a response, a Deferred or a coroutine of one, or None for no answer (acks=0).
+
+A Deferred may bring an exception in a response's place."""
 
 Handler = Callable[["Session", Any], Outcome]
 
@@ -124,10 +126,10 @@ class Dispatcher:
 
         async def run() -> None:
             try:
-                value = request.answer(await work)
+                response = await work
             except Exception as error:  # noqa: BLE001 - as above
-                value = request.refuse(error)
-            answer.resolve(value)
+                response = error
+            answer.resolve(request.answer(response))
 
         task = self._loop.create_task(run())
         self._tasks.add(task)
@@ -160,8 +162,13 @@ class _Request:
         self.started = started
 
     def answer(self, response: Any) -> Answer | None:
-        """The frame of a response that was waited for; None stays None."""
-        answer = _answer(self.dialect, self.header, response)
+        """The frame of a response that was waited for, or of the exception that came instead; None stays None."""
+        if isinstance(response, Exception):
+            return self.refuse(response)
+        try:
+            answer = _answer(self.dialect, self.header, response)
+        except Exception as error:  # noqa: BLE001 - whoever resolves the request must not get its bugs
+            return self.refuse(error)
         self.probe.observe(perf_counter() - self.started)
         return answer
 

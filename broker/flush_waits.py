@@ -48,9 +48,17 @@ class FlushWaits:
             self.flusher.request(partition.log, up_to_offset, partial(flushed, partition, result))
         return answer
 
+    def begin(self, partition: Partition, up_to_offset: int) -> None:
+        """Flush for nobody who waits; a failure takes the log directory offline."""
+        self.flusher.request(partition.log, up_to_offset, _nobody_waits)
+
     def _deliver(self, completions: Sequence[FlushCompletion]) -> None:
         """On the flusher's thread."""
         self._loop.call_soon_threadsafe(_complete, completions)
+
+
+def _nobody_waits(error: Exception | None) -> None:
+    """The flusher has logged the error."""
 
 
 def _complete(completions: Sequence[FlushCompletion]) -> None:

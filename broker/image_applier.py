@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.partition import Partition
+from barnabas.protocol.errors import BrokerError
 from barnabas.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Blocking = Callable[..., Awaitable[object]]
+Blocking = Callable[..., Awaitable[Any]]
 """Runs a blocking function with its arguments on a thread."""
 
 
@@ -52,30 +53,41 @@ class ImageApplier:
         """At start, once the logs are loaded: serve every partition of the image whose log is there."""
         image = self._store.image
         for topic_partition in _partitions_of(image):
+            try:
+                self._begin_epoch(image, topic_partition)
+            except BrokerError as error:
+                log.error("%s cannot be written: %s", topic_partition, error)
             self._serve(image, topic_partition)
 
-    async def apply(self, before: MetadataImage, after: MetadataImage, blocking: Blocking) -> None:
-        """Bring everything from `before` to `after`. Raises BrokerError when a log could not be made."""
+    async def apply(self, before: MetadataImage, after: MetadataImage, blocking: Blocking) -> dict[str, BrokerError]:
+        """Bring everything from `before` to `after`; by topic, why a log of it could not be made."""
         gone = [name for name, topic in before.topics.items() if after.topics.get(name) is None]
         for name in gone:
             for number in before.topics[name].partitions:
                 self._partitions.remove(TopicPartition(name, number))
             self._probes.forget_topic(name)
-        self._apply_configs(before, after)
         new = [each for each in _partitions_of(after) if before.partition(*each) is None]
-        await blocking(self._delete_logs, before, gone)
-        await blocking(self._make_logs, after, new)
+        failed: dict[str, BrokerError] = await blocking(self._apply_to_logs, before, after, gone, new)
         for topic_partition in new:
             self._serve(after, topic_partition)
+        return failed
+
+    def _apply_to_logs(
+        self, before: MetadataImage, after: MetadataImage, gone: list[str], new: list[TopicPartition]
+    ) -> dict[str, BrokerError]:
+        """What takes locks and waits for the disk."""
+        self._delete_logs(before, gone)
+        self._apply_configs(before, after)
+        return self._make_logs(after, new)
 
     def _apply_configs(self, before: MetadataImage, after: MetadataImage) -> None:
         if before.configs == after.configs:
             return
-        broker_changed = self._config.apply(after)
-        if broker_changed:
-            self._log_manager.update_broker_config(self._config.broker)
+        if self._config.apply(after):
+            self._log_manager.update_broker_config(self._config.broker)  # every log, its topic's own configs included
+            return
         for name in after.topics:
-            if broker_changed or before.topic_configs(name) != after.topic_configs(name):
+            if before.topic_configs(name) != after.topic_configs(name):
                 self._log_manager.update_topic_config(name, self._config.log_config(name))
 
     def _delete_logs(self, before: MetadataImage, names: list[str]) -> None:
@@ -83,17 +95,31 @@ class ImageApplier:
             TopicPartition(name, number) for name in names for number in before.topics[name].partitions
         )
 
-    def _make_logs(self, image: MetadataImage, new: list[TopicPartition]) -> None:
+    def _make_logs(self, image: MetadataImage, new: list[TopicPartition]) -> dict[str, BrokerError]:
+        failed: dict[str, BrokerError] = {}
         for topic_partition in new:
-            self._store.make_log(image, topic_partition, self._log_manager)
+            try:
+                self._store.make_log(image, topic_partition, self._log_manager)
+                self._begin_epoch(image, topic_partition)
+            except BrokerError as error:
+                log.error("%s is in the metadata, but its log cannot be made: %s", topic_partition, error)
+                failed.setdefault(topic_partition.topic, error)
+        return failed
+
+    def _begin_epoch(self, image: MetadataImage, topic_partition: TopicPartition) -> None:
+        """The leader epoch in which this broker appends, durably. Raises BrokerError."""
+        partition_log = self._log_manager.get(topic_partition)
+        state = image.partition(*topic_partition)
+        if partition_log is not None and state is not None:
+            partition_log.assign_epoch_start_offset(state.leader_epoch, partition_log.log_end_offset)
 
     def _serve(self, image: MetadataImage, topic_partition: TopicPartition) -> None:
         partition_log = self._log_manager.get(topic_partition)
         state = image.partition(*topic_partition)
         if partition_log is None or state is None:
             log.warning("%s is not served: its log directory is offline", topic_partition)
+            self._partitions.add_without_log(topic_partition)
             return
-        partition_log.assign_epoch_start_offset(state.leader_epoch, partition_log.log_end_offset)
         topic_id = image.topics[topic_partition.topic].topic_id
         probe = self._probes.topic(topic_partition.topic)
         self._partitions.add(topic_partition, Partition(partition_log, state.leader_epoch, topic_id, probe, self._loop))

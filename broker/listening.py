@@ -41,6 +41,8 @@ def _bind(listener: Listener, send_buffer_bytes: int, receive_buffer_bytes: int)
     opened = socket.socket(family, socket.SOCK_STREAM)
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Inherited by accepted connections: a client whose machine vanished in a long poll is noticed some time.
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if dual_stack:
             opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         if send_buffer_bytes > 0:

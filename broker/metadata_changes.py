@@ -7,14 +7,13 @@
 Changes run one after the other. Planning, committing and making directories block, so they run on a thread of their
 own; the registry belongs to the event loop. A partition is out of the registry before its log goes, and in it only once
 its directory is there. If making a directory fails after the commit, the topic exists without that log: the client is
-told KAFKA_STORAGE_ERROR, and the next start makes it.
+told KAFKA_STORAGE_ERROR for that topic, and the next start makes it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.image import MetadataImage
     from barnabas.broker.metadata.plan import Plan
     from barnabas.broker.metadata.store import MetadataStore
-
-log = logging.getLogger(__name__)
 
 Result = TypeVar("Result", TopicResult, AlterConfigsResult)
 T = TypeVar("T")
@@ -120,12 +117,17 @@ class MetadataChanges:
                 if self._store.failure is not None:
                     self._on_store_failed()
                 raise
-            try:
-                await self._applier.apply(before, after, self._blocking)
-            except BrokerError as error:
-                log.error("a change of metadata is committed, but not all of it is served: %s", error)
-                raise
+            failed = await self._applier.apply(before, after, self._blocking)
+            _tell_failures(plan.results, failed)
             return plan.results
 
     async def _blocking(self, work: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+
+
+def _tell_failures(results: Sequence[object], failed: Mapping[str, BrokerError]) -> None:
+    """Topics that are in the metadata, but not all of whose logs could be made."""
+    for result in results:
+        if isinstance(result, TopicResult) and result.name in failed:
+            error = failed[result.name]
+            result.error, result.message = error.code, error.message

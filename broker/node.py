@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from barnabas.broker.advertised import AdvertisedAddresses
 from barnabas.broker.connection import Connection
+from barnabas.broker.connection_limit import ConnectionLimit
 from barnabas.broker.connection_registry import ConnectionRegistry
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.flush_waits import FlushWaits
@@ -144,8 +145,8 @@ class Node:
         try:
             clock = SystemClock()
             self._log_manager = LogManager(self._config, clock=clock, on_directory_failed=self._directory_failed)
-            self._log_manager.open_directories()
             self._state.log_manager = self._log_manager
+            self._log_manager.open_directories()
             self._store = open_metadata(self._config, self._log_manager, clock)
             self._live = LiveConfig(self._config, self._store.node_id, self._store.image)
             self._log_manager.load_logs(self._live.log_config, self._store.is_stray)
@@ -178,7 +179,7 @@ class Node:
             self._blocking_io,
             probes.connections,
             max_frame_bytes=config.get_int("socket.request.max.bytes"),
-            max_connections=config.get_int("max.connections"),
+            limit=ConnectionLimit(self._live),
             max_idle_seconds=idle_ms / 1000 if idle_ms >= 0 else None,
         )
 
@@ -210,12 +211,14 @@ class Node:
 
     def _directory_failed(self, directory: Path, partitions: tuple[TopicPartition, ...]) -> None:
         """On a background thread. The partitions' logs refuse by themselves; without the metadata log all is over."""
-        log.error("log directory is offline, directory=%s partitions=%d", directory, len(partitions))
+        self._loop.call_soon_threadsafe(self._partitions.wake, partitions)
         if directory == self._config.metadata_log_dir:
             log.error("stopping: the metadata log's directory has failed, directory=%s", directory)
             self._loop.call_soon_threadsafe(self.failed.set)
 
     async def _give_up(self) -> None:
+        self._loop_lag.stop()
+        self._flush_waits.flusher.stop()
         for server in self._servers:
             server.close()
         for opened in self._sockets:

@@ -24,7 +24,17 @@ if TYPE_CHECKING:
 class Partition:
     """A log, its leader epoch, and the fetches that wait for its next record."""
 
-    __slots__ = ("_loop", "_wake_scheduled", "_waiters", "appended_bytes", "leader_epoch", "log", "probe", "topic_id")
+    __slots__ = (
+        "_loop",
+        "_retired",
+        "_wake_scheduled",
+        "_waiters",
+        "appended_bytes",
+        "leader_epoch",
+        "log",
+        "probe",
+        "topic_id",
+    )
 
     def __init__(
         self,
@@ -41,6 +51,7 @@ class Partition:
         self._loop = loop
         self._waiters: dict[object, Callable[[], None]] = {}
         self._wake_scheduled = False
+        self._retired = False
         self.appended_bytes = 0
         """Grows with every append; what a waiting fetch measures its min_bytes by."""
 
@@ -60,10 +71,22 @@ class Partition:
         return result
 
     def read(self, offset: int, max_bytes: int, *, committed_only: bool, at_least_one_batch: bool) -> FileSlice | None:
-        """Stored batches from the one that contains `offset`. Raises BrokerError (OFFSET_OUT_OF_RANGE)."""
+        """Stored batches from the one that contains `offset`.
+
+        Raises BrokerError: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR. The latter also where nothing is left to be read:
+        a consumer at the end of a log whose disk has failed would else wait for ever.
+        """
         log = self.log
         upper_bound = log.last_stable_offset if committed_only else log.high_watermark
-        return log.read(offset, max_bytes, upper_bound=upper_bound, at_least_one_batch=at_least_one_batch)
+        records = log.read(offset, max_bytes, upper_bound=upper_bound, at_least_one_batch=at_least_one_batch)
+        if records is None and log.state != "online":
+            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log.topic_partition} is {log.state}")
+        return records
+
+    @property
+    def is_available(self) -> bool:
+        """Whether it is still served, and its log directory works."""
+        return not self._retired and self.log.state == "online"
 
     def add_waiter(self, key: object, wake: Callable[[], None]) -> None:
         """Call `wake` after the next append, and after every one until `remove_waiter`."""
@@ -74,15 +97,15 @@ class Partition:
         self._waiters.pop(key, None)
 
     def wake_all(self) -> None:
-        """The partition has gone, or the broker stops: whoever waits shall look again."""
+        """Whoever waits shall look again."""
         for wake in list(self._waiters.values()):
             wake()
+
+    def retire(self) -> None:
+        """The partition has gone: whoever waits for its records is told so."""
+        self._retired = True
+        self.wake_all()
 
     def _wake(self) -> None:
         self._wake_scheduled = False
         self.wake_all()
-
-
-def unknown_partition(topic: str, partition: int) -> BrokerError:
-    """The refusal for a partition that this broker does not have."""
-    return BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{partition} here")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.printable import printable
 from barnabas.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -36,4 +37,4 @@ class Session:
             self.local_host, self.local_port = address[0], address[1]
 
     def __str__(self) -> str:
-        return self.peer if self.client_id is None else f"{self.peer} (client_id={self.client_id})"
+        return self.peer if self.client_id is None else f"{self.peer} (client_id={printable(self.client_id)})"

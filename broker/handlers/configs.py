@@ -2,13 +2,15 @@
 
 Changes are kept in the metadata log and applied at once where the property says dynamic; a property that is read-only
 at run time is INVALID_CONFIG, as is an unknown one or a bad value. All operations on a resource apply together or not
-at all. An unknown topic is UNKNOWN_TOPIC_OR_PARTITION; another broker's id INVALID_REQUEST.
+at all. An unknown topic is UNKNOWN_TOPIC_OR_PARTITION; another broker's id, or a resource that is named twice,
+INVALID_REQUEST.
 
 Describing the default of all brokers (the empty name) lists what was set there, as Kafka does. Secrets have no value.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from barnabas.config import BROKER_PROPERTIES, ConfigSource, describe_topic
@@ -45,8 +47,12 @@ class DescribeConfigsHandler:
     def __call__(self, session: Session, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
         """The answer to one request; the contract is at the top of the file."""
         results = []
+        times_named = Counter((entry.resource.type, entry.resource.name) for entry in request.resources)
         for entry in request.resources:
             try:
+                if times_named[(entry.resource.type, entry.resource.name)] > 1:
+                    # Each would be told in full: a small request for a very large answer.
+                    raise BrokerError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
                 described = self._describe(entry.resource)
             except BrokerError as error:
                 self._probe.count_error(error.code.name.lower())

@@ -4,7 +4,8 @@
 anything may exceed it, and its own `max_bytes`, by its first batch, so that a batch larger than both can be
 read at all.
 The head of an answer is never cut, its tail may be. An offset beyond the end of the log or below its start is
-OFFSET_OUT_OF_RANGE for that partition; any error, and `max_wait_ms` 0, answer at once.
+OFFSET_OUT_OF_RANGE for that partition. Answered at once, however little there is: any error, `max_wait_ms` 0, and
+records of a segment that is not the last one, because an answer takes one segment's and more lie behind it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from barnabas.broker.delayed_fetch import DelayedFetch
-from barnabas.broker.partition import unknown_partition
 from barnabas.protocol.errors import BrokerError
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.fetch import (
@@ -53,13 +53,13 @@ class FetchHandler:
         self._waiting: set[DelayedFetch] = set()
         self._draining = False
 
-    def __call__(self, session: Session, request: FetchRequest) -> FetchResponse | Deferred[FetchResponse]:
+    def __call__(self, session: Session, request: FetchRequest) -> FetchResponse | Deferred[FetchResponse | Exception]:
         """The answer to one request; the contract is at the top of the file."""
         attempt = self._read(session, request)
-        min_bytes = min(request.min_bytes, self._fetch_max_bytes)
+        min_bytes = min(request.min_bytes, request.max_bytes, self._fetch_max_bytes)
         if attempt.failed or attempt.size >= min_bytes or request.max_wait_ms == 0 or self._draining:
             return self._answer(attempt)
-        if not attempt.partitions:
+        if not attempt.partitions or attempt.has_more_behind:
             return self._answer(attempt)
         return self._wait(session, request, attempt, min_bytes)
 
@@ -71,14 +71,13 @@ class FetchHandler:
 
     def _wait(
         self, session: Session, request: FetchRequest, attempt: FetchAttempt, min_bytes: int
-    ) -> Deferred[FetchResponse]:
+    ) -> Deferred[FetchResponse | Exception]:
         waiting = DelayedFetch(
             attempt.partitions,
             missing_bytes=min_bytes - attempt.size,
             max_wait_seconds=request.max_wait_ms / 1000,
             loop=self._loop,
             read=lambda: self._answer(self._read(session, request)),
-            still_here=lambda: self._all_here(request),
             ended=self._wait_ended,
         )
         self._waiting.add(waiting)
@@ -88,12 +87,6 @@ class FetchHandler:
     def _wait_ended(self, waiting: DelayedFetch) -> None:
         self._waiting.discard(waiting)
         self._probes.fetches_waiting -= 1
-
-    def _all_here(self, request: FetchRequest) -> bool:
-        get = self._partitions.get
-        return all(
-            get(topic.name, entry.partition) is not None for topic in request.topics for entry in topic.partitions
-        )
 
     def _read(self, session: Session, request: FetchRequest) -> FetchAttempt:
         attempt = FetchAttempt(min(request.max_bytes, self._fetch_max_bytes))
@@ -114,7 +107,7 @@ class FetchHandler:
     ) -> FetchPartitionResult:
         partition = self._partitions.get(topic, entry.partition)
         if partition is None:
-            raise unknown_partition(topic, entry.partition)
+            raise self._partitions.refusal(topic, entry.partition)
         attempt.partitions.append(partition)
         log = partition.log
         records = partition.read(
@@ -124,8 +117,7 @@ class FetchHandler:
             at_least_one_batch=attempt.size == 0,
         )
         if records is not None:
-            attempt.spend(records.size)
-            partition.probe.bytes_out += records.size
+            attempt.take(partition, entry.offset, records.size)
         _count_records_out(session, topic, entry, partition, got_bytes=records is not None)
         return FetchPartitionResult(
             entry.partition,
@@ -146,14 +138,17 @@ class FetchHandler:
             entry.partition, error.code, log.high_watermark, log.last_stable_offset, log.log_start_offset
         )
 
-    def _answer(self, attempt: FetchAttempt) -> FetchResponse:
+    @staticmethod
+    def _answer(attempt: FetchAttempt) -> FetchResponse:
+        for partition, _, size in attempt.taken:
+            partition.probe.bytes_out += size
         return FetchResponse(attempt.topics)
 
 
 class FetchAttempt:
     """One pass over the partitions of a request: what was read so far, and what may still be."""
 
-    __slots__ = ("budget", "failed", "partitions", "size", "topics")
+    __slots__ = ("budget", "failed", "partitions", "size", "taken", "topics")
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
@@ -161,11 +156,19 @@ class FetchAttempt:
         self.failed = False
         self.topics: list[FetchTopicResult] = []
         self.partitions: list[Partition] = []
+        self.taken: list[tuple[Partition, int, int]] = []
+        """Partition, offset and bytes of what was found."""
 
-    def spend(self, size: int) -> None:
+    def take(self, partition: Partition, offset: int, size: int) -> None:
         """Take `size` bytes from the budget, which the first batch alone may exceed."""
         self.size += size
         self.budget = max(0, self.budget - size)
+        self.taken.append((partition, offset, size))
+
+    @property
+    def has_more_behind(self) -> bool:
+        """Whether something was found in a segment that is not its log's last one."""
+        return any(offset < partition.log.segments[-1].base_offset for partition, offset, _ in self.taken)
 
 
 def _count_records_out(

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from barnabas.broker.partition import Partition, unknown_partition
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.fetch import READ_COMMITTED
 from barnabas.protocol.messages.list_offsets import (
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from barnabas.broker.metrics.probes import ApiProbe
+    from barnabas.broker.partition import Partition
     from barnabas.broker.partition_registry import PartitionRegistry
     from barnabas.broker.session import Session
 
@@ -66,7 +66,7 @@ class ListOffsetsHandler:
                 try:
                     partition = self._partitions.get(topic.name, entry.partition)
                     if partition is None:
-                        raise unknown_partition(topic.name, entry.partition)
+                        raise self._partitions.refusal(topic.name, entry.partition)
                     results.append(_look_up(partition, entry.partition, entry.timestamp, committed_only))
                 except BrokerError as error:
                     self._probe.count_error(error.code.name.lower())

@@ -49,7 +49,10 @@ class MetadataHandler:
         return self._answer(session, request.topics, {})
 
     async def _create_and_answer(self, session: Session, names: list[str], missing: list[str]) -> MetadataResponse:
-        created = await self._changes.create_topics(CreateTopicsRequest([NewTopic(name) for name in set(missing)]))
+        try:
+            created = await self._changes.create_topics(CreateTopicsRequest([NewTopic(name) for name in set(missing)]))
+        except BrokerError as error:
+            return self._answer(session, names, dict.fromkeys(missing, error.code))
         # Somebody else may have created it meanwhile: then it is in the image, which is all that was asked for.
         return self._answer(session, names, {result.name: result.error for result in created.topics})
 

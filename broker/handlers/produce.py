@@ -5,7 +5,8 @@ acks=-1 with min.insync.replicas above 1 (NOT_ENOUGH_REPLICAS: there is one repl
 `PartitionLog.append_as_leader` checks. One bad partition never fails the others.
 
 acks=1 and acks=-1 mean the same on a single node: written to the page cache, and flushed first where flush.messages or
-flush.ms say so. acks=0 is not answered; as in Kafka, an error then closes the connection, so that the producer notices.
+flush.ms say so. acks=0 is not answered, and waits for no flush, though one is begun; as in Kafka, an error then closes
+the connection, once all partitions had their turn, so that the producer notices.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.answer import CloseConnection
 from barnabas.broker.deferred import Deferred
-from barnabas.broker.partition import unknown_partition
+from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.produce import (
     ACKS_ALL,
@@ -50,6 +51,7 @@ class ProduceHandler:
         acks = request.acks
         flushes: list[tuple[Partition, int, ProducePartitionResult]] = []
         topics: list[ProduceTopicResult] = []
+        refusal: str | None = None
         for topic in request.topics:
             name = topic.name
             results: list[ProducePartitionResult] = []
@@ -58,13 +60,15 @@ class ProduceHandler:
                     results.append(self._append(acks, name, entry, flushes))
                 except BrokerError as error:
                     self._probe.count_error(error.code.name.lower())
-                    if acks == ACKS_NONE:
-                        raise CloseConnection(
-                            f"produce with acks=0 to {name}-{entry.partition} failed: {error}"
-                        ) from error
+                    if acks == ACKS_NONE and refusal is None:
+                        refusal = f"produce with acks=0 to {printable(name)}-{entry.partition} failed: {error}"
                     results.append(ProducePartitionResult(entry.partition, error.code, error.message))
             topics.append(ProduceTopicResult(name, results))
         if acks == ACKS_NONE:
+            for partition, up_to_offset, _ in flushes:
+                self._flush_waits.begin(partition, up_to_offset)
+            if refusal is not None:
+                raise CloseConnection(refusal)
             return None
         response = ProduceResponse(topics)
         return self._flush_waits.answer_after(flushes, response) if flushes else response
@@ -80,7 +84,7 @@ class ProduceHandler:
             raise BrokerError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks} is not 0, 1 or -1")
         partition = self._partitions.get(topic, entry.partition)
         if partition is None:
-            raise unknown_partition(topic, entry.partition)
+            raise self._partitions.refusal(topic, entry.partition)
         if acks == ACKS_ALL and partition.log.config.min_insync_replicas > 1:
             raise BrokerError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,

@@ -7,8 +7,8 @@ import struct
 from collections.abc import Callable, Iterator
 
 import pytest
-from barnabas.protocol.crc32c import crc32c
 
+from barnabas.protocol.crc32c import crc32c
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic

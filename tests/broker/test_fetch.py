@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import urllib.request
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
@@ -47,6 +48,85 @@ def test_a_fetch_waits_for_min_bytes_over_several_appends(daemon: Daemon, wire: 
             wire.produce("minimum", one)
         answer = codec.decode_response(reader.receive())
     assert len(values(answer.topics[0].partitions[0])) == 3
+
+
+def test_records_of_an_older_segment_are_answered_without_waiting_for_min_bytes(wire: WireClient, batch: Batch) -> None:
+    wire.create_topic("segments", segment_bytes="2000", retention_ms="-1")
+    one = batch(b"x" * 500)
+    for _ in range(10):
+        wire.produce("segments", one)
+    started = time.monotonic()
+    request = fetch_request("segments", 0, max_wait_ms=LONG_POLL_MS, min_bytes=5 * len(one))
+    assert len(values(wire.call(ApiKey.FETCH, request).topics[0].partitions[0])) == 3
+    assert time.monotonic() - started < LONG_POLL_MS / 4000
+
+
+def test_min_bytes_above_max_bytes_does_not_make_a_fetch_wait(wire: WireClient, batch: Batch) -> None:
+    wire.create_topic("bounds")
+    wire.produce("bounds", batch(b"x" * 500))
+    started = time.monotonic()
+    request = fetch_request("bounds", 0, max_bytes=300, min_bytes=100_000, max_wait_ms=LONG_POLL_MS)
+    assert len(values(wire.call(ApiKey.FETCH, request).topics[0].partitions[0])) == 1
+    assert time.monotonic() - started < LONG_POLL_MS / 4000
+
+
+def test_bytes_that_were_found_before_waiting_count_once_as_sent(
+    daemon: Daemon, wire: WireClient, batch: Batch
+) -> None:
+    wire.create_topic("counted")
+    one = batch(b"x" * 500)
+    wire.produce("counted", one)
+    wire.call(ApiKey.FETCH, fetch_request("counted", 0, max_wait_ms=50, min_bytes=10 * len(one)))
+    with urllib.request.urlopen(f"http://127.0.0.1:{daemon.metrics_port}/metrics", timeout=10) as answer:
+        lines = answer.read().decode().splitlines()
+    assert f'barnabas_topic_sent_bytes_total{{topic="counted"}} {len(one)}.0' in lines
+
+
+def test_a_client_that_goes_while_its_fetch_waits_leaves_nothing_behind(
+    daemon: Daemon, wire: WireClient, batch: Batch
+) -> None:
+    wire.create_topic("left")
+    for _ in range(50):
+        with WireClient(daemon.host, daemon.port) as reader:
+            reader.send(ApiKey.FETCH, fetch_request("left", 0, max_wait_ms=LONG_POLL_MS))
+    deadline = time.monotonic() + 10
+    waiting = ""
+    while waiting != "0.0":
+        assert time.monotonic() < deadline, f"{waiting} fetches wait for nobody"
+        with urllib.request.urlopen(f"http://127.0.0.1:{daemon.metrics_port}/metrics", timeout=10) as answer:
+            lines = answer.read().decode().splitlines()
+        waiting = next(line.split()[1] for line in lines if line.startswith("barnabas_fetches_waiting "))
+    assert wire.produce("left", batch()).error == ErrorCode.NONE
+
+
+def test_one_append_wakes_every_waiting_fetch(daemon: Daemon, wire: WireClient, batch: Batch) -> None:
+    wire.create_topic("crowd")
+    readers = [WireClient(daemon.host, daemon.port) for _ in range(20)]
+    for reader in readers:
+        reader.send(ApiKey.FETCH, fetch_request("crowd", 0, max_wait_ms=LONG_POLL_MS))
+        reader.send(ApiKey.FETCH, fetch_request("crowd", 1, max_wait_ms=0))
+    wire.produce("crowd", batch(b"news"))
+    for reader in readers:
+        assert values(codec.decode_response(reader.receive()).topics[0].partitions[0]) == [b"news"]
+        assert values(codec.decode_response(reader.receive()).topics[0].partitions[0]) == []
+        reader.socket.close()
+
+
+def test_a_fetch_that_waits_for_a_deleted_topic_does_not_get_the_new_ones_records(
+    daemon: Daemon, wire: WireClient, batch: Batch
+) -> None:
+    wire.create_topic("again")
+    wire.produce("again", batch(b"old"))
+    with WireClient(daemon.host, daemon.port) as reader:
+        reader.send(ApiKey.FETCH, fetch_request("again", 1, max_wait_ms=LONG_POLL_MS))
+        reader.send(ApiKey.FETCH, fetch_request("again", 0, max_wait_ms=0))
+        wire.call(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(["again"]))
+        wire.create_topic("again")
+        wire.produce("again", batch(b"new"))
+        for _ in range(2):
+            answer = codec.decode_response(reader.receive()).topics[0].partitions[0]
+            assert answer.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert values(reader.fetch("again", 0)) == [b"new"]
 
 
 def test_a_fetch_that_finds_nothing_answers_after_max_wait(wire: WireClient) -> None:

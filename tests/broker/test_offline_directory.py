@@ -1,0 +1,117 @@
+"""A log directory that fails: its partitions refuse with KAFKA_STORAGE_ERROR, the others go on."""
+
+from __future__ import annotations
+
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.topics import CreateTopicsRequest, NewTopic
+from barnabas.protocol.native import codec
+from tests.broker.conftest import Batch
+from tests.support.daemon import Daemon, start_daemon
+from tests.support.wire import WireClient, fetch_request
+
+LONG_POLL_MS = 20_000
+
+
+class TwoDirectories(NamedTuple):
+    """A broker with two log directories, the second of which holds partition `there` of topic t."""
+
+    daemon: Daemon
+    second: Path
+    here: int
+    there: int
+
+    def spoil(self) -> None:
+        """Make the next roll in the second directory fail: the partition's directory is a file now."""
+        partition = self.second / f"t-{self.there}"
+        partition.rename(self.second.parent / "set-aside")
+        partition.write_text("no directory")
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Iterator[TwoDirectories]:
+    first, second = tmp_path / "first", tmp_path / "second"
+    with start_daemon(tmp_path, f"log.dirs={first},{second}") as daemon:
+        with WireClient(daemon.host, daemon.port) as client:
+            client.create_topic("t", partitions=2, segment_bytes="2000", retention_ms="-1")
+        there = next(number for number in (0, 1) if (second / f"t-{number}").exists())
+        yield TwoDirectories(daemon, second, 1 - there, there)
+
+
+def fail_second_directory(two: TwoDirectories, client: WireClient, batch: Batch) -> None:
+    assert client.produce("t", batch(b"x" * 1500), two.there).error == ErrorCode.NONE
+    two.spoil()
+    assert client.produce("t", batch(b"x" * 1500), two.there).error == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def wait_for_waiting_fetches(daemon: Daemon, count: int) -> None:
+    deadline = time.monotonic() + 10
+    line = f"barnabas_fetches_waiting {count}.0"
+    while True:
+        with urllib.request.urlopen(f"http://127.0.0.1:{daemon.metrics_port}/metrics", timeout=10) as answer:
+            if line in answer.read().decode().splitlines():
+                return
+        assert time.monotonic() < deadline
+
+
+def test_a_fetch_that_waits_is_told_when_its_directory_fails(two: TwoDirectories, batch: Batch) -> None:
+    with (
+        WireClient(two.daemon.host, two.daemon.port) as client,
+        WireClient(two.daemon.host, two.daemon.port) as reader,
+    ):
+        # It waits for far more than the records of this test.
+        reader.send(ApiKey.FETCH, fetch_request("t", 0, two.there, max_wait_ms=LONG_POLL_MS, min_bytes=1_000_000))
+        wait_for_waiting_fetches(two.daemon, 1)
+        started = time.monotonic()
+        fail_second_directory(two, client, batch)
+        answer = codec.decode_response(reader.receive()).topics[0].partitions[0]
+        assert answer.error == ErrorCode.KAFKA_STORAGE_ERROR
+        assert time.monotonic() - started < LONG_POLL_MS / 4000
+
+
+def test_a_consumer_at_the_end_of_an_offline_log_is_told_so(two: TwoDirectories, batch: Batch) -> None:
+    with WireClient(two.daemon.host, two.daemon.port) as client:
+        fail_second_directory(two, client, batch)
+        assert client.fetch("t", 1, two.there).error == ErrorCode.KAFKA_STORAGE_ERROR
+        assert client.fetch("t", 0, two.there).error == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_the_other_directory_goes_on_and_takes_new_topics(two: TwoDirectories, batch: Batch) -> None:
+    with WireClient(two.daemon.host, two.daemon.port) as client:
+        fail_second_directory(two, client, batch)
+        assert client.produce("t", batch(b"x"), two.here).error == ErrorCode.NONE
+        client.create_topic("later", partitions=2)
+        assert client.produce("later", batch(b"x"), 1).error == ErrorCode.NONE
+
+
+def test_a_directory_that_is_offline_at_start_is_no_unknown_partition(two: TwoDirectories, batch: Batch) -> None:
+    with WireClient(two.daemon.host, two.daemon.port) as client:
+        client.produce("t", batch(b"x"), two.here)
+    two.daemon.stop()
+    two.second.rename(two.second.parent / "unplugged")
+    two.second.write_text("no directory")
+    two.daemon.start()
+    with WireClient(two.daemon.host, two.daemon.port) as client:
+        assert client.produce("t", batch(b"x"), two.there).error == ErrorCode.KAFKA_STORAGE_ERROR
+        assert client.fetch("t", 0, two.there).error == ErrorCode.KAFKA_STORAGE_ERROR
+        assert client.produce("t", batch(b"x"), 7).error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert client.end_offset("t", two.here) == 1
+
+
+def test_a_log_that_cannot_be_made_fails_its_own_topic_only(two: TwoDirectories, batch: Batch) -> None:
+    # A full small disk would do; a file in the directory's place does it without root.
+    (two.second / "blocked-0").write_text("no directory")
+    (two.second.parent / "first" / "blocked-0").write_text("no directory")
+    with WireClient(two.daemon.host, two.daemon.port) as client:
+        request = CreateTopicsRequest([NewTopic("fine", 2), NewTopic("blocked", 1)])
+        fine, blocked = client.call(ApiKey.CREATE_TOPICS, request).topics
+        assert (fine.name, fine.error) == ("fine", ErrorCode.NONE)
+        assert (blocked.name, blocked.error) == ("blocked", ErrorCode.KAFKA_STORAGE_ERROR)
