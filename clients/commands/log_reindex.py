@@ -9,6 +9,7 @@ from barnabas.broker.storage.inspection.verify_directory import log_bytes
 from barnabas.broker.storage.partition_directory import parse_directory_name
 from barnabas.clients.commands.failures import CommandFailure
 from barnabas.clients.commands.log_repair import LogConfigs, data_directory_of, held_lock, logs_of, storage_failures
+from barnabas.clients.commands.log_report import line_report
 from barnabas.clients.commands.output import counted, print_line, print_note
 from barnabas.clients.commands.progress import progress_bar
 
@@ -24,7 +25,7 @@ def reindex_directory(directory: Path, index_interval_bytes: int | None) -> int:
     with held_lock(log_dir):
         configs = LogConfigs(log_dir, index_interval_bytes)
         total = sum(map(log_bytes, logs))
-        with progress_bar("reindexing", total=total, unit="bytes") as progress:
+        with line_report() as report, progress_bar("reindexing", total=total, unit="bytes") as progress:
             for log in logs:
                 parsed = parse_directory_name(log.name)
                 config = configs.of("" if parsed is None else parsed.topic_partition.topic)
@@ -35,7 +36,7 @@ def reindex_directory(directory: Path, index_interval_bytes: int | None) -> int:
                             changed += done.is_changed
                             progress.advance(done.log_path.stat().st_size)
                             word = "rebuilt" if done.is_changed else "as it was"
-                            print_line(
+                            report.line(
                                 f"{done.log_path}: {counted(done.offset_entries, 'offset entry')}, "
                                 f"{counted(done.time_entries, 'time entry')}, {word}"
                             )

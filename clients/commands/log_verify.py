@@ -15,6 +15,7 @@ from barnabas.broker.storage.inspection.verify_directory import (
     log_bytes,
     partition_directories,
 )
+from barnabas.clients.commands.log_report import LineReport, line_report
 from barnabas.clients.commands.output import counted, print_line, print_note
 from barnabas.clients.commands.progress import progress_bar
 
@@ -27,12 +28,13 @@ class Verification:
         self._directories = directories
         self._as_json = as_json
         self._bytes = 0
+        self._report = LineReport()
 
     def run(self) -> None:
         """Check everything, print each finding as it comes and a summary. Raises OSError."""
         self._say_who_runs()
         total = sum(log_bytes(path) for directory in self._directories for path in _logs_of(directory))
-        with progress_bar("verifying", total=total, unit="bytes") as progress:
+        with line_report() as self._report, progress_bar("verifying", total=total, unit="bytes") as progress:
 
             def advance(amount: int) -> None:
                 self._bytes += amount
@@ -61,11 +63,11 @@ class Verification:
         self.findings += 1
         if self._as_json:
             fields = {"file": str(finding.path), "position": finding.position, "message": finding.message}
-            print_line(json.dumps({"type": "finding", **fields}))
+            self._report.line(json.dumps({"type": "finding", **fields}))
         elif finding.position is None:
-            print_line(f"{finding.path}: {finding.message}")
+            self._report.line(f"{finding.path}: {finding.message}")
         else:
-            print_line(f"{finding.path}: position {finding.position}: {finding.message}")
+            self._report.line(f"{finding.path}: position {finding.position}: {finding.message}")
 
     def _print_summary(self, logs: int) -> None:
         if self._as_json:

@@ -226,6 +226,44 @@ def test_a_directory_that_is_not_there_is_wrong_usage(tmp_path: Path, command: s
     assert run(command, tmp_path / "nowhere").exit_code == 2
 
 
+@pytest.mark.parametrize("command", ["verify", "reindex"])
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_progress_bar_on_the_terminal_takes_no_line_away(data: Path, command: str, is_terminal: bool) -> None:
+    flip(log_files(data / "orders-1")[0], 80)
+    expected = run(command, data).stdout.splitlines()
+    ours, theirs = pty.openpty()
+    try:
+        with subprocess.Popen(
+            [sys.executable, "-m", "barnabas", "log", command, str(data)],
+            cwd=REPOSITORY,
+            stdout=theirs if is_terminal else subprocess.PIPE,
+            stderr=theirs,
+            env={**os.environ, "TERM": "xterm", "COLUMNS": "40"},
+        ) as process:
+            os.close(theirs)
+            shown = read_terminal(ours)
+            output = shown if process.stdout is None else process.stdout.read().decode()
+            assert process.wait(60) == 1
+    finally:
+        os.close(ours)
+    assert "\x1b[" in shown  # the bar
+    drawn = [line.rsplit("\r", 1)[-1] for line in output.replace("\r\n", "\n").split("\n")]
+    assert set(expected) <= {re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line) for line in drawn}
+
+
+def read_terminal(descriptor: int) -> str:
+    """What was written to a pseudo terminal until its other side was closed."""
+    parts: list[bytes] = []
+    while True:
+        try:
+            part = os.read(descriptor, 65536)
+        except OSError:  # EIO: how Linux says that the other side is closed
+            part = b""
+        if not part:
+            return b"".join(parts).decode()
+        parts.append(part)
+
+
 # -- reindex
 
 
