@@ -36,7 +36,7 @@ def reconcile_logs(image: MetadataImage, log_manager: LogManager, directory_ids:
         if is_stray(image, log.topic_partition, log.topic_id):
             log_manager.set_aside_stray(log.topic_partition)
         elif log.topic_id is None:
-            log.assign_topic_id(image.topics[log.topic_partition.topic].topic_id)
+            _write_topic_id(log, image.topics[log.topic_partition.topic].topic_id)
     for topic in image.topics.values():
         for number in topic.partitions:
             topic_partition = TopicPartition(topic.name, number)
@@ -57,6 +57,14 @@ def make_log(
     named = next((path for path, directory_id in directory_ids.items() if directory_id in directories), None)
     log_dir = named if named in log_manager.live_directories else None
     return log_manager.get_or_create(topic_partition, topic.topic_id, is_new=is_new, log_dir=log_dir)
+
+
+def _write_topic_id(log: PartitionLog, topic_id: bytes) -> None:
+    """A directory without partition.metadata gets it. On a full disk the next start tries again."""
+    try:
+        log.assign_topic_id(topic_id)
+    except OSError as error:
+        _log.error("cannot write partition.metadata, directory=%s: %s", log.directory, error)
 
 
 def _make_missing(

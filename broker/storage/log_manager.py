@@ -333,10 +333,15 @@ class LogManager:
     def shutdown(self, broker_epoch: int = NO_BROKER_EPOCH) -> bool:
         """Stop the background work and close everything in the one right order; whether all directories are clean.
 
-        Nobody may append any more. What is not clean is recovered at the next start; nothing is raised.
+        Nobody may append any more. What is not clean is recovered at the next start; nothing is raised. After a start
+        that was refused before the logs were loaded nothing on disk is changed.
         """
         if self._own_scheduler is not None:
             self._own_scheduler.shutdown()
+        if not any(directory.is_loaded for directory in self._live()):
+            self._close_metadata_log()
+            self._unlock()
+            return False
         self.maintenance.checkpoint_high_watermarks()
         closed = self._close_logs()
         self.maintenance.checkpoint_recovery_points()

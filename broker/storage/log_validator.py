@@ -20,11 +20,10 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple, NoReturn
 
-from crc32c import crc32c
-
 from barnabas.broker.storage.append import AppendOrigin
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.compression import CODECS, Codec, DecompressionError
+from barnabas.protocol.crc32c import crc32c
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.records.batch import RecordBatch, iter_batches
 from barnabas.protocol.records.errors import CorruptRecordError, InvalidRecordError

@@ -26,9 +26,8 @@ from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from barnabas.broker.storage.storage_errors import CorruptFileError
+from barnabas.protocol.crc32c import crc32c
 
 VERSION = 1
 
