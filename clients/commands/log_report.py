@@ -1,6 +1,6 @@
 """Lines of output while a progress bar is drawn.
 
-The bar takes sys.stdout for itself while it stands: what is printed then may go to the terminal although standard output
+The bar takes sys.stdout for itself while it stands: what is printed then may go to the terminal where standard output
 is a file, or be glued to the bar. So lines go to the stream that was there before; and where that is a terminal, too,
 they wait until the bar is gone.
 """
