@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -279,3 +280,24 @@ def test_a_future_name_keeps_the_whole_topic() -> None:
     assert parsed is not None
     assert parsed.topic_partition == partition
     assert directory_name(partition) == "x" * 200 + "-3"
+
+
+def test_a_lock_on_a_file_that_its_holder_has_just_removed_is_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = fcntl.flock
+    calls = 0
+
+    def flock(fd: int, operation: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 1:  # between our open and our lock the other broker stops, and a third one makes the file anew
+            os.unlink(tmp_path / ".lock")
+            (tmp_path / ".lock").touch()
+        real(fd, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    lock = DirectoryLock(tmp_path)
+    lock.acquire()
+    assert calls == 2
+    lock.release()

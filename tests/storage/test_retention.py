@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 
+from barnabas.broker.storage import log as log_module
 from barnabas.broker.storage.log import EPOCH_FLUSH_TASK, PartitionLog
+from barnabas.broker.storage.log_segment import LogSegment
+from barnabas.broker.storage.retention import deletable_segments
 from barnabas.broker.storage.segment_deletion import DELETE_FILE_TASK
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from tests.support.storage import START_MS, LogBench, append, log_config, read_batches, sized_batch
@@ -186,3 +190,23 @@ def test_a_future_timestamp_keeps_its_segment_and_says_so(bench: LogBench, caplo
     append(log, sized_batch(100, START_MS + 10**9))
     assert log.delete_old_segments() == 0
     assert "timestamps of the future" in caplog.text
+
+
+def test_a_record_appended_while_retention_decides_is_not_dropped(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = _filled(bench, 5, retention_ms=1000)
+    bench.clock.now_ms = START_MS + 10**6
+    decisions: list[int] = []
+
+    def decide(*arguments: Any, **kwargs: Any) -> tuple[LogSegment, ...]:
+        doomed = deletable_segments(*arguments, **kwargs)
+        decisions.append(len(doomed))
+        if decisions == [0, 0, 1]:  # by start offset, by size, and now by time: the active segment is old
+            append(log, sized_batch(100, bench.clock.now_ms))
+        return doomed
+
+    monkeypatch.setattr(log_module, "deletable_segments", decide)
+    assert log.delete_old_segments() == 0
+    assert decisions == [0, 0, 1, 0]
+    assert [found.base_offset for found in read_batches(log)] == list(range(6))

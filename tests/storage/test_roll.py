@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from barnabas.broker.storage.append import AppendOrigin
 from barnabas.broker.storage.log import FLUSH_LOG_TASK
 from barnabas.broker.storage.log_segment import MAX_RELATIVE_OFFSET
 from barnabas.config.log_config import LogConfig
@@ -235,3 +236,10 @@ def test_a_batch_that_fills_the_segment_to_the_last_byte_rolls_nothing(bench: Lo
     assert (log.segment_count, log.size_bytes) == (1, 1024)
     append(log, sized_batch(80))
     assert log.segment_count == 2
+
+
+def test_batches_of_a_trusted_origin_roll_by_the_same_rules(bench: LogBench) -> None:
+    log = bench.open(log_config(segment_ms=1000, segment_bytes=1024))
+    for timestamp, size in ((START_MS, 300), (START_MS + 1000, 300), (START_MS + 1001, 300), (START_MS, 800)):
+        log.append_as_leader(sized_batch(size, timestamp), leader_epoch=0, origin=AppendOrigin.RAFT)
+    assert [segment.base_offset for segment in log.segments] == [0, 2, 3]
