@@ -6,7 +6,6 @@ complete and about to replace, `.deleted` is waiting for its removal. Source: Ka
 
 from __future__ import annotations
 
-import re
 from enum import Enum
 from typing import NamedTuple
 
@@ -42,7 +41,12 @@ class ParsedFileName(NamedTuple):
     stage: str
 
 
-_NAME = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)(\.deleted|\.cleaned|\.swap)?")
+_OFFSET_DIGITS = 20
+_ENDS = {
+    kind.value + stage: (kind, stage)
+    for kind in FileKind
+    for stage in ("", DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX)
+}
 
 
 def file_name(offset: int, suffix: str, stage: str = "") -> str:
@@ -52,7 +56,8 @@ def file_name(offset: int, suffix: str, stage: str = "") -> str:
 
 def parse_file_name(name: str) -> ParsedFileName | None:
     """The parts of a segment's or snapshot's file name; None for any other file (checkpoints, partition.metadata)."""
-    match = _NAME.fullmatch(name)
-    if match is None:
+    end = _ENDS.get(name[_OFFSET_DIGITS:])
+    digits = name[:_OFFSET_DIGITS]
+    if end is None or not (digits.isascii() and digits.isdigit()):
         return None
-    return ParsedFileName(int(match[1]), FileKind(match[2]), match[3] or "")
+    return ParsedFileName(int(digits), *end)

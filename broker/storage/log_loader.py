@@ -25,6 +25,7 @@ from barnabas.broker.storage.durable_files import sync_directory
 from barnabas.broker.storage.file_names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
+    LOG_SUFFIX,
     SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
     FileKind,
@@ -100,9 +101,7 @@ class LogLoader:
     def load(self) -> LoadedLog:
         """All passes. Raises OSError, CorruptFileError, OldFormatError."""
         request = self._request
-        self._remove_leftovers()
-        self._finish_swaps()
-        self._list_segments()
+        self._list_segments(self._remove_leftovers())
         if not request.had_clean_shutdown:
             self._recover()
         log_end_offset = self._end_offset_or_drop_all()
@@ -135,41 +134,33 @@ class LogLoader:
 
     def _files(self) -> list[tuple[str, ParsedFileName]]:
         """The directory's segment files and snapshots, sorted by name."""
-        found = []
-        for name in sorted(os.listdir(self._directory)):
-            parsed = parse_file_name(name)
-            if parsed is not None:
-                found.append((name, parsed))
-        return found
+        return [(name, parsed) for name in sorted(os.listdir(self._directory)) if (parsed := parse_file_name(name))]
 
-    def _remove_leftovers(self) -> None:
-        cleaned_offsets = []
-        swaps = []
-        for name in sorted(os.listdir(self._directory)):
+    def _remove_leftovers(self) -> list[tuple[str, ParsedFileName]]:
+        """Passes 1 to 3; the files that are there afterwards."""
+        for name in os.listdir(self._directory):
             if name.endswith(DELETED_SUFFIX) and not name.endswith(METADATA_SNAPSHOT_SUFFIX):
                 _log.debug("removing a leftover of a deletion: %s/%s", self._directory, name)
                 os.unlink(self._directory / name)
-                continue
-            parsed = parse_file_name(name)
-            if parsed is None:
-                continue
-            if parsed.stage == CLEANED_SUFFIX:
-                cleaned_offsets.append((name, parsed.offset))
-            elif parsed.stage == SWAP_SUFFIX:
-                swaps.append((name, parsed.offset))
-        if cleaned_offsets:
+        files = self._files()
+        if not any(parsed.stage for _, parsed in files):
+            return files
+        cleaned = [(name, parsed.offset) for name, parsed in files if parsed.stage == CLEANED_SUFFIX]
+        swaps = [(name, parsed) for name, parsed in files if parsed.stage == SWAP_SUFFIX]
+        if cleaned:
             # A `.swap` above an unfinished `.cleaned` may be one half of a split: the original is still there.
-            smallest = min(offset for _, offset in cleaned_offsets)
-            for name, offset in swaps:
-                if offset >= smallest:
+            smallest = min(offset for _, offset in cleaned)
+            for name, parsed in swaps:
+                if parsed.offset >= smallest:
                     os.unlink(self._directory / name)
-            for name, _ in cleaned_offsets:
+            swaps = [(name, parsed) for name, parsed in swaps if parsed.offset < smallest]
+            for name, _ in cleaned:
                 os.unlink(self._directory / name)
+        if swaps:
+            self._finish_swaps(swaps)
+        return self._files()
 
-    def _finish_swaps(self) -> None:
-        swaps = [(name, parsed) for name, parsed in self._files() if parsed.stage == SWAP_SUFFIX]
-        if not swaps:
-            return
+    def _finish_swaps(self, swaps: list[tuple[str, ParsedFileName]]) -> None:
         logs = [parsed.offset for _, parsed in swaps if parsed.kind is FileKind.LOG]
         if logs:
             first = min(logs)
@@ -191,8 +182,7 @@ class LogLoader:
         finally:
             segment.release()
 
-    def _list_segments(self) -> None:
-        files = self._files()
+    def _list_segments(self, files: list[tuple[str, ParsedFileName]]) -> None:
         logs = {parsed.offset for _, parsed in files if parsed.kind is FileKind.LOG}
         time_indexes = {parsed.offset for _, parsed in files if parsed.kind is FileKind.TIME_INDEX}
         offset_indexes = {parsed.offset for _, parsed in files if parsed.kind is FileKind.OFFSET_INDEX}
@@ -289,11 +279,11 @@ class LogLoader:
         )
 
     def _open_segment(self, base_offset: int, stage: str) -> LogSegment:
-        path = self._directory / file_name(base_offset, FileKind.LOG.value, stage)
+        directory = os.fspath(self._directory)
         return LogSegment.open_sealed(
-            os.fspath(self._directory),
+            directory,
             base_offset,
-            os.stat(path).st_size,
+            os.stat(f"{directory}/{file_name(base_offset, LOG_SUFFIX, stage)}").st_size,
             self._request.config,
             self._services.clock,
             self._services.open_files,

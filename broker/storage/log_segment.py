@@ -100,11 +100,9 @@ class LogSegment:
         self.base_offset = base_offset
         self.log = log
         self.offset_index = OffsetIndex(
-            os.path.join(directory, file_name(base_offset, OFFSET_INDEX_SUFFIX)), base_offset, open_files
+            f"{directory}/{file_name(base_offset, OFFSET_INDEX_SUFFIX)}", base_offset, open_files
         )
-        self.time_index = TimeIndex(
-            os.path.join(directory, file_name(base_offset, TIME_INDEX_SUFFIX)), base_offset, open_files
-        )
+        self.time_index = TimeIndex(f"{directory}/{file_name(base_offset, TIME_INDEX_SUFFIX)}", base_offset, open_files)
         self.created_ms = clock.wall_ms()
         self.roll_jitter_ms = _draw_jitter(config)
         self._clock = clock
@@ -130,7 +128,7 @@ class LogSegment:
         cls, directory: str, base_offset: int, config: LogConfig, clock: Clock, open_files: OpenFiles
     ) -> LogSegment:
         """A new segment, active; its index files are made with its first batch. Raises OSError."""
-        path = os.path.join(directory, file_name(base_offset, LOG_SUFFIX))
+        path = f"{directory}/{file_name(base_offset, LOG_SUFFIX)}"
         log = FileRecords.create(path, open_files, preallocate_bytes=config.segment_bytes if config.preallocate else 0)
         segment = cls(directory, base_offset, log, config, clock, open_files)
         segment._largest = TimestampOffset(NO_TIMESTAMP, base_offset)
@@ -148,7 +146,7 @@ class LogSegment:
         open_files: OpenFiles,
     ) -> LogSegment:
         """A segment that lies on disk. Nothing is read yet: its indexes are checked when they are first used."""
-        path = os.path.join(directory, file_name(base_offset, LOG_SUFFIX))
+        path = f"{directory}/{file_name(base_offset, LOG_SUFFIX)}"
         log = FileRecords(path, size_bytes, open_files)
         segment = cls(directory, base_offset, log, config, clock, open_files)
         segment._indexes_trusted = False
@@ -449,7 +447,7 @@ class LogSegment:
         )
 
     def _path(self, suffix: str, stage: str) -> str:
-        return os.path.join(self._directory, file_name(self.base_offset, suffix, stage))
+        return f"{self._directory}/{file_name(self.base_offset, suffix, stage)}"
 
     def _set_paths(self) -> None:
         self.log.path = self._path(LOG_SUFFIX, self._stage)

@@ -225,7 +225,6 @@ class ProducerState:
 
     def remove_stray_snapshots(self, base_offsets: set[int]) -> None:
         """Delete snapshots that belong to no segment, but keep a last one above all segments. Raises OSError."""
-        self.snapshot_offsets = set(_list_snapshots(self._directory))
         strays = sorted(self.snapshot_offsets - base_offsets)
         if strays and (not base_offsets or strays[-1] > max(base_offsets)):
             strays.pop()
