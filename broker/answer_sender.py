@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 SENDFILE_MIN_BYTES: Final = 16 * 1024
 """Below this a copy is cheaper than the second system call (benchmarks/, fetch lines)."""
 
+HOLD_BYTES_MAX: Final = 64 * 1024
+"""Answers of pipelined requests are held back up to this much, to leave together."""
+
 CHUNK_BYTES: Final = 1024 * 1024
 """At most this much of a slice is handed to the kernel, or read, at a time."""
 
@@ -75,6 +78,8 @@ class AnswerSender:
         "_closed",
         "_copies",
         "_executor",
+        "_held",
+        "_held_bytes",
         "_loop",
         "_on_failure",
         "_on_idle",
@@ -107,6 +112,8 @@ class AnswerSender:
         self._on_idle = on_idle
         self._on_failure = on_failure
         self._queue: deque[_Progress] = deque()
+        self._held: list[bytes] = []
+        self._held_bytes = 0
         self._paused = False
         self._watching = False
         self._reading = False
@@ -121,6 +128,8 @@ class AnswerSender:
         header, parts = answer
         probe = self._probe
         probe.sent_bytes += len(header)
+        if self._held:
+            self._write_held()
         if not parts:
             self._transport.write(header)
             return not self._paused
@@ -136,6 +145,25 @@ class AnswerSender:
         self._transport.write(header)
         self._queue.extend([_Progress(part) for part in parts])
         return self._pump()
+
+    def hold(self, answer: Answer) -> bool:
+        """Keep a small answer back: `flush`, or the next `send`, follows at once. False: it is none to be held."""
+        if answer.parts or self._held_bytes > HOLD_BYTES_MAX:
+            return False
+        self._held.append(answer.header)
+        self._held_bytes += len(answer.header)
+        self._probe.sent_bytes += len(answer.header)
+        return True
+
+    def flush(self) -> bool:
+        """Write what was held. True when all of it is with the kernel; else `on_idle` will say so."""
+        if self._held:
+            self._write_held()
+        return not self._paused
+
+    def _write_held(self) -> None:
+        held, self._held, self._held_bytes = self._held, [], 0
+        self._transport.write(b"".join(held))
 
     def pause_writing(self) -> None:
         """The kernel took less than all of what was written."""

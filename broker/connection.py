@@ -163,12 +163,10 @@ class Connection(asyncio.BufferedProtocol):
         self._pumping = True
         try:
             self._work_off_frames()
-        except FrameError as error:
+        except (FrameError, CloseConnection) as error:
             log.warning("closing the connection of %s: %s", self.session, error)
-            self.abort("bad_frame")
-        except CloseConnection as error:
-            log.warning("closing the connection of %s: %s", self.session, error)
-            self.abort("refused")
+            self._sender.flush()
+            self.abort("refused" if isinstance(error, CloseConnection) else "bad_frame")
         except Exception:
             log.exception("a bug in the connection of %s, which is closed", self.session)
             self.abort("internal_error")
@@ -177,31 +175,37 @@ class Connection(asyncio.BufferedProtocol):
 
     def _work_off_frames(self) -> None:
         registry = self._registry
-        view = self._view
+        sender = self._sender
+        self._last_active = registry.loop.time()
         while not self._busy and not self._transport.is_closing():
             start = self._consumed
-            available = self._filled - start
-            if available < SIZE_PREFIX:
+            filled = self._filled
+            body = start + SIZE_PREFIX
+            if body > filled:
                 break
-            size = frame_size(view, start, registry.max_frame_bytes)
-            end = start + SIZE_PREFIX + size
-            if end > self._filled:
-                self._last_active = registry.loop.time()
+            size = frame_size(self._view, start, registry.max_frame_bytes)
+            end = body + size
+            if end > filled:
                 self._make_room(SIZE_PREFIX + size)
-                view = self._view
                 break
             self._consumed = end
-            self._last_active = registry.loop.time()
             self._busy = True
-            outcome = registry.dispatcher.serve(self.session, view[start + SIZE_PREFIX : end])
-            if isinstance(outcome, Deferred):
+            outcome = registry.dispatcher.serve(self.session, self._view[body:end])
+            if type(outcome) is Deferred:
+                sender.flush()
                 self._pending = outcome
                 outcome.then(self._deferred_answer)
+            elif end + SIZE_PREFIX < filled and outcome is not None and sender.hold(outcome):
+                # Pipelined requests: more are here already, and their answers leave in one system call.
+                self._busy = False
             else:
                 self._answer(outcome)
         else:
             if self._busy and self._filled == len(self._view):
                 self._pause_reading()
+            return
+        if not sender.flush():
+            self._busy = True
             return
         if self._consumed == self._filled:
             self._consumed = self._filled = 0

@@ -21,7 +21,7 @@ from barnabas.broker.deferred import Deferred
 from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
 from barnabas.protocol.framing import KAFKA_MAGIC, NATIVE_MAGIC, FrameError
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.fetch import records_of
+from barnabas.protocol.messages.fetch import FetchResponse, records_of
 from barnabas.protocol.native import codec as native
 from barnabas.protocol.native.codec import RequestHeader
 
@@ -63,6 +63,8 @@ class Dialect(Protocol):
         """The frame that refuses `header` as a whole."""
         ...
 
+
+_new_tuple = tuple.__new__
 
 _NATIVE = cast(Dialect, native)
 
@@ -142,9 +144,11 @@ def _answer(dialect: Dialect, header: RequestHeader, response: Any) -> Answer | 
     """The frame of a response; None stays None."""
     if response is None:
         return None
-    parts = records_of(response)
-    size = sum([part.size for part in parts]) if parts else 0
-    return Answer(dialect.encode_response(header, response, size), cast("list[FileSlice]", parts))
+    if type(response) is not FetchResponse:
+        answer: Answer = _new_tuple(Answer, (dialect.encode_response(header, response, 0), ()))
+        return answer
+    parts = cast("list[FileSlice]", records_of(response))
+    return Answer(dialect.encode_response(header, response, sum([part.size for part in parts])), parts)
 
 
 class _Request:
