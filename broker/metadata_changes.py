@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from barnabas.broker.metadata.configs import plan_alter_configs
+from barnabas.broker.metadata.producer_ids import plan_producer_id_block
 from barnabas.broker.metadata.topics import Placement, plan_create_partitions, plan_create_topics, plan_delete_topics
 from barnabas.protocol.errors import BrokerError
 from barnabas.protocol.messages.configs import AlterConfigsRequest, AlterConfigsResponse, AlterConfigsResult
@@ -36,12 +37,12 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.plan import Plan
     from barnabas.broker.metadata.store import MetadataStore
 
-Result = TypeVar("Result", TopicResult, AlterConfigsResult)
+Result = TypeVar("Result", TopicResult, AlterConfigsResult, range)
 T = TypeVar("T")
 
 
 class MetadataChanges:
-    """Creates, grows and deletes topics, and alters configs."""
+    """Creates, grows and deletes topics, alters configs, takes blocks of producer ids."""
 
     def __init__(
         self,
@@ -96,6 +97,13 @@ class MetadataChanges:
                 commit=not request.validate_only,
             )
         )
+
+    async def take_producer_id_block(self) -> range:
+        """The next producer ids, which nobody else will get. Raises BrokerError KAFKA_STORAGE_ERROR."""
+        (block,) = await self._change(
+            lambda image: plan_producer_id_block(image, node_id=self._store.node_id), commit=True
+        )
+        return block
 
     async def close(self) -> None:
         """Wait for the change at hand; later ones fail."""

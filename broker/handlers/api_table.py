@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from barnabas.broker.handlers.api_versions import ApiVersionsHandler
 from barnabas.broker.handlers.configs import AlterConfigsHandler, DescribeConfigsHandler
 from barnabas.broker.handlers.fetch import FetchHandler
+from barnabas.broker.handlers.init_producer_id import InitProducerIdHandler
 from barnabas.broker.handlers.list_offsets import ListOffsetsHandler
 from barnabas.broker.handlers.metadata import MetadataHandler
 from barnabas.broker.handlers.produce import ProduceHandler
 from barnabas.broker.handlers.topics import CreatePartitionsHandler, CreateTopicsHandler, DeleteTopicsHandler
+from barnabas.broker.producer_ids import ProducerIds
 from barnabas.protocol.messages.api_key import ApiKey
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ class ApiTable:
             ApiKey.API_VERSIONS: ApiVersionsHandler(
                 store.cluster_id, store.node_id, static.get_int("socket.request.max.bytes")
             ),
+            ApiKey.INIT_PRODUCER_ID: InitProducerIdHandler(ProducerIds(changes)),
             ApiKey.CREATE_TOPICS: CreateTopicsHandler(changes, probe(ApiKey.CREATE_TOPICS)),
             ApiKey.DELETE_TOPICS: DeleteTopicsHandler(changes, probe(ApiKey.DELETE_TOPICS)),
             ApiKey.CREATE_PARTITIONS: CreatePartitionsHandler(changes, probe(ApiKey.CREATE_PARTITIONS)),

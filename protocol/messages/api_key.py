@@ -15,6 +15,7 @@ class ApiKey(IntEnum):
     API_VERSIONS = 18  # the native dialect calls it hello
     CREATE_TOPICS = 19
     DELETE_TOPICS = 20
+    INIT_PRODUCER_ID = 22
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
     CREATE_PARTITIONS = 37

@@ -14,7 +14,7 @@ from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
 from barnabas.protocol.framing import FrameError
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.produce import ProduceRequest
-from barnabas.protocol.native import configs, fetch, hello, list_offsets, metadata, produce, topics
+from barnabas.protocol.native import configs, fetch, hello, init_producer_id, list_offsets, metadata, produce, topics
 from barnabas.protocol.native.fields import INT16, INT32, body_of, error_code, integer
 from barnabas.protocol.native.frame import MAX_REQUEST_HEADER_BYTES, HeaderTooLargeError, pack_header, split_frame
 
@@ -79,6 +79,12 @@ NATIVE_APIS: dict[int, NativeApi] = {
         _bare(topics.decode_delete_topics),
         topics.encode_response,
         _bare(topics.decode_response),
+    ),
+    ApiKey.INIT_PRODUCER_ID: NativeApi(
+        init_producer_id.encode_request,
+        _bare(init_producer_id.decode_request),
+        init_producer_id.encode_response,
+        _bare(init_producer_id.decode_response),
     ),
     ApiKey.CREATE_PARTITIONS: NativeApi(
         topics.encode_create_partitions,

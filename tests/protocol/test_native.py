@@ -36,6 +36,7 @@ from barnabas.protocol.messages.fetch import (
     FetchTopicResult,
     records_of,
 )
+from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResult,
@@ -125,6 +126,7 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
         ApiVersionsRequest("me", "1"),
         ApiVersionsResponse("barnabas", "0", "c", 1, [ApiVersionRange(0, 0, 0)], 100),
     ),
+    (ApiKey.INIT_PRODUCER_ID, InitProducerIdRequest(), InitProducerIdResponse(12345678901, 3)),
     (ApiKey.CREATE_TOPICS, CreateTopicsRequest([NewTopic("t", 3, 1, {"a": "b"})], 9, True), TOPICS_RESPONSE),
     (ApiKey.DELETE_TOPICS, DeleteTopicsRequest(["t"], 9), TOPICS_RESPONSE),
     (ApiKey.CREATE_PARTITIONS, CreatePartitionsRequest([NewPartitions("t", 4)], 9, False), TOPICS_RESPONSE),

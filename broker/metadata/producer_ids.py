@@ -1,0 +1,26 @@
+"""Blocks of producer ids: 1,000 are taken from the metadata log at once, and none is ever handed out twice.
+
+A ProducerIds record says where the next block begins; it is durable before the first id of its block is used. What a
+crash leaves unused of a block is lost: ids are int64. Source: Kafka ProducerIdControlManager, ProducerIdsBlock.
+"""
+
+from __future__ import annotations
+
+from barnabas.broker.metadata.image import MetadataImage
+from barnabas.broker.metadata.plan import Plan
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.metadata.records import ProducerIdsRecord
+
+BLOCK_SIZE = 1000
+
+_MAX_PRODUCER_ID = 2**63 - 1
+_NO_BROKER_EPOCH = -1
+
+
+def plan_producer_id_block(image: MetadataImage, *, node_id: int) -> Plan[range]:
+    """The next block as the one answer, and its record. Raises BrokerError when the int64 is used up."""
+    first = image.next_producer_id
+    following = first + BLOCK_SIZE
+    if following > _MAX_PRODUCER_ID:
+        raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, "all producer ids have been handed out")
+    return Plan([range(first, following)], [ProducerIdsRecord(node_id, _NO_BROKER_EPOCH, following)])
