@@ -191,7 +191,7 @@ class Connection(asyncio.BufferedProtocol):
             self._consumed = end
             self._busy = True
             outcome = registry.dispatcher.serve(self.session, self._view[body:end])
-            if type(outcome) is Deferred:
+            if isinstance(outcome, Deferred):
                 sender.flush()
                 self._pending = outcome
                 outcome.then(self._deferred_answer)
