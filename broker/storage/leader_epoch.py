@@ -14,6 +14,7 @@ Source: Kafka LeaderEpochFileCache, LeaderEpochCheckpointFile.
 from __future__ import annotations
 
 import logging
+import threading
 from bisect import bisect_right
 from pathlib import Path
 from typing import NamedTuple
@@ -40,6 +41,7 @@ class LeaderEpochFile:
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / LEADER_EPOCH_CHECKPOINT
+        self._write_lock = threading.Lock()
         self.entries: tuple[EpochEntry, ...] = ()
 
     @classmethod
@@ -150,4 +152,5 @@ class LeaderEpochFile:
         return True
 
     def _write(self) -> None:
-        write_durably(self._path, checkpoint_content(f"{epoch} {start}" for epoch, start in self.entries))
+        with self._write_lock:  # the background write after a truncation may meet an assignment
+            write_durably(self._path, checkpoint_content(f"{epoch} {start}" for epoch, start in self.entries))

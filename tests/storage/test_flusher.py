@@ -139,12 +139,8 @@ def test_stopping_serves_who_still_waits_and_refuses_the_next(
         flusher.request(log, 2, answers.errors.append)
 
 
-def test_a_flush_syncs_sealed_segments_with_their_indexes_and_the_active_one_without(
-    bench: LogBench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log = bench.open(log_config(segment_bytes=1024))
-    for _ in range(25):
-        append(log, sized_batch(100))
+def _synced_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files that are synced from now on, without their leading zeros."""
     synced: list[str] = []
     real = os.fdatasync
 
@@ -153,6 +149,16 @@ def test_a_flush_syncs_sealed_segments_with_their_indexes_and_the_active_one_wit
         real(fd)
 
     monkeypatch.setattr(os, "fdatasync", fdatasync)
+    return synced
+
+
+def test_a_flush_syncs_sealed_segments_with_their_indexes_and_the_active_one_without(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = bench.open(log_config(segment_bytes=1024))
+    for _ in range(25):
+        append(log, sized_batch(100))
+    synced = _synced_files(monkeypatch)
     assert log.flush() == 25
     assert synced == [".log", ".index", ".timeindex", "10.log", "10.index", "10.timeindex", "20.log"]
     synced.clear()
@@ -161,3 +167,52 @@ def test_a_flush_syncs_sealed_segments_with_their_indexes_and_the_active_one_wit
     assert synced == ["20.log"]
     assert log.flush() == 26
     assert synced == ["20.log"]
+
+
+def test_a_segment_that_was_durable_before_its_roll_gets_its_indexes_synced_after_it(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = bench.open()
+    append(log, sized_batch(100))
+    log.flush()
+    log.roll()
+    synced = _synced_files(monkeypatch)
+    bench.scheduler.run_due()
+    assert synced == [".log", ".index", ".timeindex"]
+    synced.clear()
+    log.flush()
+    assert synced == []
+
+
+def test_a_clean_stop_syncs_what_no_background_flush_has_reached(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = bench.open()
+    for _ in range(2):
+        append(log, sized_batch(100))
+        log.flush()
+        log.roll()
+    append(log, sized_batch(100))
+    synced = _synced_files(monkeypatch)
+    log.close()
+    assert synced[:6] == [".log", ".index", ".timeindex", "1.log", "1.index", "1.timeindex"]
+    assert set(synced[6:]) == {"2.log", "2.index", "2.timeindex"}
+
+
+def test_a_segment_sealed_while_it_was_synced_is_still_recovered_after_a_crash(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = bench.open()
+    append(log, sized_batch(100))
+    real = os.fdatasync
+
+    def fdatasync(fd: int) -> None:
+        monkeypatch.setattr(os, "fdatasync", real)
+        log.roll()
+        real(fd)
+
+    monkeypatch.setattr(os, "fdatasync", fdatasync)
+    assert log.flush() == 1
+    assert (log.durable_offset, log.recovery_point) == (1, 0)
+    bench.scheduler.run_due()
+    assert log.recovery_point == 1

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from barnabas.broker.storage.append import AppendOrigin
-from barnabas.broker.storage.log import FLUSH_LOG_TASK
 from barnabas.broker.storage.log_segment import MAX_RELATIVE_OFFSET
+from barnabas.broker.storage.log_writer import FLUSH_LOG_TASK
 from barnabas.config.log_config import LogConfig
 from tests.support.storage import START_MS, LogBench, append, batch, log_config, sized_batch
 

@@ -1,0 +1,163 @@
+"""What a PartitionLog consists of, what may be asked of it at any time, and how it refuses.
+
+The lowest of three layers, split for reading only: LogState (this file), LogWriter (appends, rolls, flushes),
+PartitionLog (reads, retention, the log's life). The invariants are in log.py.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from pathlib import Path
+from typing import NoReturn
+
+from barnabas.broker.storage.log_dir_failure import is_disk_full
+from barnabas.broker.storage.log_loader import LoadedLog
+from barnabas.broker.storage.log_read import LogEnd
+from barnabas.broker.storage.log_segment import LogSegment
+from barnabas.broker.storage.log_validator import ClientBatchRules
+from barnabas.broker.storage.services import StorageServices
+from barnabas.config.log_config import LogConfig
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.topic_partition import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+
+class LogState:
+    """The attributes of a log. Those without an underscore may be read by any thread without a lock."""
+
+    def __init__(
+        self,
+        loaded: LoadedLog,
+        *,
+        topic_partition: TopicPartition,
+        topic_id: bytes | None,
+        directory: Path,
+        config: LogConfig,
+        services: StorageServices,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.directory = directory
+        self.log_dir = directory.parent
+        self.config = config
+        self.log_start_offset = loaded.log_start_offset
+        self.log_end_offset = loaded.log_end_offset
+        self.recovery_point = loaded.recovery_point
+        self.last_flush_ms = services.clock.wall_ms()
+        self.state = "online"
+        """online, offline (its directory failed) or closed."""
+        self._services = services
+        self._wall_ms = services.clock.wall_ms
+        self._lock = threading.Lock()
+        self._segments = loaded.segments
+        self._active = loaded.segments.last
+        self._epochs = loaded.leader_epochs
+        self._latest_epoch = loaded.leader_epochs.latest_epoch
+        self._producers = loaded.producer_state
+        self._first_unstable_offset = loaded.producer_state.first_unstable_offset
+        self.durable_offset = loaded.recovery_point
+        """Batches below this are synced."""
+        self._unsynced_sealed: list[LogSegment] = [
+            segment
+            for segment in loaded.segments.view.overlapping(loaded.recovery_point, loaded.log_end_offset)
+            if segment is not self._active
+        ]
+        """Sealed segments whose indexes, or bytes, may not be on the disk yet. Changed under the lock."""
+        self._rules = ClientBatchRules(topic_partition, config)
+        self._segment_bytes = config.segment_bytes
+        self._flush_messages = config.flush_messages
+        size = self._active.size_bytes
+        self._end = LogEnd(self.log_end_offset, self._active, size, -1, size)
+        """What readers go by; replaced as a whole by each append and roll."""
+
+    def __repr__(self) -> str:
+        return f"PartitionLog({self.topic_partition}, {self.log_start_offset}..{self.log_end_offset}, {self.directory})"
+
+    @property
+    def high_watermark(self) -> int:
+        """The end of what consumers see: on a single node everything that is written."""
+        return self.log_end_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The end of what read_committed consumers see: where the oldest open transaction begins, or everything."""
+        unstable = self._first_unstable_offset
+        return self.log_end_offset if unstable is None else min(unstable, self.log_end_offset)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all segments' batches."""
+        return self._segments.size_bytes
+
+    @property
+    def segment_count(self) -> int:
+        """How many segments there are."""
+        return len(self._segments)
+
+    @property
+    def segments(self) -> tuple[LogSegment, ...]:
+        """The segments at this moment, the active one last."""
+        return self._segments.view.segments
+
+    @property
+    def index_entries(self) -> int:
+        """Offset index entries of the active segment."""
+        return max(self._active.offset_index.entries, 0)
+
+    @property
+    def latest_leader_epoch(self) -> int:
+        """The epoch that writes now, or -1."""
+        return self._latest_epoch
+
+    @property
+    def producer_count(self) -> int:
+        """How many producer ids are remembered."""
+        return len(self._producers.producers)
+
+    @property
+    def unflushed_records(self) -> int:
+        """Offsets that a crash of the machine could take."""
+        return self.log_end_offset - self.durable_offset
+
+    def _ensure_online(self) -> None:
+        if self.state != "online":
+            self._refuse_state()
+
+    def _refuse_state(self) -> NoReturn:
+        raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic_partition} is {self.state}")
+
+    def _refuse_size(self, size: int) -> NoReturn:
+        raise BrokerError(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"{self.topic_partition}: the batch has {size} bytes, segment.bytes is {self._segment_bytes}",
+        )
+
+    def _refuse_offset(self, offset: int, end_offset: int) -> NoReturn:
+        raise BrokerError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"{self.topic_partition}: offset {offset} is outside of [{self.log_start_offset}, {end_offset}]",
+        )
+
+    def _refuse_append(self, error: OSError) -> NoReturn:
+        if not is_disk_full(error):
+            self._fail("cannot append", error)
+        raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic_partition}: cannot append: {error}") from error
+
+    def _refuse_missing(self, error: FileNotFoundError) -> NoReturn:
+        """A file is gone: the topic's directory was just renamed, or somebody removed it. The disk is not to blame."""
+        if self.state == "online" and self.directory.exists():
+            _log.error("a file of %s is missing: %s", self.topic_partition, error)
+        raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic_partition}: a file is gone") from error
+
+    def _refuse_read(self, error: OSError) -> NoReturn:
+        if self.state == "online":
+            self._fail("cannot read", error)
+        raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic_partition}: cannot read: {error}") from error
+
+    def _fail(self, what: str, error: OSError) -> None:
+        """The disk has failed: this log stops at once, the others of its directory as soon as the handler runs."""
+        if self.state == "online":
+            self.state = "offline"
+        self._services.failures.report(self.log_dir, f"{what} ({self.topic_partition})", error)
