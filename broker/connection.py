@@ -204,16 +204,15 @@ class Connection(asyncio.BufferedProtocol):
             if self._busy and self._filled == len(self._view):
                 self._pause_reading()
             return
-        if not sender.flush():
-            self._busy = True
-            return
         if self._consumed == self._filled:
             self._consumed = self._filled = 0
             if len(self._view) > KEEP_BUFFER_BYTES:
                 self._replace_buffer(RECEIVE_BUFFER_BYTES)
         elif len(self._view) == self._filled:
             self._make_room(self._filled - self._consumed + SIZE_PREFIX)
-        if self._paused_reading:
+        if not sender.flush():
+            self._busy = True  # until the client has taken them: `_answer_left`
+        elif self._paused_reading and not self._transport.is_closing():
             self._paused_reading = False
             self._transport.resume_reading()
 
@@ -232,9 +231,9 @@ class Connection(asyncio.BufferedProtocol):
                 self.close("draining")
 
     def _answer_left(self) -> None:
-        """The sender has handed over an answer that did not fit the socket at once."""
-        if not self._busy:
-            return
+        """The sender has handed over what did not fit the socket at once."""
+        if not self._busy or self._pending is not None:
+            return  # the held answers left, and the request behind them still waits for its own
         self._busy = False
         if self.draining:
             self.close("draining")

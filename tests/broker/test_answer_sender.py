@@ -72,6 +72,8 @@ def play(scenario: Scenario) -> None:
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
+        failures: list[dict[str, object]] = []
+        loop.set_exception_handler(lambda _, context: failures.append(context))
         ours, theirs = socket.socketpair()
         theirs.setblocking(False)
         with ThreadPoolExecutor(1) as executor, theirs:
@@ -82,6 +84,7 @@ def play(scenario: Scenario) -> None:
                 await asyncio.wait_for(scenario(sending, theirs), TIMEOUT_S)
             finally:
                 sending.transport.abort()
+        assert failures == []
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(run())
@@ -120,6 +123,7 @@ def test_where_the_file_system_has_no_sendfile_the_bytes_are_copied(
     async def scenario(sending: Sending, client: socket.socket) -> None:
         monkeypatch.setattr(os, "sendfile", refuse)
         sending.sender.send(Answer(b"header", [records]))
+        assert sending.transport.get_write_buffer_size() <= answer_sender.CHUNK_BYTES
         assert await read(client, 6 + len(CONTENT)) == b"header" + CONTENT
         await sending.idle.wait()
 
