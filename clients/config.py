@@ -69,7 +69,11 @@ class ProducerConfig(ClientConfig):
     max_request_bytes: int = MIB  # max.request.size: of one request, so of one record too
     delivery_timeout_ms: int = 120_000  # delivery.timeout.ms: from send() to the acknowledgement, all retries included
     retries: int = _MAX_INT32  # retries: attempts after the first
-    max_in_flight: int = 5  # max.in.flight.requests.per.connection; of one partition only ever one (order)
+    # enable.idempotence: the broker stores a batch once, however often it is sent. None is Kafka's default: on, but off
+    # where acks is not -1 or retries is 0. True is an error there.
+    enable_idempotence: bool | None = None
+    # max.in.flight.requests.per.connection; of one partition only ever one (order), so idempotence does not limit it.
+    max_in_flight: int = 5
 
     def __post_init__(self) -> None:
         ClientConfig.__post_init__(self)  # no super(): the class that slots=True makes is another than this cell's
@@ -96,6 +100,21 @@ class ProducerConfig(ClientConfig):
                 f"delivery_timeout_ms={self.delivery_timeout_ms} must be at least linger_ms + request_timeout_ms "
                 f"= {self.linger_ms + self.request_timeout_ms:g}: there would be no time for one request"
             )
+        if not (self.enable_idempotence is None or _is_bool(self.enable_idempotence)):
+            raise ClientConfigError(f"enable_idempotence must be True, False or None, not {self.enable_idempotence!r}")
+        if self.enable_idempotence and self.acks != ACKS_ALL:
+            raise ClientConfigError(
+                f"enable_idempotence=True needs acks=-1, not {self.acks}: who waits for no answer cannot know a repeat"
+            )
+        if self.enable_idempotence and not self.retries:
+            raise ClientConfigError("enable_idempotence=True needs retries above 0: there would be nothing to repeat")
+
+    @property
+    def idempotent(self) -> bool:
+        """What enable_idempotence comes to."""
+        if self.enable_idempotence is None:
+            return self.acks == ACKS_ALL and self.retries > 0
+        return self.enable_idempotence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +159,10 @@ def _whole(config: ClientConfig, low: int, *names: str) -> None:
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str)
+
+
+def _is_bool(value: object) -> bool:
+    return isinstance(value, bool)
 
 
 def _is_number(value: object) -> bool:

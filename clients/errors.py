@@ -151,6 +151,9 @@ _SENTENCES = {
     ErrorCode.CORRUPT_MESSAGE: "the batch arrived with a wrong checksum or layout",
     ErrorCode.OFFSET_OUT_OF_RANGE: "the offset is outside the log's range",
     ErrorCode.REQUEST_TIMED_OUT: "the broker could not finish in time",
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER: "the broker misses batches that were sent before this one",
+    ErrorCode.INVALID_PRODUCER_EPOCH: "the broker has seen a later epoch of this producer's id",
+    ErrorCode.UNKNOWN_PRODUCER_ID: "the broker does not know the producer's id",
     ErrorCode.UNKNOWN_SERVER_ERROR: "the broker met an error of its own; see its log",
     ErrorCode.UNSUPPORTED_VERSION: "the broker does not serve this request",
 }

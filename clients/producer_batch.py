@@ -12,8 +12,10 @@ from collections.abc import Sequence
 
 from barnabas.clients.compression_ratio import CompressionRatio
 from barnabas.clients.records import RecordMetadata
+from barnabas.clients.sequences import LineSequences, restamp
 from barnabas.protocol.messages.produce import ProducePartitionResult
 from barnabas.protocol.records.builder import Buffer, RecordBatchBuilder
+from barnabas.protocol.records.layout import NO_SEQUENCE
 from barnabas.protocol.topic_partition import TopicPartition
 
 NO_OFFSET = -1
@@ -27,6 +29,7 @@ class ProducerBatch:
         "_halves",
         "_waiter",
         "attempts",
+        "base_sequence",
         "builder",
         "closed",
         "data",
@@ -54,6 +57,7 @@ class ProducerBatch:
         self.closed = False  # takes no more records
         self.done = False  # delivered or failed
         self.attempts = 0
+        self.base_sequence = NO_SEQUENCE  # of an idempotent producer's batch, from its first sending on
         self.last_error: BaseException | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._halves: tuple[ProducerBatch, ...] = ()
@@ -78,6 +82,17 @@ class ProducerBatch:
         self.timestamps.append(timestamp)
         self.reserved_bytes += reserved_bytes
         return True
+
+    def stamp(self, producer_id: int, epoch: int, base_sequence: int) -> None:
+        """Write its place in the line's sequence into it; it must be closed. Raises ValueError as `encode` does."""
+        self.base_sequence = base_sequence
+        if self.data is not None:
+            self.data = restamp(self.data, producer_id, epoch, base_sequence)
+            return
+        assert self.builder is not None
+        self.builder.producer_id = producer_id
+        self.builder.producer_epoch = epoch
+        self.builder.base_sequence = base_sequence
 
     def encode(self) -> bytes:
         """The batch as it is sent; made once, so that every attempt sends the same bytes. It is closed by this."""
@@ -140,7 +155,7 @@ class ProducerBatch:
 class PartitionQueue:
     """One partition's batches, oldest first. The last one takes records unless it is closed."""
 
-    __slots__ = ("batches", "in_flight", "paused", "ratio", "topic_partition")
+    __slots__ = ("batches", "in_flight", "paused", "ratio", "sequences", "topic_partition")
 
     def __init__(self, topic_partition: TopicPartition, ratio: CompressionRatio) -> None:
         self.topic_partition = topic_partition
@@ -148,3 +163,4 @@ class PartitionQueue:
         self.batches: deque[ProducerBatch] = deque()
         self.in_flight = False
         self.paused = False  # between two attempts
+        self.sequences = LineSequences()

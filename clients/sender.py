@@ -7,7 +7,8 @@ again when they are through. So there is no sending task, and an idle producer c
 
 A batch that met a lost connection, no answer in time or a retriable code stays at the head of its line and is sent
 again after a pause, until delivery_timeout_ms is over or `retries` are used up. A lost connection does not say whether
-the batch arrived: sent again, it may be there twice.
+the batch arrived: with idempotence (idempotence.py) the broker recognises it when it comes again; without, it may be
+there twice.
 """
 
 from __future__ import annotations
@@ -15,28 +16,22 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from barnabas.clients.backoff import backoff_s
 from barnabas.clients.batch_split import split_batch
 from barnabas.clients.cluster import NO_LEADER, Cluster
 from barnabas.clients.config import ProducerConfig
 from barnabas.clients.connection import Connection
-from barnabas.clients.errors import (
-    BrokerConnectionError,
-    BrokerTimeoutError,
-    ClientError,
-    ClosedError,
-    DeliveryTimeoutError,
-    ProtocolViolationError,
-    RecordTooLargeError,
-    RefusedError,
-)
+from barnabas.clients.delivery_failures import STALE_METADATA_CODES, gave_up, may_pass
+from barnabas.clients.errors import ClientError, ClosedError, RecordTooLargeError, RefusedError
+from barnabas.clients.idempotence import Idempotence
 from barnabas.clients.memory_limit import MemoryLimit
 from barnabas.clients.producer_batch import PartitionQueue, ProducerBatch
-from barnabas.protocol.errors import RETRIABLE_CODES, ErrorCode
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.produce import (
     ACKS_NONE,
@@ -49,17 +44,6 @@ from barnabas.protocol.messages.produce import (
 
 logger = logging.getLogger(__name__)
 
-_STALE_METADATA_CODES = frozenset(
-    {
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-    }
-)
 _EXPIRY_CHECKS = 20
 """Overdue batches are looked for this many times per delivery_timeout_ms, but every second at least."""
 
@@ -92,6 +76,8 @@ class Sender:
         self._requests_in_flight: Counter[int] = Counter()  # by leader
         self._incomplete: dict[ProducerBatch, None] = {}  # in order of creation
         self._parked: dict[int, list[PartitionQueue]] = {}  # by the node whose connection they wait for
+        self._idempotence = Idempotence(cluster, config) if config.idempotent else None
+        self._nameless: list[PartitionQueue] = []  # lines that wait for a producer id
         self._tasks: set[asyncio.Task[None]] = set()
         self._hurrying = 0
         self._expiry_timer: asyncio.TimerHandle | None = None
@@ -171,6 +157,10 @@ class Sender:
                 del self._marked[queue]
                 self._park(queue, leader)
                 continue
+            if self._idempotence is not None and not self._idempotence.is_ready(queue):
+                del self._marked[queue]
+                self._await_producer_id(queue)
+                continue
             if not connection.writable or self._requests_in_flight[leader] >= self._config.max_in_flight:
                 continue  # stays marked: an answer, or room in the socket, brings us back
             batch = queue.batches[0]
@@ -197,6 +187,8 @@ class Sender:
     def _encode(self, batch: ProducerBatch) -> bool:
         """Make the batch's bytes. What cannot be encoded fails alone, with the reason."""
         try:
+            if self._idempotence is not None:
+                self._idempotence.stamp(batch)
             batch.encode()
         except (ValueError, TypeError, OverflowError, MemoryError) as error:
             self._fail(batch, error)
@@ -243,9 +235,7 @@ class Sender:
             line.append(queue)
             return
         self._parked[leader] = [queue]
-        task = asyncio.create_task(self._connect(leader), name=f"barnabas-producer-connect-{leader}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._start_task(self._connect(leader), f"barnabas-producer-connect-{leader}")
 
     async def _connect(self, leader: int) -> None:
         try:
@@ -259,6 +249,38 @@ class Sender:
         finally:
             for queue in self._parked.pop(leader):
                 self.mark(queue)
+
+    def _await_producer_id(self, queue: PartitionQueue) -> None:
+        """Let the line wait for a producer id, which one task fetches for all of them."""
+        self._nameless.append(queue)
+        if len(self._nameless) == 1:
+            self._start_task(self._fetch_producer_id(), "barnabas-producer-id")
+
+    async def _fetch_producer_id(self) -> None:
+        assert self._idempotence is not None
+        failure: ClientError | None = None
+        try:
+            await self._idempotence.fetch_id()
+        except ClientError as error:
+            failure = error
+        finally:
+            waiting, self._nameless = self._nameless, []
+            for queue in waiting:
+                self.mark(queue)
+        if failure is None:
+            return
+        if may_pass(failure):
+            logger.info("no producer id yet, it will be asked for again: %s", failure)
+        for queue in waiting:
+            for batch in list(queue.batches):
+                batch.last_error = failure
+                if not may_pass(failure):
+                    self._fail(batch, failure)
+
+    def _start_task(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     # answers
 
@@ -285,9 +307,7 @@ class Sender:
 
     def _not_answered(self, batches: list[ProducerBatch], error: BaseException) -> None:
         """The whole request failed: none of its batches is known to be stored."""
-        retriable = isinstance(error, (BrokerConnectionError, BrokerTimeoutError)) and not isinstance(
-            error, ProtocolViolationError
-        )
+        retriable = may_pass(error)
         for batch in batches:
             self._landed(batch)
             if isinstance(error, RefusedError):
@@ -304,24 +324,28 @@ class Sender:
         self.mark(batch.queue)
 
     def _refused(self, batch: ProducerBatch, error: RefusedError) -> None:
+        if error.code in STALE_METADATA_CODES:
+            self._cluster.refresh_soon()
+        if batch.done:
+            return
         if error.code is ErrorCode.MESSAGE_TOO_LARGE:
             self._too_large(batch, error)
-        elif error.code in RETRIABLE_CODES:
-            if error.code in _STALE_METADATA_CODES:
-                self._cluster.refresh_soon()
+        elif self._idempotence is not None and error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+            self._deliver(batch, _WITHOUT_ANSWER)  # it is stored; the broker has forgotten where
+        elif error.retriable or (self._idempotence is not None and self._idempotence.mends(batch, error)):
             self._retry(batch, error)
         else:
             self._fail(batch, error)
 
     def _too_large(self, batch: ProducerBatch, error: RefusedError) -> None:
         """The topic takes smaller batches than batch_size: send the records in two. One record alone has failed."""
-        if batch.done:
-            return
         if len(batch) == 1:
             topic, partition = batch.queue.topic_partition
             self._fail(batch, RecordTooLargeError(topic, partition, error.message))
             return
         halves = split_batch(batch)
+        if self._idempotence is not None:
+            self._idempotence.to_be_split(batch)
         queue = batch.queue
         position = queue.batches.index(batch)
         queue.batches.remove(batch)
@@ -338,30 +362,13 @@ class Sender:
         batch.attempts += 1
         batch.last_error = error
         if batch.attempts > self._config.retries or self._loop.time() >= batch.deadline:
-            self._fail(batch, self._gave_up(batch))
+            self._fail(batch, gave_up(batch, self._config))
             return
         pause = backoff_s(batch.attempts, self._config.retry_backoff_ms, self._config.retry_backoff_max_ms)
         queue = batch.queue
         logger.info("%s: %d records will be sent again in %.3f s: %s", queue.topic_partition, len(batch), pause, error)
         queue.paused = True
         self._loop.call_later(pause, self._resume, queue)
-
-    def _gave_up(self, batch: ProducerBatch) -> Exception:
-        last = batch.last_error
-        topic_partition = batch.queue.topic_partition
-        if batch.attempts > self._config.retries:
-            what = f"{topic_partition}: {len(batch)} records were not delivered in {batch.attempts} attempts"
-            if isinstance(last, (BrokerConnectionError, BrokerTimeoutError)):
-                return type(last)(f"{what}: {last}")
-            if isinstance(last, RefusedError):
-                return last
-        reason = f"last error: {last}" if last is not None else "the records before them were not delivered either"
-        return DeliveryTimeoutError(
-            topic_partition,
-            f"{topic_partition}: {len(batch)} records were not delivered within "
-            f"delivery_timeout_ms={self._config.delivery_timeout_ms} ({batch.attempts} failed attempts); {reason}",
-            last,
-        )
 
     # ends
 
@@ -376,6 +383,8 @@ class Sender:
         if batch.done:
             return
         self._remove(batch)
+        if self._idempotence is not None:
+            self._idempotence.given_up(batch)
         self.failed_records += len(batch)
         logger.error("%d records for %s were not delivered: %s", len(batch), batch.queue.topic_partition, error)
         batch.fail(error)
@@ -392,7 +401,7 @@ class Sender:
         now = self._loop.time()
         overdue: Iterable[ProducerBatch] = [batch for batch in self._incomplete if batch.deadline <= now]
         for batch in overdue:
-            self._fail(batch, self._gave_up(batch))
+            self._fail(batch, gave_up(batch, self._config))
         self._expiry_timer = None
         if self._incomplete:
             self._expiry_timer = self._loop.call_later(self._expiry_interval_s, self._expire)

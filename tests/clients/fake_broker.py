@@ -22,6 +22,7 @@ from barnabas.protocol.messages.fetch import (
     FetchResponse,
     FetchTopicResult,
 )
+from barnabas.protocol.messages.init_producer_id import InitProducerIdResponse
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartitionResult,
     ListOffsetsRequest,
@@ -101,6 +102,38 @@ class Answer:
 Action = Drop | Silence | Refuse | RefusePartitions | Raw | Hold | Answer
 
 
+REMEMBERED_BATCHES = 5
+SEQUENCE_MASK = 2**31 - 1
+
+
+@dataclass
+class FakeProducerState:
+    """What a log knows of one producer id: its epoch and its last batches as (first, last sequence, base offset)."""
+
+    epoch: int
+    batches: list[tuple[int, int, int]] = field(default_factory=list)
+
+    def check(self, batch: RecordBatch) -> ErrorCode | int | None:
+        """A refusal, the base offset of the batch that this one repeats, or None for a batch that may be stored."""
+        if batch.producer_epoch < self.epoch:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        expected = 0
+        if batch.producer_epoch == self.epoch:
+            for first, last, offset in self.batches:
+                if (first, last) == (batch.base_sequence, batch.last_sequence):
+                    return offset
+            expected = (self.batches[-1][1] + 1) & SEQUENCE_MASK
+        return None if batch.base_sequence == expected else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+    def note(self, batch: RecordBatch, base_offset: int) -> None:
+        """The batch is stored."""
+        if batch.producer_epoch != self.epoch:
+            self.epoch = batch.producer_epoch
+            self.batches = []
+        self.batches.append((batch.base_sequence, batch.last_sequence, base_offset))
+        del self.batches[:-REMEMBERED_BATCHES]
+
+
 @dataclass
 class FakeLog:
     """One partition: whole batches with their offsets in them."""
@@ -108,6 +141,7 @@ class FakeLog:
     batches: list[bytes] = field(default_factory=list)
     start_offset: int = 0
     end_offset: int = 0
+    producers: dict[int, FakeProducerState] = field(default_factory=dict)
 
     def append(self, batch: bytes, *, at: int | None = None) -> int:
         """Store a batch as a leader does; `at` leaves a gap before it. Returns its base offset."""
@@ -142,6 +176,7 @@ class FakeBroker:
         self.requests: list[tuple[ApiKey, Any]] = []
         self.intercept: Callable[[ApiKey, Any], Action | None] = lambda api, request: None
         self.create_missing_topics = False
+        self.next_producer_id = 1000
         self.apis = list(codec.NATIVE_APIS)
         self.max_frame_bytes = 100 * 1024 * 1024
         self.advertised: tuple[str, int] | None = None
@@ -276,6 +311,9 @@ class FakeBroker:
                 return await self._fetch(request)
             case ApiKey.LIST_OFFSETS:
                 return self._list_offsets(request)
+            case ApiKey.INIT_PRODUCER_ID:
+                self.next_producer_id += 1
+                return InitProducerIdResponse(self.next_producer_id - 1, 0)
         raise AssertionError(f"the fake broker has no {api.label}: intercept it")
 
     def _metadata(self, request: MetadataRequest) -> MetadataResponse:
@@ -313,7 +351,19 @@ class FakeBroker:
         batch = RecordBatch(entry.records)
         batch.ensure_valid()
         assert batch.size_bytes == len(entry.records)
-        return ProducePartitionResult(entry.partition, base_offset=log.append(bytes(entry.records)), log_start_offset=0)
+        if batch.producer_id >= 0:
+            known = log.producers.get(batch.producer_id)
+            verdict = None if known is None else known.check(batch)
+            if isinstance(verdict, ErrorCode):
+                return ProducePartitionResult(entry.partition, verdict)
+            if verdict is not None:
+                return ProducePartitionResult(entry.partition, base_offset=verdict, log_start_offset=0)
+        base_offset = log.append(bytes(entry.records))
+        if batch.producer_id >= 0:
+            log.producers.setdefault(batch.producer_id, FakeProducerState(batch.producer_epoch)).note(
+                batch, base_offset
+            )
+        return ProducePartitionResult(entry.partition, base_offset=base_offset, log_start_offset=0)
 
     async def _fetch(self, request: FetchRequest) -> FetchResponse:
         deadline = asyncio.get_running_loop().time() + request.max_wait_ms / 1000

@@ -96,9 +96,9 @@ async def test_between_two_attempts_nothing_of_the_partition_is_sent(broker: Fak
     await producer.close(timeout_ms=1)
 
 
-async def test_an_answer_that_is_lost_means_sending_twice_but_never_out_of_order(broker: FakeBroker) -> None:
+async def test_without_idempotence_a_lost_answer_means_storing_twice_but_never_out_of_order(broker: FakeBroker) -> None:
     broker.intercept = first(2, Drop(serve_first=True))
-    async with producing(broker, batch_size=300) as producer:
+    async with producing(broker, batch_size=300, enable_idempotence=False) as producer:
         futures = [await producer.send("lines", b"%03d" % number) for number in range(200)]
         await asyncio.gather(*futures)
     values = broker.log("lines").values()

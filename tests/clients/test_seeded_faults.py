@@ -1,7 +1,7 @@
 """Producer and consumer at once against a broker that drops, refuses, repeats and falls silent as a seed says.
 
-Whatever happens: every record is stored, first copies in order, at the offset that its future names; and the consumer
-hands out every stored offset exactly once and in order.
+Whatever happens: every record is stored, once and in order (without idempotence: at least once, first copies in order),
+at the offset that its future names; and the consumer hands out every stored offset exactly once and in order.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ async def started(make: Callable[[], Client]) -> Client:
     raise AssertionError("no start out of 50 succeeded")
 
 
-async def produce(broker: FakeBroker, chance: random.Random) -> list[RecordMetadata]:
+async def produce(broker: FakeBroker, chance: random.Random, *, idempotent: bool) -> list[RecordMetadata]:
     config = ProducerConfig(
         bootstrap=broker.bootstrap,
         batch_size=chance.choice([200, 1_000, 5_000]),
@@ -77,6 +77,7 @@ async def produce(broker: FakeBroker, chance: random.Random) -> list[RecordMetad
         compression=chance.choice(["none", "lz4", "zstd"]),
         linger_ms=chance.choice([0, 1]),
         max_in_flight=chance.choice([1, 2, 5]),
+        enable_idempotence=idempotent,
         **QUICK,
     )
     producer = await started(lambda: Producer(config))
@@ -119,18 +120,38 @@ async def consume(broker: FakeBroker, chance: random.Random) -> dict[int, list[i
         await consumer.close()
 
 
-@pytest.mark.parametrize("seed", range(1, 6))
-async def test_nothing_is_lost_reordered_or_read_twice(seed: int) -> None:
+async def run(broker: FakeBroker, seed: int, *, idempotent: bool) -> None:
+    """Produce and consume under faults, and check what holds in any case."""
     chance = random.Random(seed)
-    async with FakeBroker() as broker:
-        broker.create("t", PARTITIONS)
-        broker.intercept = Faults(chance)
-        async with asyncio.timeout(60):
-            metadata, offsets = await asyncio.gather(produce(broker, chance), consume(broker, chance))
-        broker.intercept = lambda api, request: None
+    broker.create("t", PARTITIONS)
+    broker.intercept = Faults(chance)
+    async with asyncio.timeout(60):
+        metadata, offsets = await asyncio.gather(
+            produce(broker, chance, idempotent=idempotent), consume(broker, chance)
+        )
+    broker.intercept = lambda api, request: None
     for partition in range(PARTITIONS):
-        stored = broker.log("t", partition).values()
-        assert list(dict.fromkeys(stored)) == [b"%d" % n for n in range(partition, RECORDS, PARTITIONS)]
+        assert list(dict.fromkeys(broker.log("t", partition).values())) == expected(partition)
         assert offsets[partition] == list(range(len(offsets[partition])))
     for number, where in enumerate(metadata):
         assert broker.log("t", where.partition).values()[where.offset] == b"%d" % number
+
+
+def expected(partition: int) -> list[bytes | None]:
+    """The values that were sent to a partition."""
+    return [b"%d" % number for number in range(partition, RECORDS, PARTITIONS)]
+
+
+@pytest.mark.parametrize("seed", range(1, 9))
+async def test_nothing_is_lost_reordered_stored_twice_or_read_twice(seed: int) -> None:
+    async with FakeBroker() as broker:
+        await run(broker, seed, idempotent=True)
+        for partition in range(PARTITIONS):
+            assert broker.log("t", partition).values() == expected(partition)
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+async def test_without_idempotence_nothing_is_lost_or_reordered_but_some_is_stored_twice(seed: int) -> None:
+    async with FakeBroker() as broker:
+        await run(broker, seed, idempotent=False)
+        assert sum(len(broker.log("t", partition).values()) for partition in range(PARTITIONS)) > RECORDS

@@ -1,0 +1,58 @@
+"""Where one partition's line stands in its count of records, and how a sealed batch gets another place in it.
+
+A sequence is an int32 from 0 on, one per record; after 2^31 - 1 comes 0, in the middle of a batch too.
+"""
+
+from __future__ import annotations
+
+from barnabas.protocol.records.batch import RecordBatch
+from barnabas.protocol.records.builder import seal
+from barnabas.protocol.records.layout import NO_PRODUCER_ID
+
+MAX_SEQUENCE = 2**31 - 1
+MAX_EPOCH = 2**15 - 1
+
+
+class LineSequences:
+    """`producer_id` is -1 until the line's first batch is sent, and when a new id is wanted."""
+
+    __slots__ = ("epoch", "next_sequence", "producer_id")
+
+    def __init__(self) -> None:
+        self.producer_id = NO_PRODUCER_ID
+        self.epoch = 0
+        self.next_sequence = 0
+
+    def begin(self, producer_id: int, epoch: int) -> None:
+        """Count from 0 under this id and epoch."""
+        self.producer_id = producer_id
+        self.epoch = epoch
+        self.next_sequence = 0
+
+    def take(self, count: int) -> int:
+        """The base sequence of a batch of `count` records."""
+        base_sequence = self.next_sequence
+        self.next_sequence = (base_sequence + count) & MAX_SEQUENCE
+        return base_sequence
+
+    def rewind(self, base_sequence: int) -> None:
+        """The last batch that took sequences gives them back."""
+        self.next_sequence = base_sequence
+
+
+def restamp(data: bytes, producer_id: int, epoch: int, base_sequence: int) -> bytes:
+    """The sealed batch `data` under another id, epoch and sequence, with its CRC; the records are not touched."""
+    header = RecordBatch(data)
+    stamped = bytearray(data)
+    fields = (
+        header.attributes,
+        header.last_offset_delta,
+        header.base_timestamp,
+        header.max_timestamp,
+        producer_id,
+        epoch,
+        base_sequence,
+        header.record_count,
+    )
+    seal(stamped, header.base_offset, header.partition_leader_epoch, fields)
+    return bytes(stamped)
