@@ -5,7 +5,9 @@
         metadata = await future
 
 `send` waits only for metadata of a new topic and for room in the buffer; delivery goes on behind it. Within a partition
-records arrive in the order in which their sends returned. The context manager's end delivers what is buffered.
+records arrive in the order in which their sends returned, and once each, however often a batch had to be sent (with
+enable_idempotence, the default; see idempotence.py). A record whose future failed with a timeout or a lost connection
+may be stored or not, but never behind later ones. The context manager's end delivers what is buffered.
 
 Whoever does not look at the futures finds one ERROR line per batch that was not delivered, and `failed_records`.
 """

@@ -220,8 +220,10 @@ async def test_after_a_batch_that_was_given_up_a_new_epoch_locks_its_late_copies
             await producer.send_and_wait("lines", b"given up")
         late = sent_batches(broker)[-1]
         broker.intercept = Script()
+        count = len(sent_batches(broker))
         assert (await producer.send_and_wait("lines", b"after")).offset == 1
         assert (await producer.send_and_wait("lines", b"and on")).offset == 2
+        assert len(sent_batches(broker)) == count + 2  # the broker had nothing to refuse
         result = broker._append("lines", ProducePartition(0, memoryview(late)))
         assert result.error is ErrorCode.INVALID_PRODUCER_EPOCH
     assert places(broker.log("lines").batches) == [(1000, 0, 0), (1000, 1, 0), (1000, 1, 1)]

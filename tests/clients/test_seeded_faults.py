@@ -39,13 +39,17 @@ Client = TypeVar("Client", Producer, Consumer)
 
 
 class Faults:
-    """What befalls each request."""
+    """What befalls each request. The answer to the first produce request is always lost, whatever the seed."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
+        self._produced = False
 
     def __call__(self, api: ApiKey, request: Any) -> Action | None:
         draw = self._chance.random()
+        if api is ApiKey.PRODUCE and not self._produced:
+            self._produced = True
+            return Drop(serve_first=True)
         if api not in (ApiKey.PRODUCE, ApiKey.FETCH):
             return Drop() if draw < 0.05 else None
         if draw < 0.05:
