@@ -383,7 +383,7 @@ class FakeBroker:
 
     def _read(self, request: FetchRequest) -> FetchResponse:
         budget = request.max_bytes
-        topics = []
+        topics: list[Any] = []
         for topic in request.topics:
             results = []
             for entry in topic.partitions:

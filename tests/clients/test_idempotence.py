@@ -12,9 +12,8 @@ import pytest
 
 from barnabas.clients.config import ProducerConfig
 from barnabas.clients.errors import ClientConfigError, DeliveryTimeoutError, RefusedError
-from barnabas.clients.idempotence import MAX_EPOCH
 from barnabas.clients.producer import Producer
-from barnabas.clients.sequences import MAX_SEQUENCE, LineSequences, restamp
+from barnabas.clients.sequences import MAX_EPOCH, MAX_SEQUENCE, LineSequences, restamp
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
@@ -25,7 +24,7 @@ from barnabas.protocol.records.reader import read_records
 from tests.clients.fake_broker import Action, Drop, FakeBroker, Refuse, RefusePartitions, Silence
 from tests.clients.waiting import until
 
-QUICK = {
+QUICK: dict[str, Any] = {
     "retry_backoff_ms": 5,
     "retry_backoff_max_ms": 20,
     "reconnect_backoff_ms": 5,

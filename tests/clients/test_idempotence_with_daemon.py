@@ -18,8 +18,16 @@ from tests.support.daemon import Daemon, start_daemon
 
 PARTITIONS = 3
 RECORDS = 6_000
-QUICK = {"retry_backoff_ms": 2, "retry_backoff_max_ms": 20, "reconnect_backoff_ms": 2, "reconnect_backoff_max_ms": 20}
-SMALL = {"batch_size": 500, "buffer_memory": 60_000}  # many requests: each answer is a chance to be lost
+QUICK: dict[str, Any] = {
+    "retry_backoff_ms": 2,
+    "retry_backoff_max_ms": 20,
+    "reconnect_backoff_ms": 2,
+    "reconnect_backoff_max_ms": 20,
+}
+SMALL: dict[str, Any] = {
+    "batch_size": 500,
+    "buffer_memory": 60_000,
+}  # many requests: each answer is a chance to be lost
 
 
 async def start_behind(proxy: CuttingProxy, directory: Path, **configs: str) -> Daemon:

@@ -26,7 +26,7 @@ from barnabas.protocol.topic_partition import TopicPartition
 from tests.clients.fake_broker import Action, Answer, Drop, FakeBroker, Hold, Refuse, RefusePartitions, Silence
 from tests.clients.waiting import turns, until
 
-QUICK = {
+QUICK: dict[str, Any] = {
     "retry_backoff_ms": 5,
     "retry_backoff_max_ms": 20,
     "reconnect_backoff_ms": 5,

@@ -26,7 +26,7 @@ from tests.clients.fake_broker import Action, Drop, FakeBroker, RefusePartitions
 PARTITIONS = 4
 RECORDS = 2_000
 PASSING = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.LEADER_NOT_AVAILABLE)
-QUICK = {
+QUICK: dict[str, Any] = {
     "retry_backoff_ms": 2,
     "retry_backoff_max_ms": 10,
     "reconnect_backoff_ms": 2,
