@@ -24,7 +24,7 @@ import shutil
 from barnabas.broker.storage.durable_files import sync_directory
 from barnabas.broker.storage.file_records import FileSlice
 from barnabas.broker.storage.leader_epoch import EpochEntry
-from barnabas.broker.storage.log_dir_failure import is_disk_full
+from barnabas.broker.storage.log_dir_failure import is_shortage
 from barnabas.broker.storage.log_lookup import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
@@ -147,7 +147,7 @@ class PartitionLog(LogWriter):
                 sync_directory(self.directory)
             except OSError as error:
                 self.state = "offline"
-                if not is_disk_full(error):
+                if not is_shortage(error):
                     self._fail("cannot close the log", error)
                 raise StorageError(self.directory, f"cannot close {self.topic_partition}: {error}") from error
             else:
@@ -240,8 +240,8 @@ class PartitionLog(LogWriter):
                 )
                 return 0
             except OSError as error:
-                if is_disk_full(error):
-                    _log.warning("retention of %s waits for room on the disk: %s", self.topic_partition, error)
+                if is_shortage(error):
+                    _log.warning("retention of %s waits: %s", self.topic_partition, error)
                     return 0
                 self._fail("cannot delete old segments", error)
                 raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic_partition}: {error}") from error
@@ -267,7 +267,7 @@ class PartitionLog(LogWriter):
         except FileNotFoundError:
             _log.debug("the directory of %s was renamed meanwhile", self.topic_partition)
         except OSError as error:
-            if not is_disk_full(error):
+            if not is_shortage(error):
                 self._fail("cannot write the leader epochs", error)
 
     # -- the directory

@@ -2,7 +2,8 @@
 
 Whoever meets the error (an append, a flush, a checkpoint) reports the directory here. From that moment its logs refuse
 appends and reads with KAFKA_STORAGE_ERROR; the handler (LogManager) runs later, on another thread, because the
-reporter may hold a log's lock. A full disk is no failure: see `is_disk_full`. Source: Kafka LogDirFailureChannel.
+reporter may hold a log's lock. A full disk is no failure, nor are too many open files: see `is_shortage`.
+Source: Kafka LogDirFailureChannel.
 """
 
 from __future__ import annotations
@@ -40,6 +41,12 @@ class LogDirFailures:
         return log_dir in self.offline
 
 
-def is_disk_full(error: OSError) -> bool:
-    """Whether an operation failed for want of room only: it can be undone, and tried again when there is some."""
-    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+_SHORTAGES = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+
+
+def is_shortage(error: OSError) -> bool:
+    """Whether an operation failed for want of room, descriptors or memory only: it can be tried again later.
+
+    Never ask this of a failed fsync: there, missing room means that data is lost already.
+    """
+    return error.errno in _SHORTAGES

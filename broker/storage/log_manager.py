@@ -26,7 +26,7 @@ from barnabas.broker.storage.deletion_queue import DeletionQueue
 from barnabas.broker.storage.directory_loading import DirectoryLoader, FoundPartition
 from barnabas.broker.storage.durable_files import sync_directory
 from barnabas.broker.storage.log import PartitionLog
-from barnabas.broker.storage.log_dir_failure import LogDirFailures, is_disk_full
+from barnabas.broker.storage.log_dir_failure import LogDirFailures, is_shortage
 from barnabas.broker.storage.log_loader import LoadProgress, LoadRequest
 from barnabas.broker.storage.log_opening import open_log
 from barnabas.broker.storage.maintenance import Maintenance
@@ -271,7 +271,7 @@ class LogManager:
                 config = self._log_config_of(topic_partition.topic)
                 log = open_log(LoadRequest(directory, topic_partition, config, True, 0, 0), self.services)
             except (OSError, StorageError) as error:
-                if isinstance(error, OSError) and is_disk_full(error):
+                if isinstance(error, OSError) and is_shortage(error):
                     raise BrokerError(
                         ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition}: cannot make {directory}: {error}"
                     ) from error

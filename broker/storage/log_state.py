@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 from typing import NoReturn
 
-from barnabas.broker.storage.log_dir_failure import is_disk_full
+from barnabas.broker.storage.log_dir_failure import is_shortage
 from barnabas.broker.storage.log_loader import LoadedLog
 from barnabas.broker.storage.log_read import LogEnd
 from barnabas.broker.storage.log_segment import LogSegment
@@ -22,6 +22,8 @@ from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.topic_partition import TopicPartition
 
 _log = logging.getLogger(__name__)
+
+_QUIET_SECONDS = 30.0
 
 
 class LogState:
@@ -50,6 +52,7 @@ class LogState:
         """online, offline (its directory failed) or closed."""
         self._services = services
         self._wall_ms = services.clock.wall_ms
+        self._quiet_until = 0.0
         self._lock = threading.Lock()
         self._segments = loaded.segments
         self._active = loaded.segments.last
@@ -141,8 +144,12 @@ class LogState:
         )
 
     def _refuse_append(self, error: OSError) -> NoReturn:
-        if not is_disk_full(error):
+        if not is_shortage(error):
             self._fail("cannot append", error)
+        elif self._services.clock.monotonic() >= self._quiet_until:
+            # A full disk refuses thousands of appends in a second: one line is enough for a while.
+            self._quiet_until = self._services.clock.monotonic() + _QUIET_SECONDS
+            _log.warning("appends to %s are refused until there is room: %s", self.topic_partition, error)
         raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic_partition}: cannot append: {error}") from error
 
     def _refuse_missing(self, error: FileNotFoundError) -> NoReturn:
@@ -152,7 +159,7 @@ class LogState:
         raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic_partition}: a file is gone") from error
 
     def _refuse_read(self, error: OSError) -> NoReturn:
-        if self.state == "online":
+        if self.state == "online" and not is_shortage(error):
             self._fail("cannot read", error)
         raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic_partition}: cannot read: {error}") from error
 

@@ -7,6 +7,7 @@ producer check: a repeated batch can leave an empty segment there.) Source: Kafk
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import struct
@@ -16,7 +17,7 @@ from pathlib import Path
 from barnabas.broker.storage.append import AppendOrigin, AppendResult
 from barnabas.broker.storage.durable_files import sync_directory
 from barnabas.broker.storage.file_names import SEGMENT_SUFFIXES, file_name
-from barnabas.broker.storage.log_dir_failure import is_disk_full
+from barnabas.broker.storage.log_dir_failure import is_shortage
 from barnabas.broker.storage.log_read import LogEnd
 from barnabas.broker.storage.log_segment import MAX_RELATIVE_OFFSET, AppendedBatch, LogSegment
 from barnabas.broker.storage.log_state import LogState
@@ -239,7 +240,7 @@ class LogWriter(LogState):
         try:
             return self._producers.take_snapshot(durably=False)
         except OSError as error:
-            if not is_disk_full(error):
+            if not is_shortage(error):
                 raise
             _log.warning("no producer snapshot of %s at this roll: %s", self.topic_partition, error)
             return None
@@ -282,7 +283,8 @@ class LogWriter(LogState):
                 return self.recovery_point  # deleted meanwhile: nothing is left to be made durable
             raise StorageError(self.directory, f"a file of {self.topic_partition} is missing: {error}") from error
         except OSError as error:
-            self._fail("cannot sync the log", error)
+            if error.errno not in (errno.EMFILE, errno.ENFILE):  # those come from open(): nothing was synced yet
+                self._fail("cannot sync the log", error)
             raise StorageError(self.directory, f"cannot sync {self.topic_partition}: {error}") from error
         with self._lock:
             self._unsynced_sealed = [segment for segment in self._unsynced_sealed if segment not in sealed]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from barnabas.broker.storage.checkpoint_file import OffsetCheckpointFile
 from barnabas.broker.storage.data_directory import DataDirectory
 from barnabas.broker.storage.log import PartitionLog
-from barnabas.broker.storage.log_dir_failure import is_disk_full
+from barnabas.broker.storage.log_dir_failure import is_shortage
 from barnabas.broker.storage.services import StorageServices
 from barnabas.broker.storage.storage_errors import StorageError
 from barnabas.config.broker_config import BrokerConfig
@@ -122,7 +122,7 @@ class Maintenance:
         try:
             checkpoint.write(offsets)
         except OSError as error:
-            if is_disk_full(error):
-                _log.warning("checkpoint %s waits for room on the disk: %s", checkpoint.path, error)
+            if is_shortage(error):
+                _log.warning("checkpoint %s waits: %s", checkpoint.path, error)
             else:
                 self._services.failures.report(directory.path, f"cannot write {checkpoint.path}", error)

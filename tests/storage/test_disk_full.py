@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.storage.log import PartitionLog
+from barnabas.broker.storage.storage_errors import StorageError
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from tests.support.storage import START_MS, LogBench, append, log_config, read_batches, sized_batch
 
@@ -186,7 +187,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(path)], check=True)
 
 
-def test_a_real_full_disk_is_survived_and_writes_resume_when_there_is_room(small_disk: Path) -> None:
+def test_a_real_full_disk_is_survived_and_writes_resume_when_there_is_room(
+    small_disk: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     filler = small_disk / "filler"
     filler.write_bytes(bytes(64 * 1024))
     bench = LogBench(small_disk)
@@ -199,8 +202,10 @@ def test_a_real_full_disk_is_survived_and_writes_resume_when_there_is_room(small
             written += 1
             bench.scheduler.run_due()
     assert written > 100
+    caplog.clear()
     for _ in range(50):
         _refused(log, 600)
+    assert caplog.text.count("are refused until there is room") <= 1
     assert _offsets(log) == list(range(written))
     assert bench.failed_directories == []
     filler.unlink()
@@ -230,3 +235,28 @@ def test_a_segment_that_was_sealed_for_a_roll_that_failed_takes_no_batch_any_mor
     monkeypatch.undo()
     assert append(log, sized_batch(100, START_MS + 1)) == 1
     assert _offsets(log) == [0, 1]
+
+
+def test_too_many_open_files_are_no_failure_of_the_disk(bench: LogBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = bench.open(log_config(segment_bytes=1024))
+    for _ in range(10):
+        append(log, sized_batch(100))
+    real = os.open
+
+    def full(path: str, flags: int, mode: int = 0o777) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(os, "open", full)
+    assert "Too many open files" in _refused(log)  # it needs a new segment
+    monkeypatch.setattr(os, "open", real)
+    assert append(log, sized_batch(100)) == 10
+    log.segments[0].log.evict()
+    monkeypatch.setattr(os, "open", full)
+    with pytest.raises(BrokerError, match="Too many open files"):
+        log.read(0, 100, upper_bound=11, at_least_one_batch=True)
+    with pytest.raises(StorageError, match="Too many open files"):
+        log.flush()
+    monkeypatch.setattr(os, "open", real)
+    assert _offsets(log) == list(range(11))
+    assert log.flush() == 11
+    assert bench.failed_directories == []
