@@ -15,6 +15,7 @@ from barnabas.clients.records import ConsumerRecord
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.fetch import AbortedTransaction, FetchPartitionResult, FetchRequest
+from barnabas.protocol.native.fetch import FetchedRecords
 from barnabas.protocol.records.builder import RecordBatchBuilder
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.clients.fake_broker import FakeBroker, Hold
@@ -246,7 +247,7 @@ async def test_assign_keeps_positions_adds_and_removes(broker: FakeBroker) -> No
     async with consuming(broker, ORDERS[:2]) as consumer:
         await read(consumer, 30)
         kept = await consumer.position(ORDERS[0])
-        await consumer.assign([ORDERS[0], ("orders", 2)])  # type: ignore[list-item]
+        await consumer.assign([ORDERS[0], ("orders", 2)])
         assert consumer.assignment == (ORDERS[0], ORDERS[2])
         assert await consumer.position(ORDERS[0]) == kept
         records = await read(consumer, 20 - kept + 20)
@@ -339,7 +340,7 @@ async def test_a_read_committed_consumer_skips_aborted_records_and_another_one_d
         result.aborted = [AbortedTransaction(7, 1)]
         return result, size
 
-    broker._read_partition = with_aborted  # type: ignore[method-assign]
+    broker._read_partition = with_aborted  # type: ignore[method-assign, assignment]
     async with consuming(broker, isolation="read_committed") as consumer:
         assert values(await read(consumer, 4)) == [b"kept by 5", b"kept by 5", b"kept by 7", b"plain"]
         request: FetchRequest = broker.asked(ApiKey.FETCH)[0]
@@ -367,11 +368,12 @@ async def test_a_batch_that_does_not_fit_behind_others_has_its_turn_at_the_front
     def cutting(partition: TopicPartition, entry: Any, budget: int, before: list[Any]) -> Any:
         result, size = read_partition(partition, entry, budget, before)
         if partition == ORDERS[1] and size > entry.max_bytes:
-            result.records = type(result.records)(result.records.data[: entry.max_bytes])
+            assert isinstance(result.records, FetchedRecords)
+            result.records = FetchedRecords(result.records.data[: entry.max_bytes])
             size = entry.max_bytes
         return result, size
 
-    broker._read_partition = cutting  # type: ignore[method-assign]
+    broker._read_partition = cutting  # type: ignore[method-assign, assignment]
     async with consuming(broker, ORDERS[:2], max_partition_bytes=400, max_bytes=900) as consumer:
         records = await read(consumer, 101)
     assert max(len(record.value or b"") for record in records) == 5000

@@ -137,7 +137,8 @@ async def test_a_batch_with_a_wrong_checksum_is_named_and_can_be_skipped(broker:
             assert "lines-0: the batch at offset 2 is corrupt: " in str(error)
             assert "crc" in str(error)
             assert "seek to 3 to skip the batch" in str(error)
-        consumer.seek(LINES, error.next_offset)
+            assert error.next_offset == 3
+        consumer.seek(LINES, 3)
         assert await offsets(consumer, 2) == [3, 4]
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 
 import pytest
 
@@ -8,10 +9,10 @@ from barnabas.clients.errors import ClosedError
 from barnabas.clients.memory_limit import MemoryLimit
 
 
-async def started(coroutine: object) -> asyncio.Task[None]:
-    task = asyncio.ensure_future(coroutine)  # type: ignore[arg-type]
+async def started(coroutine: Coroutine[None, None, None]) -> asyncio.Task[None]:
+    task = asyncio.ensure_future(coroutine)
     await asyncio.sleep(0)
-    return task  # type: ignore[return-value]
+    return task
 
 
 async def test_waiters_are_served_in_the_order_they_came_even_when_a_later_one_would_fit() -> None:

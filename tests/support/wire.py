@@ -83,7 +83,9 @@ class WireClient:
         answer = self.call(ApiKey.CREATE_TOPICS, CreateTopicsRequest([NewTopic(name, partitions, -1, named)]))
         assert answer.topics[0].error == 0, answer.topics[0].message
 
-    def produce(self, topic: str, batch: bytes | bytearray, partition: int = 0, acks: int = 1) -> ProducePartitionResult:
+    def produce(
+        self, topic: str, batch: bytes | bytearray, partition: int = 0, acks: int = 1
+    ) -> ProducePartitionResult:
         """One batch to one partition."""
         answer = self.call(ApiKey.PRODUCE, produce_request(topic, batch, partition, acks))
         result: ProducePartitionResult = answer.topics[0].partitions[0]
