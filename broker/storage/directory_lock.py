@@ -2,8 +2,8 @@
 
 Two locks on one file: flock() belongs to the open file, so it also stops a second broker object in this process; the
 POSIX record lock is the one that Apache Kafka takes (Java's FileLock), so the two programs see each other. The kernel
-drops both when the process dies; a clean stop removes the file. (POSIX drops its lock, too, when this process closes any
-other descriptor of the file: nothing else in a broker may open `.lock`.) Source: Kafka FileLock, LogManager.
+drops both when the process dies; a clean stop removes the file. (POSIX drops its lock, too, when this process closes
+any other descriptor of the file: nothing else in a broker may open `.lock`.) Source: Kafka FileLock, LogManager.
 """
 
 from __future__ import annotations
