@@ -98,8 +98,12 @@ def _metadata_findings(directory: Path) -> Iterator[Finding]:
             yield Finding(directory / FILE_NAME, None, str(error))
     metadata_log = directory if is_metadata_log else directory / METADATA_DIRECTORY
     # What it passes over with a warning (a torn snapshot, a torn tail) was found by the check of the files.
-    logging.getLogger("barnabas.broker.metadata").setLevel(logging.ERROR)
+    logger = logging.getLogger("barnabas.broker.metadata")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
     try:
         replay_metadata_directory(metadata_log)
     except MetadataError as error:
         yield Finding(metadata_log, None, f"the metadata cannot be replayed: {error}")
+    finally:
+        logger.setLevel(level)
