@@ -4,9 +4,10 @@ Order of checks: acks is 0, 1 or -1 (INVALID_REQUIRED_ACKS); per partition: it i
 acks=-1 with min.insync.replicas above 1 (NOT_ENOUGH_REPLICAS: there is one replica, ever); then what
 `PartitionLog.append_as_leader` checks. One bad partition never fails the others.
 
-acks=1 and acks=-1 mean the same on a single node: written to the page cache, and flushed first where flush.messages or
-flush.ms say so. acks=0 is not answered, and waits for no flush, though one is begun; as in Kafka, an error then closes
-the connection, once all partitions had their turn, so that the producer notices.
+acks=1 and acks=-1 mean the same on a single node: written to the page cache, and flushed first where flush.messages
+says so (flush.ms is the log-flusher's, and nobody waits for it). acks=0 is not answered, and waits for no flush, though
+one is begun; as in Kafka, an error then closes the connection, once all partitions had their turn, so that the producer
+notices.
 """
 
 from __future__ import annotations
