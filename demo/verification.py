@@ -4,40 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import Protocol
 
+from barnabas.clients.records import ConsumerRecord
 from demo.flights import Flight
 
 _SHOWN_DIFFERENCES = 10
-
-
-class ReadRecord(Protocol):
-    """What is compared of a consumed record."""
-
-    @property
-    def partition(self) -> int:
-        """Its partition."""
-        ...
-
-    @property
-    def offset(self) -> int:
-        """Its place in the partition."""
-        ...
-
-    @property
-    def timestamp(self) -> int:
-        """Milliseconds since 1970."""
-        ...
-
-    @property
-    def key(self) -> bytes | None:
-        """None: no key."""
-        ...
-
-    @property
-    def value(self) -> bytes | None:
-        """None: a tombstone."""
-        ...
 
 
 class Comparison:
@@ -64,7 +35,7 @@ class Comparison:
         """How many different keys were sent."""
         return len(self._rows_of_key)
 
-    def take(self, record: ReadRecord) -> None:
+    def take(self, record: ConsumerRecord) -> None:
         """Compare one record with what is due for its key."""
         self.records += 1
         timestamps = self._timestamps.setdefault(record.partition, [])
@@ -102,7 +73,7 @@ class Comparison:
         offset = bisect_left(timestamps, timestamp_ms)
         return offset if offset < len(timestamps) else None
 
-    def _differ(self, record: ReadRecord, sentence: str) -> None:
+    def _differ(self, record: ConsumerRecord, sentence: str) -> None:
         self._add(f"partition {record.partition} offset {record.offset}: {sentence}")
 
     def _add(self, sentence: str) -> None:

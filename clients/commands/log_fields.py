@@ -18,6 +18,7 @@ from barnabas.broker.storage.inspection.log_walk import StoredBatch, StoredMessa
 from barnabas.broker.storage.offset_index import OffsetPosition
 from barnabas.broker.storage.producer_snapshot import SnapshotRow
 from barnabas.broker.storage.time_index import TimestampOffset
+from barnabas.clients.commands.record_lines import is_utf8
 from barnabas.protocol.compression import CODECS
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.layout import CODEC_MASK, TIMESTAMP_TYPE_MASK
@@ -103,7 +104,7 @@ def record_json_data(record: Record) -> Fields:
         return base64.b64encode(data).decode("ascii") if name in encoded else data.decode()
 
     values = {"key": [record.key], "payload": [record.value], "headers": [value for _, value in record.headers]}
-    encoded += [name for name, parts in values.items() if not all(_is_utf8(part) for part in parts)]
+    encoded += [name for name, parts in values.items() if not all(is_utf8(part) for part in parts)]
     fields: Fields = {
         "key": convert("key", record.key),
         "payload": convert("payload", record.value),
@@ -190,13 +191,3 @@ def _codec_name(attributes: int) -> str:
 
 def _size(data: bytes | None) -> int:
     return -1 if data is None else len(data)
-
-
-def _is_utf8(data: bytes | None) -> bool:
-    if data is None:
-        return True
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

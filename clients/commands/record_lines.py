@@ -16,59 +16,15 @@ import json
 from dataclasses import dataclass
 from typing import Protocol
 
-Headers = tuple[tuple[str, bytes | None], ...]
+from barnabas.clients.records import ConsumerRecord, Headers
 
 _TIMESTAMP_TYPES = {0: b"CreateTime", 1: b"LogAppendTime"}
-
-
-class OutputRecord(Protocol):
-    """What is printed of a consumed record."""
-
-    @property
-    def topic(self) -> str:
-        """The topic's name."""
-        ...
-
-    @property
-    def partition(self) -> int:
-        """Its partition."""
-        ...
-
-    @property
-    def offset(self) -> int:
-        """Its place in the partition."""
-        ...
-
-    @property
-    def timestamp(self) -> int:
-        """Milliseconds since 1970."""
-        ...
-
-    @property
-    def timestamp_type(self) -> int:
-        """0: the producer set the timestamp; 1: the broker did."""
-        ...
-
-    @property
-    def key(self) -> bytes | None:
-        """None: no key."""
-        ...
-
-    @property
-    def value(self) -> bytes | None:
-        """None: a tombstone."""
-        ...
-
-    @property
-    def headers(self) -> Headers:
-        """In their order."""
-        ...
 
 
 class RecordFormat(Protocol):
     """One record to one line, with its newline."""
 
-    def line(self, record: OutputRecord) -> bytes:
+    def line(self, record: ConsumerRecord) -> bytes:
         """The line's bytes."""
         ...
 
@@ -80,7 +36,7 @@ class JsonFormat:
     all_base64: bool = False
     unreadable: int = 0
 
-    def line(self, record: OutputRecord) -> bytes:
+    def line(self, record: ConsumerRecord) -> bytes:
         """The object. See the module for its fields."""
         if self.all_base64:
             return self._base64_line(record, frozenset({"key", "value", "headers"}))
@@ -99,7 +55,7 @@ class JsonFormat:
             return self._base64_line(record, _fields_not_utf8(record))
         return json.dumps(entry).encode("ascii") + b"\n"
 
-    def _base64_line(self, record: OutputRecord, encoded: frozenset[str]) -> bytes:
+    def _base64_line(self, record: ConsumerRecord, encoded: frozenset[str]) -> bytes:
         entry: dict[str, object] = {
             "topic": record.topic,
             "partition": record.partition,
@@ -126,7 +82,7 @@ class PlainFormat:
     with_key: bool = False
     with_value: bool = True
 
-    def line(self, record: OutputRecord) -> bytes:
+    def line(self, record: ConsumerRecord) -> bytes:
         """The parts in the order of Kafka's DefaultMessageFormatter."""
         parts = []
         if self.with_timestamp:
@@ -154,12 +110,13 @@ class PlainFormat:
         return self.null_marker if data is None else data
 
 
-def _fields_not_utf8(record: OutputRecord) -> frozenset[str]:
+def _fields_not_utf8(record: ConsumerRecord) -> frozenset[str]:
     fields = {"key": [record.key], "value": [record.value], "headers": [value for _, value in record.headers]}
-    return frozenset(name for name, values in fields.items() if not all(_is_utf8(value) for value in values))
+    return frozenset(name for name, values in fields.items() if not all(is_utf8(value) for value in values))
 
 
-def _is_utf8(data: bytes | None) -> bool:
+def is_utf8(data: bytes | None) -> bool:
+    """Whether the bytes can be written as text; None, which is written as null, can."""
     if data is None:
         return True
     try:

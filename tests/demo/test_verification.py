@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import pytest
 
+from barnabas.clients.records import ConsumerRecord
 from demo.flights import Flight, load_flights
 from demo.verification import Comparison
 
 
-@dataclass(frozen=True)
-class Read:
-    partition: int
-    offset: int
-    timestamp: int
-    key: bytes | None
-    value: bytes | None
+def read(partition: int, offset: int, timestamp: int, key: bytes | None, value: bytes | None) -> ConsumerRecord:
+    return ConsumerRecord("flights", partition, offset, timestamp, 0, key, value, ())
 
 
 FLIGHTS = [Flight(b"A", b"a0", 10), Flight(b"B", b"b0", 10), Flight(b"A", b"a1", 20), Flight(b"A", b"a2", 30)]
 READ = [
-    Read(0, 0, 10, b"A", b"a0"),
-    Read(1, 0, 10, b"B", b"b0"),
-    Read(0, 1, 20, b"A", b"a1"),
-    Read(0, 2, 30, b"A", b"a2"),
+    read(0, 0, 10, b"A", b"a0"),
+    read(1, 0, 10, b"B", b"b0"),
+    read(0, 1, 20, b"A", b"a1"),
+    read(0, 2, 30, b"A", b"a2"),
 ]
 
 
-def _compare(records: list[Read]) -> Comparison:
+def _compare(records: list[ConsumerRecord]) -> Comparison:
     comparison = Comparison(FLIGHTS)
     for record in records:
         comparison.take(record)
@@ -49,20 +43,20 @@ def test_what_came_as_it_was_sent_has_no_difference() -> None:
     [
         (READ[:-1], "1 of 3 records with the key b'A' never came"),
         ([*READ[:2], READ[3]], "offset 1 is due"),
-        ([*READ, Read(0, 3, 30, b"A", b"a2")], "this is one more"),
-        ([*READ, Read(0, 3, 30, b"C", b"c")], "the key b'C' was never sent"),
-        ([*READ, Read(0, 3, 30, None, b"c")], "the key None was never sent"),
-        ([*READ[:3], replace(READ[3], value=b"a3")], "has the value b'a3' where b'a2' is due"),
-        ([*READ[:3], replace(READ[3], value=None)], "has the value None where b'a2' is due"),
-        ([*READ[:3], replace(READ[3], timestamp=31)], "the timestamp is 31 where 30 was sent"),
-        ([*READ[:3], replace(READ[3], partition=1, offset=1)], "the key b'A' belongs to partition 0"),
+        ([*READ, read(0, 3, 30, b"A", b"a2")], "this is one more"),
+        ([*READ, read(0, 3, 30, b"C", b"c")], "the key b'C' was never sent"),
+        ([*READ, read(0, 3, 30, None, b"c")], "the key None was never sent"),
+        ([*READ[:3], READ[3]._replace(value=b"a3")], "has the value b'a3' where b'a2' is due"),
+        ([*READ[:3], READ[3]._replace(value=None)], "has the value None where b'a2' is due"),
+        ([*READ[:3], READ[3]._replace(timestamp=31)], "the timestamp is 31 where 30 was sent"),
+        ([*READ[:3], READ[3]._replace(partition=1, offset=1)], "the key b'A' belongs to partition 0"),
         (
-            [*READ[:2], replace(READ[3], offset=1), replace(READ[2], offset=2)],
+            [*READ[:2], READ[3]._replace(offset=1), READ[2]._replace(offset=2)],
             "has the value b'a2' where b'a1' is due",
         ),
     ],
 )
-def test_every_kind_of_difference_is_found(records: list[Read], difference: str) -> None:
+def test_every_kind_of_difference_is_found(records: list[ConsumerRecord], difference: str) -> None:
     comparison = _compare(records)
 
     assert comparison.difference_count > 0
@@ -70,7 +64,7 @@ def test_every_kind_of_difference_is_found(records: list[Read], difference: str)
 
 
 def test_a_flood_of_differences_is_counted_but_not_kept() -> None:
-    comparison = _compare([Read(0, 0, 0, b"?", b"")] * 1000)
+    comparison = _compare([read(0, 0, 0, b"?", b"")] * 1000)
 
     assert comparison.difference_count > 1000
     assert len(comparison.differences) <= 10
