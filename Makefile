@@ -1,6 +1,6 @@
 # Each target does all the set-up it needs: a virtual environment in .venv, the locked dependencies, an editable
-# install with the compiled kernel. Needed on the machine: Python >= 3.11 with its venv module, a C compiler (without
-# one the plain Python kernel is used), make. Set-up runs again only when one of its inputs changes.
+# install with the compiled kernels. Needed on the machine: Python >= 3.11 with its venv module, a C compiler (without
+# one the plain Python twins are used), make. Set-up runs again only when one of its inputs changes.
 #
 #   make serve               a broker on 127.0.0.1:9092, data in ./barnabas-data   (ARGS="--set k=v" goes to `barnabas serve`)
 #   make test                everything that needs nothing but this repository     (ARGS="-k name" goes to pytest)
@@ -15,7 +15,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEPENDENCIES := $(VENV)/.dependencies
 INSTALLED := $(VENV)/.installed
-KERNEL := $(wildcard protocol/records/*.pyx protocol/records/*.pxd)
+KERNELS := $(shell find protocol broker -name "*.pyx" -o -name "*.pxd")
 ARGS ?=
 LOCK ?=
 # Where a JVM and Maven are, a test of other people's software that cannot run is a failure, not a skip.
@@ -38,7 +38,7 @@ $(DEPENDENCIES): requirements/dev.txt | $(BIN)/python
 	@touch $@
 
 # compat: a path entry instead of an import hook, so that a folder called `barnabas` beside somebody's script does not win.
-$(INSTALLED): $(DEPENDENCIES) pyproject.toml setup.py $(KERNEL)
+$(INSTALLED): $(DEPENDENCIES) pyproject.toml setup.py $(KERNELS)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
 		--config-settings editable_mode=compat --editable .
 	@touch $@
@@ -81,4 +81,4 @@ lock: $(VENV)/lock/bin/uv
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
-	rm -f protocol/records/_kernel*.so protocol/records/_kernel.c
+	find protocol broker \( -name "_*.so" -o -name "_*.c" \) -delete

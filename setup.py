@@ -1,16 +1,17 @@
-"""Only what pyproject.toml cannot say: the optional compiled kernel.
+"""Only what pyproject.toml cannot say: the optional compiled kernels.
 
-Without a C compiler (or Python's headers) the extension is left out with a warning and the plain Python twin,
-barnabas/protocol/records/kernel_python.py, does the same work.
+Each stands beside its plain Python twin, which does the same work where the extension was left out, with a warning,
+because there is no C compiler (or no Python.h). They share inline C through .pxd files, which need no building.
 """
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-KERNEL = "barnabas.protocol.records._kernel"
+KERNELS = ("barnabas.protocol.records._kernel",)
 
 extensions = cythonize(
-    [Extension(KERNEL, [KERNEL.replace(".", "/") + ".pyx"], extra_compile_args=["-O3"])], language_level=3
+    [Extension(name, [name.replace(".", "/") + ".pyx"], extra_compile_args=["-O3"]) for name in KERNELS],
+    language_level=3,
 )
 for extension in extensions:
     extension.optional = True  # here: cythonize makes new extensions and does not take this over

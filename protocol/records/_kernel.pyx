@@ -17,6 +17,21 @@ from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+from barnabas.protocol.records._varint cimport VARINT_FINE, get_varint, put_varint, varint_size
+from barnabas.protocol.records._walk cimport (
+    BAD_COUNT,
+    BAD_HEADERS,
+    BAD_OFFSET,
+    BYTES_AFTER_LAST,
+    FINE,
+    Fault,
+    Payload,
+    Walk,
+    add_overflow,
+    payload_of,
+    start_walk,
+    step,
+)
 from barnabas.protocol.records import errors as _errors
 from barnabas.protocol.records.errors import CorruptRecordError, InvalidRecordError
 from barnabas.protocol.records.record import Record, RecordsSummary
@@ -26,15 +41,11 @@ cdef extern from "Python.h":
         object (*tp_alloc)(PyTypeObject*, Py_ssize_t)
     void PyObject_GC_UnTrack(void*)
 
-cdef extern from *:
-    bint add_overflow "__builtin_add_overflow"(int64_t, int64_t, int64_t*) noexcept nogil
-
 # Of layout.py; asserted against it by tests/protocol.
 cdef enum:
     HEADER_SIZE = 61
     LOG_OVERHEAD = 12
     MAGIC_V2 = 2
-    MIN_RECORD_SIZE = 7
     NO_TIMESTAMP = -1
     HEAD_BYTES = 27  # up to and with the last offset delta
     MAGIC_END = 17
@@ -45,20 +56,6 @@ cdef int64_t INT32_MAX = 0x7FFFFFFF
 cdef int64_t INT64_MAX = 0x7FFFFFFFFFFFFFFF
 cdef uint32_t MURMUR_SEED = 0x9747B28C
 cdef uint32_t MURMUR_FACTOR = 0x5BD1E995
-
-cdef enum Fault:
-    FINE
-    CUT_SHORT
-    BAD_VARINT
-    BAD_SIZE
-    BAD_OFFSET
-    BAD_TIMESTAMP
-    BAD_KEY
-    BAD_VALUE
-    BAD_HEADERS
-    LEFT_OVER
-    BAD_COUNT
-    BYTES_AFTER_LAST
 
 cdef tuple REASONS = (
     "",
@@ -74,28 +71,6 @@ cdef tuple REASONS = (
     _errors.BAD_COUNT,
     _errors.BYTES_AFTER_LAST,
 )
-
-cdef struct Payload:
-    const uint8_t* data
-    int64_t total
-    int64_t count
-    int64_t last_offset_delta
-    int64_t base_timestamp
-    bint contiguous
-
-cdef struct Walk:
-    # Where the walk stands, and the record that it passed last. Positions and sizes lie inside of the payload; a key or
-    # value size of -1 is null.
-    int64_t at
-    int64_t index
-    int64_t offset_delta
-    int64_t timestamp
-    int64_t key_at
-    int64_t key_size
-    int64_t value_at
-    int64_t value_size
-    int64_t headers_at
-    int64_t header_count
 
 cdef struct Summary:
     int64_t max_timestamp
@@ -121,7 +96,7 @@ def check_payload(payload, int64_t count, int64_t last_offset_delta, int64_t bas
     cdef Summary summary
     cdef Fault fault
     PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
-    records = _records(&view, count, last_offset_delta, base_timestamp, contiguous)
+    records = payload_of(&view, count, last_offset_delta, base_timestamp, contiguous)
     if view.len >= RELEASE_BYTES:
         with nogil:
             fault = _summarize(&records, &walk, &summary)
@@ -156,10 +131,10 @@ def decode_payload(
     cdef list records = []
     PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
     try:
-        payload_records = _records(&view, count, last_offset_delta, base_timestamp, False)
-        fault = _start(&payload_records, &walk)
+        payload_records = payload_of(&view, count, last_offset_delta, base_timestamp, False)
+        fault = start_walk(&payload_records, &walk)
         while fault == FINE and walk.index < count:
-            fault = _step(&payload_records, &walk)
+            fault = step(&payload_records, &walk)
             if fault == FINE and add_overflow(base_offset, walk.offset_delta, &offset):
                 fault = BAD_OFFSET
             if fault != FINE:
@@ -193,7 +168,7 @@ def find_timestamp(
     cdef Walk walk
     cdef Fault fault
     PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
-    records = _records(&view, count, last_offset_delta, base_timestamp, False)
+    records = payload_of(&view, count, last_offset_delta, base_timestamp, False)
     if view.len >= RELEASE_BYTES:
         with nogil:
             fault = _seek(&records, &walk, target)
@@ -210,7 +185,7 @@ def record_size(offset_delta, timestamp_delta, key, value, headers):
     cdef int64_t delta = _checked_offset_delta(offset_delta)
     cdef int64_t time_delta = _checked_timestamp_delta(timestamp_delta)
     cdef int64_t body = _body_size(delta, time_delta, _as_bytes(key), _as_bytes(value), _encoded(headers))
-    return _varint_size(body) + body
+    return varint_size(body) + body
 
 
 def append_record(bytearray target not None, int64_t limit, offset_delta, timestamp_delta, key, value, headers):
@@ -221,20 +196,20 @@ def append_record(bytearray target not None, int64_t limit, offset_delta, timest
     cdef bytes value_bytes = _as_bytes(value)
     cdef list encoded = _encoded(headers)
     cdef int64_t body = _body_size(delta, time_delta, key_bytes, value_bytes, encoded)
-    cdef int64_t size = _varint_size(body) + body
+    cdef int64_t size = varint_size(body) + body
     cdef Py_ssize_t start = PyByteArray_GET_SIZE(target)
     cdef uint8_t* out
     if 0 <= limit < start + size:
         return 0
     PyByteArray_Resize(target, start + size)
     out = <uint8_t*> PyByteArray_AS_STRING(target) + start
-    out = _put_varint(out, body)
+    out = put_varint(out, body)
     out[0] = 0
-    out = _put_varint(out + 1, time_delta)
-    out = _put_varint(out, delta)
+    out = put_varint(out + 1, time_delta)
+    out = put_varint(out, delta)
     out = _put_nullable(out, key_bytes)
     out = _put_nullable(out, value_bytes)
-    out = _put_varint(out, 0 if encoded is None else len(encoded))
+    out = put_varint(out, 0 if encoded is None else len(encoded))
     if encoded is not None:
         for header_key, header_value in encoded:
             out = _put_nullable(out, <bytes> header_key)
@@ -282,119 +257,11 @@ def murmur2(key):
     return <int32_t> mixed
 
 
-# --- walking over records -------------------------------------------------------------------------------------------
-
-
-cdef inline Payload _records(
-    Py_buffer* view, int64_t count, int64_t last_offset_delta, int64_t base_timestamp, bint contiguous
-) noexcept nogil:
-    cdef Payload records
-    records.data = <const uint8_t*> view.buf
-    records.total = view.len
-    records.count = count
-    records.last_offset_delta = last_offset_delta
-    records.base_timestamp = base_timestamp
-    records.contiguous = contiguous
-    return records
-
-
-cdef inline Fault _start(const Payload* records, Walk* walk) noexcept nogil:
-    walk.at = 0
-    walk.index = 0
-    walk.offset_delta = -1
-    if records.count < 0 or records.count > records.total // MIN_RECORD_SIZE:
-        return BAD_COUNT
-    return FINE
-
-
-cdef inline Fault _step(const Payload* records, Walk* walk) noexcept nogil:
-    """Checks the record at walk.at and moves behind it. The caller counts walk.index up."""
-    cdef const uint8_t* data = records.data
-    cdef int64_t at = walk.at
-    cdef int64_t size, end, value
-    cdef Fault fault = _get_varint(data, &at, records.total, &size, CUT_SHORT)
-    if fault != FINE:
-        return fault
-    if size < MIN_RECORD_SIZE - 1:
-        return BAD_SIZE
-    if size > records.total - at:
-        return CUT_SHORT
-    end = at + size
-    at += 1  # attributes: no bit of them means anything
-    fault = _get_varlong(data, &at, end, &value)
-    if fault != FINE:
-        return fault
-    if add_overflow(records.base_timestamp, value, &walk.timestamp):
-        return BAD_TIMESTAMP
-    fault = _get_varint(data, &at, end, &value, BAD_SIZE)
-    if fault != FINE:
-        return fault
-    if records.contiguous:
-        if value != walk.index:
-            return BAD_OFFSET
-    elif value <= walk.offset_delta or value > records.last_offset_delta:
-        return BAD_OFFSET
-    walk.offset_delta = value
-    fault = _get_varint(data, &at, end, &value, BAD_SIZE)
-    if fault != FINE:
-        return fault
-    if value < -1 or value > end - at:
-        return BAD_KEY
-    walk.key_at = at
-    walk.key_size = value
-    if value > 0:
-        at += value
-    fault = _get_varint(data, &at, end, &value, BAD_SIZE)
-    if fault != FINE:
-        return fault
-    if value < -1 or value > end - at:
-        return BAD_VALUE
-    walk.value_at = at
-    walk.value_size = value
-    if value > 0:
-        at += value
-    fault = _get_varint(data, &at, end, &value, BAD_SIZE)
-    if fault != FINE:
-        return fault
-    walk.headers_at = at
-    walk.header_count = value
-    if value:
-        fault = _skip_headers(data, &at, end, value)
-        if fault != FINE:
-            return fault
-    if at != end:
-        return LEFT_OVER
-    walk.at = at
-    return FINE
-
-
-cdef Fault _skip_headers(const uint8_t* data, int64_t* position, int64_t end, int64_t count) noexcept nogil:
-    cdef int64_t at = position[0]
-    cdef int64_t size
-    cdef Fault fault
-    if count < 0 or count > (end - at) // 2:
-        return BAD_HEADERS
-    while count:
-        fault = _get_varint(data, &at, end, &size, BAD_HEADERS)
-        if fault != FINE:
-            return fault
-        if size < 0 or size > end - at:
-            return BAD_HEADERS
-        at += size
-        fault = _get_varint(data, &at, end, &size, BAD_HEADERS)
-        if fault != FINE:
-            return fault
-        if size < -1 or size > end - at:
-            return BAD_HEADERS
-        if size > 0:
-            at += size
-        count -= 1
-    position[0] = at
-    return FINE
+# --- what a walk is for ---------------------------------------------------------------------------------------------
 
 
 cdef Fault _summarize(const Payload* records, Walk* walk, Summary* summary) noexcept nogil:
-    cdef Fault fault = _start(records, walk)
+    cdef Fault fault = start_walk(records, walk)
     summary.max_timestamp = NO_TIMESTAMP
     summary.max_offset_delta = -1
     summary.min_timestamp = NO_TIMESTAMP
@@ -402,7 +269,7 @@ cdef Fault _summarize(const Payload* records, Walk* walk, Summary* summary) noex
     if fault != FINE:
         return fault
     while walk.index < records.count:
-        fault = _step(records, walk)
+        fault = step(records, walk)
         if fault != FINE:
             return fault
         if walk.timestamp > summary.max_timestamp:
@@ -420,61 +287,15 @@ cdef Fault _summarize(const Payload* records, Walk* walk, Summary* summary) noex
 
 cdef Fault _seek(const Payload* records, Walk* walk, int64_t target) noexcept nogil:
     """Stops at the first record of `target` or later; walk.index is the count when there is none."""
-    cdef Fault fault = _start(records, walk)
+    cdef Fault fault = start_walk(records, walk)
     if fault != FINE:
         return fault
     while walk.index < records.count:
-        fault = _step(records, walk)
+        fault = step(records, walk)
         if fault != FINE or walk.timestamp >= target:
             return fault
         walk.index += 1
     return FINE if walk.at == records.total else BYTES_AFTER_LAST
-
-
-cdef inline Fault _get_varint(
-    const uint8_t* data, int64_t* position, int64_t end, int64_t* value, Fault cut
-) noexcept nogil:
-    """An int32, zigzag. `cut` is the fault of a varint that reaches `end`."""
-    cdef int64_t at = position[0]
-    cdef uint64_t raw = 0
-    cdef int shift = 0
-    cdef uint8_t byte
-    while at < end:
-        byte = data[at]
-        at += 1
-        raw |= <uint64_t> (byte & 0x7F) << shift
-        if byte < 0x80:
-            if raw >> 32:
-                return BAD_VARINT
-            value[0] = <int64_t> (raw >> 1) ^ -<int64_t> (raw & 1)
-            position[0] = at
-            return FINE
-        if shift == 28:
-            return BAD_VARINT
-        shift += 7
-    return cut
-
-
-cdef inline Fault _get_varlong(const uint8_t* data, int64_t* position, int64_t end, int64_t* value) noexcept nogil:
-    """An int64, zigzag."""
-    cdef int64_t at = position[0]
-    cdef uint64_t raw = 0
-    cdef int shift = 0
-    cdef uint8_t byte
-    while at < end:
-        byte = data[at]
-        at += 1
-        raw |= <uint64_t> (byte & 0x7F) << shift
-        if byte < 0x80:
-            if shift == 63 and byte > 1:
-                return BAD_VARINT
-            value[0] = <int64_t> (raw >> 1) ^ -<int64_t> (raw & 1)
-            position[0] = at
-            return FINE
-        if shift == 63:
-            return BAD_VARINT
-        shift += 7
-    return BAD_SIZE
 
 
 cdef _error(Fault fault, int64_t index):
@@ -501,11 +322,11 @@ cdef tuple _headers(const void* data, const Walk* walk):
     cdef list headers = []
     while left:
         # The record was checked up to walk.at. A buffer that has changed since must not lead behind it.
-        if _get_varint(<const uint8_t*> data, &at, walk.at, &size, CUT_SHORT) != FINE or not 0 <= size <= walk.at - at:
+        if get_varint(<const uint8_t*> data, &at, walk.at, &size) != VARINT_FINE or not 0 <= size <= walk.at - at:
             raise _error(BAD_HEADERS, walk.index)
         key = PyUnicode_DecodeUTF8(<char*> data + at, size, "replace")
         at += size
-        if _get_varint(<const uint8_t*> data, &at, walk.at, &size, CUT_SHORT) != FINE or not -1 <= size <= walk.at - at:
+        if get_varint(<const uint8_t*> data, &at, walk.at, &size) != VARINT_FINE or not -1 <= size <= walk.at - at:
             raise _error(BAD_HEADERS, walk.index)
         headers.append((key, _nullable(data, at, size)))
         if size > 0:
@@ -553,8 +374,8 @@ cdef list _encoded(headers):
 
 
 cdef int64_t _body_size(int64_t offset_delta, int64_t timestamp_delta, bytes key, bytes value, list headers) except -1:
-    cdef int64_t body = 1 + _varint_size(timestamp_delta) + _varint_size(offset_delta)
-    body += _varint_size(0 if headers is None else len(headers)) + _nullable_size(key) + _nullable_size(value)
+    cdef int64_t body = 1 + varint_size(timestamp_delta) + varint_size(offset_delta)
+    body += varint_size(0 if headers is None else len(headers)) + _nullable_size(key) + _nullable_size(value)
     if headers is not None:
         for header_key, header_value in headers:
             body += _nullable_size(<bytes> header_key) + _nullable_size(<bytes> header_value)
@@ -564,26 +385,7 @@ cdef int64_t _body_size(int64_t offset_delta, int64_t timestamp_delta, bytes key
 
 
 cdef inline int64_t _nullable_size(bytes value):
-    return 1 if value is None else _varint_size(PyBytes_GET_SIZE(value)) + PyBytes_GET_SIZE(value)
-
-
-cdef inline int64_t _varint_size(int64_t value) noexcept nogil:
-    cdef uint64_t zigzag = (<uint64_t> value << 1) ^ <uint64_t> (value >> 63)
-    cdef int64_t size = 1
-    while zigzag > 0x7F:
-        zigzag >>= 7
-        size += 1
-    return size
-
-
-cdef inline uint8_t* _put_varint(uint8_t* out, int64_t value) noexcept nogil:
-    cdef uint64_t zigzag = (<uint64_t> value << 1) ^ <uint64_t> (value >> 63)
-    while zigzag > 0x7F:
-        out[0] = <uint8_t> (zigzag & 0x7F | 0x80)
-        out += 1
-        zigzag >>= 7
-    out[0] = <uint8_t> zigzag
-    return out + 1
+    return 1 if value is None else varint_size(PyBytes_GET_SIZE(value)) + PyBytes_GET_SIZE(value)
 
 
 cdef inline uint8_t* _put_nullable(uint8_t* out, bytes value):
@@ -592,7 +394,7 @@ cdef inline uint8_t* _put_nullable(uint8_t* out, bytes value):
         out[0] = 1  # -1
         return out + 1
     size = PyBytes_GET_SIZE(value)
-    out = _put_varint(out, size)
+    out = put_varint(out, size)
     memcpy(out, PyBytes_AS_STRING(value), size)
     return out + size
 
