@@ -1,0 +1,1 @@
+"""Log compaction: which log is cleaned when (the manager), and the cleaning itself (the cleaner)."""
