@@ -41,6 +41,11 @@ _LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
     help="Written once connections are accepted: JSON with pid, host, port, metrics_port, log_dirs.",
 )
 @click.option(
+    "--stop-with-stdin",
+    is_flag=True,
+    help="Stop when standard input ends: for whoever starts a broker as a child through a pipe and may be killed.",
+)
+@click.option(
     "--log-level",
     type=click.Choice(LOG_LEVELS, case_sensitive=False),
     envvar="BARNABAS_LOG_LEVEL",
@@ -49,7 +54,13 @@ _LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
     show_default=True,
     help="How much is logged to standard error.",
 )
-def serve(config_file: Path | None, overrides: tuple[str, ...], ready_file: Path | None, log_level: str) -> int:
+def serve(
+    config_file: Path | None,
+    overrides: tuple[str, ...],
+    ready_file: Path | None,
+    stop_with_stdin: bool,
+    log_level: str,
+) -> int:
     """Run the broker until SIGTERM or SIGINT.
 
     It then finishes the requests at hand, flushes and closes the logs, and exits 0; a second signal ends it at once.
@@ -65,6 +76,10 @@ def serve(config_file: Path | None, overrides: tuple[str, ...], ready_file: Path
         raise CommandFailure(str(error), ExitCode.USAGE) from error
     from barnabas.broker.server import StartupError, run  # only now: a configuration error need not wait for it
 
+    if stop_with_stdin:
+        from barnabas.clients.commands.parent_watch import stop_when_standard_input_ends
+
+        stop_when_standard_input_ends()
     try:
         return run(config, ready_file)
     except StartupError as error:

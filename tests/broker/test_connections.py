@@ -42,7 +42,7 @@ def resident_bytes(pid: int) -> int:
 
 
 def test_more_connections_than_descriptors_leave_enough_for_the_logs(tmp_path: Path, batch: Batch) -> None:
-    daemon = DaemonWithFewDescriptors(tmp_path, ())
+    daemon = DaemonWithFewDescriptors(tmp_path)
     daemon.start()
     crowd: list[socket.socket] = []
     with daemon, WireClient(daemon.host, daemon.port) as client:

@@ -1,0 +1,80 @@
+"""The pytest plugin: a real broker for a test session, and a fresh topic for each test. No configuration is needed.
+
+    def test_orders_arrive(barnabas_broker, barnabas_topic):
+        topic = barnabas_topic(partitions=3)
+        producer = confluent_kafka.Producer({"bootstrap.servers": barnabas_broker.bootstrap})
+
+Fixtures:
+    barnabas_broker     session; a `BrokerProcess`, started by the first test that asks for it
+    barnabas_topic      a function that makes a topic of a fresh name and returns the name
+    barnabas_settings   session; override it in a conftest.py to give the broker other properties
+
+What the broker logged while a test ran is shown when that test fails. pytest finds this module by its entry point
+(group pytest11); nothing else imports it, so that pytest is no dependency of the broker.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Generator, Iterator, Mapping
+
+import pytest
+
+from barnabas.clients.testing import BrokerProcess
+
+_NOT_IN_A_TOPIC_NAME = re.compile(r"[^a-zA-Z0-9._-]+")
+_NAME_CHARACTERS = 80
+_BROKER = pytest.StashKey[BrokerProcess]()
+_LOG_POSITION = pytest.StashKey[int]()
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def barnabas_settings() -> Mapping[str, object]:
+    """Properties of the session's broker; override this fixture to set some."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def barnabas_broker(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    barnabas_settings: Mapping[str, object],
+) -> Iterator[BrokerProcess]:
+    """A running broker for the whole session, on a free port; `.bootstrap` is what a client needs."""
+    with BrokerProcess(tmp_path_factory.mktemp("barnabas"), barnabas_settings) as running:
+        request.config.stash[_BROKER] = running
+        yield running
+
+
+@pytest.fixture
+def barnabas_topic(request: pytest.FixtureRequest, barnabas_broker: BrokerProcess) -> Callable[..., str]:
+    """`barnabas_topic(partitions=1, **configs)`: make a topic, return its name; `_` stands for `.` in config names."""
+    stem = _NOT_IN_A_TOPIC_NAME.sub("-", request.node.name).strip("-")[:_NAME_CHARACTERS]
+
+    def make(partitions: int = 1, **configs: object) -> str:
+        name = f"{stem}-{next(_numbers)}"
+        named = {key.replace("_", "."): str(value) for key, value in configs.items()}
+        barnabas_broker.create_topic(name, partitions=partitions, configs=named)
+        return name
+
+    return make
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Remember where the broker's log is, so that a failure shows what this test brought about."""
+    running = item.config.stash.get(_BROKER, None)
+    item.stash[_LOG_POSITION] = running.log_path.stat().st_size if running is not None else 0
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add the broker's log to the report of a failure."""
+    report = yield
+    running = item.config.stash.get(_BROKER, None)
+    if report.failed and running is not None and "barnabas_broker" in getattr(item, "fixturenames", ()):
+        with running.log_path.open("rb") as log:
+            log.seek(item.stash.get(_LOG_POSITION, 0))
+            report.sections.append((f"barnabas broker ({running.log_path})", log.read().decode(errors="replace")))
+    return report
