@@ -3,8 +3,8 @@
     4 magic 0x184D2204 (little-endian) | 1 FLG | 1 BD | 8 content size, if FLG bit 3 | 1 HC | blocks
 
 HC is the second byte of XXH32 over FLG up to the content size. Kafka's clients before 0.10 computed it over the magic
-as well, and whoever reads format 0 ignores it; our decompressor does not, so it gets the right one. XXH32 of the 2 or 10
-bytes is done here: no library of ours has it. Source: Kafka Lz4BlockOutputStream, the xxHash specification.
+as well, and whoever reads format 0 ignores it; our decompressor does not, so it gets the right one. XXH32 of the 2 or
+10 bytes is done here: no library of ours has it. Source: Kafka Lz4BlockOutputStream, the xxHash specification.
 """
 
 from __future__ import annotations

@@ -87,7 +87,11 @@ class _Conversion:
             return
         run = self._run
         key, value = message.key, message.value
-        if run is not None and _belongs(run, message) and run.append(message.timestamp, key, value, offset=message.offset):
+        if (
+            run is not None
+            and _belongs(run, message)
+            and run.append(message.timestamp, key, value, offset=message.offset)
+        ):
             return
         if self.end_run():
             room = max(min(BATCH_BYTES, self._max_bytes - len(self.output)), HEADER_SIZE)
