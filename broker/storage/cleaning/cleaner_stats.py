@@ -1,0 +1,35 @@
+"""What one round of the cleaner did. Source: Kafka CleanerStats, whose names these are (a message is a record)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class CleanerStats:
+    """Plain integers, written by the cleaner's thread only; another one may read them while the round goes on."""
+
+    start_time_ms: int = 0
+    map_complete_time_ms: int = -1
+    """When the first pass, which fills the offset map, was done; -1 until then."""
+    end_time_ms: int = -1
+    map_messages_read: int = 0
+    map_bytes_read: int = 0
+    messages_read: int = 0
+    bytes_read: int = 0
+    messages_written: int = 0
+    bytes_written: int = 0
+    invalid_messages_read: int = 0
+    """Records without a key, which no compacted log should hold. They are dropped."""
+    map_utilization: float = 0.0
+    """Entries of the offset map in relation to its slots."""
+
+    @property
+    def elapsed_ms(self) -> int:
+        """How long the round took, or 0 while it runs."""
+        return max(self.end_time_ms - self.start_time_ms, 0)
+
+    @property
+    def elapsed_map_ms(self) -> int:
+        """How long its first pass took, or 0 while that runs."""
+        return max(self.map_complete_time_ms - self.start_time_ms, 0)
