@@ -1,4 +1,4 @@
-"""What a connection sends: the bytes of a header, then slices of segment files."""
+"""What a connection sends: the bytes of a header, then slices of segment files and bytes between them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class Answer(NamedTuple):
-    """`parts` are sent behind `header`, in order, as they lie on disk."""
+    """`parts` are sent behind `header`, in order: slices as they lie on disk, bytes as they are."""
 
     header: bytes
-    parts: Sequence[FileSlice] = ()
+    parts: Sequence[bytes | FileSlice] = ()
 
 
 class CloseConnection(Exception):

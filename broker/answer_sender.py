@@ -1,7 +1,7 @@
-"""Sends answers on one connection, in order: headers through the transport, record slices from their files.
+"""Sends answers on one connection, in order: bytes through the transport, record slices from their files.
 
 Three ways for the bytes of a slice, by its size and by what the page cache holds:
-  - small (below SENDFILE_MIN_BYTES): read and sent together with the header in one system call;
+  - small (all of an answer's below SENDFILE_MIN_BYTES): read and sent together with its bytes in one system call;
   - large and warm: `os.sendfile` from the segment file to a duplicate of the socket's descriptor (uvloop refuses
     `add_writer` on a transport's own);
   - cold, whatever the size: read by the blocking-I/O executor, so that the disk never stalls the loop.
@@ -111,7 +111,7 @@ class AnswerSender:
         self._probe = probe
         self._on_idle = on_idle
         self._on_failure = on_failure
-        self._queue: deque[_Progress] = deque()
+        self._queue: deque[bytes | _Progress] = deque()
         self._held: list[bytes] = []
         self._held_bytes = 0
         self._paused = False
@@ -140,10 +140,10 @@ class AnswerSender:
             return False
         if small is not None:
             self._transport.writelines([header, *small])
-            probe.sent_bytes += sum([part.size for part in parts])
+            probe.sent_bytes += sum([len(piece) for piece in small])
             return not self._paused
         self._transport.write(header)
-        self._queue.extend([_Progress(part) for part in parts])
+        self._queue.extend([part if type(part) is bytes else _Progress(cast("FileSlice", part)) for part in parts])
         return self._pump()
 
     def hold(self, answer: Answer) -> bool:
@@ -187,13 +187,17 @@ class AnswerSender:
             os.close(self._socket_fd)
             self._socket_fd = -1
 
-    def _small_parts(self, parts: Sequence[FileSlice]) -> list[bytes | bytearray] | None:
-        """All the slices' bytes, when they are few and in the page cache; else None."""
-        if sum([part.size for part in parts]) >= SENDFILE_MIN_BYTES:
+    def _small_parts(self, parts: Sequence[bytes | FileSlice]) -> list[bytes | bytearray] | None:
+        """All the parts' bytes, when the slices are small and in the page cache; else None."""
+        slices_bytes = 0
+        for part in parts:
+            if not isinstance(part, bytes):
+                slices_bytes += part.size
+        if slices_bytes >= SENDFILE_MIN_BYTES:
             return None
         data: list[bytes | bytearray] = []
         for part in parts:
-            piece = _read_if_warm(part.fd, part.position, part.size)
+            piece = part if isinstance(part, bytes) else _read_if_warm(part.fd, part.position, part.size)
             if piece is None:
                 return None
             data.append(piece)
@@ -212,6 +216,11 @@ class AnswerSender:
             if self._paused or self._watching or self._reading:
                 return False
             progress = self._queue[0]
+            if isinstance(progress, bytes):
+                self._queue.popleft()
+                self._probe.sent_bytes += len(progress)
+                self._transport.write(progress)
+                continue
             size = min(progress.remaining, CHUNK_BYTES)
             if not progress.is_warm():
                 self._read_cold(progress, size)

@@ -1,9 +1,9 @@
 """From a frame to an answer: the dialect by the frame's first byte, the handler by its API.
 
-What goes wrong is told apart here, once for all APIs:
-  - framing that cannot be trusted (FrameError) closes the connection;
-  - an API or version that we do not serve is answered UNSUPPORTED_VERSION, a body that does not decode INVALID_REQUEST;
-  - a handler's BrokerError is answered with its code;
+What goes wrong is told apart here, once for all APIs and dialects:
+  - what a dialect cannot answer (FrameError) closes the connection; which of an unknown API, an unknown version and a
+    body that does not decode is answered, and how, is the dialect's own;
+  - a BrokerError, of a handler or of a decoder, is answered with its code;
   - anything else is a bug of ours: logged once with its traceback, answered UNKNOWN_SERVER_ERROR.
 """
 
@@ -11,24 +11,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from time import perf_counter
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from barnabas.broker.answer import Answer, CloseConnection
 from barnabas.broker.deferred import Deferred
-from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
+from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.framing import KAFKA_MAGIC, NATIVE_MAGIC, FrameError
+from barnabas.protocol.kafka import dialect as kafka
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.fetch import FetchResponse, records_of
-from barnabas.protocol.native import codec as native
-from barnabas.protocol.native.codec import RequestHeader
+from barnabas.protocol.messages.produce import forget_records
+from barnabas.protocol.native import dialect as native
 
 if TYPE_CHECKING:
     from barnabas.broker.metrics.probes import ApiProbe, BrokerProbes
     from barnabas.broker.session import Session
-    from barnabas.broker.storage.file_records import FileSlice
 
 log = logging.getLogger(__name__)
 
@@ -40,33 +39,68 @@ A Deferred may bring an exception in a response's place."""
 Handler = Callable[["Session", Any], Outcome]
 
 
+class Header(Protocol):
+    """What dispatch reads of a dialect's own header."""
+
+    @property
+    def api(self) -> int:
+        """Kafka's key of the API."""
+        ...
+
+    @property
+    def version(self) -> int:
+        """Of the API's messages."""
+        ...
+
+    @property
+    def client_id(self) -> str | None:
+        """Who the client says it is."""
+        ...
+
+    def without_frame(self) -> Header:
+        """What an answer needs of it, without views of the frame."""
+        ...
+
+
+Encoded = tuple[bytes, Sequence[Any]]
+"""An answer's frame: its first bytes, and what follows them (bytes and slices of files)."""
+
+
 class Dialect(Protocol):
     """A codec between frames and the neutral requests and responses. `header` is the dialect's own value."""
 
-    def read_request(self, frame: memoryview) -> RequestHeader:
+    def read_request(self, frame: memoryview) -> Header:
         """Raises FrameError: close the connection."""
         ...
 
-    def is_supported(self, header: RequestHeader) -> bool:
+    def is_supported(self, header: Header) -> bool:
         """Whether `decode_body` knows the api in that version."""
         ...
 
-    def decode_body(self, header: RequestHeader) -> Any:
-        """The neutral request. Raises DecodeError, naming the field."""
+    def refuse_unknown(self, header: Header) -> Encoded:
+        """The answer to what is not supported. Raises FrameError: there is none, close the connection."""
         ...
 
-    def encode_response(self, header: RequestHeader, response: Any, records_bytes: int) -> bytes:
-        """The frame that answers `header`, up to its records."""
+    def decode_body(self, header: Header) -> Any:
+        """The neutral request. Raises BrokerError: answer it; FrameError: close the connection."""
         ...
 
-    def encode_error(self, header: RequestHeader, code: ErrorCode, message: str) -> bytes:
-        """The frame that refuses `header` as a whole."""
+    def encode_response(self, header: Header, response: Any) -> Encoded:
+        """The frame that answers `header`. Raises BrokerError: answer that instead."""
+        ...
+
+    def encode_error(self, header: Header, request: Any, code: ErrorCode, message: str) -> Encoded:
+        """The frame that refuses `request` (None: it could not be decoded) as a whole.
+
+        Raises FrameError: there is no answer to it, close the connection.
+        """
         ...
 
 
 _new_tuple = tuple.__new__
 
-_NATIVE = cast(Dialect, native)
+_DIALECTS: dict[int, Dialect] = {NATIVE_MAGIC: cast(Dialect, native), KAFKA_MAGIC: cast(Dialect, kafka)}
+"""By a frame's first byte."""
 
 UNKNOWN_LABEL: Final = "unknown"
 """The `api` label of requests for an API that is none of ours."""
@@ -90,39 +124,40 @@ class Dispatcher:
 
         Views of `frame` are not kept. Raises FrameError: close the connection.
         """
-        magic = frame[0]
-        if magic == NATIVE_MAGIC:
-            return self._serve(_NATIVE, session, frame)
-        if magic == KAFKA_MAGIC:
-            raise FrameError("this looks like a request of Kafka's protocol, which this version does not serve yet")
-        raise FrameError(f"a frame that begins with 0x{magic:02x} is of no protocol that is served here")
-
-    def _serve(self, dialect: Dialect, session: Session, frame: memoryview) -> Answer | Deferred[Answer | None] | None:
+        dialect = _DIALECTS.get(frame[0])
+        if dialect is None:
+            raise FrameError(f"a frame that begins with 0x{frame[0]:02x} is of no protocol that is served here")
         started = perf_counter()
         header = dialect.read_request(frame)
         session.client_id = header.client_id
         entry = self._handlers.get(header.api)
         if entry is None or not dialect.is_supported(header):
-            self._unknown.count_error(ErrorCode.UNSUPPORTED_VERSION.name.lower())
-            log.warning("api %d version %d asked by %s is not served", header.api, header.version, session)
-            message = f"api {header.api} version {header.version} is not served here; hello lists what is"
-            return Answer(dialect.encode_error(header, ErrorCode.UNSUPPORTED_VERSION, message))
+            return self._refuse_unknown(dialect, session, header)
         handler, probe = entry
+        request: Any = None
         try:
-            response = handler(session, dialect.decode_body(header))
+            request = dialect.decode_body(header)
+            response = handler(session, request)
             kind = type(response)
             if kind is not Deferred and kind is not CoroutineType:
                 answer = _answer(dialect, header, response)
                 probe.observe(perf_counter() - started)
                 return answer
-        except CloseConnection:
+        except (CloseConnection, FrameError):
             raise
         except Exception as error:  # noqa: BLE001 - a bug in a handler must not take the connection's neighbours along
-            return _Request(dialect, header, session, probe, started).refuse(error)
-        request = _Request(dialect, header, session, probe, started)
-        return request.later(response) if kind is Deferred else self._in_task(request, response)
+            return _Waiting(dialect, header, request, session, probe, started).refuse(error)
+        waiting = _Waiting(dialect, header, request, session, probe, started)
+        return waiting.later(response) if kind is Deferred else self._in_task(waiting, response)
 
-    def _in_task(self, request: _Request, work: Coroutine[Any, Any, Any]) -> Deferred[Answer | None]:
+    def _refuse_unknown(self, dialect: Dialect, session: Session, header: Header) -> Answer:
+        self._unknown.count_error(ErrorCode.UNSUPPORTED_VERSION.name.lower())
+        answer = Answer(*dialect.refuse_unknown(header))
+        if header.api != ApiKey.API_VERSIONS:  # asking for it in too new a version is how clients find out
+            log.warning("api %d version %d asked by %s is not served", header.api, header.version, session)
+        return answer
+
+    def _in_task(self, waiting: _Waiting, work: Coroutine[Any, Any, Any]) -> Deferred[Answer | None]:
         """Requests that change metadata: rare, so a task each is fine. They finish even when the client has gone."""
         answer: Deferred[Answer | None] = Deferred()
 
@@ -131,36 +166,34 @@ class Dispatcher:
                 response = await work
             except Exception as error:  # noqa: BLE001 - as above
                 response = error
-            answer.resolve(request.answer(response))
+            answer.resolve(waiting.answer(response))
 
         task = self._loop.create_task(run())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        request.forget_frame()
+        waiting.forget_frame()
         return answer
 
 
-def _answer(dialect: Dialect, header: RequestHeader, response: Any) -> Answer | None:
+def _answer(dialect: Dialect, header: Header, response: Any) -> Answer | None:
     """The frame of a response; None stays None."""
     if response is None:
         return None
-    if type(response) is not FetchResponse:
-        answer: Answer = _new_tuple(Answer, (dialect.encode_response(header, response, 0), ()))
-        return answer
-    parts = cast("list[FileSlice]", records_of(response))
-    return Answer(dialect.encode_response(header, response, sum([part.size for part in parts])), parts)
+    answer: Answer = _new_tuple(Answer, dialect.encode_response(header, response))
+    return answer
 
 
-class _Request:
+class _Waiting:
     """A request that is not answered at once: what its answer's frame will need, and when it came."""
 
-    __slots__ = ("dialect", "header", "probe", "session", "started")
+    __slots__ = ("dialect", "header", "probe", "request", "session", "started")
 
     def __init__(
-        self, dialect: Dialect, header: RequestHeader, session: Session, probe: ApiProbe, started: float
+        self, dialect: Dialect, header: Header, request: Any, session: Session, probe: ApiProbe, started: float
     ) -> None:
         self.dialect = dialect
         self.header = header
+        self.request = request
         self.session = session
         self.probe = probe
         self.started = started
@@ -185,19 +218,19 @@ class _Request:
 
     def forget_frame(self) -> None:
         """Let go of the receive buffer's views: the next frame will be read over them."""
-        self.header = self.header._replace(body=None, records=memoryview(b""))
+        self.header = self.header.without_frame()
+        forget_records(self.request)
 
     def refuse(self, error: Exception) -> Answer:
         """The answer to a request as a whole that failed; a bug is logged with its traceback."""
         header = self.header
         if isinstance(error, BrokerError):
             code, message = error.code, error.message
-        elif isinstance(error, DecodeError):
-            code, message = ErrorCode.INVALID_REQUEST, str(error)
-            log.warning("a request of api %d from %s does not decode: %s", header.api, self.session, error)
+            if self.request is None:
+                log.warning("a request of api %d from %s is refused: %s", header.api, self.session, error)
         else:
             code, message = ErrorCode.UNKNOWN_SERVER_ERROR, "an error inside the broker; its log says more"
             log.error("a bug in the handler of api %d, request of %s", header.api, self.session, exc_info=error)
         self.probe.count_error(code.name.lower())
         self.probe.observe(perf_counter() - self.started)
-        return Answer(self.dialect.encode_error(header, code, message))
+        return Answer(*self.dialect.encode_error(header, self.request, code, message))

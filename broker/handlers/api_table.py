@@ -55,9 +55,7 @@ class ApiTable:
             ApiKey.FETCH: self.fetch,
             ApiKey.LIST_OFFSETS: ListOffsetsHandler(partitions, blocking_io, probe(ApiKey.LIST_OFFSETS)),
             ApiKey.METADATA: MetadataHandler(store, addresses, changes, config),
-            ApiKey.API_VERSIONS: ApiVersionsHandler(
-                store.cluster_id, store.node_id, static.get_int("socket.request.max.bytes")
-            ),
+            ApiKey.API_VERSIONS: ApiVersionsHandler(store, static.get_int("socket.request.max.bytes")),
             ApiKey.INIT_PRODUCER_ID: InitProducerIdHandler(ProducerIds(changes)),
             ApiKey.CREATE_TOPICS: CreateTopicsHandler(changes, probe(ApiKey.CREATE_TOPICS)),
             ApiKey.DELETE_TOPICS: DeleteTopicsHandler(changes, probe(ApiKey.DELETE_TOPICS)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
@@ -23,8 +23,22 @@ class ApiVersionRange:
 
 
 @dataclass(slots=True)
+class Feature:
+    """A feature of a cluster, such as metadata.version: the levels that the broker can, and the one it is at."""
+
+    name: str
+    min_version: int
+    max_version: int
+    level: int
+
+
+@dataclass(slots=True)
 class ApiVersionsResponse:
-    """`max_frame_bytes`: the largest frame that the broker takes (socket.request.max.bytes)."""
+    """`max_frame_bytes`: the largest frame that the broker takes (socket.request.max.bytes).
+
+    `apis` are the native dialect's; Kafka's answers from a table of its own, which is part of its codec. `features`
+    and their epoch (-1: unknown) are said in Kafka's dialect only.
+    """
 
     server: str
     server_version: str
@@ -32,3 +46,5 @@ class ApiVersionsResponse:
     node_id: int
     apis: list[ApiVersionRange]
     max_frame_bytes: int
+    features: list[Feature] = field(default_factory=list)
+    features_epoch: int = -1

@@ -61,3 +61,14 @@ class ProduceResponse:
     """The answers of all partitions, in the order of the request."""
 
     topics: list[ProduceTopicResult]
+
+
+_FORGOTTEN = memoryview(b"")
+
+
+def forget_records(request: object) -> None:
+    """Let go of a produce request's views of the receive buffer; any other request has none."""
+    if type(request) is ProduceRequest:
+        for topic in request.topics:
+            for partition in topic.partitions:
+                partition.records = _FORGOTTEN

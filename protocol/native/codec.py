@@ -117,6 +117,10 @@ class RequestHeader(NamedTuple):
     body: Any
     records: memoryview
 
+    def without_frame(self) -> RequestHeader:
+        """What an answer needs of it, once the frame has gone."""
+        return self._replace(body=None, records=memoryview(b""))
+
 
 class ResponseHeader(NamedTuple):
     """An answer whose body is not decoded yet. `message` explains `error`, where there is one."""

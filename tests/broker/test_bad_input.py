@@ -59,13 +59,6 @@ def test_broken_framing_closes_its_connection_with_one_log_line(
     neighbour.call(ApiKey.METADATA, MetadataRequest([]))
 
 
-def test_a_request_of_kafkas_protocol_is_told_so_in_the_log(daemon: Daemon, wire: WireClient) -> None:
-    api_versions = struct.pack(">hhih", 18, 0, 1, -1)
-    wire.socket.sendall(struct.pack(">i", len(api_versions)) + api_versions)
-    assert wire.is_closed_by_broker()
-    assert log_lines_with(daemon, "looks like a request of Kafka's protocol")
-
-
 def test_a_frame_that_ends_half_way_writes_nothing(
     daemon: Daemon, wire: WireClient, neighbour: WireClient, batch: Batch
 ) -> None:

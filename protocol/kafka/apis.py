@@ -1,0 +1,85 @@
+"""Which APIs and versions of Kafka's protocol are served: the one table, from which ApiVersions answers as well.
+
+An API has one file here, named by its row, with three functions (`ApiCodec`); a row is all that it takes to serve it,
+beside a handler for its key. The file, and what it imports, is loaded when the first request of the API comes.
+
+A version is either classic or flexible (compact lengths, tagged fields). Both have their request header: v1 and v2.
+Their response headers are v0 and v1, but for ApiVersions, whose response header is always v0, because a client must be
+able to read it before it knows what the broker speaks. Source: Kafka's ApiKeys and the message definitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NamedTuple, Protocol, cast
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.kafka.pieces import Pieces
+from barnabas.protocol.messages.api_key import ApiKey
+
+
+class ApiCodec(Protocol):
+    """What the file of an API has, as functions of its module."""
+
+    def decode_request(self, version: int, body: memoryview) -> Any:
+        """The neutral request.
+
+        Raises DecodeError, which closes the connection, or BrokerError, which is answered by `encode_error`.
+        """
+        ...
+
+    def encode_response(self, version: int, response: Any) -> bytes | Pieces:
+        """The answer's body."""
+        ...
+
+    def encode_error(self, version: int, request: Any, code: ErrorCode, message: str) -> bytes | Pieces:
+        """The body that refuses a request as a whole, as Kafka's getErrorResponse does.
+
+        `request` is None where `decode_request` raised a BrokerError.
+        """
+        ...
+
+
+class KafkaApi(NamedTuple):
+    """One API: served from `lowest` to `highest`, flexible from `flexible_from` on; `module` is its file here."""
+
+    key: ApiKey
+    lowest: int
+    highest: int
+    flexible_from: int
+    module: str
+    advertised_from: int | None = None
+    """ApiVersions says this in the place of `lowest`."""
+    max_body_bytes: int = 2 * 1024 * 1024
+    """Of a request: decoded, a body may take a hundred times its bytes, so that a larger one is refused."""
+
+
+KAFKA_APIS: Sequence[KafkaApi] = (KafkaApi(ApiKey.API_VERSIONS, 0, 4, 3, "api_versions"),)
+
+
+class Route:
+    """One version of one API, as a request finds it."""
+
+    __slots__ = ("_codec", "api", "is_flexible", "response_is_flexible", "version")
+
+    def __init__(self, api: KafkaApi, version: int) -> None:
+        self.api = api
+        self.version = version
+        self.is_flexible = version >= api.flexible_from
+        self.response_is_flexible = self.is_flexible and api.key != ApiKey.API_VERSIONS
+        self._codec: ApiCodec | None = None
+
+    @property
+    def codec(self) -> ApiCodec:
+        """The API's file, loaded at its first use."""
+        codec = self._codec
+        if codec is None:
+            codec = self._codec = cast(ApiCodec, import_module(f"barnabas.protocol.kafka.{self.api.module}"))
+        return codec
+
+
+ROUTES: dict[tuple[int, int], Route] = {
+    (int(api.key), version): Route(api, version) for api in KAFKA_APIS for version in range(api.lowest, api.highest + 1)
+}
+"""By key and version."""

@@ -1,0 +1,51 @@
+"""The native dialect as the broker's dispatch sees it: codec.py's functions, with whole answers.
+
+Whatever is wrong with a request is answered, because its frame says where the next one begins: an unknown api or
+version with UNSUPPORTED_VERSION, a body that does not decode with INVALID_REQUEST.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
+from barnabas.protocol.messages.fetch import FetchResponse, RecordsPart, records_of
+from barnabas.protocol.native import codec
+from barnabas.protocol.native.codec import RequestHeader, is_supported, read_request
+
+__all__ = ["decode_body", "encode_error", "encode_response", "is_supported", "read_request", "refuse_unknown"]
+
+_NO_PARTS: Sequence[RecordsPart] = ()
+
+
+def refuse_unknown(header: RequestHeader) -> tuple[bytes, Sequence[RecordsPart]]:
+    """The answer to what is not supported."""
+    message = f"api {header.api} version {header.version} is not served here; hello lists what is"
+    return encode_error(header, None, ErrorCode.UNSUPPORTED_VERSION, message)
+
+
+def decode_body(header: RequestHeader) -> Any:
+    """The neutral request. Raises BrokerError INVALID_REQUEST, naming the field."""
+    try:
+        return codec.decode_body(header)
+    except DecodeError as error:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, str(error)) from error
+
+
+def encode_response(header: RequestHeader, response: Any) -> tuple[bytes, Sequence[RecordsPart]]:
+    """The frame that answers `header` up to its records, and these.
+
+    Raises BrokerError INVALID_REQUEST when more was asked for than one frame can say.
+    """
+    if type(response) is not FetchResponse:
+        return codec.encode_response(header, response, 0), _NO_PARTS
+    parts = records_of(response)
+    return codec.encode_response(header, response, sum([part.size for part in parts])), parts
+
+
+def encode_error(
+    header: RequestHeader, request: Any, code: ErrorCode, message: str
+) -> tuple[bytes, Sequence[RecordsPart]]:
+    """The frame that refuses `header` as a whole, whatever `request` it had."""
+    return codec.encode_error(header, code, message), _NO_PARTS
