@@ -1,7 +1,9 @@
 """Produce answers that wait for the flusher's group commit (flush.messages).
 
 The flusher's thread hands over all that a round made durable in one call; one `call_soon_threadsafe` brings it into the
-event loop.
+event loop. Towards the flusher, too: what one turn of the loop appended, for however many clients, is asked for together
+once the turn is over. A sync takes less time than the loop needs for a handful of requests, so without that each group
+would be a handful, and the syncs would cost more than the appends.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.deferred import Deferred
-from barnabas.broker.storage.flusher import FlushCompletion, GroupCommitFlusher
+from barnabas.broker.storage.flusher import FlushCompletion, FlushRequest, GroupCommitFlusher
 from barnabas.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ class FlushWaits:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.flusher = GroupCommitFlusher(self._deliver)
         self._loop = loop
+        self._gathered: list[FlushRequest] = []
 
     def answer_after(
         self, flushes: list[tuple[Partition, int, ProducePartitionResult]], response: ProduceResponse
@@ -45,12 +48,21 @@ class FlushWaits:
                 answer.resolve(response)
 
         for partition, up_to_offset, result in flushes:
-            self.flusher.request(partition.log, up_to_offset, partial(flushed, partition, result))
+            self._gather(FlushRequest(partition.log, up_to_offset, partial(flushed, partition, result)))
         return answer
 
     def begin(self, partition: Partition, up_to_offset: int) -> None:
         """Flush for nobody who waits; a failure takes the log directory offline."""
-        self.flusher.request(partition.log, up_to_offset, _nobody_waits)
+        self._gather(FlushRequest(partition.log, up_to_offset, _nobody_waits))
+
+    def _gather(self, request: FlushRequest) -> None:
+        if not self._gathered:
+            self._loop.call_soon(self._hand_over)
+        self._gathered.append(request)
+
+    def _hand_over(self) -> None:
+        gathered, self._gathered = self._gathered, []
+        self.flusher.request(gathered)
 
     def _deliver(self, completions: Sequence[FlushCompletion]) -> None:
         """On the flusher's thread."""

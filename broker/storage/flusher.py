@@ -25,6 +25,14 @@ FlushCallback = Callable[[Exception | None], None]
 """Called with None when the records are durable, else with what went wrong."""
 
 
+class FlushRequest(NamedTuple):
+    """Somebody waits for `log` to be durable below `up_to_offset`."""
+
+    log: PartitionLog
+    up_to_offset: int
+    callback: FlushCallback
+
+
 class FlushCompletion(NamedTuple):
     """A request that is done: call `callback(error)`."""
 
@@ -44,7 +52,7 @@ class GroupCommitFlusher:
         self.last_sync_seconds = 0.0
         self.sync_seconds_total = 0.0
         self._deliver = deliver or _call_all
-        self._waiting: list[tuple[PartitionLog, int, FlushCallback]] = []
+        self._waiting: list[FlushRequest] = []
         self._condition = threading.Condition()
         self._stopping = False
         self._thread: threading.Thread | None = None
@@ -62,14 +70,18 @@ class GroupCommitFlusher:
         if self._thread is not None:
             self._thread.join()
 
-    def request(self, log: PartitionLog, up_to_offset: int, callback: FlushCallback) -> None:
-        """Have `callback(error or None)` called once everything of `log` below `up_to_offset` is durable."""
+    def request(self, requests: Sequence[FlushRequest]) -> None:
+        """Call each one's `callback(error or None)` once everything of its log below its offset is durable.
+
+        What is asked in one call is served in one round: a caller that knows of more should wait for it.
+        """
         with self._condition:
             if self._stopping:
                 raise RuntimeError("the flusher has stopped")
-            self._waiting.append((log, up_to_offset, callback))
-            self.requests += 1
-            if len(self._waiting) == 1:
+            was_idle = not self._waiting
+            self._waiting.extend(requests)
+            self.requests += len(requests)
+            if was_idle:
                 self._condition.notify()
 
     def _work(self) -> None:
@@ -82,7 +94,7 @@ class GroupCommitFlusher:
                 return
             self._deliver(self._serve(waiting))
 
-    def _serve(self, waiting: list[tuple[PartitionLog, int, FlushCallback]]) -> list[FlushCompletion]:
+    def _serve(self, waiting: list[FlushRequest]) -> list[FlushCompletion]:
         self.rounds += 1
         # The first one of a log syncs all that it has; the others then find theirs durable already.
         return [FlushCompletion(callback, self._sync(log, up_to_offset)) for log, up_to_offset, callback in waiting]
