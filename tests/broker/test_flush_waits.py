@@ -3,41 +3,62 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 from barnabas.broker.flush_waits import FlushWaits
 from barnabas.broker.partition import Partition
-from barnabas.broker.storage.flusher import FlushCallback, GroupCommitFlusher
+from barnabas.broker.storage.flusher import FlushRequest, GroupCommitFlusher
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.produce import ProducePartitionResult, ProduceResponse
 
 
 class HeldFlusher:
-    """Remembers what was asked of it."""
+    """Remembers what was asked of it, call by call."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[Any, int, FlushCallback]] = []
+        self.asked: list[list[FlushRequest]] = []
 
-    def request(self, log: Any, up_to_offset: int, callback: FlushCallback) -> None:
-        self.asked.append((log, up_to_offset, callback))
+    def request(self, requests: Sequence[FlushRequest]) -> None:
+        self.asked.append(list(requests))
 
 
-def test_an_answer_waits_for_all_of_its_partitions_and_a_failed_one_is_told_apart() -> None:
-    loop = asyncio.new_event_loop()
+def _waits(loop: asyncio.AbstractEventLoop) -> tuple[FlushWaits, HeldFlusher]:
     waits, flusher = FlushWaits(loop), HeldFlusher()
-    loop.close()
     waits.flusher = cast("GroupCommitFlusher", flusher)
+    return waits, flusher
+
+
+def _partition(number: int) -> Partition:
+    return cast("Partition", SimpleNamespace(log=SimpleNamespace(topic_partition=number)))
+
+
+async def test_an_answer_waits_for_all_of_its_partitions_and_a_failed_one_is_told_apart() -> None:
+    waits, flusher = _waits(asyncio.get_running_loop())
     results = [ProducePartitionResult(number, base_offset=10 * number) for number in range(3)]
-    partitions = [cast("Partition", SimpleNamespace(log=SimpleNamespace(topic_partition=n))) for n in range(3)]
     response = ProduceResponse([])
     answers: list[object] = []
-    waits.answer_after([(partitions[n], n + 1, results[n]) for n in range(3)], response).then(answers.append)
-    assert [up_to_offset for _, up_to_offset, _ in flusher.asked] == [1, 2, 3]
-    flusher.asked[1][2](None)
-    flusher.asked[0][2](OSError("the disk"))
+    waits.answer_after([(_partition(n), n + 1, results[n]) for n in range(3)], response).then(answers.append)
+    await asyncio.sleep(0)
+    [asked] = flusher.asked
+    assert [request.up_to_offset for request in asked] == [1, 2, 3]
+    asked[1].callback(None)
+    asked[0].callback(OSError("the disk"))
     assert answers == []
-    flusher.asked[2][2](None)
+    asked[2].callback(None)
     assert answers == [response]
     assert [result.error for result in results] == [ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NONE, ErrorCode.NONE]
     assert [result.base_offset for result in results] == [-1, 10, 20]
+
+
+async def test_what_one_turn_of_the_loop_appended_is_asked_for_together() -> None:
+    waits, flusher = _waits(asyncio.get_running_loop())
+    for number in range(3):
+        waits.answer_after([(_partition(0), number + 1, ProducePartitionResult(0))], ProduceResponse([]))
+    waits.begin(_partition(1), 7)
+    assert flusher.asked == []
+    await asyncio.sleep(0)
+    waits.begin(_partition(1), 8)
+    await asyncio.sleep(0)
+    assert [[request.up_to_offset for request in requests] for requests in flusher.asked] == [[1, 2, 3, 7], [8]]

@@ -14,7 +14,7 @@ from barnabas.broker.metrics.probes import BrokerProbes
 from barnabas.broker.metrics.registry import make_registry
 from barnabas.broker.metrics.state import BrokerState
 from barnabas.broker.metrics.storage_collectors import LOG_STATES
-from barnabas.broker.storage.flusher import GroupCommitFlusher
+from barnabas.broker.storage.flusher import FlushRequest, GroupCommitFlusher
 from barnabas.broker.storage.log_loader import LoadProgress
 from barnabas.broker.storage.log_manager import LogManager
 from barnabas.broker.storage.scheduler import ScheduledTask, TaskCounters
@@ -165,7 +165,7 @@ def test_group_commits_are_counted_with_their_time(manager: LogManager) -> None:
     flusher = GroupCommitFlusher()
     durable = threading.Event()
     flusher.start()
-    flusher.request(log, 3, lambda _: durable.set())
+    flusher.request([FlushRequest(log, 3, lambda _: durable.set())])
     assert durable.wait(10)
     flusher.stop()
     found = scrape(manager, flusher)

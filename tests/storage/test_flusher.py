@@ -6,10 +6,11 @@ import errno
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
-from barnabas.broker.storage.flusher import FLUSHER_THREAD, FlushCompletion, GroupCommitFlusher
+from barnabas.broker.storage.flusher import FLUSHER_THREAD, FlushCompletion, FlushRequest, GroupCommitFlusher
 from barnabas.broker.storage.storage_errors import StorageError
 from tests.support.storage import LogBench, append, log_config, sized_batch
 
@@ -25,12 +26,19 @@ class _Disk:
         self.release = threading.Event()
         self.release.set()
         self.error: OSError | None = None
+        self.errors: list[OSError] = []
+        """One each for the next syncs."""
+        self.together: threading.Barrier | None = None
         monkeypatch.setattr(os, "fdatasync", self._fdatasync)
 
     def _fdatasync(self, _: int) -> None:
         self.syncs += 1
         self.entered.set()
         assert self.release.wait(_WAIT_S)
+        if self.together is not None:
+            self.together.wait(_WAIT_S)
+        if self.errors:
+            raise self.errors.pop()
         if self.error is not None:
             raise self.error
 
@@ -81,11 +89,11 @@ def test_requests_that_gather_during_a_sync_share_the_next_one(
     log = bench.open(log_config(flush_messages=1))
     disk.release.clear()
     append(log, sized_batch(100))
-    flusher.request(log, 1, answers.errors.append)
+    flusher.request([FlushRequest(log, 1, answers.errors.append)])
     assert disk.entered.wait(_WAIT_S)
     for number in range(1, 21):
         append(log, sized_batch(100))
-        flusher.request(log, number + 1, answers.errors.append)
+        flusher.request([FlushRequest(log, number + 1, answers.errors.append)])
     disk.release.set()
     assert answers.wait_for(21) == [None] * 21
     assert answers.rounds == [1, 20]
@@ -100,7 +108,7 @@ def test_what_is_durable_already_needs_no_sync(
     append(log, sized_batch(100))
     log.flush()
     before = disk.syncs
-    flusher.request(log, 1, answers.errors.append)
+    flusher.request([FlushRequest(log, 1, answers.errors.append)])
     assert answers.wait_for(1) == [None]
     assert disk.syncs == before
 
@@ -111,13 +119,13 @@ def test_a_failed_sync_fails_all_who_wait_takes_the_directory_offline_and_is_nev
     log = bench.open()
     append(log, sized_batch(100))
     disk.error = OSError(errno.EIO, "Input/output error")
-    flusher.request(log, 1, answers.errors.append)
+    flusher.request([FlushRequest(log, 1, answers.errors.append)])
     [error] = answers.wait_for(1)
     assert isinstance(error, StorageError)
     assert str(bench.directory) in str(error)
     assert bench.failed_directories == [bench.directory.parent]
     disk.error = None
-    flusher.request(log, 1, answers.errors.append)
+    flusher.request([FlushRequest(log, 1, answers.errors.append)])
     assert isinstance(answers.wait_for(2)[1], StorageError)
     assert (disk.syncs, log.recovery_point, log.state) == (1, 0, "offline")
 
@@ -128,15 +136,15 @@ def test_stopping_serves_who_still_waits_and_refuses_the_next(
     log = bench.open()
     append(log, sized_batch(100))
     disk.release.clear()
-    flusher.request(log, 1, answers.errors.append)
+    flusher.request([FlushRequest(log, 1, answers.errors.append)])
     assert disk.entered.wait(_WAIT_S)
     append(log, sized_batch(100))
-    flusher.request(log, 2, answers.errors.append)
+    flusher.request([FlushRequest(log, 2, answers.errors.append)])
     disk.release.set()
     flusher.stop()
     assert answers.errors == [None, None]
     with pytest.raises(RuntimeError, match="stopped"):
-        flusher.request(log, 2, answers.errors.append)
+        flusher.request([FlushRequest(log, 2, answers.errors.append)])
 
 
 def _synced_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -216,3 +224,19 @@ def test_a_segment_sealed_while_it_was_synced_is_still_recovered_after_a_crash(
     assert (log.durable_offset, log.recovery_point) == (1, 0)
     bench.scheduler.run_due()
     assert log.recovery_point == 1
+
+
+def test_the_logs_of_one_round_are_synced_side_by_side_and_a_failed_one_fails_alone(
+    tmp_path: Path, disk: _Disk, answers: _Answers, flusher: GroupCommitFlusher
+) -> None:
+    benches = [LogBench(tmp_path / f"disk-{number}") for number in range(2)]
+    logs = [bench.open() for bench in benches]
+    for log in logs:
+        append(log, sized_batch(100))
+    disk.together = threading.Barrier(2)  # neither sync ends before the other has begun
+    disk.errors = [OSError(errno.EIO, "Input/output error")]
+    flusher.request([FlushRequest(log, 1, answers.errors.append) for log in logs])
+    errors = answers.wait_for(2)
+    assert sorted(isinstance(error, StorageError) for error in errors) == [False, True]
+    assert sorted(log.state for log in logs) == ["offline", "online"]
+    assert (flusher.rounds, flusher.syncs, flusher.failures) == (1, 2, 1)
