@@ -6,13 +6,17 @@ from __future__ import annotations
 
 import socket
 import struct
-from typing import Any, Protocol
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, Protocol
 
 import msgpack
 
 _MAGIC = 0xB7
 _PRODUCE, _FETCH, _LIST_OFFSETS, _HELLO, _CREATE_TOPICS = 0, 1, 2, 18, 19
 _LATEST = -1
+
+NO_CONFIGS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Dialect(Protocol):
@@ -24,7 +28,9 @@ class Dialect(Protocol):
     def fetch(self, topic: str, offset: int, max_bytes: int, *, partition: int = 0) -> bytes: ...
     def say_hello(self, connection: socket.socket) -> None: ...
     def end_offset(self, connection: socket.socket, topic: str, partition: int = 0) -> int: ...
-    def create(self, connection: socket.socket, topic: str, partitions: int = 1) -> None: ...
+    def create(
+        self, connection: socket.socket, topic: str, partitions: int = 1, configs: Mapping[str, str] = NO_CONFIGS
+    ) -> None: ...
 
 
 class NativeDialect:
@@ -35,8 +41,9 @@ class NativeDialect:
     def hello(self) -> bytes:
         return self._frame(_HELLO, {"client": "benchmark", "client_version": "0"})
 
-    def create_topic(self, topic: str, partitions: int = 1) -> bytes:
-        return self._frame(_CREATE_TOPICS, {"topics": [[topic, partitions, 1, []]], "timeout_ms": 10_000})
+    def create_topic(self, topic: str, partitions: int = 1, configs: Mapping[str, str] = NO_CONFIGS) -> bytes:
+        topics = [[topic, partitions, 1, [list(entry) for entry in configs.items()]]]
+        return self._frame(_CREATE_TOPICS, {"topics": topics, "timeout_ms": 10_000})
 
     def produce(self, topic: str, batch: bytes, *, partition: int = 0, acks: int = 1) -> bytes:
         body = {"acks": acks, "timeout_ms": 10_000, "topics": [[topic, [[partition, len(batch)]]]]}
@@ -72,9 +79,11 @@ class NativeDialect:
         """The first request of a connection, and its answer."""
         self.call(connection, self.hello())
 
-    def create(self, connection: socket.socket, topic: str, partitions: int = 1) -> None:
+    def create(
+        self, connection: socket.socket, topic: str, partitions: int = 1, configs: Mapping[str, str] = NO_CONFIGS
+    ) -> None:
         """Create a topic. Raises RuntimeError when the broker refuses."""
-        body, _ = self.call(connection, self.create_topic(topic, partitions))
+        body, _ = self.call(connection, self.create_topic(topic, partitions, configs))
         _, error, message, *_ = body["topics"][0]
         if error:
             raise RuntimeError(f"create topic {topic}: error {error}: {message}")

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Mapping
 
-from benchmarks.dialect import receive_exactly
+from benchmarks.dialect import NO_CONFIGS, receive_exactly
 
 _PRODUCE, _FETCH, _LIST_OFFSETS, _API_VERSIONS, _CREATE_TOPICS = 0, 1, 2, 18, 19
 _LATEST = -1
@@ -47,8 +48,11 @@ class KafkaDialect:
         _check(error, f"list_offsets {topic}-{partition}")
         return int(offset)
 
-    def create(self, connection: socket.socket, topic: str, partitions: int = 1) -> None:
-        one = _string(topic) + struct.pack(">ihii", partitions, 1, 0, 0)
+    def create(
+        self, connection: socket.socket, topic: str, partitions: int = 1, configs: Mapping[str, str] = NO_CONFIGS
+    ) -> None:
+        entries = b"".join(_string(name) + _string(value) for name, value in configs.items())
+        one = _string(topic) + struct.pack(">ihii", partitions, 1, 0, len(configs)) + entries
         answer = _call(connection, _frame(_CREATE_TOPICS, 2, _array(one) + struct.pack(">ib", 10_000, 0)))
         (error,) = struct.unpack_from(">h", answer, 4 + 4 + 2 + len(topic))
         _check(error, f"create topic {topic}")

@@ -22,6 +22,7 @@ GB = 1e9
 IDLE_SECONDS = 3.0
 LATENCY_REQUESTS_MAX = 3_000_000
 SYNC_ROUNDS = 500
+DURABLE_PARTITIONS = (1, 64)
 SMALL_ANSWER_BYTES = 64
 """About what the answer to a one-record produce has."""
 
@@ -68,6 +69,8 @@ class Bench:
         with self.running.connect() as connection:
             for topic in ("bulk", "warm", "small"):
                 self.dialect.create(connection, topic)
+            for partitions in DURABLE_PARTITIONS:
+                self.dialect.create(connection, f"durable-{partitions}", partitions, {"flush.messages": "1"})
 
     def warm(self, gigabytes: float, seconds: float) -> None:
         """Every path has run before it is measured; a JVM wants more of it than others."""
@@ -98,15 +101,39 @@ class Bench:
             seconds=work.latency_seconds,
         )
 
+    def durable(self, connections: int, partitions: int) -> Columns:
+        """flush.messages=1: each answer comes after an fdatasync. The requests go to the partitions in turn."""
+        work = self.work
+        return self._produce(
+            f"durable-{partitions}",
+            work.small_batch,
+            connections=connections,
+            depth=1,
+            requests=LATENCY_REQUESTS_MAX,
+            seconds=work.latency_seconds,
+            partitions=partitions,
+        )
+
     def loaded(self) -> Columns:
         return {"loaded_rss_mib": self.running.rss_mib()}
 
     def _produce(
-        self, topic: str, batch: Batch, *, connections: int, depth: int, requests: int, seconds: float | None = None
+        self,
+        topic: str,
+        batch: Batch,
+        *,
+        connections: int,
+        depth: int,
+        requests: int,
+        seconds: float | None = None,
+        partitions: int = 1,
     ) -> Columns:
+        numbers = range(partitions)
         with self.running.connect() as connection:
-            before = self.dialect.end_offset(connection, topic)
-            frame = self._write_frames([self.dialect.produce(topic, batch.data)])
+            before = sum(self.dialect.end_offset(connection, topic, number) for number in numbers)
+            frame = self._write_frames(
+                [self.dialect.produce(topic, batch.data, partition=number) for number in numbers]
+            )
             cpu = self.running.cpu_seconds()
             sent = self.programs.load(
                 self.running.host,
@@ -118,7 +145,7 @@ class Bench:
                 seconds=seconds,
             )
             cpu = self.running.cpu_seconds() - cpu
-            appended = self.dialect.end_offset(connection, topic) - before
+            appended = sum(self.dialect.end_offset(connection, topic, number) for number in numbers) - before
         if appended != sent["requests"] * batch.record_count:
             raise RuntimeError(f"{topic}: {sent['requests']} requests were answered, but {appended} records appended")
         return _columns(sent, cpu, sent["requests"] * len(batch.data), sent["requests"] * batch.record_count)

@@ -47,6 +47,19 @@ def _small(line: str, goal: str) -> tuple[Cell | None, ...]:
     )
 
 
+def _durable(line: str, goal: str) -> tuple[Cell | None, ...]:
+    return (Cell(line, "requests_per_s", "{:,.0f}", goal), *_small(line, "")[1:])
+
+
+def _sync() -> tuple[Cell | None, ...]:
+    return (
+        Cell("sync", "requests_per_s", "{:,.0f}"),
+        Cell("sync", "p50_us", "{:.0f}"),
+        Cell("sync", "p99_us", "{:.0f}"),
+        Cell("sync", "cpu_us_per_request", "{:.1f}"),
+    )
+
+
 TABLES = (
     Table(
         "1 KiB records in requests of 1 MiB, one connection, one partition",
@@ -69,6 +82,19 @@ TABLES = (
         ),
     ),
     Table(
+        "The same with flush.messages=1: each answer comes after an fdatasync",
+        ("connections, partitions", "requests/s", "p50 us", "p99 us", "broker CPU us per request", "generator busy, %"),
+        (
+            ("1, 1", _small("durable_1_1", "")),
+            ("8, 1", _small("durable_1_8", "")),
+            ("64, 1", _durable("durable_1_64", ">= 50,000")),
+            ("1, 64", _small("durable_64_1", "")),
+            ("8, 64", _small("durable_64_8", "")),
+            ("64, 64", _small("durable_64_64", "")),
+            ("limit: append and fdatasync in C, one after the other", _sync()),
+        ),
+    ),
+    Table(
         "Footprint",
         ("what", "measured"),
         (
@@ -81,7 +107,7 @@ TABLES = (
     ),
     Table(
         "The limits: the same bytes, in C, in the same rounds",
-        ("limit", "MB/s", "CPU s/GB", "requests/s", "p50 us", "p99 us"),
+        ("limit", "MB/s", "CPU s/GB"),
         (
             ("memcpy", (Cell("memcpy", "mb_per_s", "{:.0f}"), Cell("memcpy", "cpu_s_per_gb", "{:.3f}"))),
             (
@@ -95,16 +121,6 @@ TABLES = (
             (
                 "sendfile over loopback TCP, CPU of the sender",
                 (Cell("sendfile", "mb_per_s", "{:.0f}"), Cell("sendfile", "cpu_s_per_gb", "{:.3f}")),
-            ),
-            (
-                "append and fdatasync, one after the other",
-                (
-                    None,
-                    None,
-                    Cell("sync", "requests_per_s", "{:,.0f}"),
-                    Cell("sync", "p50_us", "{:.0f}"),
-                    Cell("sync", "p99_us", "{:.0f}"),
-                ),
             ),
         ),
     ),

@@ -6,9 +6,10 @@ import shutil
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
-from benchmarks.lines import Bench, Columns, Workload, limits, smallest_server
+from benchmarks.lines import DURABLE_PARTITIONS, Bench, Columns, Workload, limits, smallest_server
 from benchmarks.page_cache import PageCacheFiller
 from benchmarks.programs import Programs
 from benchmarks.system import System
@@ -81,7 +82,10 @@ def _one_round(
         bench.warm(system.warm_gigabytes, system.warm_seconds)
         lines: list[tuple[str, Callable[[], Columns]]] = [("produce", bench.produce), ("fetch", bench.fetch)]
         for connections in CONNECTIONS:
-            lines.append((f"one_record_{connections}", lambda n=connections: bench.one_record(n)))  # type: ignore[misc]
+            lines.append((f"one_record_{connections}", partial(bench.one_record, connections)))
+        for partitions in DURABLE_PARTITIONS:
+            for connections in CONNECTIONS:
+                lines.append((f"durable_{partitions}_{connections}", partial(bench.durable, connections, partitions)))
         for line, measure in lines:
             refill()
             columns = measure()

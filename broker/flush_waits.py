@@ -2,8 +2,8 @@
 
 The flusher's thread hands over all that a round made durable in one call; one `call_soon_threadsafe` brings it into the
 event loop. Towards the flusher it is the same: what one turn of the loop appended, for however many clients, is asked
-for together once the turn is over. A sync takes less time than the loop needs for a handful of requests, so without that
-each group would be a handful, and the syncs would cost more than the appends.
+for together once the turn is over. A sync takes less time than the loop needs for a handful of requests: without that
+each group would be such a handful, and the syncs would cost more than the appends.
 """
 
 from __future__ import annotations
