@@ -50,7 +50,7 @@ class DelayedFetch:
         self.response: Deferred[FetchResponse | Exception] = Deferred(on_cancel=self._leave)
         """An exception is a bug met by `read`: it belongs to this request, not to the appender that woke it."""
         for partition in partitions:
-            partition.add_waiter(self, self._woken)
+            partition.add_waiter(self)
         self._timer = loop.call_later(max_wait_seconds, self.finish)
 
     def finish(self) -> None:
@@ -65,7 +65,8 @@ class DelayedFetch:
             response = error
         self.response.resolve(response)
 
-    def _woken(self) -> None:
+    def wake(self) -> None:
+        """Answer if enough has come, or nothing can come any more."""
         enough = self._appended() - self._appended_at_start >= self._missing_bytes
         if enough or not all(partition.is_available for partition in self._partitions):
             self.finish()

@@ -7,18 +7,29 @@ wants its records flushed (flush.messages), until the flusher's group commit rea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
 
     from barnabas.broker.metrics.probes import TopicProbe
     from barnabas.broker.storage.append import AppendResult
     from barnabas.broker.storage.file_records import FileSlice
     from barnabas.broker.storage.log import PartitionLog
+
+
+class Waiter(Protocol):
+    """Who waits for a partition's records: a fetch."""
+
+    def wake(self) -> None:
+        """There are more records, or there will never be any: see whether that is enough."""
+        ...
+
+    def finish(self) -> None:
+        """End the waiting, whatever there is."""
+        ...
 
 
 class Partition:
@@ -49,7 +60,7 @@ class Partition:
         self.topic_id = topic_id
         self.probe = probe
         self._loop = loop
-        self._waiters: dict[object, Callable[[], None]] = {}
+        self._waiters: dict[Waiter, None] = {}
         self._wake_scheduled = False
         self._retired = False
         self.appended_bytes = 0
@@ -84,22 +95,39 @@ class Partition:
         return records
 
     @property
+    def is_retired(self) -> bool:
+        """Whether the partition is gone: its topic was deleted."""
+        return self._retired
+
+    @property
     def is_available(self) -> bool:
         """Whether it is still served, and its log directory works."""
         return not self._retired and self.log.state == "online"
 
-    def add_waiter(self, key: object, wake: Callable[[], None]) -> None:
-        """Call `wake` after the next append, and after every one until `remove_waiter`."""
-        self._waiters[key] = wake
+    def delete_records(self, offset: int) -> int:
+        """Drop what lies below `offset` (-1: the high watermark); the log start offset then. Raises BrokerError.
 
-    def remove_waiter(self, key: object) -> None:
+        Fetches that wait are answered: one that waits below the new start would else wait for records that are gone.
+        """
+        before = self.log.log_start_offset
+        start = self.log.delete_records(offset)
+        if start != before:
+            for waiter in list(self._waiters):
+                waiter.finish()
+        return start
+
+    def add_waiter(self, waiter: Waiter) -> None:
+        """Wake it after the next append, and after every one until `remove_waiter`."""
+        self._waiters[waiter] = None
+
+    def remove_waiter(self, waiter: Waiter) -> None:
         """Any number of times."""
-        self._waiters.pop(key, None)
+        self._waiters.pop(waiter, None)
 
     def wake_all(self) -> None:
         """Whoever waits shall look again."""
-        for wake in list(self._waiters.values()):
-            wake()
+        for waiter in list(self._waiters):
+            waiter.wake()
 
     def retire(self) -> None:
         """The partition has gone: whoever waits for its records is told so."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.api_versions import ApiVersionsHandler
 from barnabas.broker.handlers.configs import AlterConfigsHandler, DescribeConfigsHandler
+from barnabas.broker.handlers.delete_records import DeleteRecordsHandler
 from barnabas.broker.handlers.fetch import FetchHandler
 from barnabas.broker.handlers.init_producer_id import InitProducerIdHandler
 from barnabas.broker.handlers.list_offsets import ListOffsetsHandler
@@ -56,6 +57,7 @@ class ApiTable:
             ApiKey.LIST_OFFSETS: ListOffsetsHandler(partitions, blocking_io, probe(ApiKey.LIST_OFFSETS)),
             ApiKey.METADATA: MetadataHandler(store, addresses, changes, config),
             ApiKey.API_VERSIONS: ApiVersionsHandler(store, static.get_int("socket.request.max.bytes")),
+            ApiKey.DELETE_RECORDS: DeleteRecordsHandler(partitions, probe(ApiKey.DELETE_RECORDS)),
             ApiKey.INIT_PRODUCER_ID: InitProducerIdHandler(ProducerIds(changes)),
             ApiKey.CREATE_TOPICS: CreateTopicsHandler(changes, probe(ApiKey.CREATE_TOPICS)),
             ApiKey.DELETE_TOPICS: DeleteTopicsHandler(changes, probe(ApiKey.DELETE_TOPICS)),

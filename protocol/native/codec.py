@@ -14,7 +14,18 @@ from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
 from barnabas.protocol.framing import FrameError
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.produce import ProduceRequest
-from barnabas.protocol.native import configs, fetch, hello, init_producer_id, list_offsets, metadata, produce, topics
+from barnabas.protocol.native import (
+    configs,
+    delete_records,
+    fetch,
+    hello,
+    init_producer_id,
+    list_offsets,
+    log_dirs,
+    metadata,
+    produce,
+    topics,
+)
 from barnabas.protocol.native.fields import INT16, INT32, body_of, error_code, integer
 from barnabas.protocol.native.frame import MAX_REQUEST_HEADER_BYTES, HeaderTooLargeError, pack_header, split_frame
 
@@ -80,6 +91,12 @@ NATIVE_APIS: dict[int, NativeApi] = {
         topics.encode_response,
         _bare(topics.decode_response),
     ),
+    ApiKey.DELETE_RECORDS: NativeApi(
+        delete_records.encode_request,
+        _bare(delete_records.decode_request),
+        delete_records.encode_response,
+        _bare(delete_records.decode_response),
+    ),
     ApiKey.INIT_PRODUCER_ID: NativeApi(
         init_producer_id.encode_request,
         _bare(init_producer_id.decode_request),
@@ -103,6 +120,18 @@ NATIVE_APIS: dict[int, NativeApi] = {
         _bare(configs.decode_alter),
         configs.encode_alter_response,
         _bare(configs.decode_alter_response),
+    ),
+    ApiKey.ALTER_REPLICA_LOG_DIRS: NativeApi(
+        log_dirs.encode_alter,
+        _bare(log_dirs.decode_alter),
+        log_dirs.encode_alter_response,
+        _bare(log_dirs.decode_alter_response),
+    ),
+    ApiKey.DESCRIBE_LOG_DIRS: NativeApi(
+        log_dirs.encode_describe,
+        _bare(log_dirs.decode_describe),
+        log_dirs.encode_describe_response,
+        _bare(log_dirs.decode_describe_response),
     ),
 }
 

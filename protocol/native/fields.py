@@ -58,6 +58,16 @@ def boolean(value: Any, name: str) -> bool:
     return value
 
 
+def number(value: Any, name: str) -> float:
+    """`value` as a float; whole numbers may come as integers."""
+    if type(value) is not float and type(value) is not int:
+        raise DecodeError(f"{name} is {_what(value)}, not a number")
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise DecodeError(f"{name} is larger than any float") from error
+
+
 def error_code(value: Any, name: str) -> ErrorCode:
     """`value` as one of Kafka's codes; a code that we do not know is UNKNOWN_SERVER_ERROR, as in Kafka's clients."""
     code = integer(value, name, INT16)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from barnabas.protocol.messages.topics import CreateTopicsRequest, NewTopic
 from barnabas.protocol.native import codec
 from tests.broker.conftest import Batch
 from tests.support.daemon import Daemon, start_daemon
+from tests.support.metrics import wait_for_metric
 from tests.support.wire import WireClient, fetch_request
 
 LONG_POLL_MS = 20_000
@@ -52,16 +52,6 @@ def fail_second_directory(two: TwoDirectories, client: WireClient, batch: Batch)
     assert client.produce("t", batch(b"x" * 1500), two.there).error == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def wait_for_waiting_fetches(daemon: Daemon, count: int) -> None:
-    deadline = time.monotonic() + 10
-    line = f"barnabas_fetches_waiting {count}.0"
-    while True:
-        with urllib.request.urlopen(f"http://127.0.0.1:{daemon.metrics_port}/metrics", timeout=10) as answer:
-            if line in answer.read().decode().splitlines():
-                return
-        assert time.monotonic() < deadline
-
-
 def test_a_fetch_that_waits_is_told_when_its_directory_fails(two: TwoDirectories, batch: Batch) -> None:
     with (
         WireClient(two.daemon.host, two.daemon.port) as client,
@@ -69,7 +59,7 @@ def test_a_fetch_that_waits_is_told_when_its_directory_fails(two: TwoDirectories
     ):
         # It waits for far more than the records of this test.
         reader.send(ApiKey.FETCH, fetch_request("t", 0, two.there, max_wait_ms=LONG_POLL_MS, min_bytes=1_000_000))
-        wait_for_waiting_fetches(two.daemon, 1)
+        wait_for_metric(two.daemon, "barnabas_fetches_waiting", 1)
         started = time.monotonic()
         fail_second_directory(two, client, batch)
         answer = codec.decode_response(reader.receive()).topics[0].partitions[0]

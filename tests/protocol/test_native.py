@@ -26,6 +26,14 @@ from barnabas.protocol.messages.configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
+from barnabas.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+    DeleteRecordsTopicResult,
+)
 from barnabas.protocol.messages.fetch import (
     AbortedTransaction,
     FetchPartition,
@@ -44,6 +52,20 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
     ListOffsetsTopicResult,
+)
+from barnabas.protocol.messages.log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirsTopic,
+    AlterReplicaLogDirsTopicResult,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsTopic,
+    LogDirPartition,
+    LogDirResult,
+    LogDirTopic,
 )
 from barnabas.protocol.messages.metadata import (
     BrokerAddress,
@@ -145,6 +167,32 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
         ApiKey.ALTER_CONFIGS,
         AlterConfigsRequest([AlterConfigsResource(ConfigResource(4, ""), [AlterConfigOp("a", 0, "b")])], True),
         AlterConfigsResponse([AlterConfigsResult(ConfigResource(4, ""), ErrorCode.INVALID_CONFIG, "no")]),
+    ),
+    (
+        ApiKey.DELETE_RECORDS,
+        DeleteRecordsRequest([DeleteRecordsTopic("t", [DeleteRecordsPartition(3, -1)])], 9),
+        DeleteRecordsResponse(
+            [DeleteRecordsTopicResult("t", [DeleteRecordsPartitionResult(3, ErrorCode.OFFSET_OUT_OF_RANGE, "no", -1)])]
+        ),
+    ),
+    (
+        ApiKey.ALTER_REPLICA_LOG_DIRS,
+        AlterReplicaLogDirsRequest([AlterReplicaLogDir("/a", [AlterReplicaLogDirsTopic("t", [0, 2])])]),
+        AlterReplicaLogDirsResponse(
+            [AlterReplicaLogDirsTopicResult("t", [AlterReplicaLogDirsPartitionResult(0, ErrorCode.NONE, None)])]
+        ),
+    ),
+    (
+        ApiKey.DESCRIBE_LOG_DIRS,
+        DescribeLogDirsRequest([DescribeLogDirsTopic("t", [1])]),
+        DescribeLogDirsResponse(
+            [
+                LogDirResult(
+                    "/a", ErrorCode.NONE, [LogDirTopic("t", [LogDirPartition(1, 1 << 40, 7, True, 12, 0.25)])], 3, 2
+                ),
+                LogDirResult("/b", ErrorCode.KAFKA_STORAGE_ERROR),
+            ]
+        ),
     ),
 ]
 

@@ -1,0 +1,117 @@
+"""DescribeLogDirs (35): what each log directory holds. AlterReplicaLogDirs (34): partitions move to another one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from barnabas.protocol.errors import ErrorCode
+
+UNKNOWN_BYTES = -1
+NO_OFFSET_LAG = -1
+NO_DIRTY_OFFSET = -1
+NO_DIRTY_RATIO = -1.0
+
+
+@dataclass(slots=True)
+class DescribeLogDirsTopic:
+    """Partitions of one topic that are asked for."""
+
+    name: str
+    partitions: list[int]
+
+
+@dataclass(slots=True)
+class DescribeLogDirsRequest:
+    """`topics` None: all partitions."""
+
+    topics: list[DescribeLogDirsTopic] | None = None
+
+
+@dataclass(slots=True)
+class LogDirPartition:
+    """A partition's log, or the copy that a move fills (`is_future`).
+
+    `offset_lag`: how many offsets the log is behind the high watermark, the copy behind the log; -1 unknown. The
+    cleaner's two are only in the native dialect: `first_dirty_offset` of its checkpoint (-1 none) and `dirty_ratio`
+    (-1.0 where the topic is not compacted).
+    """
+
+    partition: int
+    size_bytes: int
+    offset_lag: int = 0
+    is_future: bool = False
+    first_dirty_offset: int = NO_DIRTY_OFFSET
+    dirty_ratio: float = NO_DIRTY_RATIO
+
+
+@dataclass(slots=True)
+class LogDirTopic:
+    """What a directory holds of one topic."""
+
+    name: str
+    partitions: list[LogDirPartition]
+
+
+@dataclass(slots=True)
+class LogDirResult:
+    """One log directory. `total_bytes` and `usable_bytes` are those of its file system, -1 unknown."""
+
+    path: str
+    error: ErrorCode = ErrorCode.NONE
+    topics: list[LogDirTopic] = field(default_factory=list)
+    total_bytes: int = UNKNOWN_BYTES
+    usable_bytes: int = UNKNOWN_BYTES
+
+
+@dataclass(slots=True)
+class DescribeLogDirsResponse:
+    """All configured log directories, in the order of log.dirs."""
+
+    results: list[LogDirResult]
+
+
+@dataclass(slots=True)
+class AlterReplicaLogDirsTopic:
+    """Partitions of one topic."""
+
+    name: str
+    partitions: list[int]
+
+
+@dataclass(slots=True)
+class AlterReplicaLogDir:
+    """`path`: the log directory to which the partitions shall go."""
+
+    path: str
+    topics: list[AlterReplicaLogDirsTopic]
+
+
+@dataclass(slots=True)
+class AlterReplicaLogDirsRequest:
+    """A partition that comes twice goes where it comes last."""
+
+    dirs: list[AlterReplicaLogDir]
+
+
+@dataclass(slots=True)
+class AlterReplicaLogDirsPartitionResult:
+    """No error: the move has begun, or there is nothing to move. The Kafka dialect has no room for `message`."""
+
+    partition: int
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+
+
+@dataclass(slots=True)
+class AlterReplicaLogDirsTopicResult:
+    """Results of one topic."""
+
+    name: str
+    partitions: list[AlterReplicaLogDirsPartitionResult]
+
+
+@dataclass(slots=True)
+class AlterReplicaLogDirsResponse:
+    """Topics in the order in which the request names them first."""
+
+    topics: list[AlterReplicaLogDirsTopicResult]

@@ -1,0 +1,80 @@
+"""delete_records (21): partitions lose what lies below an offset; -1 stands for the high watermark.
+
+request   topics [[name, [[partition, offset]]]], timeout_ms
+response  topics [[name, [[partition, error, message, low_watermark]]]]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+    DeleteRecordsTopicResult,
+)
+from barnabas.protocol.native.fields import INT32, INT64, array, error_code, field, integer, long_text, row, text
+
+DEFAULT_TIMEOUT_MS = 60_000
+
+
+def encode_request(request: DeleteRecordsRequest) -> dict[str, Any]:
+    """The body of a request."""
+    return {
+        "topics": [
+            [topic.name, [[each.partition, each.offset] for each in topic.partitions]] for topic in request.topics
+        ],
+        "timeout_ms": request.timeout_ms,
+    }
+
+
+def decode_request(body: dict[str, Any]) -> DeleteRecordsRequest:
+    """Raises DecodeError, naming the field."""
+    topics = []
+    for topic in array(field(body, "topics"), "topics"):
+        name, entries = row(topic, "topics[]", 2)
+        partitions = [_partition(entry) for entry in array(entries, "partitions")]
+        topics.append(DeleteRecordsTopic(text(name, "name"), partitions))
+    timeout_ms = integer(field(body, "timeout_ms", DEFAULT_TIMEOUT_MS), "timeout_ms", INT32)
+    return DeleteRecordsRequest(topics, timeout_ms)
+
+
+def encode_response(response: DeleteRecordsResponse) -> dict[str, Any]:
+    """The body of an answer."""
+    return {
+        "topics": [
+            [
+                topic.name,
+                [[each.partition, int(each.error), each.message, each.low_watermark] for each in topic.partitions],
+            ]
+            for topic in response.topics
+        ]
+    }
+
+
+def decode_response(body: dict[str, Any]) -> DeleteRecordsResponse:
+    """Raises DecodeError, naming the field."""
+    topics = []
+    for topic in array(field(body, "topics"), "topics"):
+        name, entries = row(topic, "topics[]", 2)
+        results = [_result(entry) for entry in array(entries, "partitions")]
+        topics.append(DeleteRecordsTopicResult(text(name, "name"), results))
+    return DeleteRecordsResponse(topics)
+
+
+def _partition(entry: Any) -> DeleteRecordsPartition:
+    partition, offset = row(entry, "partitions[]", 2)
+    return DeleteRecordsPartition(integer(partition, "partition", INT32), integer(offset, "offset", INT64))
+
+
+def _result(entry: Any) -> DeleteRecordsPartitionResult:
+    partition, error, message, low_watermark = row(entry, "partitions[]", 4)
+    return DeleteRecordsPartitionResult(
+        integer(partition, "partition", INT32),
+        error_code(error, "error"),
+        long_text(message, "message"),
+        integer(low_watermark, "low_watermark", INT64),
+    )

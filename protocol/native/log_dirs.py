@@ -1,0 +1,164 @@
+"""describe_log_dirs (35) and alter_replica_log_dirs (34): what lies where, and moving it.
+
+35 request   topics [[name, [partition]]] or nil = all
+   response  dirs [[path, error, total_bytes, usable_bytes, [[name, [[partition, size_bytes, offset_lag, is_future,
+             first_dirty_offset, dirty_ratio]]]]]]
+34 request   dirs [[path, [[name, [partition]]]]]
+   response  topics [[name, [[partition, error, message]]]]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas.protocol.messages.log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirsTopic,
+    AlterReplicaLogDirsTopicResult,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsTopic,
+    LogDirPartition,
+    LogDirResult,
+    LogDirTopic,
+)
+from barnabas.protocol.native.fields import (
+    INT32,
+    INT64,
+    array,
+    boolean,
+    error_code,
+    field,
+    integer,
+    long_text,
+    number,
+    row,
+    text,
+)
+
+
+def encode_describe(request: DescribeLogDirsRequest) -> dict[str, Any]:
+    """The body of a describe_log_dirs request."""
+    topics = request.topics
+    return {"topics": None if topics is None else [[topic.name, topic.partitions] for topic in topics]}
+
+
+def decode_describe(body: dict[str, Any]) -> DescribeLogDirsRequest:
+    """Raises DecodeError, naming the field."""
+    topics = field(body, "topics", None)
+    if topics is None:
+        return DescribeLogDirsRequest()
+    return DescribeLogDirsRequest([DescribeLogDirsTopic(*_numbers(entry)) for entry in array(topics, "topics")])
+
+
+def encode_describe_response(response: DescribeLogDirsResponse) -> dict[str, Any]:
+    """The body of an answer to describe_log_dirs."""
+    return {
+        "dirs": [
+            [
+                result.path,
+                int(result.error),
+                result.total_bytes,
+                result.usable_bytes,
+                [[topic.name, [_partition_row(each) for each in topic.partitions]] for topic in result.topics],
+            ]
+            for result in response.results
+        ]
+    }
+
+
+def decode_describe_response(body: dict[str, Any]) -> DescribeLogDirsResponse:
+    """Raises DecodeError, naming the field."""
+    return DescribeLogDirsResponse([_directory(entry) for entry in array(field(body, "dirs"), "dirs")])
+
+
+def encode_alter(request: AlterReplicaLogDirsRequest) -> dict[str, Any]:
+    """The body of an alter_replica_log_dirs request."""
+    return {
+        "dirs": [[target.path, [[topic.name, topic.partitions] for topic in target.topics]] for target in request.dirs]
+    }
+
+
+def decode_alter(body: dict[str, Any]) -> AlterReplicaLogDirsRequest:
+    """Raises DecodeError, naming the field."""
+    dirs = []
+    for entry in array(field(body, "dirs"), "dirs"):
+        path, topics = row(entry, "dirs[]", 2)
+        named = [AlterReplicaLogDirsTopic(*_numbers(topic)) for topic in array(topics, "topics")]
+        dirs.append(AlterReplicaLogDir(text(path, "path"), named))
+    return AlterReplicaLogDirsRequest(dirs)
+
+
+def encode_alter_response(response: AlterReplicaLogDirsResponse) -> dict[str, Any]:
+    """The body of an answer to alter_replica_log_dirs."""
+    return {
+        "topics": [
+            [topic.name, [[each.partition, int(each.error), each.message] for each in topic.partitions]]
+            for topic in response.topics
+        ]
+    }
+
+
+def decode_alter_response(body: dict[str, Any]) -> AlterReplicaLogDirsResponse:
+    """Raises DecodeError, naming the field."""
+    topics = []
+    for topic in array(field(body, "topics"), "topics"):
+        name, entries = row(topic, "topics[]", 2)
+        results = [_alter_result(entry) for entry in array(entries, "partitions")]
+        topics.append(AlterReplicaLogDirsTopicResult(text(name, "name"), results))
+    return AlterReplicaLogDirsResponse(topics)
+
+
+def _numbers(entry: Any) -> tuple[str, list[int]]:
+    """A topic and the numbers of some of its partitions."""
+    name, partitions = row(entry, "topics[]", 2)
+    return text(name, "name"), [integer(each, "partition", INT32) for each in array(partitions, "partitions")]
+
+
+def _partition_row(each: LogDirPartition) -> list[Any]:
+    return [
+        each.partition,
+        each.size_bytes,
+        each.offset_lag,
+        each.is_future,
+        each.first_dirty_offset,
+        each.dirty_ratio,
+    ]
+
+
+def _directory(entry: Any) -> LogDirResult:
+    path, error, total_bytes, usable_bytes, topics = row(entry, "dirs[]", 5)
+    return LogDirResult(
+        text(path, "path"),
+        error_code(error, "error"),
+        [_topic(topic) for topic in array(topics, "topics")],
+        integer(total_bytes, "total_bytes", INT64),
+        integer(usable_bytes, "usable_bytes", INT64),
+    )
+
+
+def _topic(entry: Any) -> LogDirTopic:
+    name, partitions = row(entry, "topics[]", 2)
+    return LogDirTopic(text(name, "name"), [_partition(each) for each in array(partitions, "partitions")])
+
+
+def _partition(entry: Any) -> LogDirPartition:
+    partition, size_bytes, offset_lag, is_future, first_dirty_offset, dirty_ratio = row(entry, "partitions[]", 6)
+    return LogDirPartition(
+        integer(partition, "partition", INT32),
+        integer(size_bytes, "size_bytes", INT64),
+        integer(offset_lag, "offset_lag", INT64),
+        boolean(is_future, "is_future"),
+        integer(first_dirty_offset, "first_dirty_offset", INT64),
+        number(dirty_ratio, "dirty_ratio"),
+    )
+
+
+def _alter_result(entry: Any) -> AlterReplicaLogDirsPartitionResult:
+    partition, error, message = row(entry, "partitions[]", 3)
+    return AlterReplicaLogDirsPartitionResult(
+        integer(partition, "partition", INT32), error_code(error, "error"), long_text(message, "message")
+    )

@@ -1,0 +1,29 @@
+"""What a daemon's /metrics say, for tests that wait for it."""
+
+from __future__ import annotations
+
+import time
+import urllib.request
+
+from tests.support.daemon import Daemon
+
+WAIT_S = 10.0
+_POLL_INTERVAL_S = 0.01
+
+
+def metric(daemon: Daemon, sample: str) -> float | None:
+    """The value of one sample (its name, with its labels as they are written), or None where there is none."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{daemon.metrics_port}/metrics", timeout=WAIT_S) as answer:
+        for line in answer.read().decode().splitlines():
+            name, _, value = line.rpartition(" ")
+            if name == sample:
+                return float(value)
+    return None
+
+
+def wait_for_metric(daemon: Daemon, sample: str, value: float, *, wait_s: float = WAIT_S) -> None:
+    """Return once the sample has the value. A bounded wait on another process, which has no event to offer."""
+    deadline = time.monotonic() + wait_s
+    while (found := metric(daemon, sample)) != value:
+        assert time.monotonic() < deadline, f"{sample} is {found}, not {value}"
+        time.sleep(_POLL_INTERVAL_S)
