@@ -4,7 +4,7 @@
     2. find what the remaining, finished `.swap` segments cover
     3. delete the segments that they replace, then strip their suffix
     4. list segments; delete indexes without a segment; a missing .timeindex becomes an empty file; a missing .index
-       rebuilds its segment, even after a clean stop
+       or a bad .txnindex rebuilds its segment, even after a clean stop
     5. after an unclean stop: recover from the segment that contains the recovery point on. The first batch that is
        not what was written truncates the log there; what follows it is dropped. Indexes are rebuilt.
     6. a log that ends below its start offset is dropped and begins again at that offset
@@ -42,6 +42,8 @@ from barnabas.broker.storage.segment_deletion import delete_later
 from barnabas.broker.storage.segment_recovery import recover_segment
 from barnabas.broker.storage.segment_scan import OldFormatError
 from barnabas.broker.storage.services import StorageServices
+from barnabas.broker.storage.storage_errors import CorruptFileError
+from barnabas.broker.storage.transaction_index import TransactionIndex
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.records.errors import CorruptRecordError
 from barnabas.protocol.topic_partition import TopicPartition
@@ -185,6 +187,7 @@ class LogLoader:
     def _list_segments(self, files: list[tuple[str, ParsedFileName]]) -> None:
         logs = {parsed.offset for _, parsed in files if parsed.kind is FileKind.LOG}
         time_indexes = {parsed.offset for _, parsed in files if parsed.kind is FileKind.TIME_INDEX}
+        transaction_indexes = {parsed.offset for _, parsed in files if parsed.kind is FileKind.TRANSACTION_INDEX}
         offset_indexes = {parsed.offset for _, parsed in files if parsed.kind is FileKind.OFFSET_INDEX}
         for name, parsed in files:
             if parsed.kind not in (FileKind.LOG, FileKind.SNAPSHOT) and parsed.offset not in logs:
@@ -196,6 +199,8 @@ class LogLoader:
             if base_offset not in offset_indexes:
                 if self._request.had_clean_shutdown or base_offset < self._request.recovery_point:
                     _log.warning("offset index missing, recovering the segment: %s", segment.log.path)
+                self._recover_segment(segment)
+            elif base_offset in transaction_indexes and not _is_sane(segment.transaction_index):
                 self._recover_segment(segment)
             elif base_offset not in time_indexes:
                 path = self._directory / file_name(base_offset, TIME_INDEX_SUFFIX)
@@ -291,3 +296,12 @@ class LogLoader:
 
     def _new_producer_state(self) -> ProducerState:
         return ProducerState(self._request.topic_partition, self._directory, self._services.producer_id_expiration_ms)
+
+
+def _is_sane(index: TransactionIndex) -> bool:
+    try:
+        index.check()
+    except CorruptFileError as error:
+        _log.warning("recovering a segment for its transaction index: %s", error)
+        return False
+    return True

@@ -26,6 +26,7 @@ from barnabas.broker.storage.file_names import (
     OFFSET_INDEX_SUFFIX,
     SEGMENT_SUFFIXES,
     TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
     file_name,
 )
 from barnabas.broker.storage.file_records import FileRecords
@@ -34,6 +35,7 @@ from barnabas.broker.storage.open_files import OpenFiles
 from barnabas.broker.storage.segment_scan import OldFormatError, iter_headers
 from barnabas.broker.storage.storage_errors import CorruptFileError
 from barnabas.broker.storage.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
+from barnabas.broker.storage.transaction_index import TransactionIndex
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.records.errors import CorruptRecordError
 from barnabas.protocol.records.kernel import find_batch
@@ -84,6 +86,7 @@ class LogSegment:
         "_scan_bytes",
         "_segment_ms",
         "_stage",
+        "_transaction_index",
         "base_offset",
         "created_ms",
         "index_is_full",
@@ -104,6 +107,7 @@ class LogSegment:
             f"{directory}/{file_name(base_offset, OFFSET_INDEX_SUFFIX)}", base_offset, open_files
         )
         self.time_index = TimeIndex(f"{directory}/{file_name(base_offset, TIME_INDEX_SUFFIX)}", base_offset, open_files)
+        self._transaction_index: TransactionIndex | None = None
         self.created_ms = clock.wall_ms()
         self.roll_jitter_ms = _draw_jitter(config)
         self._clock = clock
@@ -160,6 +164,15 @@ class LogSegment:
     def size_bytes(self) -> int:
         """Bytes of whole batches."""
         return self.log.size_bytes
+
+    @property
+    def transaction_index(self) -> TransactionIndex:
+        """Which transactions were aborted by a marker in this segment; most segments have no such file."""
+        index = self._transaction_index
+        if index is None:
+            path = self._path(TRANSACTION_INDEX_SUFFIX, self._stage)
+            index = self._transaction_index = TransactionIndex(path, self.base_offset)
+        return index
 
     def activate(self, config: LogConfig) -> None:
         """Open the files for appends, with indexes of their maximum size, making missing ones. Raises OSError."""
@@ -273,6 +286,14 @@ class LogSegment:
             self._check_indexes()
         return self.offset_index.position_for(target_offset)
 
+    def offset_from_position(self, position: int) -> int | None:
+        """The last offset of some batch that begins at `position` or behind it, by the index. Raises OSError."""
+        if self.offset_index.entries < 0 and self.log.size_bytes == 0:
+            return None
+        if not self._indexes_trusted:
+            self._check_indexes()
+        return self.offset_index.offset_from_position(position)
+
     def time_position(self, target_timestamp: int, starting_offset: int) -> int:
         """Where to start looking for the first record at or after a timestamp and an offset. Raises OSError."""
         if self.offset_index.entries < 0 and self.log.size_bytes == 0:
@@ -331,6 +352,7 @@ class LogSegment:
         if with_indexes:
             self.offset_index.sync()
             self.time_index.sync()
+            self.transaction_index.sync()
 
     def close(self) -> None:
         """Seal if active, and let go of all files. Raises OSError."""
@@ -343,6 +365,8 @@ class LogSegment:
         self.offset_index.close()
         self.time_index.close()
         self.log.close()
+        if self._transaction_index is not None:
+            self._transaction_index.forget()
 
     def move_to(self, directory: str) -> None:
         """The partition's directory was renamed."""
@@ -454,6 +478,8 @@ class LogSegment:
         self.log.path = self._path(LOG_SUFFIX, self._stage)
         self.offset_index.path = self._path(OFFSET_INDEX_SUFFIX, self._stage)
         self.time_index.path = self._path(TIME_INDEX_SUFFIX, self._stage)
+        if self._transaction_index is not None:
+            self._transaction_index.path = self._path(TRANSACTION_INDEX_SUFFIX, self._stage)
 
 
 def _draw_jitter(config: LogConfig) -> int:

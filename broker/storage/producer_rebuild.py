@@ -5,16 +5,21 @@ Used when a log is loaded, and while one is recovered. Source: Kafka UnifiedLog.
 
 from __future__ import annotations
 
+import logging
+
 from barnabas.broker.storage.log_segment import LogSegment
 from barnabas.broker.storage.log_segments import LogSegments
 from barnabas.broker.storage.open_files import FileHandle
 from barnabas.broker.storage.producer_state import ProducerState
 from barnabas.broker.storage.segment_scan import iter_headers, read_batch
+from barnabas.broker.storage.transaction_index import TransactionIndex
+from barnabas.protocol.compression import DecompressionError
 from barnabas.protocol.records.batch import RecordBatch
+from barnabas.protocol.records.end_marker import decode_end_marker
+from barnabas.protocol.records.errors import InvalidRecordError
 from barnabas.protocol.records.reader import read_records
 
-_COORDINATOR_EPOCH = slice(2, 6)
-"""An end marker's value: int16 version, int32 coordinator epoch."""
+_log = logging.getLogger(__name__)
 
 
 def rebuild_producer_state(
@@ -49,8 +54,14 @@ def rebuild_producer_state(
     state.take_snapshot(durably=True)
 
 
-def note_stored_batch(state: ProducerState, file: FileHandle, position: int, header: RecordBatch) -> None:
-    """Remember one batch of the log that has a producer id. Raises CorruptRecordError, OSError."""
+def note_stored_batch(
+    state: ProducerState, file: FileHandle, position: int, header: RecordBatch, index: TransactionIndex | None = None
+) -> None:
+    """Remember one batch of the log that has a producer id; an abort marker gets its row in `index`, if one is given.
+
+    A marker that cannot be read, though its CRC is right, ends no transaction: nothing is lost by it but the progress
+    of read_committed. Raises CorruptRecordError, OSError.
+    """
     if not header.is_control:
         state.note_batch(
             header.producer_id,
@@ -64,9 +75,17 @@ def note_stored_batch(state: ProducerState, file: FileHandle, position: int, hea
         return
     if header.record_count <= 0:
         return  # the cleaner has removed the whole transaction
-    marker = read_records(read_batch(file, position, header.size_bytes))[0]
-    coordinator_epoch = int.from_bytes((marker.value or b"")[_COORDINATOR_EPOCH], "big", signed=True)
-    state.note_marker(header.producer_id, header.producer_epoch, coordinator_epoch, marker.timestamp)
+    batch = read_batch(file, position, header.size_bytes)
+    try:
+        record = read_records(batch)[0]
+        marker = decode_end_marker(record.key, record.value)
+    except (DecompressionError, InvalidRecordError) as error:
+        _log.warning("ignoring the end marker of offset=%s: %s", header.last_offset, error)
+        return
+    row = state.aborted_by(header.producer_id, marker, batch.base_offset)
+    if row is not None and index is not None:
+        index.append(row)
+    state.note_marker(header.producer_id, header.producer_epoch, marker, record.timestamp)
 
 
 def _replay(state: ProducerState, segment: LogSegment, start_offset: int, end_offset: int) -> None:

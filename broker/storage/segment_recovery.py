@@ -23,6 +23,7 @@ def recover_segment(segment: LogSegment, state: ProducerState, epochs: LeaderEpo
     """Recover it; the number of bytes that were cut off. Raises OSError; OldFormatError, then nothing was cut."""
     segment.log.activate()
     segment.begin_index_rebuild()
+    segment.transaction_index.reset()
     file = segment.log.handle()
     valid_bytes = 0
     bytes_since_entry = 0
@@ -40,7 +41,7 @@ def recover_segment(segment: LogSegment, state: ProducerState, epochs: LeaderEpo
             if batch.partition_leader_epoch > epochs.latest_epoch:
                 epochs.note_recovered(batch.partition_leader_epoch, batch.base_offset)
             if batch.producer_id >= 0:
-                note_stored_batch(state, file, position, batch)
+                note_stored_batch(state, file, position, batch, segment.transaction_index)
             next_offset = batch.next_offset
             state.map_end_offset = next_offset
             valid_bytes = position + batch.size_bytes
