@@ -32,13 +32,15 @@ from barnabas.broker.storage.file_names import (
 from barnabas.broker.storage.file_records import FileRecords
 from barnabas.broker.storage.offset_index import OffsetIndex
 from barnabas.broker.storage.open_files import OpenFiles
-from barnabas.broker.storage.segment_scan import OldFormatError, iter_headers
+from barnabas.broker.storage.segment_scan import OldFormatError, iter_headers, scan_segment
 from barnabas.broker.storage.storage_errors import CorruptFileError
 from barnabas.broker.storage.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
 from barnabas.broker.storage.transaction_index import TransactionIndex
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.records.errors import CorruptRecordError
 from barnabas.protocol.records.kernel import find_batch
+from barnabas.protocol.records.scan import BatchScan
+from barnabas.protocol.records.scanned import ScanFault
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
 _NEVER = 2**63
@@ -398,19 +400,33 @@ class LogSegment:
         return self._stage
 
     def rebuild_indexes(self) -> None:
-        """Write both indexes anew from the batches' headers. Raises CorruptRecordError, OSError."""
-        self.begin_index_rebuild()
-        since = 0
-        for position, header in iter_headers(self.log.handle(), 0, self.log.size_bytes):
-            since = self.index_batch(position, header.size_bytes, header.last_offset, header.max_timestamp, since)
-        self.end_index_rebuild()
+        """Write both indexes anew from the batches' headers, durably. Raises CorruptRecordError, OSError."""
+        scan = self.new_scan(check_crc=False)
+        for _ in scan_segment(scan, self.log.handle(), self.log.size_bytes):
+            pass
+        if scan.fault not in (None, ScanFault.TORN):
+            raise CorruptRecordError(f"the batch at position {scan.position} {scan.fault.value}")
+        self.replace_indexes(scan)
+        self.offset_index.sync()
+        self.time_index.sync()
 
-    def begin_index_rebuild(self) -> None:
-        """Empty both indexes and open them for entries. Raises OSError."""
-        self.offset_index.reset(self._max_index_bytes)
-        self.time_index.reset(self._max_index_bytes)
-        self._largest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
-        self._first_timestamp = None
+    def new_scan(self, *, check_crc: bool, latest_epoch: int = -1) -> BatchScan:
+        """A scan of this segment that will find its index entries."""
+        return BatchScan(
+            self.base_offset,
+            check_crc=check_crc,
+            index_interval_bytes=self._index_interval_bytes,
+            max_offset_entries=self._max_index_bytes // self.offset_index.ENTRY_SIZE,
+            max_time_entries=self._max_index_bytes // self.time_index.ENTRY_SIZE,
+            latest_epoch=latest_epoch,
+        )
+
+    def replace_indexes(self, scan: BatchScan) -> None:
+        """Write both indexes anew from what a scan of the whole segment has found. Raises OSError."""
+        self._largest = TimestampOffset(scan.max_timestamp, scan.max_timestamp_offset)
+        self._first_timestamp = scan.first_timestamp
+        self.offset_index.replace(scan.offset_entries)
+        self.time_index.replace_closed(scan.time_entries, self._largest)
         self._indexes_trusted = True
 
     def index_batch(self, position: int, size: int, last_offset: int, max_timestamp: int, since: int) -> int:
@@ -427,12 +443,6 @@ class LogSegment:
             self.time_index.maybe_append(*self._largest)
             since = 0
         return since + size
-
-    def end_index_rebuild(self) -> None:
-        """Add the closing time entry and trim. Raises OSError."""
-        self._add_closing_entry()
-        self.offset_index.trim()
-        self.time_index.trim()
 
     def _add_closing_entry(self) -> None:
         largest = self._largest

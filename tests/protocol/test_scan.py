@@ -226,7 +226,7 @@ def _scanned(module: ModuleType, data: bytes, piece: int, options: dict[str, Any
     return (*(getattr(found, name) for name in names + more), batches)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(
     specs=_specs,
     damage=st.none() | st.tuples(st.floats(0, 1, exclude_max=True), st.integers(1, 255)),
@@ -265,12 +265,13 @@ def test_any_bytes_end_a_scan_without_an_error(data: bytes, piece: int) -> None:
     assert results[0][0] <= len(data)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60)
 @given(specs=_specs, producers=st.integers(0, 3))
 def test_the_batches_that_are_left_out_make_no_difference_to_producer_state(
     tmp_path_factory: pytest.TempPathFactory, specs: list[_Spec], producers: int
 ) -> None:
     from barnabas.broker.storage.producer_state import ProducerState
+    from barnabas.protocol.records.end_marker import EndMarker
 
     specs = [spec._replace(producer_id=min(spec.producer_id, producers)) for spec in specs * 4]
     data = _written([spec._replace(gap=0) for spec in specs])
@@ -278,16 +279,18 @@ def test_the_batches_that_are_left_out_make_no_difference_to_producer_state(
 
     def state_after(batches: list[ProducerBatch]) -> object:
         state = ProducerState(TopicPartition("t", 0), directory, 2**40)
+        marker, rows = EndMarker(is_commit=False, coordinator_epoch=0), []
         for batch in batches:
             if batch.is_control:
-                state.note_marker(batch.producer_id, batch.producer_epoch, 0, batch.max_timestamp)
+                rows.append(state.aborted_by(batch.producer_id, marker, batch.last_offset))
+                state.note_marker(batch.producer_id, batch.producer_epoch, marker, batch.max_timestamp)
             else:
                 state.note_batch(*batch[2:8], is_transactional=batch.is_transactional)
         entries = [
             (entry.producer_id, entry.epoch, entry.last_timestamp, entry.txn_first_offset, entry.batches)
             for entry in state.producers.values()
         ]
-        return entries, state.first_unstable_offset
+        return entries, state.first_unstable_offset, rows
 
     for name in sorted(SCANS):
         module = load_kernel(name, SCANS)
