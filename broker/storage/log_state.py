@@ -1,7 +1,7 @@
 """What a PartitionLog consists of, what may be asked of it at any time, and how it refuses.
 
-The lowest of three layers, split for reading only: LogState (this file); LogReader and LogWriter (appends, rolls,
-flushes) on it; PartitionLog (retention, the log's life). The invariants are in log.py.
+The lowest of three layers, split for reading only: LogState (this file), LogWriter (appends, rolls, flushes),
+PartitionLog (reads, retention, the log's life). The invariants are in log.py.
 """
 
 from __future__ import annotations
@@ -87,9 +87,7 @@ class LogState:
     def last_stable_offset(self) -> int:
         """The end of what read_committed consumers see: where the oldest open transaction begins, or everything."""
         unstable = self._first_unstable_offset
-        if unstable is None:
-            return self.log_end_offset
-        return max(min(unstable, self.log_end_offset), self.log_start_offset)
+        return self.log_end_offset if unstable is None else min(unstable, self.log_end_offset)
 
     @property
     def size_bytes(self) -> int:
