@@ -2,7 +2,7 @@
 """The walk over the records of a version 2 payload as inline C, for every compiled kernel.
 
 `start_walk`, then `step` once per record, which checks the record before anything of it is used: positions and sizes in
-Walk lie inside of the payload. kernel_python._walk is the plain Python form and says the rules; faults are in its order.
+Walk lie inside of the payload. kernel_python.walk is the plain Python form and says the rules; faults are in its order.
 """
 
 from libc.stdint cimport int64_t, uint8_t

@@ -40,7 +40,7 @@ def check_payload(
     """
     data = bytes(payload)
     max_timestamp, max_delta, min_timestamp, null_keys = NO_TIMESTAMP, -1, NO_TIMESTAMP, 0
-    for delta, timestamp, _, key_size, _, _, _, _ in _walk(data, count, last_offset_delta, base_timestamp, contiguous):
+    for delta, timestamp, _, key_size, *_ in walk(data, count, last_offset_delta, base_timestamp, contiguous):
         if timestamp > max_timestamp:
             max_timestamp, max_delta = timestamp, delta
         if timestamp != NO_TIMESTAMP and (timestamp < min_timestamp or min_timestamp == NO_TIMESTAMP):
@@ -65,7 +65,7 @@ def decode_payload(
     data = bytes(payload)
     max_delta = _INT64_MAX - base_offset
     records: list[Record] = []
-    for delta, timestamp, key_at, key_size, value_at, value_size, headers_at, header_count in _walk(
+    for delta, timestamp, key_at, key_size, value_at, value_size, headers_at, header_count, _ in walk(
         data, count, last_offset_delta, base_timestamp, False
     ):
         if delta > max_delta:
@@ -89,7 +89,7 @@ def find_timestamp(
 
     Raises InvalidRecordError for a bad record before that one.
     """
-    for walked in _walk(bytes(payload), count, last_offset_delta, base_timestamp, False):
+    for walked in walk(bytes(payload), count, last_offset_delta, base_timestamp, False):
         if walked[1] >= target:
             return walked[0], walked[1]
     return None
@@ -192,10 +192,10 @@ def murmur2(key: _Buffer) -> int:
     return mixed - 0x1_0000_0000 if mixed > 0x7FFF_FFFF else mixed
 
 
-def _walk(
+def walk(
     data: bytes, count: int, last_offset_delta: int, base_timestamp: int, contiguous: bool
-) -> Iterator[tuple[int, int, int, int, int, int, int, int]]:
-    """Yields (offset delta, timestamp, key position and size, value position and size, headers' position and count).
+) -> Iterator[tuple[int, int, int, int, int, int, int, int, int]]:
+    """Yields (offset delta, timestamp, key position, size, value position, size, headers position, count, end) of each.
 
     A size of -1 is null. Every yielded position and size lies inside of `data`.
     """
@@ -236,7 +236,7 @@ def _walk(
             at = _skip_headers(data, at, end, header_count, index)
         if at != end:
             raise InvalidRecordError(index, errors.LEFT_OVER)
-        yield delta, timestamp, key_at, key_size, value_at, value_size, headers_at, header_count
+        yield delta, timestamp, key_at, key_size, value_at, value_size, headers_at, header_count, at
     if at != total:
         raise InvalidRecordError(_BATCH, errors.BYTES_AFTER_LAST)
 
@@ -258,7 +258,7 @@ def _skip_headers(data: bytes, at: int, end: int, header_count: int, index: int)
 
 
 def _decode_headers(data: bytes, at: int, header_count: int) -> Headers:
-    """The headers at a position where `_walk` has checked them."""
+    """The headers at a position where `walk` has checked them."""
     headers = []
     for index in range(header_count):
         size, at = _read_varint(data, at, len(data), 28, index, errors.BAD_HEADERS)

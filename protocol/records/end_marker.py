@@ -1,0 +1,53 @@
+"""The one record of a control batch that ends a transaction in a partition.
+
+    key    int16 version 0 | int16 type: 0 abort, 1 commit
+    value  int16 version | int32 coordinator epoch         a higher version only adds fields behind these
+
+Source: Kafka ControlRecordType, EndTransactionMarker, EndTxnMarker.json.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final, NamedTuple
+
+from barnabas.protocol.records.errors import InvalidRecordError
+
+ABORT_TYPE: Final = 0
+COMMIT_TYPE: Final = 1
+
+_KEY: Final = Struct(">hh")
+_VALUE: Final = Struct(">hi")
+
+assert _KEY.size == 4
+assert _VALUE.size == 6
+
+
+class EndMarker(NamedTuple):
+    """How a transaction ended, and the epoch of the coordinator that said so."""
+
+    is_commit: bool
+    coordinator_epoch: int
+
+
+def is_end_marker(key: bytes | None) -> bool:
+    """Whether a control record's key is that of an end marker; other control records are the metadata log's."""
+    return key is not None and len(key) >= _KEY.size and _KEY.unpack_from(key)[1] in (ABORT_TYPE, COMMIT_TYPE)
+
+
+def decode_end_marker(key: bytes | None, value: bytes | None) -> EndMarker:
+    """Of a control record's key and value. Raises InvalidRecordError for what is no end marker."""
+    if key is None or not is_end_marker(key):
+        raise InvalidRecordError(InvalidRecordError.BATCH, "a control record that ends no transaction")
+    if value is None or len(value) < _VALUE.size:
+        raise InvalidRecordError(InvalidRecordError.BATCH, f"an end marker of {len(value or b'')} bytes")
+    version, coordinator_epoch = _VALUE.unpack_from(value)
+    if version < 0:
+        raise InvalidRecordError(InvalidRecordError.BATCH, f"an end marker of version {version}")
+    return EndMarker(_KEY.unpack_from(key)[1] == COMMIT_TYPE, coordinator_epoch)
+
+
+def encode_end_marker(marker: EndMarker) -> tuple[bytes, bytes]:
+    """Key and value."""
+    control_type = COMMIT_TYPE if marker.is_commit else ABORT_TYPE
+    return _KEY.pack(0, control_type), _VALUE.pack(0, marker.coordinator_epoch)
