@@ -20,112 +20,30 @@ import contextlib
 import logging
 import os
 import shutil
+from collections.abc import Sequence
 
 from barnabas.broker.storage.durable_files import sync_directory
-from barnabas.broker.storage.file_records import FileSlice
-from barnabas.broker.storage.leader_epoch import EpochEntry
 from barnabas.broker.storage.log_dir_failure import is_shortage
-from barnabas.broker.storage.log_lookup import (
-    EARLIEST_TIMESTAMP,
-    LATEST_TIMESTAMP,
-    MAX_TIMESTAMP,
-    FoundOffset,
-    find_by_timestamp,
-    find_max_timestamp,
-)
-from barnabas.broker.storage.log_read import read_slice
+from barnabas.broker.storage.log_reader import LogReader
+from barnabas.broker.storage.log_segment import LogSegment
 from barnabas.broker.storage.log_validator import ClientBatchRules
 from barnabas.broker.storage.log_writer import LogWriter
 from barnabas.broker.storage.partition_metadata_file import write_partition_metadata
+from barnabas.broker.storage.producer_state import LastRecord
 from barnabas.broker.storage.retention import RetentionRule, deletable_segments, rules_of
 from barnabas.broker.storage.segment_deletion import delete_later
-from barnabas.broker.storage.storage_errors import CorruptFileError, StorageError
+from barnabas.broker.storage.segment_replacement import Replacement, SegmentsChangedError, remove_staged
+from barnabas.broker.storage.storage_errors import StorageError
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.records.errors import CorruptRecordError
 
 _log = logging.getLogger(__name__)
 
 EPOCH_FLUSH_TASK = "leader-epoch-cache-flush"
 
 
-class PartitionLog(LogWriter):
+class PartitionLog(LogReader, LogWriter):
     """One log. Made by LogManager; attributes may be read by any thread without a lock."""
-
-    # -- read
-
-    def read(self, offset: int, max_bytes: int, *, upper_bound: int, at_least_one_batch: bool) -> FileSlice | None:
-        """Stored batches from the one that contains `offset` on, of one segment; None when there are none to read.
-
-        The slice ends before `upper_bound` and has at most `max_bytes`, which may cut its last batch, but never its
-        first: that one comes whole if `at_least_one_batch`, and else, if it does not fit, nothing comes. Raises
-        BrokerError OFFSET_OUT_OF_RANGE (1), KAFKA_STORAGE_ERROR (56), CORRUPT_MESSAGE (2). Takes no lock.
-        """
-        end = self._end
-        end_offset = end.offset
-        if offset < self.log_start_offset or offset > end_offset:
-            self._refuse_offset(offset, end_offset)
-        if offset >= upper_bound or offset == end_offset:
-            return None
-        if self.state != "online":
-            self._refuse_state()
-        try:
-            return read_slice(
-                self._segments.view,
-                end,
-                offset,
-                max_bytes,
-                upper_bound=upper_bound,
-                at_least_one_batch=at_least_one_batch,
-            )
-        except FileNotFoundError as error:
-            if offset < self.log_start_offset:
-                self._refuse_offset(offset, end_offset)  # retention was faster
-            self._refuse_missing(error)
-        except OSError as error:
-            self._refuse_read(error)
-        except (CorruptRecordError, CorruptFileError) as error:
-            _log.error("cannot read %s at offset=%s: %s", self.topic_partition, offset, error)
-            raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{self.topic_partition}: offset {offset}: {error}") from error
-
-    def offset_for_timestamp(self, timestamp: int, *, upper_bound: int | None = None) -> FoundOffset | None:
-        """The first record at or after `timestamp` (ms), or a special value: -1 latest, -2 earliest, -3 maximum.
-
-        Latest is `upper_bound` (the high watermark if None); a record at or above it is not found. Raises BrokerError.
-        """
-        bound = self.log_end_offset if upper_bound is None else min(upper_bound, self.log_end_offset)
-        if timestamp == LATEST_TIMESTAMP:
-            return FoundOffset(-1, bound, self._latest_epoch)
-        if timestamp == EARLIEST_TIMESTAMP:
-            first = self._epochs.earliest_entry
-            start = self.log_start_offset
-            return FoundOffset(-1, start, first.epoch if first is not None and first.start_offset <= start else -1)
-        self._ensure_online()
-        try:
-            if timestamp == MAX_TIMESTAMP:
-                found = find_max_timestamp(self._segments.view)
-            else:
-                found = find_by_timestamp(self._segments.view, timestamp, self.log_start_offset)
-        except FileNotFoundError as error:
-            self._refuse_missing(error)
-        except OSError as error:
-            self._refuse_read(error)
-        except (CorruptRecordError, CorruptFileError) as error:
-            _log.error("cannot look up timestamp=%s in %s: %s", timestamp, self.topic_partition, error)
-            raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{self.topic_partition}: {error}") from error
-        return found if found is not None and found.offset < bound else None
-
-    def offset_for_max_timestamp(self) -> FoundOffset | None:
-        """The first record that carries the largest timestamp. Raises BrokerError."""
-        return self.offset_for_timestamp(MAX_TIMESTAMP)
-
-    def leader_epoch_for(self, offset: int) -> int:
-        """The leader epoch that wrote `offset`, or -1."""
-        return self._epochs.epoch_for(offset)
-
-    def end_offset_for_epoch(self, epoch: int) -> EpochEntry | None:
-        """Where a leader epoch ended (the greatest known one not above it)."""
-        return self._epochs.end_offset_for(epoch, self.log_end_offset)
 
     # -- the end of its life
 
@@ -269,6 +187,52 @@ class PartitionLog(LogWriter):
         except OSError as error:
             if not is_shortage(error):
                 self._fail("cannot write the leader epochs", error)
+
+    # -- compaction
+
+    def create_segment(self, base_offset: int, stage: str) -> LogSegment:
+        """A new segment of this log that is in no map yet, in place of what an earlier attempt left. Raises OSError."""
+        remove_staged(self.directory, base_offset, stage)
+        services = self._services
+        segment = LogSegment.create(
+            os.fspath(self.directory), base_offset, self.config, services.clock, services.open_files, stage=stage
+        )
+        segment.open_indexes()
+        return segment
+
+    def last_records(self) -> dict[int, LastRecord]:
+        """What the log knows of its producers' last batches, by producer id; compaction must not lose them."""
+        with self._lock:
+            return self._producers.last_records()
+
+    def replace_segments(self, new: Sequence[LogSegment], old: Sequence[LogSegment]) -> None:
+        """Put sealed, synced `.cleaned` segments in the place of `old` ones: segment_replacement.py says how.
+
+        Reads go on meanwhile. Raises SegmentsChangedError when an old one is not in the log any more, OSError: a
+        shortage before anything was replaced, or else the directory goes offline.
+        """
+        stage = Replacement(self.directory, new, old)
+        try:
+            stage.prepare()
+            with self._lock:
+                if self.state != "online" or not stage.is_due(self._segments.view, self._active):
+                    stage.undo()
+                    raise SegmentsChangedError(f"{self.topic_partition}: segments went while they were cleaned")
+                stage.swap_in(self._segments, self.log_dir, self._services, self.config.file_delete_delay_ms)
+                self._unsynced_sealed = [segment for segment in self._unsynced_sealed if segment not in old]
+                snapshots = [
+                    path
+                    for segment in stage.gone
+                    if (path := self._producers.mark_snapshot_deleted(segment.base_offset)) is not None
+                ]
+            delete_later([], snapshots, self.log_dir, self._services, self.config.file_delete_delay_ms)
+            stage.finish()
+        except OSError as error:
+            if stage.is_begun or not is_shortage(error):
+                self._fail("cannot replace segments", error)
+            else:
+                stage.undo()
+            raise
 
     # -- the directory
 

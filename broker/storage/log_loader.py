@@ -4,9 +4,10 @@
     2. find what the remaining, finished `.swap` segments cover
     3. delete the segments that they replace, then strip their suffix
     4. list segments; delete indexes without a segment; a missing .timeindex becomes an empty file; a missing .index
-       rebuilds its segment, even after a clean stop
+       or a bad .txnindex rebuilds its segment, even after a clean stop
     5. after an unclean stop: recover from the segment that contains the recovery point on. The first batch that is
-       not what was written truncates the log there; what follows it is dropped. Indexes are rebuilt.
+       not what was written truncates the log there; what follows it is dropped. Indexes are rebuilt. A segment that
+       holds more than its indexes can is split, and loading begins again with pass 1, for which the pieces are `.swap`.
     6. a log that ends below its start offset is dropped and begins again at that offset
     7. open the newest segment for appends; cut leader epochs to the log; load producer state
 
@@ -41,7 +42,10 @@ from barnabas.broker.storage.producer_state import ProducerState
 from barnabas.broker.storage.segment_deletion import delete_later
 from barnabas.broker.storage.segment_recovery import recover_segment
 from barnabas.broker.storage.segment_scan import OldFormatError
+from barnabas.broker.storage.segment_split import SegmentOverflowError, split_segment
 from barnabas.broker.storage.services import StorageServices
+from barnabas.broker.storage.storage_errors import CorruptFileError
+from barnabas.broker.storage.transaction_index import TransactionIndex
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.records.errors import CorruptRecordError
 from barnabas.protocol.topic_partition import TopicPartition
@@ -101,9 +105,7 @@ class LogLoader:
     def load(self) -> LoadedLog:
         """All passes. Raises OSError, CorruptFileError, OldFormatError."""
         request = self._request
-        self._list_segments(self._remove_leftovers())
-        if not request.had_clean_shutdown:
-            self._recover()
+        self._load_and_recover()
         log_end_offset = self._end_offset_or_drop_all()
         active = self._segments.last
         active.activate(request.config)
@@ -131,6 +133,21 @@ class LogLoader:
             log_end_offset,
             max(recovery_point, log_start_offset),
         )
+
+    def _load_and_recover(self) -> None:
+        """Passes 1 to 5, again after each segment that had to be split."""
+        while True:
+            self._segments = LogSegments()
+            try:
+                self._list_segments(self._remove_leftovers())
+                if not self._request.had_clean_shutdown:
+                    self._recover()
+            except SegmentOverflowError as error:
+                split_segment(error.segment, error.pieces)
+                for segment in (*self._segments, error.segment):
+                    segment.release()
+            else:
+                return
 
     def _files(self) -> list[tuple[str, ParsedFileName]]:
         """The directory's segment files and snapshots, sorted by name."""
@@ -164,11 +181,21 @@ class LogLoader:
         logs = [parsed.offset for _, parsed in swaps if parsed.kind is FileKind.LOG]
         if logs:
             first = min(logs)
-            end = max(self._end_of_swap(offset) for offset in logs)
+            # A segment that was emptied covers its base offset, too: its old files must go.
+            end = max(max(self._end_of_swap(offset), offset + 1) for offset in logs)
             for name, parsed in self._files():
                 if not parsed.stage and first <= parsed.offset < end:
                     _log.info("removing %s/%s: a finished .swap replaces it", self._directory, name)
                     os.unlink(self._directory / name)
+            # An empty one above the first is only a mark for the end of what was replaced: segment_replacement.py.
+            marks = {offset for offset in logs if offset > first and self._end_of_swap(offset) == offset}
+            for name, parsed in swaps:
+                if parsed.offset in marks:
+                    os.unlink(self._directory / name)
+            swaps = [(name, parsed) for name, parsed in swaps if parsed.offset not in marks]
+        for name, parsed in set(self._files()) - set(swaps):
+            if parsed.stage == SWAP_SUFFIX:  # made to find an end; without it the segment is recovered, .txnindex too
+                os.unlink(self._directory / name)
         for name, _ in swaps:
             _log.info("finishing the interrupted swap of %s/%s", self._directory, name)
             os.rename(self._directory / name, self._directory / name.removesuffix(SWAP_SUFFIX))
@@ -185,18 +212,24 @@ class LogLoader:
     def _list_segments(self, files: list[tuple[str, ParsedFileName]]) -> None:
         logs = {parsed.offset for _, parsed in files if parsed.kind is FileKind.LOG}
         time_indexes = {parsed.offset for _, parsed in files if parsed.kind is FileKind.TIME_INDEX}
+        transaction_indexes = {parsed.offset for _, parsed in files if parsed.kind is FileKind.TRANSACTION_INDEX}
         offset_indexes = {parsed.offset for _, parsed in files if parsed.kind is FileKind.OFFSET_INDEX}
         for name, parsed in files:
             if parsed.kind not in (FileKind.LOG, FileKind.SNAPSHOT) and parsed.offset not in logs:
                 _log.warning("removing an index without a segment: %s/%s", self._directory, name)
                 os.unlink(self._directory / name)
         self._progress.segments_total = self._progress.segments_left = len(logs)
-        for base_offset in sorted(logs):
+        bases = sorted(logs)
+        for index, base_offset in enumerate(bases):
             segment = self._open_segment(base_offset, "")
+            following = bases[index + 1] if index + 1 < len(bases) else None
             if base_offset not in offset_indexes:
-                if self._request.had_clean_shutdown or base_offset < self._request.recovery_point:
+                is_flushed = following is not None and following <= self._request.recovery_point
+                if self._request.had_clean_shutdown or is_flushed:  # else pass 5 does it
                     _log.warning("offset index missing, recovering the segment: %s", segment.log.path)
-                self._recover_segment(segment)
+                    self._recover_segment(segment, following)
+            elif base_offset in transaction_indexes and not _is_sane(segment.transaction_index):
+                self._recover_segment(segment, following)
             elif base_offset not in time_indexes:
                 path = self._directory / file_name(base_offset, TIME_INDEX_SUFFIX)
                 os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
@@ -207,7 +240,8 @@ class LogLoader:
         unflushed = self._segments.view.overlapping(self._request.recovery_point, 2**63)
         self._progress.segments_total = self._progress.segments_left = len(unflushed)
         for index, segment in enumerate(unflushed):
-            dropped_bytes = self._recover_segment(segment)
+            following = unflushed[index + 1].base_offset if index + 1 < len(unflushed) else None
+            dropped_bytes = self._recover_segment(segment, following)
             self._progress.segments_left -= 1
             if dropped_bytes:
                 rest = unflushed[index + 1 :]
@@ -222,7 +256,7 @@ class LogLoader:
                 break
         self._progress.segments_left = 0
 
-    def _recover_segment(self, segment: LogSegment) -> int:
+    def _recover_segment(self, segment: LogSegment, next_base_offset: int | None) -> int:
         """Recover one segment and leave a snapshot at its end; how many bytes were cut off."""
         state = self._new_producer_state()
         rebuild_producer_state(
@@ -233,7 +267,7 @@ class LogLoader:
             self._services.clock.wall_ms(),
             after_clean_stop=False,
         )
-        dropped_bytes = recover_segment(segment, state, self._epochs)
+        dropped_bytes = recover_segment(segment, state, self._epochs, next_base_offset=next_base_offset)
         state.take_snapshot(durably=True)
         return dropped_bytes
 
@@ -267,7 +301,7 @@ class LogLoader:
             raise
         except CorruptRecordError as error:
             _log.warning("recovering %s, although the last stop was clean: %s", last.log.path, error)
-            self._recover_segment(last)
+            self._recover_segment(last, None)
             return last.read_next_offset()
 
     def _drop(self, segments: tuple[LogSegment, ...]) -> None:
@@ -291,3 +325,12 @@ class LogLoader:
 
     def _new_producer_state(self) -> ProducerState:
         return ProducerState(self._request.topic_partition, self._directory, self._services.producer_id_expiration_ms)
+
+
+def _is_sane(index: TransactionIndex) -> bool:
+    try:
+        index.check()
+    except CorruptFileError as error:
+        _log.warning("recovering a segment for its transaction index: %s", error)
+        return False
+    return True

@@ -21,22 +21,27 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from barnabas.broker.storage.clock import Clock
+from barnabas.broker.storage.failpoints import reach
 from barnabas.broker.storage.file_names import (
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
     SEGMENT_SUFFIXES,
     TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
     file_name,
 )
 from barnabas.broker.storage.file_records import FileRecords
 from barnabas.broker.storage.offset_index import OffsetIndex
 from barnabas.broker.storage.open_files import OpenFiles
-from barnabas.broker.storage.segment_scan import OldFormatError, iter_headers
+from barnabas.broker.storage.segment_scan import OldFormatError, iter_headers, scan_segment
 from barnabas.broker.storage.storage_errors import CorruptFileError
 from barnabas.broker.storage.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
+from barnabas.broker.storage.transaction_index import TransactionIndex
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.records.errors import CorruptRecordError
 from barnabas.protocol.records.kernel import find_batch
+from barnabas.protocol.records.scan import BatchScan
+from barnabas.protocol.records.scanned import ScanFault
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
 _NEVER = 2**63
@@ -84,6 +89,7 @@ class LogSegment:
         "_scan_bytes",
         "_segment_ms",
         "_stage",
+        "_transaction_index",
         "base_offset",
         "created_ms",
         "index_is_full",
@@ -104,6 +110,7 @@ class LogSegment:
             f"{directory}/{file_name(base_offset, OFFSET_INDEX_SUFFIX)}", base_offset, open_files
         )
         self.time_index = TimeIndex(f"{directory}/{file_name(base_offset, TIME_INDEX_SUFFIX)}", base_offset, open_files)
+        self._transaction_index: TransactionIndex | None = None
         self.created_ms = clock.wall_ms()
         self.roll_jitter_ms = _draw_jitter(config)
         self._clock = clock
@@ -126,13 +133,21 @@ class LogSegment:
 
     @classmethod
     def create(
-        cls, directory: str, base_offset: int, config: LogConfig, clock: Clock, open_files: OpenFiles
+        cls,
+        directory: str,
+        base_offset: int,
+        config: LogConfig,
+        clock: Clock,
+        open_files: OpenFiles,
+        *,
+        stage: str = "",
     ) -> LogSegment:
         """A new segment, active; its index files are made with its first batch. Raises OSError."""
-        path = f"{directory}/{file_name(base_offset, LOG_SUFFIX)}"
+        path = f"{directory}/{file_name(base_offset, LOG_SUFFIX, stage)}"
         log = FileRecords.create(path, open_files, preallocate_bytes=config.segment_bytes if config.preallocate else 0)
         segment = cls(directory, base_offset, log, config, clock, open_files)
         segment._largest = TimestampOffset(NO_TIMESTAMP, base_offset)
+        segment.change_stage_names(stage)
         segment.update_segment_ms(config.max_segment_ms)
         return segment
 
@@ -160,6 +175,15 @@ class LogSegment:
     def size_bytes(self) -> int:
         """Bytes of whole batches."""
         return self.log.size_bytes
+
+    @property
+    def transaction_index(self) -> TransactionIndex:
+        """Which transactions were aborted by a marker in this segment; most segments have no such file."""
+        index = self._transaction_index
+        if index is None:
+            path = self._path(TRANSACTION_INDEX_SUFFIX, self._stage)
+            index = self._transaction_index = TransactionIndex(path, self.base_offset)
+        return index
 
     def activate(self, config: LogConfig) -> None:
         """Open the files for appends, with indexes of their maximum size, making missing ones. Raises OSError."""
@@ -215,7 +239,7 @@ class LogSegment:
         An index that fills on the way gets no more entries: the next append rolls.
         """
         start = self.log.size_bytes
-        self._open_indexes()
+        self.open_indexes()
         self.offset_index.prepare_append(len(batches))
         self.time_index.prepare_append(len(batches))
         self.log.append(data)
@@ -234,7 +258,7 @@ class LogSegment:
     def _append_first(
         self, data: memoryview | bytes | bytearray, size: int, last_offset: int, max_timestamp: int
     ) -> None:
-        self._open_indexes()
+        self.open_indexes()
         self.log.append(data)
         if max_timestamp > NO_TIMESTAMP:
             self._largest = TimestampOffset(max_timestamp, last_offset)
@@ -242,7 +266,8 @@ class LogSegment:
         self._bytes_since_index_entry += size
         self.update_segment_ms(self._segment_ms)
 
-    def _open_indexes(self) -> None:
+    def open_indexes(self) -> None:
+        """Make the index files of an active segment that has none yet. Raises OSError."""
         if self.offset_index.entries < 0 or self.time_index.entries < 0:
             self.offset_index.open_writable(self._max_index_bytes)
             self.time_index.open_writable(self._max_index_bytes)
@@ -273,6 +298,14 @@ class LogSegment:
             self._check_indexes()
         return self.offset_index.position_for(target_offset)
 
+    def offset_from_position(self, position: int) -> int | None:
+        """The last offset of some batch that begins at `position` or behind it, by the index. Raises OSError."""
+        if self.offset_index.entries < 0 and self.log.size_bytes == 0:
+            return None
+        if not self._indexes_trusted:
+            self._check_indexes()
+        return self.offset_index.offset_from_position(position)
+
     def time_position(self, target_timestamp: int, starting_offset: int) -> int:
         """Where to start looking for the first record at or after a timestamp and an offset. Raises OSError."""
         if self.offset_index.entries < 0 and self.log.size_bytes == 0:
@@ -299,6 +332,11 @@ class LogSegment:
     def last_modified_ms(self) -> int:
         """When the `.log` file was last written to. Raises OSError."""
         return os.stat(self.log.path).st_mtime_ns // 1_000_000
+
+    def set_last_modified(self, ms: int) -> None:
+        """Give the `.log` and its indexes this age. Raises OSError."""
+        for path in (self.log.path, self.offset_index.path, self.time_index.path):
+            os.utime(path, ns=(ms * 1_000_000, ms * 1_000_000))
 
     def first_timestamp(self) -> int:
         """The first batch's maximum timestamp, -1 without one or without a batch. Raises OSError."""
@@ -331,6 +369,7 @@ class LogSegment:
         if with_indexes:
             self.offset_index.sync()
             self.time_index.sync()
+            self.transaction_index.sync()
 
     def close(self) -> None:
         """Seal if active, and let go of all files. Raises OSError."""
@@ -343,6 +382,8 @@ class LogSegment:
         self.offset_index.close()
         self.time_index.close()
         self.log.close()
+        if self._transaction_index is not None:
+            self._transaction_index.forget()
 
     def move_to(self, directory: str) -> None:
         """The partition's directory was renamed."""
@@ -354,6 +395,7 @@ class LogSegment:
         for suffix in SEGMENT_SUFFIXES:
             with contextlib.suppress(FileNotFoundError):  # indexes are made at first use
                 os.rename(self._path(suffix, self._stage), self._path(suffix, stage))
+                reach("segment.renamed")
         self.change_stage_names(stage)
 
     def change_stage_names(self, stage: str) -> None:
@@ -374,19 +416,33 @@ class LogSegment:
         return self._stage
 
     def rebuild_indexes(self) -> None:
-        """Write both indexes anew from the batches' headers. Raises CorruptRecordError, OSError."""
-        self.begin_index_rebuild()
-        since = 0
-        for position, header in iter_headers(self.log.handle(), 0, self.log.size_bytes):
-            since = self.index_batch(position, header.size_bytes, header.last_offset, header.max_timestamp, since)
-        self.end_index_rebuild()
+        """Write both indexes anew from the batches' headers, durably. Raises CorruptRecordError, OSError."""
+        scan = self.new_scan(check_crc=False)
+        for _ in scan_segment(scan, self.log.handle(), self.log.size_bytes):
+            pass
+        if scan.fault not in (None, ScanFault.TORN):
+            raise CorruptRecordError(f"the batch at position {scan.position} {scan.fault.value}")
+        self.replace_indexes(scan)
+        self.offset_index.sync()
+        self.time_index.sync()
 
-    def begin_index_rebuild(self) -> None:
-        """Empty both indexes and open them for entries. Raises OSError."""
-        self.offset_index.reset(self._max_index_bytes)
-        self.time_index.reset(self._max_index_bytes)
-        self._largest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
-        self._first_timestamp = None
+    def new_scan(self, *, check_crc: bool, latest_epoch: int = -1) -> BatchScan:
+        """A scan of this segment that will find its index entries."""
+        return BatchScan(
+            self.base_offset,
+            check_crc=check_crc,
+            index_interval_bytes=self._index_interval_bytes,
+            max_offset_entries=self._max_index_bytes // self.offset_index.ENTRY_SIZE,
+            max_time_entries=self._max_index_bytes // self.time_index.ENTRY_SIZE,
+            latest_epoch=latest_epoch,
+        )
+
+    def replace_indexes(self, scan: BatchScan) -> None:
+        """Write both indexes anew from what a scan of the whole segment has found. Raises OSError."""
+        self._largest = TimestampOffset(scan.max_timestamp, scan.max_timestamp_offset)
+        self._first_timestamp = scan.first_timestamp
+        self.offset_index.replace(scan.offset_entries)
+        self.time_index.replace_closed(scan.time_entries, self._largest)
         self._indexes_trusted = True
 
     def index_batch(self, position: int, size: int, last_offset: int, max_timestamp: int, since: int) -> int:
@@ -403,12 +459,6 @@ class LogSegment:
             self.time_index.maybe_append(*self._largest)
             since = 0
         return since + size
-
-    def end_index_rebuild(self) -> None:
-        """Add the closing time entry and trim. Raises OSError."""
-        self._add_closing_entry()
-        self.offset_index.trim()
-        self.time_index.trim()
 
     def _add_closing_entry(self) -> None:
         largest = self._largest
@@ -454,6 +504,8 @@ class LogSegment:
         self.log.path = self._path(LOG_SUFFIX, self._stage)
         self.offset_index.path = self._path(OFFSET_INDEX_SUFFIX, self._stage)
         self.time_index.path = self._path(TIME_INDEX_SUFFIX, self._stage)
+        if self._transaction_index is not None:
+            self._transaction_index.path = self._path(TRANSACTION_INDEX_SUFFIX, self._stage)
 
 
 def _draw_jitter(config: LogConfig) -> int:

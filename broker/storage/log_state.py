@@ -1,7 +1,7 @@
 """What a PartitionLog consists of, what may be asked of it at any time, and how it refuses.
 
-The lowest of three layers, split for reading only: LogState (this file), LogWriter (appends, rolls, flushes),
-PartitionLog (reads, retention, the log's life). The invariants are in log.py.
+The lowest of three layers, split for reading only: LogState (this file); LogReader and LogWriter (appends, rolls,
+flushes) on it; PartitionLog (retention, the log's life). The invariants are in log.py.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from barnabas.broker.storage.log_dir_failure import is_shortage
 from barnabas.broker.storage.log_loader import LoadedLog
 from barnabas.broker.storage.log_read import LogEnd
 from barnabas.broker.storage.log_segment import LogSegment
+from barnabas.broker.storage.log_segments import SegmentsView
 from barnabas.broker.storage.log_validator import ClientBatchRules
 from barnabas.broker.storage.services import StorageServices
 from barnabas.config.log_config import LogConfig
@@ -87,7 +88,9 @@ class LogState:
     def last_stable_offset(self) -> int:
         """The end of what read_committed consumers see: where the oldest open transaction begins, or everything."""
         unstable = self._first_unstable_offset
-        return self.log_end_offset if unstable is None else min(unstable, self.log_end_offset)
+        if unstable is None:
+            return self.log_end_offset
+        return max(min(unstable, self.log_end_offset), self.log_start_offset)
 
     @property
     def size_bytes(self) -> int:
@@ -98,6 +101,19 @@ class LogState:
     def segment_count(self) -> int:
         """How many segments there are."""
         return len(self._segments)
+
+    def wall_ms(self) -> int:
+        """The log's clock."""
+        return self._wall_ms()
+
+    def report_failure(self, what: str, error: OSError) -> None:
+        """Somebody who works on the log's files has met a failed disk: the log stops, its directory goes offline."""
+        self._fail(what, error)
+
+    @property
+    def segments_view(self) -> SegmentsView:
+        """The segments at this moment with their base offsets."""
+        return self._segments.view
 
     @property
     def segments(self) -> tuple[LogSegment, ...]:

@@ -3,7 +3,10 @@
 Per producer id: its epoch, and its last five batches. A batch with the same epoch and sequences as one of them is a
 repeat: it gets the old offsets. Otherwise its first sequence must follow the last one; sequences wrap from 2^31 - 1 to
 0; a new epoch begins at 0; a producer without state (new, expired, deleted with its records) may begin anywhere.
-Open transactions are kept too, because a log written by Kafka can hold some: they bound the last stable offset.
+Open transactions are kept too: they bound the last stable offset. A transaction opens with a producer's first
+transactional batch and ends with the marker of its coordinator, whose epoch may be higher than the data's; a marker
+without an open transaction changes the epochs alone. Of an aborted one the segment that holds the marker gets a row in
+its transaction index.
 
 Snapshots make a restart cheap: one at every roll, at close and during recovery, named by the offset that it covers
 (exclusive), and only if that is past the last one's. They keep one batch per producer.
@@ -21,7 +24,9 @@ from typing import NamedTuple
 from barnabas.broker.storage.file_names import DELETED_SUFFIX, SNAPSHOT_SUFFIX, FileKind, file_name, parse_file_name
 from barnabas.broker.storage.producer_snapshot import SnapshotRow, decode_snapshot, write_snapshot
 from barnabas.broker.storage.storage_errors import CorruptFileError
+from barnabas.broker.storage.transaction_index import VERSION, AbortedTxn
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.records.end_marker import EndMarker
 from barnabas.protocol.topic_partition import TopicPartition
 
 REMEMBERED_BATCHES = 5
@@ -53,6 +58,13 @@ class BatchMetadata(NamedTuple):
     def first_sequence(self) -> int:
         """The sequence of its first record; sequences wrap."""
         return (self.last_sequence - self.offset_delta) & MAX_SEQUENCE
+
+
+class LastRecord(NamedTuple):
+    """Where a producer's last data ends (-1: it has none since its epoch began), and its epoch."""
+
+    last_data_offset: int
+    producer_epoch: int
 
 
 class ProducerEntry:
@@ -102,6 +114,13 @@ class ProducerState:
         """Where the oldest open transaction began."""
         return min(self._open_transactions) if self._open_transactions else None
 
+    def last_records(self) -> dict[int, LastRecord]:
+        """By producer id: whose batches compaction must not lose even when it empties them."""
+        return {
+            entry.producer_id: LastRecord(entry.batches[-1].last_offset if entry.batches else NO_OFFSET, entry.epoch)
+            for entry in self.producers.values()
+        }
+
     @property
     def is_empty(self) -> bool:
         """Whether no producer is known."""
@@ -136,7 +155,34 @@ class ProducerState:
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 f"producer {producer_id} begins epoch {epoch} with sequence {base_sequence}, not 0",
             )
+        if entry.txn_first_offset != NO_OFFSET:
+            raise self._refusal(
+                ErrorCode.INVALID_TXN_STATE,
+                f"producer {producer_id} sent a batch of no transaction, one is open since {entry.txn_first_offset}",
+            )
         return None
+
+    def check_marker(self, producer_id: int, epoch: int, marker: EndMarker) -> None:
+        """Whether a coordinator may write this marker.
+
+        Raises BrokerError INVALID_PRODUCER_EPOCH (47) for an old epoch, TRANSACTION_COORDINATOR_FENCED (52) for that of
+        a coordinator that was replaced. A marker of the producer's present epoch is accepted, open transaction or not:
+        with the protocol before KIP-890 it is the usual one, and with that it is a repeat.
+        """
+        entry = self.producers.get(producer_id)
+        if entry is None:
+            return
+        if epoch < entry.epoch:
+            raise self._refusal(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {producer_id} has epoch {epoch} in a marker, the last seen is {entry.epoch}",
+            )
+        if marker.coordinator_epoch < entry.coordinator_epoch:
+            raise self._refusal(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"producer {producer_id}: coordinator epoch {marker.coordinator_epoch}, "
+                f"the last seen is {entry.coordinator_epoch}",
+            )
 
     def note_batch(
         self,
@@ -160,10 +206,18 @@ class ProducerState:
             entry.txn_first_offset = last_offset - offset_delta
             self._open_transactions[entry.txn_first_offset] = producer_id
 
-    def note_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, timestamp: int) -> None:
-        """Remember a transaction's end marker that is in the log."""
+    def aborted_by(self, producer_id: int, marker: EndMarker, offset: int) -> AbortedTxn | None:
+        """The transaction index row of a marker at `offset` that was not noted yet; None where it makes none."""
+        entry = self.producers.get(producer_id)
+        if marker.is_commit or entry is None or entry.txn_first_offset == NO_OFFSET:
+            return None
+        others = (first for first, owner in self._open_transactions.items() if owner != producer_id)
+        return AbortedTxn(VERSION, producer_id, entry.txn_first_offset, offset, min(others, default=offset + 1))
+
+    def note_marker(self, producer_id: int, epoch: int, marker: EndMarker, timestamp: int) -> None:
+        """Remember a transaction's end marker that is in the log; ask `aborted_by` first."""
         entry = self._entry(producer_id, epoch)
-        entry.coordinator_epoch = coordinator_epoch
+        entry.coordinator_epoch = marker.coordinator_epoch
         entry.last_timestamp = timestamp
         if entry.txn_first_offset != NO_OFFSET:
             self._open_transactions.pop(entry.txn_first_offset, None)
