@@ -15,7 +15,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEPENDENCIES := $(VENV)/.dependencies
 INSTALLED := $(VENV)/.installed
-KERNELS := $(shell find protocol broker -name "*.pyx" -o -name "*.pxd")
+KERNELS := $(shell find protocol broker -name "*.pyx" -o -name "*.pxd" -o -name "*.h")
 ARGS ?=
 LOCK ?=
 # Where a JVM and Maven are, a test of other people's software that cannot run is a failure, not a skip.

@@ -37,6 +37,7 @@ class Connection(asyncio.BufferedProtocol):
     """A client's connection. Everything runs in the event loop; nothing in here blocks."""
 
     __slots__ = (
+        "_awaited",
         "_buffer",
         "_busy",
         "_consumed",
@@ -62,6 +63,8 @@ class Connection(asyncio.BufferedProtocol):
         self._view = memoryview(self._buffer)
         self._filled = 0
         self._consumed = 0
+        self._awaited = 0
+        """Where in the buffer the frame that is being received will end; 0 while its size is not known."""
         self._busy = False
         self._pumping = False
         self._paused_reading = False
@@ -106,11 +109,14 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """`nbytes` more are in the buffer."""
-        self._filled += nbytes
-        self._registry.probe.received_bytes += nbytes
-        if not self._busy:
+        registry = self._registry
+        registry.probe.received_bytes += nbytes
+        self._filled = filled = self._filled + nbytes
+        if filled < self._awaited:
+            self._last_active = registry.loop.time()  # a large frame comes in many pieces: no more than this for each
+        elif not self._busy:
             self._work()
-        elif self._filled == len(self._view):
+        elif filled == len(self._view):
             self._pause_reading()
 
     def eof_received(self) -> bool:
@@ -177,6 +183,7 @@ class Connection(asyncio.BufferedProtocol):
         registry = self._registry
         sender = self._sender
         self._last_active = registry.loop.time()
+        self._awaited = 0
         while not self._busy and not self._transport.is_closing():
             start = self._consumed
             filled = self._filled
@@ -187,6 +194,7 @@ class Connection(asyncio.BufferedProtocol):
             end = body + size
             if end > filled:
                 self._make_room(SIZE_PREFIX + size)
+                self._awaited = self._consumed + SIZE_PREFIX + size
                 break
             self._consumed = end
             self._busy = True

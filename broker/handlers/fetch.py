@@ -3,6 +3,7 @@
 `max_bytes` (at most fetch.max.bytes) is spent on the partitions in the order of the request; the first one that has
 anything may exceed it, and its own `max_bytes`, by its first batch, so that a batch larger than both can be
 read at all.
+With read_committed an answer ends before the first open transaction, and says which aborted ones are in it.
 The head of an answer is never cut, its tail may be. An offset beyond the end of the log or below its start is
 OFFSET_OUT_OF_RANGE for that partition. Answered at once, however little there is: any error, `max_wait_ms` 0, and
 records of a segment that is not the last one, because an answer takes one segment's and more lie behind it.
@@ -18,6 +19,7 @@ from barnabas.protocol.errors import BrokerError
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.fetch import (
     READ_COMMITTED,
+    AbortedTransaction,
     FetchPartition,
     FetchPartitionResult,
     FetchRequest,
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from barnabas.broker.partition import Partition
     from barnabas.broker.partition_registry import PartitionRegistry
     from barnabas.broker.session import Session
+    from barnabas.broker.storage.file_records import FileSlice
+    from barnabas.broker.storage.log import PartitionLog
 
 
 class FetchHandler:
@@ -124,6 +128,7 @@ class FetchHandler:
             high_watermark=log.high_watermark,
             last_stable_offset=log.last_stable_offset,
             log_start_offset=log.log_start_offset,
+            aborted=_aborted(log, entry.offset, records) if committed_only and records is not None else [],
             records=records,
         )
 
@@ -169,6 +174,12 @@ class FetchAttempt:
     def has_more_behind(self) -> bool:
         """Whether something was found in a segment that is not its log's last one."""
         return any(offset < partition.log.segments[-1].base_offset for partition, offset, _ in self.taken)
+
+
+def _aborted(log: PartitionLog, offset: int, records: FileSlice) -> list[AbortedTransaction]:
+    """What a read_committed consumer skips in `records`. Raises BrokerError."""
+    rows = log.aborted_transactions_of(offset, records)
+    return [AbortedTransaction(row.producer_id, row.first_offset) for row in rows]
 
 
 def _count_records_out(

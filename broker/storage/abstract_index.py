@@ -74,16 +74,17 @@ class AbstractIndex:
         self._writable = True
         self._load_last_entry()
 
-    def reset(self, max_size_bytes: int) -> None:
-        """Drop all entries, whatever the file held, and open for appends. Raises OSError."""
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    def replace(self, content: bytes | bytearray) -> None:
+        """Let the file hold these entries, whatever it held; it is opened anew when it is used. Raises OSError."""
+        self.close()
+        self.entries = -1
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         try:
-            self.entries = 0
-            self._resize(descriptor, max_size_bytes // self.ENTRY_SIZE)
+            written = 0
+            while written < len(content):
+                written += os.write(descriptor, content[written:])
         finally:
             os.close(descriptor)
-        self._writable = True
-        self._load_last_entry()
 
     def prepare_append(self, count: int = 1) -> None:
         """Make sure that the next `count` entries have room on the disk. Raises OSError, ENOSPC above all."""

@@ -20,13 +20,12 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple, NoReturn
 
-from barnabas.broker.storage.append import AppendOrigin
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.compression import CODECS, Codec, DecompressionError
 from barnabas.protocol.crc32c import crc32c
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.records.batch import RecordBatch, iter_batches
-from barnabas.protocol.records.errors import CorruptRecordError, InvalidRecordError
+from barnabas.protocol.records.batch import RecordBatch
+from barnabas.protocol.records.errors import InvalidRecordError
 from barnabas.protocol.records.kernel import check_payload
 from barnabas.protocol.records.layout import (
     ATTRIBUTES_POSITION,
@@ -270,28 +269,6 @@ class ClientBatchRules:
 
     def _refusal(self, code: ErrorCode, reason: str) -> BrokerError:
         return BrokerError(code, f"{self._topic_partition}: {reason}")
-
-
-def check_trusted_batches(
-    topic_partition: TopicPartition, records: memoryview, config: LogConfig, origin: AppendOrigin
-) -> list[RecordBatch]:
-    """The whole batches of this broker's own writers: any number, control batches too. Raises BrokerError."""
-    batches: list[RecordBatch] = []
-    try:
-        batches.extend(iter_batches(records))
-        for batch in batches:
-            batch.ensure_valid()
-    except (CorruptRecordError, InvalidRecordError) as error:
-        raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{topic_partition}: {error}") from error
-    if not batches or sum(batch.size_bytes for batch in batches) != len(records):
-        raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{topic_partition}: {len(records)} bytes are not whole batches")
-    largest = max(batch.size_bytes for batch in batches)
-    if origin is AppendOrigin.COORDINATOR and largest > config.max_message_bytes:
-        raise BrokerError(
-            ErrorCode.MESSAGE_TOO_LARGE,
-            f"{topic_partition}: a batch has {largest} bytes, max.message.bytes is {config.max_message_bytes}",
-        )
-    return batches
 
 
 def _target_codec(config: LogConfig) -> tuple[Codec | None, int | None]:

@@ -21,9 +21,14 @@ from barnabas.broker.storage.log_dir_failure import is_shortage
 from barnabas.broker.storage.log_read import LogEnd
 from barnabas.broker.storage.log_segment import MAX_RELATIVE_OFFSET, AppendedBatch, LogSegment
 from barnabas.broker.storage.log_state import LogState
-from barnabas.broker.storage.log_validator import check_trusted_batches
 from barnabas.broker.storage.producer_state import BatchMetadata
 from barnabas.broker.storage.storage_errors import StorageError
+from barnabas.broker.storage.trusted_append import (
+    append_with_row,
+    check_trusted_batches,
+    end_marker_of,
+    note_appended,
+)
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.layout import LOG_OVERHEAD
 
@@ -45,7 +50,8 @@ class LogWriter(LogState):
 
         The page cache has it when this returns; `flush_due` asks for a group commit before the answer. Raises
         BrokerError: the codes of log_validator, RECORD_LIST_TOO_LARGE (18) above segment.bytes,
-        OUT_OF_ORDER_SEQUENCE_NUMBER (45) and INVALID_PRODUCER_EPOCH (47), KAFKA_STORAGE_ERROR (56). Costs about 5 us.
+        OUT_OF_ORDER_SEQUENCE_NUMBER (45) and INVALID_PRODUCER_EPOCH (47), INVALID_TXN_STATE (48),
+        KAFKA_STORAGE_ERROR (56). Costs about 5 us.
         """
         if origin is not AppendOrigin.CLIENT:
             return self._append_trusted(records, leader_epoch, origin)
@@ -119,6 +125,7 @@ class LogWriter(LogState):
         batches = check_trusted_batches(self.topic_partition, records, self.config, origin)
         size = len(records)
         now_ms = self._wall_ms()
+        end = end_marker_of(self.topic_partition, batches)
         max_timestamp = max(batch.max_timestamp for batch in batches)
         offsets = sum(batch.last_offset_delta + 1 for batch in batches)
         with self._lock:
@@ -130,6 +137,8 @@ class LogWriter(LogState):
                     self._assign_epoch(leader_epoch, base_offset)
                 if size > self._segment_bytes:
                     self._refuse_size(size)
+                if end is not None:
+                    self._producers.check_marker(batches[0].producer_id, batches[0].producer_epoch, end.marker)
                 segment = self._active
                 if segment.size_bytes and (
                     segment.size_bytes + size > self._segment_bytes
@@ -139,24 +148,19 @@ class LogWriter(LogState):
                 ):
                     segment = self._roll(base_offset)
                 position = segment.size_bytes
-                segment.append_many(records, self._place(batches, base_offset, leader_epoch))
+                placed = self._place(batches, base_offset, leader_epoch)
+                row = None
+                if end is not None:
+                    row = self._producers.aborted_by(batches[0].producer_id, end.marker, base_offset)
+                append_with_row(segment, records, placed, row)
             except OSError as error:
                 self._refuse_append(error)
             last = batches[-1]
+            # Before the end of the log: read_committed must not see a transaction that has just begun.
+            note_appended(self._producers, batches, end)
+            self._first_unstable_offset = self._producers.first_unstable_offset
             self._end = LogEnd(next_offset, segment, position + size, base_offset, position)
             self.log_end_offset = next_offset
-            for batch in batches:
-                if batch.producer_id >= 0 and not batch.is_control:
-                    self._producers.note_batch(
-                        batch.producer_id,
-                        batch.producer_epoch,
-                        batch.base_sequence,
-                        batch.last_offset,
-                        batch.last_offset_delta,
-                        batch.max_timestamp,
-                        is_transactional=batch.is_transactional,
-                    )
-            self._first_unstable_offset = self._producers.first_unstable_offset
             return AppendResult(
                 base_offset,
                 last.last_offset,

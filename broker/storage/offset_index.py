@@ -69,6 +69,11 @@ class OffsetIndex(AbstractIndex):
         position: int = _OFFSET.unpack_from(self._buffer(), slot * 8 + 4)[0]
         return position
 
+    def offset_from_position(self, position: int) -> int | None:
+        """The offset of the first entry at or behind a position of the file; None behind the last. Raises OSError."""
+        slot = self._floor_slot(_OFFSET, 4, position - 1) + 1
+        return self.entry(slot).offset if slot < self.entries else None
+
     def entry(self, slot: int) -> OffsetPosition:
         """The entry number `slot`, from 0. Raises OSError."""
         relative, position = _ENTRY.unpack_from(self._buffer(), slot * 8)

@@ -5,16 +5,22 @@ Used when a log is loaded, and while one is recovered. Source: Kafka UnifiedLog.
 
 from __future__ import annotations
 
+import logging
+
 from barnabas.broker.storage.log_segment import LogSegment
 from barnabas.broker.storage.log_segments import LogSegments
 from barnabas.broker.storage.open_files import FileHandle
 from barnabas.broker.storage.producer_state import ProducerState
-from barnabas.broker.storage.segment_scan import iter_headers, read_batch
-from barnabas.protocol.records.batch import RecordBatch
+from barnabas.broker.storage.segment_scan import read_batch, scan_segment
+from barnabas.broker.storage.transaction_index import TransactionIndex
+from barnabas.protocol.compression import DecompressionError
+from barnabas.protocol.records.end_marker import decode_end_marker
+from barnabas.protocol.records.errors import InvalidRecordError
 from barnabas.protocol.records.reader import read_records
+from barnabas.protocol.records.scan import BatchScan
+from barnabas.protocol.records.scanned import ProducerBatch
 
-_COORDINATOR_EPOCH = slice(2, 6)
-"""An end marker's value: int16 version, int32 coordinator epoch."""
+_log = logging.getLogger(__name__)
 
 
 def rebuild_producer_state(
@@ -44,38 +50,53 @@ def rebuild_producer_state(
             state.map_end_offset = max(segment.base_offset, state.map_end_offset, log_start_offset)
             if segment.base_offset in bases[-2:]:
                 state.take_snapshot(durably=True)
-            _replay(state, segment, state.map_end_offset, end_offset)
+            _replay(state, segment, state.map_end_offset)
     state.map_end_offset = end_offset
     state.take_snapshot(durably=True)
 
 
-def note_stored_batch(state: ProducerState, file: FileHandle, position: int, header: RecordBatch) -> None:
-    """Remember one batch of the log that has a producer id. Raises CorruptRecordError, OSError."""
-    if not header.is_control:
+def note_stored_batch(
+    state: ProducerState, file: FileHandle, batch: ProducerBatch, index: TransactionIndex | None = None
+) -> None:
+    """Remember one batch of the log that has a producer id; an abort marker gets its row in `index`, if one is given.
+
+    A marker that cannot be read, though its CRC is right, ends no transaction: nothing is lost by it but the progress
+    of read_committed. Raises CorruptRecordError, OSError.
+    """
+    if not batch.is_control:
         state.note_batch(
-            header.producer_id,
-            header.producer_epoch,
-            header.base_sequence,
-            header.last_offset,
-            header.last_offset_delta,
-            header.max_timestamp,
-            is_transactional=header.is_transactional,
+            batch.producer_id,
+            batch.producer_epoch,
+            batch.base_sequence,
+            batch.last_offset,
+            batch.last_offset_delta,
+            batch.max_timestamp,
+            is_transactional=batch.is_transactional,
         )
         return
-    if header.record_count <= 0:
+    if batch.record_count <= 0:
         return  # the cleaner has removed the whole transaction
-    marker = read_records(read_batch(file, position, header.size_bytes))[0]
-    coordinator_epoch = int.from_bytes((marker.value or b"")[_COORDINATOR_EPOCH], "big", signed=True)
-    state.note_marker(header.producer_id, header.producer_epoch, coordinator_epoch, marker.timestamp)
+    control = read_batch(file, batch.position, batch.size_bytes)
+    try:
+        record = read_records(control)[0]
+        marker = decode_end_marker(record.key, record.value)
+    except (DecompressionError, InvalidRecordError) as error:
+        _log.warning("ignoring the end marker of offset=%s: %s", batch.last_offset, error)
+        return
+    row = state.aborted_by(batch.producer_id, marker, control.base_offset)
+    if row is not None and index is not None:
+        index.append(row)
+    state.note_marker(batch.producer_id, batch.producer_epoch, marker, record.timestamp)
 
 
-def _replay(state: ProducerState, segment: LogSegment, start_offset: int, end_offset: int) -> None:
+def _replay(state: ProducerState, segment: LogSegment, start_offset: int) -> None:
     file = segment.log.handle()
-    position = segment.index_position(start_offset)
-    for batch_position, header in iter_headers(file, position, segment.size_bytes):
-        if header.last_offset < start_offset:
-            continue
-        if header.base_offset >= end_offset:
-            return
-        if header.producer_id >= 0:
-            note_stored_batch(state, file, batch_position, header)
+    scan = BatchScan(
+        segment.base_offset,
+        position=segment.index_position(start_offset),
+        check_crc=False,
+        producers_from=start_offset,
+    )
+    for batches in scan_segment(scan, file, segment.size_bytes):
+        for batch in batches:
+            note_stored_batch(state, file, batch)

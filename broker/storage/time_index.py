@@ -62,6 +62,13 @@ class TimeIndex(AbstractIndex):
         self.last_offset = offset
         self.entries = entries + 1
 
+    def replace_closed(self, entries: bytearray, largest: TimestampOffset) -> None:
+        """Let the file hold these entries and then the closing one of `largest`, if it is greater. Raises OSError."""
+        last = _TIMESTAMP.unpack_from(entries, len(entries) - 12)[0] if entries else NO_TIMESTAMP
+        if largest.timestamp > last:
+            entries = entries + _ENTRY.pack(largest.timestamp, largest.offset - self.base_offset)
+        self.replace(entries)
+
     def last_entry(self) -> TimestampOffset:
         """The last entry, or (-1, base offset) when there is none. Raises OSError."""
         if self.entries < 0:

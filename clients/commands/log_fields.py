@@ -13,11 +13,11 @@ import base64
 import re
 from typing import Any
 
-from barnabas.broker.storage.inspection.index_entries import AbortedTransaction
 from barnabas.broker.storage.inspection.log_walk import StoredBatch, StoredMessage
 from barnabas.broker.storage.offset_index import OffsetPosition
 from barnabas.broker.storage.producer_snapshot import SnapshotRow
 from barnabas.broker.storage.time_index import TimestampOffset
+from barnabas.broker.storage.transaction_index import AbortedTxn
 from barnabas.clients.commands.record_lines import is_utf8
 from barnabas.protocol.compression import CODECS
 from barnabas.protocol.records.batch import RecordBatch
@@ -123,7 +123,7 @@ def time_entry_fields(entry: TimestampOffset) -> Fields:
     return {"timestamp": entry.timestamp, "offset": entry.offset}
 
 
-def aborted_fields(row: AbortedTransaction) -> Fields:
+def aborted_fields(row: AbortedTxn) -> Fields:
     """One row of a `.txnindex`."""
     return {
         "version": row.version,

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.broker.storage.abstract_index import AbstractIndex
 from barnabas.broker.storage.offset_index import OffsetIndex, OffsetPosition
 from barnabas.broker.storage.open_files import OpenFiles
 from barnabas.broker.storage.storage_errors import CorruptFileError
@@ -211,9 +210,11 @@ def test_a_time_index_that_cannot_be_right_is_told_by_its_ends(tmp_path: Path, c
         index.check(log_size_bytes=1000)
 
 
-def test_reset_leaves_nothing_of_the_old_file(tmp_path: Path) -> None:
-    (tmp_path / "a.index").write_bytes(b"\xff" * 80)
-    index: AbstractIndex = OffsetIndex(str(tmp_path / "a.index"), _BASE, OpenFiles(4))
-    index.reset(80)
-    assert index.entries == 0
-    assert (tmp_path / "a.index").read_bytes() == bytes(80)
+def test_a_replaced_index_holds_nothing_of_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.index"
+    path.write_bytes(struct.pack(">iiii", 1, 10, 2, 20))
+    index = OffsetIndex(str(path), _BASE, OpenFiles(4))
+    assert index.lookup(_BASE + 9) == (_BASE + 2, 20)
+    index.replace(struct.pack(">ii", 7, 70))
+    assert (index.lookup(_BASE + 9), index.entries) == ((_BASE + 7, 70), 1)
+    assert path.read_bytes() == struct.pack(">ii", 7, 70)

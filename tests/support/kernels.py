@@ -1,8 +1,9 @@
-"""The two kernels by name, for tests that run both."""
+"""The compiled modules and their twins by name, for tests that run both."""
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from types import ModuleType
 
 import pytest
@@ -11,12 +12,16 @@ KERNELS = {
     "compiled": "barnabas.protocol.records._kernel",
     "python": "barnabas.protocol.records.kernel_python",
 }
+SCANS = {
+    "compiled": "barnabas.protocol.records._scan",
+    "python": "barnabas.protocol.records.scan_python",
+}
 
 
-def load_kernel(name: str) -> ModuleType:
-    """The module; skips the test where the compiled kernel was not built."""
+def load_kernel(name: str, modules: Mapping[str, str] = KERNELS) -> ModuleType:
+    """The module; skips the test where the compiled one was not built."""
     try:
-        return importlib.import_module(KERNELS[name])
+        return importlib.import_module(modules[name])
     except ImportError:
         if name == "compiled":
             pytest.skip("the compiled kernel was not built on this machine")

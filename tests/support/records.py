@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
 
 from hypothesis import strategies as st
 
+from barnabas.protocol.crc32c import crc32c
 from barnabas.protocol.records import Codec, Record, RecordBatch, RecordBatchBuilder
+from barnabas.protocol.records.layout import HEADER, HEADER_SIZE, LOG_OVERHEAD
 
 TIMESTAMP = 1_700_000_000_000
 
@@ -47,9 +50,25 @@ def plain_records(count: int, base_offset: int = 0) -> list[Record]:
 
 def reseal(batch: bytearray) -> bytearray:
     """Gives a batch that was tampered with a length and a CRC that fit, as a hostile client would."""
-    from barnabas.protocol.crc32c import crc32c
-
     batch[8:12] = (len(batch) - 12).to_bytes(4, "big", signed=True)
     batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
     RecordBatch(batch).ensure_valid()
     return batch
+
+
+def stored(
+    base_offset: int,
+    size: int = 100,
+    *,
+    delta: int = 0,
+    timestamp: int = -1,
+    epoch: int = 0,
+    producer_id: int = -1,
+    producer_epoch: int = 0,
+    sequence: int = 0,
+    attributes: int = 0,
+) -> bytes:
+    """A batch as a scan of batches sees it: a header that is true, and bytes that nobody looks into."""
+    fields = (attributes, delta, 0, timestamp, producer_id, producer_epoch, sequence, 1)
+    batch = HEADER.pack(base_offset, size - LOG_OVERHEAD, epoch, 2, 0, *fields) + b"\7" * (size - HEADER_SIZE)
+    return batch[:17] + struct.pack(">I", crc32c(batch[21:])) + batch[21:]

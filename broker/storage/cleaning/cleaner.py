@@ -1,21 +1,48 @@
 """The cleaner: one round over one log, in two passes.
 
-    1. fill the offset map with the last offset of each key of the dirty part
+    1. fill the offset map with the last offset of each key of the dirty part (map_building)
     2. write every segment from the log's start to the map's end anew, without the records that the map knows a later
-       one of, and swap the result in
+       one of (segment_cleaning), a group of segments into one (segment_groups), and swap each group in before the
+       next begins (segment_replacement)
 
+Offsets never change, and whatever ends a round early, the log holds the last record of every key: a group is there as
+it was or as it is cleaned. What is swapped in when a later group fails stays; the next round does it again, in vain.
 Source: Kafka Cleaner.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import logging
+import os
+from array import array
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from barnabas.broker.storage.aborted_transactions import aborted_transactions
+from barnabas.broker.storage.cleaning.batch_filter import BatchFilter
+from barnabas.broker.storage.cleaning.cleaned_transactions import CleanedTransactions
 from barnabas.broker.storage.cleaning.cleaner_stats import CleanerStats
+from barnabas.broker.storage.cleaning.errors import CleaningAborted, CleaningOutOfRoom, UncleanableLogError
+from barnabas.broker.storage.cleaning.map_building import MapBuilder
+from barnabas.broker.storage.cleaning.offset_map import OffsetMap, max_entries_of
+from barnabas.broker.storage.cleaning.segment_cleaning import SegmentCleaner
+from barnabas.broker.storage.cleaning.segment_groups import group_segments
+from barnabas.broker.storage.cleaning.segment_reading import IoBuffers
+from barnabas.broker.storage.failpoints import reach
+from barnabas.broker.storage.file_names import CLEANED_SUFFIX
 from barnabas.broker.storage.log import PartitionLog
+from barnabas.broker.storage.log_dir_failure import is_shortage
+from barnabas.broker.storage.log_segment import LogSegment
+from barnabas.broker.storage.producer_state import LastRecord
+from barnabas.broker.storage.segment_replacement import SegmentsChangedError, remove_staged
+from barnabas.broker.storage.storage_errors import CorruptFileError
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.records.cleaned import HASH_MASK, FilterRules
 from barnabas.protocol.topic_partition import TopicPartition
+
+_log = logging.getLogger(__name__)
 
 
 class Throttler(Protocol):
@@ -59,14 +86,26 @@ class Cleaner:
         io_buffer_bytes: int,
         throttler: Throttler,
         check_done: Callable[[TopicPartition], None],
+        hash_mask: int = HASH_MASK,
     ) -> None:
         """No memory is taken before a round.
 
         `offset_map_bytes`: log.cleaner.dedupe.buffer.size / threads, at most 2^31 - 1. `io_buffer_bytes`: of the read
         buffer and of the write buffer each, log.cleaner.io.buffer.size / threads / 2. `check_done` is called often and
-        raises CleaningAborted where the log is wanted. Raises ValueError for a map that has no room for a key.
+        raises CleaningAborted where the log is wanted. `hash_mask` is for tests. Raises ValueError for a map that has
+        no room for a key.
         """
-        raise NotImplementedError
+        if max_entries_of(offset_map_bytes, load_factor) < 1:
+            raise ValueError(
+                f"the offset map of {offset_map_bytes} bytes has no room for a key, so no log would ever be clean: "
+                "raise log.cleaner.dedupe.buffer.size or lower log.cleaner.threads"
+            )
+        self._offset_map_bytes = offset_map_bytes
+        self._load_factor = load_factor
+        self._hash_mask = hash_mask
+        self._buffers = IoBuffers(io_buffer_bytes)
+        self._throttler = throttler
+        self._check_done = check_done
 
     def clean(self, cleanable: LogToClean) -> CleanResult:
         """Clean one log. Segments that were swapped in stay so when a later one fails: that is safe.
@@ -74,4 +113,159 @@ class Cleaner:
         Raises CleaningAborted, CleaningOutOfRoom (retry after the back-off), UncleanableLogError (mark the partition),
         OSError (the disk failed: the log has reported its directory, which goes offline).
         """
-        raise NotImplementedError
+        log = cleanable.log
+        work = _Round(cleanable, self._buffers, self._throttler, self._check_done)
+        self._buffers.restore()
+        try:
+            offset_map = OffsetMap(
+                self._offset_map_bytes,
+                self._load_factor,
+                most_keys=cleanable.first_uncleanable_offset - cleanable.first_dirty_offset,
+                hash_mask=self._hash_mask,
+            )
+            try:
+                return work.run(offset_map)
+            finally:
+                offset_map.close()
+        except SegmentsChangedError as error:
+            raise CleaningAborted(str(error)) from error
+        except FileNotFoundError as error:
+            # The topic is being deleted: its directory was renamed. Were it not, a file would be missing for good.
+            if log.state != "online" or not log.directory.exists():
+                raise CleaningAborted(f"{log.topic_partition} is {log.state}") from error
+            raise UncleanableLogError(log.directory, f"a file is missing: {error}") from error
+        except OSError as error:
+            if is_shortage(error):
+                raise CleaningOutOfRoom(log.directory, f"cannot clean {log.topic_partition} now: {error}") from error
+            log.report_failure("cannot clean the log", error)
+            raise
+        finally:
+            self._buffers.release()
+
+
+class _Round:
+    """One round over one log."""
+
+    def __init__(
+        self,
+        cleanable: LogToClean,
+        buffers: IoBuffers,
+        throttler: Throttler,
+        check_done: Callable[[TopicPartition], None],
+    ) -> None:
+        self._cleanable = cleanable
+        self._log = cleanable.log
+        self._config = cleanable.log.config
+        self._buffers = buffers
+        self._throttler = throttler
+        self._wall_ms = cleanable.log.wall_ms
+        self._check_done_of = check_done
+        self._stats = CleanerStats(start_time_ms=self._wall_ms())
+        self._transactions = CleanedTransactions()
+
+    def run(self, offset_map: OffsetMap) -> CleanResult:
+        cleanable = self._cleanable
+        view = self._log.segments_view
+        first_dirty = cleanable.first_dirty_offset
+        clean_segments = view.overlapping(0, first_dirty)
+        legacy_horizon_ms = (
+            clean_segments[-1].last_modified_ms() - self._config.delete_retention_ms if clean_segments else 0
+        )
+        self._fill(offset_map)
+        self._stats.map_complete_time_ms = self._wall_ms()
+        end_offset = max(offset_map.latest_offset + 1, first_dirty)
+        _log.info(
+            "cleaning %s: dirty from offset=%s, the map holds keys=%s up to offset=%s",
+            self._log.topic_partition,
+            first_dirty,
+            offset_map.table.entries,
+            end_offset,
+        )
+        if offset_map.latest_offset >= 0:
+            groups = group_segments(
+                view.overlapping(0, end_offset),
+                max_bytes=self._config.segment_bytes,
+                max_index_bytes=self._config.segment_index_bytes,
+                first_uncleanable_offset=cleanable.first_uncleanable_offset,
+            )
+            for group in groups:
+                self._clean_group(group, offset_map, legacy_horizon_ms)
+        self._stats.map_utilization = offset_map.utilization
+        self._stats.end_time_ms = self._wall_ms()
+        return CleanResult(end_offset, self._stats)
+
+    def _check_done(self) -> None:
+        self._check_done_of(self._log.topic_partition)
+
+    def _fill(self, offset_map: OffsetMap) -> None:
+        """The first pass."""
+        start, end = self._cleanable.first_dirty_offset, self._cleanable.first_uncleanable_offset
+        view = self._log.segments_view
+        builder = MapBuilder(offset_map, self._buffers, self._stats, self._throttler.note, start_offset=start)
+        dirty = view.overlapping(start, end) if end > start else ()
+        with _as_uncleanable(self._log.directory / "txnindex"):
+            builder.prepare(view, end)
+        for index, segment in enumerate(dirty):
+            next_base = dirty[index + 1].base_offset if index + 1 < len(dirty) else end
+            self._check_done()
+            with _as_uncleanable(segment.log.path):
+                builder.add_segment(segment, next_base, self._check_done)
+            if builder.is_full:
+                return
+
+    def _clean_group(self, group: Sequence[LogSegment], offset_map: OffsetMap, legacy_horizon_ms: int) -> None:
+        """The second pass over the segments that become one."""
+        cleaned = self._log.create_segment(group[0].base_offset, CLEANED_SUFFIX)
+        try:
+            reach("cleaner.created")
+            self._transactions.write_aborted = cleaned.transaction_index.append
+            last_records = self._log.last_records()
+            cleaner = SegmentCleaner(cleaned, offset_map.table, self._buffers, self._stats, self._throttler.note)
+            rules = FilterRules(
+                offset_map.latest_offset,
+                self._cleanable.now_ms,
+                self._cleanable.now_ms + self._config.delete_retention_ms,
+                self._cleanable.first_uncleanable_offset,
+                _packed(last_records),
+            )
+            for index, source in enumerate(group):
+                with _as_uncleanable(source.log.path):
+                    upper = group[index + 1].base_offset if index + 1 < len(group) else source.read_next_offset()
+                    view = self._log.segments_view
+                    self._transactions.add_aborted(aborted_transactions(view, source.base_offset, upper))
+                    batch_filter = BatchFilter(
+                        offset_map.table,
+                        rules,
+                        self._transactions,
+                        last_records,
+                        retains_legacy_tombstones=source.last_modified_ms() > legacy_horizon_ms,
+                    )
+                    cleaner.clean(source, rules, batch_filter, self._check_done)
+            reach("cleaner.written")
+            cleaned.seal()
+            cleaned.sync(with_indexes=True)
+            cleaned.set_last_modified(group[-1].last_modified_ms())
+            reach("cleaner.sealed")
+            self._check_done()
+        except BaseException:
+            # An exception that is on its way may be a failed disk's: what cannot be removed goes at the next start.
+            cleaned.release()
+            with contextlib.suppress(OSError):
+                remove_staged(self._log.directory, group[0].base_offset, CLEANED_SUFFIX)
+            raise
+        self._log.replace_segments((cleaned,), group)
+
+
+@contextlib.contextmanager
+def _as_uncleanable(path: str | os.PathLike[str]) -> Iterator[None]:
+    """What is wrong with the content of a file becomes UncleanableLogError with its path."""
+    try:
+        yield
+    except (DecodeError, CorruptFileError) as error:
+        raise UncleanableLogError(os.fspath(path), f"cannot be cleaned: {error}") from error
+
+
+def _packed(last_records: dict[int, LastRecord]) -> bytes:
+    """Last data offsets and producer ids as the kernel wants them."""
+    pairs = sorted((last.last_data_offset, producer_id) for producer_id, last in last_records.items())
+    return array("q", [number for pair in pairs if pair[0] >= 0 for number in pair]).tobytes()

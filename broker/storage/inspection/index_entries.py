@@ -1,9 +1,8 @@
 """The entries of index files, as they lie there: nothing is opened for appends, nothing is believed.
 
 The active segment's indexes have their maximum size, and so have those that a crash left: the unused room is zeros,
-which is told apart from entries here. See offset_index and time_index for the formats, and for `.txnindex`:
-    34 bytes a row: int16 version (0), int64 producer id, first offset, last offset, last stable offset
-Source: Kafka OffsetIndex, TimeIndex, TransactionIndex, AbortedTxn.
+which is told apart from entries here. See offset_index, time_index and transaction_index for the formats.
+Source: Kafka OffsetIndex, TimeIndex, TransactionIndex.
 """
 
 from __future__ import annotations
@@ -14,28 +13,15 @@ from typing import Generic, NamedTuple, TypeVar
 
 from barnabas.broker.storage.offset_index import OffsetPosition
 from barnabas.broker.storage.time_index import TimestampOffset
+from barnabas.broker.storage.transaction_index import ROW_BYTES, AbortedTxn, iter_rows
 
 _OFFSET_ENTRY = Struct(">ii")
 _TIME_ENTRY = Struct(">qi")
-_TRANSACTION_ROW = Struct(">hqqqq")
 
 assert _OFFSET_ENTRY.size == 8
 assert _TIME_ENTRY.size == 12
-TRANSACTION_ROW_BYTES = 34
-
-assert _TRANSACTION_ROW.size == TRANSACTION_ROW_BYTES
 
 Entry = TypeVar("Entry")
-
-
-class AbortedTransaction(NamedTuple):
-    """A row of a transaction index."""
-
-    version: int
-    producer_id: int
-    first_offset: int
-    last_offset: int
-    last_stable_offset: int
 
 
 class IndexContent(NamedTuple, Generic[Entry]):
@@ -63,12 +49,11 @@ def read_time_index(path: Path, base_offset: int) -> IndexContent[TimestampOffse
     return IndexContent(entries, len(content), unused, odd)
 
 
-def read_transaction_index(path: Path) -> IndexContent[AbortedTransaction]:
+def read_transaction_index(path: Path) -> IndexContent[AbortedTxn]:
     """Of a `.txnindex` file, which is never preallocated. Raises OSError."""
     content = path.read_bytes()
-    odd = len(content) % _TRANSACTION_ROW.size
-    rows = [AbortedTransaction(*row) for row in _TRANSACTION_ROW.iter_unpack(content[: len(content) - odd])]
-    return IndexContent(rows, len(content) - odd, 0, odd)
+    odd = len(content) % ROW_BYTES
+    return IndexContent(list(iter_rows(content)), len(content) - odd, 0, odd)
 
 
 def _split(path: Path, entry_size: int) -> tuple[bytes, int, int]:

@@ -59,12 +59,12 @@ def reindex_segment(directory: Path, base_offset: int, config: LogConfig) -> Rei
         log = FileRecords(os.fspath(log_path), log_path.stat().st_size, open_files)
         segment = LogSegment(os.fspath(work), base_offset, log, config, SystemClock(), open_files)
         segment.rebuild_indexes()
-        segment.offset_index.sync()
-        segment.time_index.sync()
         changed = False
         for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             name = file_name(base_offset, suffix)
             changed |= not _same_content(work / name, directory / name)
+        for index in (segment.offset_index, segment.time_index):
+            index.check(segment.size_bytes)
         entries = (segment.offset_index.entries, segment.time_index.entries)
         segment.release()
         for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):

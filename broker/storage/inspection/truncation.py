@@ -24,7 +24,7 @@ from barnabas.broker.storage.file_names import (
     file_name,
 )
 from barnabas.broker.storage.inspection.file_types import OFFSET_CHECKPOINTS, FileType, known_files
-from barnabas.broker.storage.inspection.index_entries import TRANSACTION_ROW_BYTES, read_transaction_index
+from barnabas.broker.storage.inspection.index_entries import read_transaction_index
 from barnabas.broker.storage.inspection.log_walk import LogWalk, StoredBatch, StoredMessage
 from barnabas.broker.storage.inspection.positions import position_of_offset
 from barnabas.broker.storage.inspection.reindex import reindex_segment
@@ -35,6 +35,7 @@ from barnabas.broker.storage.open_files import OpenFiles
 from barnabas.broker.storage.producer_rebuild import rebuild_producer_state
 from barnabas.broker.storage.producer_state import ProducerState
 from barnabas.broker.storage.services import DEFAULT_PRODUCER_ID_EXPIRATION_MS
+from barnabas.broker.storage.transaction_index import ROW_BYTES
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.topic_partition import TopicPartition
 
@@ -160,7 +161,7 @@ def _cut_transaction_index(path: Path, end_offset: int) -> None:
     if path.exists():
         rows = read_transaction_index(path).entries
         kept = sum(1 for row in rows if row.last_offset < end_offset)
-        _cut_file(path, kept * TRANSACTION_ROW_BYTES)
+        _cut_file(path, kept * ROW_BYTES)
 
 
 def _log_start_offset(log_dir: Path, topic_partition: TopicPartition) -> int:

@@ -1,0 +1,91 @@
+"""Reading a segment from one end to the other in pieces of the cleaner's read buffer, whole batches each time.
+
+The buffers have the configured size; one batch that is larger makes the read buffer as large as it needs, and a write
+buffer likewise, until the segment is done. Source: Kafka Cleaner.growBuffersOrFail.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from barnabas.broker.storage.log_segment import LogSegment
+from barnabas.protocol.records.errors import CorruptRecordError
+from barnabas.protocol.records.layout import LOG_OVERHEAD
+from barnabas.protocol.records.legacy_messages import LegacyMessage
+
+_MIN_BUFFER_BYTES = 4096
+
+
+class IoBuffers:
+    """The read and the write buffer of one cleaner. Allocated when first used, given back by `release`."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self._size_bytes = max(size_bytes, _MIN_BUFFER_BYTES)
+        self.read = bytearray()
+        self.write = bytearray()
+
+    def restore(self) -> None:
+        """Back to the configured size."""
+        if len(self.read) != self._size_bytes:
+            self.read = bytearray(self._size_bytes)
+        if len(self.write) != self._size_bytes:
+            self.write = bytearray(self._size_bytes)
+
+    def release(self) -> None:
+        """Give the memory back."""
+        self.read = bytearray()
+        self.write = bytearray()
+
+
+def read_through(
+    segment: LogSegment,
+    position: int,
+    buffers: IoBuffers,
+    take: Callable[[memoryview], int],
+    before_read: Callable[[], object],
+) -> None:
+    """Hand the batches from `position` on to `take`, a piece at a time; it says how many bytes it is done with.
+
+    Those are whole batches; the rest comes again at the head of the next piece. A negative number ends the reading.
+    Raises CorruptRecordError when the file ends in the middle of a batch, OSError.
+    """
+    end = segment.size_bytes
+    while position < end:
+        before_read()
+        file = segment.log.handle()  # held while it is read
+        wanted = min(len(buffers.read), end - position)
+        with memoryview(buffers.read) as view:
+            filled = os.preadv(file.fd, (view[:wanted],), position)
+            with view[:filled] as piece:
+                done = take(piece) if filled else 0
+                needed = done or _size_of_first(piece, end - position)
+        if done < 0:
+            return
+        if not done:
+            if needed <= filled:
+                raise CorruptRecordError(f"position {position} holds no batch that can be read")
+            if filled < wanted:
+                raise CorruptRecordError(f"the file ends at {position + filled}, {end} bytes were written")
+            buffers.read = bytearray(needed)
+        position += done
+
+
+def whole_legacy_message(piece: memoryview, at: int) -> LegacyMessage | None:
+    """The message of format 0 or 1 there, checked; None when the piece cuts it short. Raises CorruptRecordError."""
+    size = int.from_bytes(piece[at + 8 : at + LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD
+    if size > len(piece) - at:
+        return None
+    message = LegacyMessage(piece, at)
+    message.ensure_valid()
+    return message
+
+
+def _size_of_first(piece: memoryview, left: int) -> int:
+    """The size of the batch that is too large for the piece. Raises CorruptRecordError if the file is too short."""
+    if len(piece) < LOG_OVERHEAD:
+        raise CorruptRecordError(f"{left} bytes at the end of the file are no batch")
+    size = int.from_bytes(piece[8:LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD
+    if not LOG_OVERHEAD < size <= left:
+        raise CorruptRecordError(f"a batch claims {size} bytes, {left} are left in the file")
+    return size
