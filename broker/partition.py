@@ -99,6 +99,19 @@ class Partition:
         """Whether the partition is gone: its topic was deleted."""
         return self._retired
 
+    def ensure_current_epoch(self, leader_epoch: int) -> None:
+        """Raises BrokerError FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH when a client believes in another epoch.
+
+        A negative epoch is that of a client that believes in none.
+        """
+        if leader_epoch != self.leader_epoch and leader_epoch >= 0:
+            older = leader_epoch < self.leader_epoch
+            raise BrokerError(
+                ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH,
+                f"leader epoch {leader_epoch} of {self.log.topic_partition} is not the current one,"
+                f" {self.leader_epoch}",
+            )
+
     @property
     def is_available(self) -> bool:
         """Whether it is still served, and its log directory works."""

@@ -9,9 +9,12 @@ from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from barnabas.broker.partition import Partition
+
+    TopicName = Callable[[bytes], str | None]
+    """The name of the topic that has an id, None where there is no such topic."""
 
 
 class PartitionRegistry:

@@ -11,6 +11,7 @@ from barnabas.broker.handlers.fetch import FetchHandler
 from barnabas.broker.handlers.init_producer_id import InitProducerIdHandler
 from barnabas.broker.handlers.list_offsets import ListOffsetsHandler
 from barnabas.broker.handlers.metadata import MetadataHandler
+from barnabas.broker.handlers.offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from barnabas.broker.handlers.produce import ProduceHandler
 from barnabas.broker.handlers.topics import CreatePartitionsHandler, CreateTopicsHandler, DeleteTopicsHandler
 from barnabas.broker.producer_ids import ProducerIds
@@ -49,16 +50,24 @@ class ApiTable:
         def probe(api: ApiKey) -> ApiProbe:
             return probes.api(api.label)
 
+        def topic_name(topic_id: bytes) -> str | None:
+            return store.image.names.get(topic_id)
+
         static = config.static
-        self.fetch = FetchHandler(partitions, probes, loop, static.get_int("fetch.max.bytes"))
+        self.fetch = FetchHandler(
+            partitions, probes, loop, static.get_int("fetch.max.bytes"), topic_name, store.node_id
+        )
         self.handlers: dict[ApiKey, Handler] = {
-            ApiKey.PRODUCE: ProduceHandler(partitions, flush_waits, probe(ApiKey.PRODUCE)),
+            ApiKey.PRODUCE: ProduceHandler(partitions, topic_name, flush_waits, probe(ApiKey.PRODUCE)),
             ApiKey.FETCH: self.fetch,
             ApiKey.LIST_OFFSETS: ListOffsetsHandler(partitions, blocking_io, probe(ApiKey.LIST_OFFSETS)),
-            ApiKey.METADATA: MetadataHandler(store, addresses, changes, config),
+            ApiKey.METADATA: MetadataHandler(store, partitions, addresses, changes, config),
             ApiKey.API_VERSIONS: ApiVersionsHandler(store, static.get_int("socket.request.max.bytes")),
             ApiKey.DELETE_RECORDS: DeleteRecordsHandler(partitions, probe(ApiKey.DELETE_RECORDS)),
             ApiKey.INIT_PRODUCER_ID: InitProducerIdHandler(ProducerIds(changes)),
+            ApiKey.OFFSET_FOR_LEADER_EPOCH: OffsetForLeaderEpochHandler(
+                partitions, probe(ApiKey.OFFSET_FOR_LEADER_EPOCH)
+            ),
             ApiKey.CREATE_TOPICS: CreateTopicsHandler(changes, probe(ApiKey.CREATE_TOPICS)),
             ApiKey.DELETE_TOPICS: DeleteTopicsHandler(changes, probe(ApiKey.DELETE_TOPICS)),
             ApiKey.CREATE_PARTITIONS: CreatePartitionsHandler(changes, probe(ApiKey.CREATE_PARTITIONS)),

@@ -1,12 +1,14 @@
 """Fetch (key 1): stored batches of any number of partitions, waiting for at least `min_bytes` of them.
 
 `max_bytes` (at most fetch.max.bytes) is spent on the partitions in the order of the request; the first one that has
-anything may exceed it, and its own `max_bytes`, by its first batch, so that a batch larger than both can be
-read at all.
-With read_committed an answer ends before the first open transaction, and says which aborted ones are in it.
+anything may exceed it, and its own `max_bytes`, by its first batch, so that a batch larger than both can be read at
+all. With read_committed an answer ends before the first open transaction, and says which aborted ones are in it.
 The head of an answer is never cut, its tail may be. An offset beyond the end of the log or below its start is
-OFFSET_OUT_OF_RANGE for that partition. Answered at once, however little there is: any error, `max_wait_ms` 0, and
-records of a segment that is not the last one, because an answer takes one segment's and more lie behind it.
+OFFSET_OUT_OF_RANGE for that partition; a leader epoch other than the current one FENCED_LEADER_EPOCH or
+UNKNOWN_LEADER_EPOCH; a topic id that is none UNKNOWN_TOPIC_ID. There are no fetch sessions: who goes on with one is
+told FETCH_SESSION_ID_NOT_FOUND, and then asks for everything again. Answered at once, however little there is: any
+error, `max_wait_ms` 0, and records of a segment that is not the last one, because an answer takes one segment's and
+more lie behind it.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from barnabas.broker.delayed_fetch import DelayedFetch
-from barnabas.protocol.errors import BrokerError
+from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.fetch import (
     READ_COMMITTED,
@@ -32,10 +34,13 @@ if TYPE_CHECKING:
     from barnabas.broker.deferred import Deferred
     from barnabas.broker.metrics.probes import BrokerProbes
     from barnabas.broker.partition import Partition
-    from barnabas.broker.partition_registry import PartitionRegistry
+    from barnabas.broker.partition_registry import PartitionRegistry, TopicName
     from barnabas.broker.session import Session
     from barnabas.broker.storage.file_records import FileSlice
     from barnabas.broker.storage.log import PartitionLog
+
+_WHOLE_REQUESTS = (-1, 0)
+"""The session epochs of requests that name all that they want: no session, or a new one."""
 
 
 class FetchHandler:
@@ -47,9 +52,13 @@ class FetchHandler:
         probes: BrokerProbes,
         loop: asyncio.AbstractEventLoop,
         fetch_max_bytes: int,
+        topic_name: TopicName,
+        node_id: int,
     ) -> None:
         """`fetch_max_bytes`: fetch.max.bytes."""
         self._partitions = partitions
+        self._topic_name = topic_name
+        self._node_id = node_id
         self._probes = probes
         self._probe = probes.api(ApiKey.FETCH.label)
         self._loop = loop
@@ -59,6 +68,8 @@ class FetchHandler:
 
     def __call__(self, session: Session, request: FetchRequest) -> FetchResponse | Deferred[FetchResponse | Exception]:
         """The answer to one request; the contract is at the top of the file."""
+        if request.session_epoch not in _WHOLE_REQUESTS:
+            raise BrokerError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"there is no fetch session {request.session_id}")
         attempt = self._read(session, request)
         min_bytes = min(request.min_bytes, request.max_bytes, self._fetch_max_bytes)
         if attempt.failed or attempt.size >= min_bytes or request.max_wait_ms == 0 or self._draining:
@@ -96,14 +107,17 @@ class FetchHandler:
         attempt = FetchAttempt(min(request.max_bytes, self._fetch_max_bytes))
         committed_only = request.isolation == READ_COMMITTED
         for topic in request.topics:
+            name = topic.name if topic.topic_id is None else self._topic_name(topic.topic_id)
             results: list[FetchPartitionResult] = []
             for entry in topic.partitions:
                 try:
-                    results.append(self._read_one(session, topic.name, entry, attempt, committed_only))
+                    if name is None:
+                        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, "there is no topic with that id here")
+                    results.append(self._read_one(session, name, entry, attempt, committed_only))
                 except BrokerError as error:
                     attempt.failed = True
-                    results.append(self._refusal(topic.name, entry, error))
-            attempt.topics.append(FetchTopicResult(topic.name, results))
+                    results.append(self._refusal(name, entry, error))
+            attempt.topics.append(FetchTopicResult(topic.name, results, topic.topic_id))
         return attempt
 
     def _read_one(
@@ -112,6 +126,7 @@ class FetchHandler:
         partition = self._partitions.get(topic, entry.partition)
         if partition is None:
             raise self._partitions.refusal(topic, entry.partition)
+        partition.ensure_current_epoch(entry.current_leader_epoch)
         attempt.partitions.append(partition)
         log = partition.log
         records = partition.read(
@@ -132,11 +147,14 @@ class FetchHandler:
             records=records,
         )
 
-    def _refusal(self, topic: str, entry: FetchPartition, error: BrokerError) -> FetchPartitionResult:
+    def _refusal(self, topic: str | None, entry: FetchPartition, error: BrokerError) -> FetchPartitionResult:
         self._probe.count_error(error.code.name.lower())
-        partition = self._partitions.get(topic, entry.partition)
+        partition = None if topic is None else self._partitions.get(topic, entry.partition)
         if partition is None:
             return FetchPartitionResult(entry.partition, error.code)
+        if error.code == ErrorCode.FENCED_LEADER_EPOCH:
+            leader = (self._node_id, partition.leader_epoch)
+            return FetchPartitionResult(entry.partition, error.code, current_leader=leader)
         # The log's range tells a client whose offset is outside of it what to do.
         log = partition.log
         return FetchPartitionResult(

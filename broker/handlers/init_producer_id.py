@@ -1,13 +1,17 @@
 """InitProducerId (key 22): an id and epoch 0 for an idempotent producer.
 
-Ids come in blocks of 1,000 from the metadata log and are never reused, after no crash either. Transactional ids are not
-served yet. KAFKA_STORAGE_ERROR (retriable) when the metadata log cannot be written.
+Ids come in blocks of 1,000 from the metadata log and are never reused, after no crash either. A transactional id is
+refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED while transactions are not served: librdkafka would ask again for
+ever after any other code that says so, and every client takes this one for fatal. KAFKA_STORAGE_ERROR (retriable) when
+the metadata log cannot be written.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.printable import printable
+from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 if TYPE_CHECKING:
@@ -23,4 +27,9 @@ class InitProducerIdHandler:
 
     async def __call__(self, session: Session, request: InitProducerIdRequest) -> InitProducerIdResponse:
         """The answer to one request; the contract is at the top of the file."""
+        if request.transactional_id is not None:
+            raise BrokerError(
+                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                f"transactions are not served here, transactional.id={printable(request.transactional_id)}",
+            )
         return InitProducerIdResponse(await self._producer_ids.next_id(), 0)

@@ -1,9 +1,11 @@
 """ListOffsets (key 2): the offset that belongs to a timestamp.
 
 -1 answers the high watermark, under read_committed the last stable offset; -2 the log start offset; -3 the first record
-that carries the maximum timestamp; any time from 0 on the first record at or after it (offset and timestamp -1 where
-there is none, or where it lies beyond the high watermark). Another negative timestamp is UNSUPPORTED_VERSION for its
-partition, as Kafka answers what its version does not know.
+that carries the maximum timestamp; -4, the earliest offset that is not only in tiered storage, the log start offset as
+well; -5 and -6, which are about tiered storage, offset -1, as there is none; any time from 0 on the first record at or
+after it (offset and timestamp -1 where there is none, or where it lies beyond the high watermark). Another negative
+timestamp is UNSUPPORTED_VERSION for its partition, as Kafka answers what its version does not know. A client that
+believes in another leader epoch is answered FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH.
 
 A lookup by time reads the log, perhaps from a slow disk: those run on the blocking-I/O executor.
 """
@@ -16,7 +18,10 @@ from typing import TYPE_CHECKING
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.fetch import READ_COMMITTED
 from barnabas.protocol.messages.list_offsets import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP,
     EARLIEST_TIMESTAMP,
+    LATEST_TIERED_TIMESTAMP,
     LATEST_TIMESTAMP,
     MAX_TIMESTAMP,
     ListOffsetsPartitionResult,
@@ -67,6 +72,7 @@ class ListOffsetsHandler:
                     partition = self._partitions.get(topic.name, entry.partition)
                     if partition is None:
                         raise self._partitions.refusal(topic.name, entry.partition)
+                    partition.ensure_current_epoch(entry.current_leader_epoch)
                     results.append(_look_up(partition, entry.partition, entry.timestamp, committed_only))
                 except BrokerError as error:
                     self._probe.count_error(error.code.name.lower())
@@ -80,9 +86,11 @@ def _look_up(partition: Partition, number: int, timestamp: int, committed_only: 
     end = log.last_stable_offset if committed_only else log.high_watermark
     if timestamp == LATEST_TIMESTAMP:
         return ListOffsetsPartitionResult(number, offset=end, leader_epoch=partition.leader_epoch)
-    if timestamp == EARLIEST_TIMESTAMP:
+    if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
         start = log.log_start_offset
         return ListOffsetsPartitionResult(number, offset=start, leader_epoch=log.leader_epoch_for(start))
+    if timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
+        return ListOffsetsPartitionResult(number)
     if timestamp == MAX_TIMESTAMP:
         found = log.offset_for_max_timestamp()
     elif timestamp >= 0:

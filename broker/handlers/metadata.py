@@ -2,7 +2,9 @@
 
 `topics` None lists all of them, an empty list none. A topic that is unknown is answered UNKNOWN_TOPIC_OR_PARTITION, or
 created with the broker's defaults when the client allows it and auto.create.topics.enable is true; a name that no topic
-can have is INVALID_TOPIC_EXCEPTION.
+can have is INVALID_TOPIC_EXCEPTION. Topics may be asked for by their ids instead: an unknown one is UNKNOWN_TOPIC_ID,
+and nothing is created. A partition whose log directory is offline names this node as an offline replica. This broker
+is the controller, too.
 """
 
 from __future__ import annotations
@@ -10,28 +12,37 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse, PartitionMetadata, TopicMetadata
 from barnabas.protocol.messages.topics import CreateTopicsRequest, NewTopic
-from barnabas.protocol.topic_name import validate_topic_name
+from barnabas.protocol.topic_name import is_internal, topic_name_fault
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from barnabas.broker.advertised import AdvertisedAddresses
     from barnabas.broker.live_config import LiveConfig
-    from barnabas.broker.metadata.image import MetadataImage, TopicImage
+    from barnabas.broker.metadata.image import TopicImage
     from barnabas.broker.metadata.store import MetadataStore
     from barnabas.broker.metadata_changes import MetadataChanges
+    from barnabas.broker.partition_registry import PartitionRegistry
     from barnabas.broker.session import Session
+    from barnabas.protocol.metadata.partition_state import PartitionState
 
 
 class MetadataHandler:
     """Serves Metadata."""
 
     def __init__(
-        self, store: MetadataStore, addresses: AdvertisedAddresses, changes: MetadataChanges, config: LiveConfig
+        self,
+        store: MetadataStore,
+        partitions: PartitionRegistry,
+        addresses: AdvertisedAddresses,
+        changes: MetadataChanges,
+        config: LiveConfig,
     ) -> None:
         self._store = store
+        self._partitions = partitions
         self._addresses = addresses
         self._changes = changes
         self._config = config
@@ -41,51 +52,70 @@ class MetadataHandler:
     ) -> MetadataResponse | Coroutine[None, None, MetadataResponse]:
         """The answer to one request; the contract is at the top of the file."""
         image = self._store.image
+        if request.topic_ids is not None:
+            return self._response(session, request, [self._topic_by_id(each) for each in request.topic_ids])
         if request.topics is None:
-            return self._answer(session, sorted(image.topics), {})
+            return self._answer(session, request, sorted(image.topics), {})
         missing = [name for name in request.topics if name not in image.topics]
         if missing and request.allow_auto_creation and self._config.broker.get_bool("auto.create.topics.enable"):
-            return self._create_and_answer(session, request.topics, missing)
-        return self._answer(session, request.topics, {})
+            return self._create_and_answer(session, request, request.topics, missing)
+        return self._answer(session, request, request.topics, {})
 
-    async def _create_and_answer(self, session: Session, names: list[str], missing: list[str]) -> MetadataResponse:
+    async def _create_and_answer(
+        self, session: Session, request: MetadataRequest, names: list[str], missing: list[str]
+    ) -> MetadataResponse:
         try:
             created = await self._changes.create_topics(CreateTopicsRequest([NewTopic(name) for name in set(missing)]))
         except BrokerError as error:
-            return self._answer(session, names, dict.fromkeys(missing, error.code))
+            return self._answer(session, request, names, dict.fromkeys(missing, error.code))
         # Somebody else may have created it meanwhile: then it is in the image, which is all that was asked for.
-        return self._answer(session, names, {result.name: result.error for result in created.topics})
+        return self._answer(session, request, names, {result.name: result.error for result in created.topics})
 
-    def _answer(self, session: Session, names: list[str], refused: dict[str, ErrorCode]) -> MetadataResponse:
-        image = self._store.image
+    def _answer(
+        self, session: Session, request: MetadataRequest, names: list[str], refused: dict[str, ErrorCode]
+    ) -> MetadataResponse:
+        return self._response(session, request, [self._topic(name, refused.get(name)) for name in names])
+
+    def _response(self, session: Session, request: MetadataRequest, topics: list[TopicMetadata]) -> MetadataResponse:
+        if request.include_topic_operations:
+            for topic in topics:
+                topic.authorized_operations = TOPIC_OPERATIONS
         return MetadataResponse(
             cluster_id=self._store.cluster_id,
             brokers=[self._addresses.address_for(session)],
-            topics=[_topic(image, name, refused.get(name)) for name in names],
+            topics=topics,
+            controller_id=self._store.node_id,
+            authorized_operations=CLUSTER_OPERATIONS if request.include_cluster_operations else NOT_ASKED,
         )
 
+    def _topic_by_id(self, topic_id: bytes) -> TopicMetadata:
+        topic = self._store.image.topic_by_id(topic_id)
+        return TopicMetadata("", ErrorCode.UNKNOWN_TOPIC_ID, topic_id) if topic is None else self._known(topic)
 
-def _topic(image: MetadataImage, name: str, refused: ErrorCode | None) -> TopicMetadata:
-    topic: TopicImage | None = image.topics.get(name)
-    if topic is not None:
-        return TopicMetadata(
-            name,
-            ErrorCode.NONE,
-            topic.topic_id,
-            tuple(
-                PartitionMetadata(
-                    number,
-                    ErrorCode.NONE if state.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
-                    state.leader,
-                    state.leader_epoch,
-                )
-                for number, state in sorted(topic.partitions.items())
-            ),
+    def _topic(self, name: str, refused: ErrorCode | None) -> TopicMetadata:
+        topic = self._store.image.topics.get(name)
+        if topic is not None:
+            return self._known(topic)
+        if refused is None:
+            is_legal = topic_name_fault(name) is None
+            refused = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal else ErrorCode.INVALID_TOPIC_EXCEPTION
+        return TopicMetadata(name, refused, is_internal=is_internal(name))
+
+    def _known(self, topic: TopicImage) -> TopicMetadata:
+        name = topic.name
+        partitions = tuple(self._partition(name, number, state) for number, state in sorted(topic.partitions.items()))
+        return TopicMetadata(name, ErrorCode.NONE, topic.topic_id, partitions, is_internal(name))
+
+    def _partition(self, topic: str, number: int, state: PartitionState) -> PartitionMetadata:
+        partition = self._partitions.get(topic, number)
+        is_online = partition is not None and partition.is_available
+        node_id = self._store.node_id
+        return PartitionMetadata(
+            number,
+            ErrorCode.NONE if state.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+            state.leader,
+            state.leader_epoch,
+            state.replicas,
+            state.isr,
+            () if is_online or node_id not in state.replicas else (node_id,),
         )
-    if refused is not None:
-        return TopicMetadata(name, refused)
-    try:
-        validate_topic_name(name)
-    except BrokerError as error:
-        return TopicMetadata(name, error.code)
-    return TopicMetadata(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

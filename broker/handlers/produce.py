@@ -1,8 +1,11 @@
 """Produce (key 0): appends one client batch to each of the named partitions.
 
-Order of checks: acks is 0, 1 or -1 (INVALID_REQUIRED_ACKS); per partition: it is here (UNKNOWN_TOPIC_OR_PARTITION);
-acks=-1 with min.insync.replicas above 1 (NOT_ENOUGH_REPLICAS: there is one replica, ever); then what
-`PartitionLog.append_as_leader` checks. One bad partition never fails the others.
+Order of checks: no transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED for the whole request: the one code that
+every client takes for fatal, while transactions are not served); acks is 0, 1 or -1 (INVALID_REQUIRED_ACKS); per
+partition: it is here (UNKNOWN_TOPIC_OR_PARTITION, or UNKNOWN_TOPIC_ID where the topic is named by its id); no zstd from
+a client whose protocol is older than that (UNSUPPORTED_COMPRESSION_TYPE); acks=-1 with min.insync.replicas above 1
+(NOT_ENOUGH_REPLICAS: there is one replica, ever); then what `PartitionLog.append_as_leader` checks. One bad partition
+never fails the others.
 
 acks=1 and acks=-1 mean the same on a single node: written to the page cache, and flushed first where flush.messages
 says so (flush.ms is the log-flusher's, and nobody waits for it). acks=0 is not answered, and waits for no flush, though
@@ -17,6 +20,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.answer import CloseConnection
 from barnabas.broker.deferred import Deferred
 from barnabas.broker.printable import printable
+from barnabas.protocol.compression import Codec
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.produce import (
     ACKS_ALL,
@@ -28,20 +32,24 @@ from barnabas.protocol.messages.produce import (
     ProduceResponse,
     ProduceTopicResult,
 )
+from barnabas.protocol.records.layout import CODEC_MASK
 
 if TYPE_CHECKING:
     from barnabas.broker.flush_waits import FlushWaits
     from barnabas.broker.metrics.probes import ApiProbe
     from barnabas.broker.partition import Partition
-    from barnabas.broker.partition_registry import PartitionRegistry
+    from barnabas.broker.partition_registry import PartitionRegistry, TopicName
     from barnabas.broker.session import Session
 
 
 class ProduceHandler:
     """Serves Produce."""
 
-    def __init__(self, partitions: PartitionRegistry, flush_waits: FlushWaits, probe: ApiProbe) -> None:
+    def __init__(
+        self, partitions: PartitionRegistry, topic_name: TopicName, flush_waits: FlushWaits, probe: ApiProbe
+    ) -> None:
         self._partitions = partitions
+        self._topic_name = topic_name
         self._flush_waits = flush_waits
         self._probe = probe
 
@@ -49,22 +57,29 @@ class ProduceHandler:
         self, session: Session, request: ProduceRequest
     ) -> ProduceResponse | Deferred[ProduceResponse | None] | None:
         """The answer to one request; the contract is at the top of the file."""
+        if request.transactional_id is not None:
+            raise BrokerError(
+                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                f"transactions are not served here, transactional.id={printable(request.transactional_id)}",
+            )
         acks = request.acks
         flushes: list[tuple[Partition, int, ProducePartitionResult]] = []
         topics: list[ProduceTopicResult] = []
         refusal: str | None = None
         for topic in request.topics:
-            name = topic.name
+            name = topic.name if topic.topic_id is None else self._topic_name(topic.topic_id)
             results: list[ProducePartitionResult] = []
             for entry in topic.partitions:
                 try:
+                    if not request.takes_zstd and _is_zstd(entry.records):
+                        raise BrokerError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
                     results.append(self._append(acks, name, entry, flushes))
                 except BrokerError as error:
                     self._probe.count_error(error.code.name.lower())
                     if acks == ACKS_NONE and refusal is None:
-                        refusal = f"produce with acks=0 to {printable(name)}-{entry.partition} failed: {error}"
+                        refusal = f"produce with acks=0 to {printable(name or '')}-{entry.partition} failed: {error}"
                     results.append(ProducePartitionResult(entry.partition, error.code, error.message))
-            topics.append(ProduceTopicResult(name, results))
+            topics.append(ProduceTopicResult(topic.name, results, topic.topic_id))
         if acks == ACKS_NONE:
             for partition, up_to_offset, _ in flushes:
                 self._flush_waits.begin(partition, up_to_offset)
@@ -77,12 +92,14 @@ class ProduceHandler:
     def _append(
         self,
         acks: int,
-        topic: str,
+        topic: str | None,
         entry: ProducePartition,
         flushes: list[tuple[Partition, int, ProducePartitionResult]],
     ) -> ProducePartitionResult:
         if not ACKS_ALL <= acks <= ACKS_LEADER:
             raise BrokerError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks} is not 0, 1 or -1")
+        if topic is None:
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, "there is no topic with that id here")
         partition = self._partitions.get(topic, entry.partition)
         if partition is None:
             raise self._partitions.refusal(topic, entry.partition)
@@ -104,3 +121,11 @@ class ProduceHandler:
         if appended.flush_due:
             flushes.append((partition, appended.last_offset + 1, result))
         return result
+
+
+_CODEC_POSITION = 22
+"""The low byte of a batch's attributes."""
+
+
+def _is_zstd(records: memoryview) -> bool:
+    return len(records) > _CODEC_POSITION and records[_CODEC_POSITION] & CODEC_MASK == Codec.ZSTD

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.pieces import Pieces
 from barnabas.protocol.messages.api_key import ApiKey
+
+MAX_INT32: Final = 0x7FFF_FFFF
 
 
 class ApiCodec(Protocol):
@@ -55,7 +57,16 @@ class KafkaApi(NamedTuple):
     """Of a request: decoded, a body may take a hundred times its bytes, so that a larger one is refused."""
 
 
-KAFKA_APIS: Sequence[KafkaApi] = (KafkaApi(ApiKey.API_VERSIONS, 0, 4, 3, "api_versions"),)
+KAFKA_APIS: Sequence[KafkaApi] = (
+    # librdkafka stops compressing when Produce 0 is not there; Kafka 4.x says 0 as well and reads from 3 on.
+    KafkaApi(ApiKey.PRODUCE, 3, 13, 9, "produce", advertised_from=0, max_body_bytes=MAX_INT32),
+    KafkaApi(ApiKey.FETCH, 4, 18, 12, "fetch"),
+    KafkaApi(ApiKey.LIST_OFFSETS, 1, 11, 6, "list_offsets"),
+    KafkaApi(ApiKey.METADATA, 0, 13, 9, "metadata"),
+    KafkaApi(ApiKey.API_VERSIONS, 0, 4, 3, "api_versions"),
+    KafkaApi(ApiKey.INIT_PRODUCER_ID, 0, 5, 2, "init_producer_id"),
+    KafkaApi(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4, 4, "offset_for_leader_epoch"),
+)
 
 
 class Route:

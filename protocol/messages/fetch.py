@@ -27,30 +27,41 @@ class RecordsPart(Protocol):
 
 @dataclass(slots=True)
 class FetchPartition:
-    """`offset`: where to start; `max_bytes`: at most this much of this partition (but for a first, larger batch)."""
+    """`offset`: where to start; `max_bytes`: at most this much of this partition (but for a first, larger batch).
+
+    `current_leader_epoch`: the one that the client believes in, -1 for whatever it is.
+    """
 
     partition: int
     offset: int
     max_bytes: int
+    current_leader_epoch: int = -1
 
 
 @dataclass(slots=True)
 class FetchTopic:
-    """One topic's partitions."""
+    """One topic's partitions. With a `topic_id` (16 bytes) that is what names it, and `name` is empty."""
 
     name: str
     partitions: list[FetchPartition]
+    topic_id: bytes | None = None
 
 
 @dataclass(slots=True)
 class FetchRequest:
-    """`isolation`: 0 read_uncommitted, 1 read_committed."""
+    """`isolation`: 0 read_uncommitted, 1 read_committed.
+
+    `session_id` and `session_epoch` are those of Kafka's fetch sessions: an epoch of 0 asks for a new one, -1 for none,
+    any other goes on with one.
+    """
 
     max_wait_ms: int
     min_bytes: int
     max_bytes: int
     isolation: int
     topics: list[FetchTopic]
+    session_id: int = 0
+    session_epoch: int = -1
 
 
 @dataclass(slots=True)
@@ -63,7 +74,10 @@ class AbortedTransaction:
 
 @dataclass(slots=True)
 class FetchPartitionResult:
-    """Offsets are -1 where the partition is not here. `records` None means no bytes."""
+    """Offsets are -1 where the partition is not here. `records` None means no bytes.
+
+    `current_leader` is the node and epoch that a client with another epoch should know of.
+    """
 
     partition: int
     error: ErrorCode = ErrorCode.NONE
@@ -72,14 +86,16 @@ class FetchPartitionResult:
     log_start_offset: int = -1
     aborted: list[AbortedTransaction] = field(default_factory=list)
     records: RecordsPart | None = None
+    current_leader: tuple[int, int] | None = None
 
 
 @dataclass(slots=True)
 class FetchTopicResult:
-    """One topic's answers, in the order of the request."""
+    """One topic's answers, in the order of the request, and under its `topic_id` where it was asked by that."""
 
     name: str
     partitions: list[FetchPartitionResult]
+    topic_id: bytes | None = None
 
 
 @dataclass(slots=True)

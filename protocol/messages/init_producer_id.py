@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class InitProducerIdRequest:
-    """Nothing to say: transactions are not served yet."""
+    """With a `transactional_id` the producer wants transactions."""
+
+    transactional_id: str | None = None
 
 
 @dataclass(slots=True)

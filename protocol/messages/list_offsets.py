@@ -9,14 +9,24 @@ from barnabas.protocol.errors import ErrorCode
 LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
 MAX_TIMESTAMP = -3
+EARLIEST_LOCAL_TIMESTAMP = -4
+LATEST_TIERED_TIMESTAMP = -5
+EARLIEST_PENDING_UPLOAD_TIMESTAMP = -6
+
+UNKNOWN_TIMESTAMP = -(2**63)
+"""What a dialect says for one that the client's version does not have."""
 
 
 @dataclass(slots=True)
 class ListOffsetsPartition:
-    """`timestamp`: the first record at or after it is looked for; -1 latest, -2 earliest, -3 the maximum timestamp."""
+    """`timestamp`: the first record at or after it is looked for, or one of the special ones above.
+
+    `current_leader_epoch`: the one that the client believes in, -1 for whatever it is.
+    """
 
     partition: int
     timestamp: int
+    current_leader_epoch: int = -1
 
 
 @dataclass(slots=True)

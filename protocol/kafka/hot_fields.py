@@ -1,0 +1,143 @@
+"""The pieces of Produce and Fetch messages that are read and written by hand, because every record passes by them.
+
+Why by hand: kio's reader copies the records, aborts the process on a hostile length, and refuses a writable buffer, in
+which a produced batch has to stay; its writer takes 25 us for the answer to a one-record produce, which these files
+write in one. The readers of requests trust nothing: what is cut short is a struct.error or an IndexError, which
+`cut_short` turns into a DecodeError, and slices are checked against their ends.
+
+    classic    string: int16 length (-1 null), UTF-8          array: int32 count (-1 null)
+    flexible   both: unsigned varint length + 1 (0 null)      tagged fields end every structure
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from barnabas.protocol import varint
+from barnabas.protocol.errors import DecodeError
+
+MAX_ITEMS: Final = 250_000
+"""Topics and partitions of one request, all together: above it a frame would become gigabytes of objects."""
+
+INT16 = struct.Struct(">h")
+INT32 = struct.Struct(">i")
+ID_SIZE: Final = 16
+"""Of a topic id."""
+
+NO_TAGS: Final = b"\x00"
+
+_unpack_int16 = INT16.unpack_from
+_unpack_int32 = INT32.unpack_from
+
+
+def cut_short(error: Exception) -> DecodeError:
+    """What a struct.error or an IndexError in a reader means."""
+    return DecodeError(f"the request ends within a field: {error}")
+
+
+def read_string(body: memoryview, position: int) -> tuple[str | None, int]:
+    """A classic nullable string, and the position behind it."""
+    (length,) = _unpack_int16(body, position)
+    start = position + 2
+    return (None, start) if length < 0 else _text(body, start, start + length)
+
+
+def read_compact_string(body: memoryview, position: int) -> tuple[str | None, int]:
+    """A compact nullable string, and the position behind it."""
+    size, start = read_unsigned(body, position)
+    return (None, start) if size == 0 else _text(body, start, start + size - 1)
+
+
+def read_count(body: memoryview, position: int) -> tuple[int, int]:
+    """The count of a classic array, 0 where it is null, and the position behind it."""
+    (count,) = _unpack_int32(body, position)
+    return max(count, 0), position + 4
+
+
+def read_compact_count(body: memoryview, position: int) -> tuple[int, int]:
+    """The count of a compact array, 0 where it is null, and the position behind it."""
+    size, position = read_unsigned(body, position)
+    return (size - 1 if size else 0), position
+
+
+def read_unsigned(body: memoryview, position: int) -> tuple[int, int]:
+    """An unsigned varint, and the position behind it."""
+    value = body[position]
+    if value < 0x80:
+        return value, position + 1
+    return varint.read_unsigned32(body, position)
+
+
+def read_topic_id(body: memoryview, position: int) -> tuple[bytes, int]:
+    """16 bytes, and the position behind them."""
+    end = position + ID_SIZE
+    topic_id = bytes(body[position:end])
+    if len(topic_id) != ID_SIZE:
+        raise DecodeError("the request ends within a topic id")
+    return topic_id, end
+
+
+def skip_tags(body: memoryview, position: int) -> int:
+    """The position behind a structure's tagged fields."""
+    if body[position] == 0:
+        return position + 1
+    count, position = read_unsigned(body, position)
+    for _ in range(count):  # ends at the first missing byte, however large the count
+        _, position = read_unsigned(body, position)
+        size, position = read_unsigned(body, position)
+        position += size
+        if position > len(body):
+            raise DecodeError("a tagged field is longer than its request")
+    return position
+
+
+def count_items(items: int, more: int) -> int:
+    """`items` and `more`. Raises DecodeError above MAX_ITEMS."""
+    items += more
+    if items > MAX_ITEMS:
+        raise DecodeError(f"more than {MAX_ITEMS} topics and partitions in one request")
+    return items
+
+
+def unsigned(value: int) -> bytes:
+    """An unsigned varint."""
+    if value < 0x80:
+        return _ONE_BYTE[value]
+    out = bytearray()
+    varint.append_unsigned(out, value)
+    return bytes(out)
+
+
+_ONE_BYTE: Final = [bytes((value,)) for value in range(0x80)]
+
+
+def string(value: str) -> bytes:
+    """A classic string."""
+    data = value.encode()
+    return INT16.pack(len(data)) + data
+
+
+def nullable_string(value: str | None) -> bytes:
+    """A classic string or null; one that is too long is cut."""
+    return b"\xff\xff" if value is None else string(value[:8000])
+
+
+def compact_string(value: str) -> bytes:
+    """A compact string."""
+    data = value.encode()
+    return unsigned(len(data) + 1) + data
+
+
+def compact_nullable_string(value: str | None) -> bytes:
+    """A compact string or null."""
+    return NO_TAGS if value is None else compact_string(value)
+
+
+def _text(body: memoryview, start: int, end: int) -> tuple[str, int]:
+    if end > len(body):
+        raise DecodeError(f"a string of {end - start} bytes, but {max(0, len(body) - start)} are left")
+    try:
+        return str(body[start:end], "utf-8"), end
+    except UnicodeDecodeError as error:
+        raise DecodeError(f"a string that is not UTF-8: {error}") from error
