@@ -13,6 +13,7 @@ from barnabas.config.listeners import Listener
 from barnabas.config.loader import load
 from barnabas.config.log_config import LogConfig
 from barnabas.config.property import Property, PropertyType
+from barnabas.config.reconfiguration import ensure_reconfigurable
 from barnabas.config.topic_config import complaints, describe_topic, validate_topic_configs
 from barnabas.config.topic_properties import TOPIC_PROPERTIES
 from barnabas.config.value import ConfigSource, ConfigValue, Setting
@@ -31,6 +32,7 @@ __all__ = [
     "Setting",
     "complaints",
     "describe_topic",
+    "ensure_reconfigurable",
     "load",
     "validate_topic_configs",
 ]

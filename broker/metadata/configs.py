@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from barnabas.broker.metadata.image import ALL_BROKERS, ConfigScope, MetadataImage
 from barnabas.broker.metadata.plan import Plan, PlanningImage
-from barnabas.config import BrokerConfig, ConfigError, complaints, validate_topic_configs
+from barnabas.config import BrokerConfig, ConfigError, complaints, ensure_reconfigurable, validate_topic_configs
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.configs import (
     OP_DELETE,
@@ -86,7 +86,10 @@ def _check_broker(
     new = {name: value for name, value in changed.items() if value is not None}
     config.with_dynamic(new if is_default else {}, {} if is_default else new)
     defaults, ours = image.default_broker_configs(), image.broker_configs(node_id)
-    config.with_dynamic(after if is_default else defaults, ours if is_default else after, stored=True)
+    before = config.with_dynamic(defaults, ours, stored=True)
+    ensure_reconfigurable(
+        before, config.with_dynamic(after if is_default else defaults, ours if is_default else after, stored=True)
+    )
 
 
 def _scope_of(image: MetadataImage, resource: ConfigResource, node_id: int) -> ConfigScope:

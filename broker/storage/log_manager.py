@@ -4,10 +4,11 @@ A start has phases, because the metadata log must be replayed before the others 
     1. open_directories()   make, try and lock the directories
     2. open_metadata_log()  the caller replays it; it is no part of phase 3
     3. load_logs()          all other logs, in parallel; configurations and strays by what the metadata says
-    4. start_tasks()        retention, flusher, checkpoints, deletions, producer expiration
+    4. start_tasks()        retention, flusher, checkpoints, deletions, producer expiration, the cleaner
 
-and a stop has one order, in `shutdown`: high watermarks, flush and close the logs (producer snapshots), recovery
-points, log start offsets, the metadata log, the clean-shutdown marker (only where all of it worked), the locks.
+and a stop has one order, in `shutdown`: high watermarks, the cleaner, flush and close the logs (producer snapshots),
+recovery points, log start offsets, the metadata log, the clean-shutdown marker (only where all of it worked), the
+locks.
 Source: Kafka LogManager.
 """
 
@@ -20,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from barnabas.broker.storage.clean_shutdown import NO_BROKER_EPOCH
+from barnabas.broker.storage.cleaning.cleaner_manager import CleanerManager
 from barnabas.broker.storage.clock import Clock, SystemClock
 from barnabas.broker.storage.data_directory import DataDirectory
 from barnabas.broker.storage.deletion_queue import DeletionQueue
@@ -80,7 +82,11 @@ class LogManager:
             clock, scheduler, OpenFiles(), self.failures, config.get_int("producer.id.expiration.ms")
         )
         self.deletions = DeletionQueue(self.services, lambda: self.config.log_config.file_delete_delay_ms)
-        self.maintenance = Maintenance(self.services, self.logs, self._live)
+        self.cleaner: CleanerManager | None = None
+        """None without log.cleaner.enable: compacted logs only grow then."""
+        if config.get_bool("log.cleaner.enable"):
+            self.cleaner = CleanerManager(config, self.services, logs=self.logs, get=self.get)
+        self.maintenance = Maintenance(self.services, self.logs, self._live, self.cleaner)
         self._on_directory_failed = on_directory_failed
         self._metadata_directory: DataDirectory | None = None
         self._log_config_of: Callable[[str], LogConfig] = lambda _: self.config.log_config
@@ -173,6 +179,8 @@ class LogManager:
         """Begin the background work."""
         self.maintenance.start(self.config)
         self.deletions.start(self.config.get_int("log.initial.task.delay.ms"))
+        if self.cleaner is not None:
+            self.cleaner.start(self.live_directories)
 
     # -- logs
 
@@ -245,13 +253,23 @@ class LogManager:
         """Give the topic's logs another configuration."""
         for log in self.logs():
             if log.topic_partition.topic == topic:
-                log.update_config(config)
+                self._update_config(log, config)
+        if self.cleaner is not None:
+            self.cleaner.wake()
 
     def update_broker_config(self, config: BrokerConfig) -> None:
         """The broker's configuration changed at runtime: every log gets its own anew, by `load_logs`' lookup."""
         self.config = config
         for log in self.logs():
-            log.update_config(self._log_config_of(log.topic_partition.topic))
+            self._update_config(log, self._log_config_of(log.topic_partition.topic))
+        if self.cleaner is not None:
+            self.cleaner.reconfigure(config)
+
+    def _update_config(self, log: PartitionLog, config: LogConfig) -> None:
+        was_compact = log.config.compact
+        log.update_config(config)
+        if was_compact and not config.compact and self.cleaner is not None:
+            self.cleaner.abort(log.topic_partition)  # from now on the retention task deletes its segments
 
     def _create(
         self, topic_partition: TopicPartition, topic_id: bytes, is_new: bool, log_dir: Path | None
@@ -297,11 +315,16 @@ class LogManager:
                 return None
             self._logs = {key: value for key, value in self._logs.items() if key != topic_partition}
             self.load_progress.pop(topic_partition, None)
+        if self.cleaner is not None:
+            self.cleaner.abort_and_pause(topic_partition)
+            self.cleaner.remove_from_checkpoint(log.log_dir, topic_partition)
         try:
             log.rename_directory(new_name)
         except OSError as error:
             self.failures.report(log.log_dir, f"cannot rename {log.directory}", error)
         log.go_offline()
+        if self.cleaner is not None:
+            self.cleaner.resume((topic_partition,))
         return log
 
     def _live(self) -> list[DataDirectory]:
@@ -321,6 +344,8 @@ class LogManager:
         metadata_log = self.metadata_log
         if metadata_log is not None and metadata_log.log_dir == log_dir:
             metadata_log.go_offline()
+        if self.cleaner is not None:
+            self.cleaner.directory_failed(log_dir)
         for directory in self.directories:
             if directory.path == log_dir:
                 directory.unlock()
@@ -343,6 +368,8 @@ class LogManager:
             self._unlock()
             return False
         self.maintenance.checkpoint_high_watermarks()
+        if self.cleaner is not None:
+            self.cleaner.shutdown()
         closed = self._close_logs()
         self.maintenance.checkpoint_recovery_points()
         self.maintenance.checkpoint_log_starts()

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 
 from barnabas.broker.storage.checkpoint_file import OffsetCheckpointFile
+from barnabas.broker.storage.cleaning.cleaner_manager import CleanerManager
 from barnabas.broker.storage.data_directory import DataDirectory
 from barnabas.broker.storage.log import PartitionLog
 from barnabas.broker.storage.log_dir_failure import is_shortage
@@ -37,10 +38,12 @@ class Maintenance:
         services: StorageServices,
         logs: Callable[[], Iterable[PartitionLog]],
         directories: Callable[[], Iterable[DataDirectory]],
+        cleaner: CleanerManager | None = None,
     ) -> None:
         self._services = services
         self._logs = logs
         self._directories = directories
+        self._cleaner = cleaner
 
     def start(self, config: BrokerConfig) -> None:
         """Schedule all tasks."""
@@ -61,10 +64,20 @@ class Maintenance:
 
     def run_retention(self) -> int:
         """Apply the retention rules to all logs that are not compacted; how many segments went."""
+        if self._cleaner is None:
+            return self._delete_old_segments(log for log in self._logs() if not log.config.compact)
+        # For compacted logs the cleaner does it; the two must not meet when a topic changes its cleanup.policy.
+        paused = self._cleaner.pause_for_retention()
+        try:
+            return self._delete_old_segments(paused)
+        finally:
+            self._cleaner.resume(log.topic_partition for log in paused)
+
+    def _delete_old_segments(self, logs: Iterable[PartitionLog]) -> int:
         deleted = 0
-        for log in self._online():
-            if log.config.compact:
-                continue  # the cleaner does it, after its passes
+        for log in logs:
+            if log.state != "online":
+                continue
             try:
                 deleted += log.delete_old_segments()
             except BrokerError as error:

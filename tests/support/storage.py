@@ -172,6 +172,14 @@ def sized_batch(size: int, timestamp: int = START_MS, **header: Any) -> memoryvi
     raise ValueError(f"no batch has {size} bytes")
 
 
+def keyed_batch(size: int, timestamp: int = START_MS, key: bytes = b"key", **header: Any) -> memoryview:
+    """A batch of one record with this key and exactly `size` bytes, for small sizes."""
+    value = size - len(batch((timestamp, key, b""), **header))
+    built = batch((timestamp, key, bytes(value)), **header)
+    assert len(built) == size, f"no batch has {size} bytes"
+    return built
+
+
 def append(log: PartitionLog, data: memoryview, leader_epoch: int = 0) -> int:
     """Append one batch; its base offset."""
     return log.append_as_leader(data, leader_epoch=leader_epoch).base_offset

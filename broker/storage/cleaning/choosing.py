@@ -1,0 +1,138 @@
+"""Which log is cleaned next: the one with the highest dirty ratio among those whose time has come.
+
+Looked at are the compacted logs that nobody has, that are not marked as uncleanable and that do not wait for room. The
+measuring takes no lock; the log that is chosen is measured again once it is claimed, because somebody may have
+truncated it meanwhile. Source: Kafka LogCleanerManager.grabFilthiestCompactedLog.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+
+from barnabas.broker.storage.cleaning.cleanable_part import CleanablePart, measure_cleanable_part
+from barnabas.broker.storage.cleaning.cleaner import LogToClean
+from barnabas.broker.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
+from barnabas.broker.storage.cleaning.cleaning_states import CleaningStates
+from barnabas.broker.storage.cleaning.cleaning_statistics import CleaningStatistics
+from barnabas.broker.storage.cleaning.uncleanable import UncleanablePartitions
+from barnabas.broker.storage.clock import Clock
+from barnabas.broker.storage.log import PartitionLog
+from barnabas.broker.storage.log_dir_failure import LogDirFailures, is_shortage
+from barnabas.protocol.topic_partition import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+
+class FilthiestLogChooser:
+    """Chooses and claims. One for all cleaner threads."""
+
+    def __init__(
+        self,
+        logs: Callable[[], Iterable[PartitionLog]],
+        states: CleaningStates,
+        checkpoints: CleanerCheckpoints,
+        uncleanable: UncleanablePartitions,
+        statistics: CleaningStatistics,
+        failures: LogDirFailures,
+        clock: Clock,
+    ) -> None:
+        self._logs = logs
+        self._states = states
+        self._checkpoints = checkpoints
+        self._uncleanable = uncleanable
+        self._statistics = statistics
+        self._failures = failures
+        self._clock = clock
+        self._waiting: dict[TopicPartition, float] = {}
+        """Until when (monotonic) a partition waits for room."""
+
+    def choose(self) -> LogToClean | None:
+        """Claim the filthiest log; None when there is nothing to do. The caller releases the claim."""
+        now_ms = self._clock.wall_ms()
+        measured: dict[TopicPartition, CleanablePart] = {}
+        candidates: list[tuple[CleanablePart, PartitionLog]] = []
+        for log in self._logs():
+            if not log.config.compact or log.state != "online":
+                continue
+            part = self._measure(log, now_ms)
+            if part is None:
+                continue
+            measured[log.topic_partition] = part
+            if part.is_reset and self._states.is_free(log.topic_partition):
+                self._write_reset(log, part)
+            if part.is_due(log.config.min_cleanable_dirty_ratio) and self._may_clean(log):
+                candidates.append((part, log))
+        self._statistics.looked(now_ms, measured)
+        candidates.sort(key=lambda candidate: candidate[0].dirty_ratio, reverse=True)
+        for _, log in candidates:
+            chosen = self._claim(log, now_ms)
+            if chosen is not None:
+                return chosen
+        return None
+
+    def postpone(self, topic_partition: TopicPartition, seconds: float) -> None:
+        """The partition is not chosen for so long: there was no room."""
+        self._waiting[topic_partition] = self._clock.monotonic() + seconds
+
+    def compacted_logs(self) -> list[PartitionLog]:
+        """Those whose old segments the cleaner deletes: compacted, at work, not marked."""
+        return [
+            log
+            for log in self._logs()
+            if log.config.compact
+            and log.state == "online"
+            and self._uncleanable.reason(log.log_dir, log.topic_partition) is None
+        ]
+
+    def _may_clean(self, log: PartitionLog) -> bool:
+        due = self._waiting.get(log.topic_partition)
+        if due is not None:
+            if self._clock.monotonic() < due:
+                return False
+            self._waiting.pop(log.topic_partition, None)
+        return (
+            self._states.is_free(log.topic_partition)
+            and self._uncleanable.reason(log.log_dir, log.topic_partition) is None
+        )
+
+    def _claim(self, log: PartitionLog, now_ms: int) -> LogToClean | None:
+        if not self._states.claim(log.topic_partition):
+            return None
+        part = self._measure(log, now_ms) if log.state == "online" and log.config.compact else None
+        if part is None or not part.is_due(log.config.min_cleanable_dirty_ratio):
+            self._states.release(log.topic_partition)
+            return None
+        return LogToClean(
+            log=log,
+            first_dirty_offset=part.first_dirty_offset,
+            first_uncleanable_offset=part.first_uncleanable_offset,
+            now_ms=now_ms,
+        )
+
+    def _measure(self, log: PartitionLog, now_ms: int) -> CleanablePart | None:
+        """None where the log cannot be read: it is gone, its disk failed, or it is marked as uncleanable now."""
+        checkpoint = self._checkpoints.get(log.log_dir, log.topic_partition)
+        try:
+            return measure_cleanable_part(log, checkpoint, now_ms)
+        except OSError as error:
+            if log.state == "online" and not is_shortage(error) and log.directory.exists():
+                self._failures.report(log.log_dir, f"cannot measure {log.topic_partition} for the cleaner", error)
+        except Exception as error:  # noqa: BLE001 - one log that cannot be read must not end the compaction of all
+            if self._uncleanable.reason(log.log_dir, log.topic_partition) is None and log.state == "online":
+                _log.exception("cannot measure %s for the cleaner, it is not cleaned any more", log.topic_partition)
+                self._uncleanable.mark(log.log_dir, log.topic_partition, f"cannot be measured: {error}")
+        return None
+
+    def _write_reset(self, log: PartitionLog, part: CleanablePart) -> None:
+        checkpoint = self._checkpoints.get(log.log_dir, log.topic_partition)
+        if not log.config.delete:  # where old segments go by time, the log's start passes the checkpoint every day
+            _log.warning(
+                "the clean offset of %s is outside of the log, all of it is dirty again: checkpoint=%s, "
+                "log_start_offset=%s, log_end_offset=%s",
+                log.topic_partition,
+                checkpoint,
+                log.log_start_offset,
+                log.log_end_offset,
+            )
+        self._checkpoints.set(log.log_dir, log.topic_partition, part.first_dirty_offset)

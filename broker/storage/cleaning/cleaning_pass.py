@@ -1,0 +1,169 @@
+"""One pass of a cleaner thread: clean the filthiest log, if one is due, then delete old segments of compacted logs.
+
+How a round can end, and what follows:
+
+    done            the checkpoint is raised, a line is logged
+    aborted         somebody wanted the log, or the thread is to end: nothing, it will be chosen again
+    out of room     (or descriptors, or memory) the partition waits for log.cleaner.backoff.ms, others go on
+    disk error      the directory goes offline
+    anything else   the partition is marked as uncleanable until the broker starts again: never a hot loop
+
+Segments that a round has swapped in before it ended stay: they hold what the old ones held, less what was superseded.
+Source: Kafka LogCleaner.CleanerThread.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from barnabas.broker.storage.cleaning.choosing import FilthiestLogChooser
+from barnabas.broker.storage.cleaning.cleaner import CleanResult, LogToClean
+from barnabas.broker.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
+from barnabas.broker.storage.cleaning.cleaning_states import CleaningStates
+from barnabas.broker.storage.cleaning.cleaning_statistics import CleaningStatistics
+from barnabas.broker.storage.cleaning.errors import CleaningAborted, CleaningOutOfRoom, UncleanableLogError
+from barnabas.broker.storage.cleaning.uncleanable import UncleanablePartitions
+from barnabas.broker.storage.clock import Clock
+from barnabas.broker.storage.log import PartitionLog
+from barnabas.broker.storage.log_dir_failure import LogDirFailures, is_shortage
+
+_log = logging.getLogger(__name__)
+
+
+class LogCleaner(Protocol):
+    """Makes one round: `cleaner.Cleaner`, or a stand-in in tests."""
+
+    def clean(self, cleanable: LogToClean) -> CleanResult:
+        """Clean one log; see `Cleaner.clean`."""
+        ...
+
+
+class CleaningPass:
+    """What all cleaner threads do again and again."""
+
+    def __init__(
+        self,
+        chooser: FilthiestLogChooser,
+        states: CleaningStates,
+        checkpoints: CleanerCheckpoints,
+        uncleanable: UncleanablePartitions,
+        statistics: CleaningStatistics,
+        failures: LogDirFailures,
+        clock: Clock,
+    ) -> None:
+        self._chooser = chooser
+        self._states = states
+        self._checkpoints = checkpoints
+        self._uncleanable = uncleanable
+        self._statistics = statistics
+        self._failures = failures
+        self._clock = clock
+
+    def run(
+        self, make_cleaner: Callable[[], LogCleaner], backoff_seconds: float, is_stopping: Callable[[], bool]
+    ) -> bool:
+        """One pass; whether a round was begun, so that there may be more to do at once."""
+        cleanable = self._chooser.choose()
+        if cleanable is not None:
+            self._clean(make_cleaner, cleanable, backoff_seconds)
+        for log in self._chooser.compacted_logs():
+            if is_stopping():
+                break
+            self._delete_old_segments(log)
+        return cleanable is not None
+
+    def _clean(self, make_cleaner: Callable[[], LogCleaner], cleanable: LogToClean, backoff_seconds: float) -> None:
+        """One round over a claimed log, whose claim ends here."""
+        log = cleanable.log
+        started = self._clock.monotonic()
+        result: CleanResult | None = None
+        try:
+            result = make_cleaner().clean(cleanable)
+        except CleaningAborted as reason:
+            self._statistics.round_aborted()
+            _log.info("cleaning of %s was stopped: %s", log.topic_partition, reason)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the partition is marked and the others go on
+            self._handle_failure(log, error, backoff_seconds)
+        finally:
+            if result is None:
+                self._states.release(log.topic_partition)
+        if result is None:
+            return
+        clean_to = result.next_dirty_offset
+        if not self._states.release(
+            log.topic_partition, lambda: self._checkpoints.set(log.log_dir, log.topic_partition, clean_to)
+        ):
+            self._statistics.round_aborted()
+            return  # the one who wants the log will change it: what the round found does not count
+        self._statistics.round_ended(result.stats, self._clock.monotonic() - started)
+        self._say(cleanable, result, self._clock.monotonic() - started)
+        if clean_to <= cleanable.first_dirty_offset:
+            # It would be chosen again at once, for ever.
+            self._chooser.postpone(log.topic_partition, backoff_seconds)
+
+    def _handle_failure(self, log: PartitionLog, error: Exception, backoff_seconds: float) -> None:
+        if isinstance(error, CleaningOutOfRoom) or (isinstance(error, OSError) and is_shortage(error)):
+            self._statistics.round_out_of_room()
+            self._chooser.postpone(log.topic_partition, backoff_seconds)
+            _log.warning(
+                "cleaning of %s found no room, it is tried again: %s, retry_seconds=%s",
+                log.topic_partition,
+                error,
+                backoff_seconds,
+            )
+        elif log.state != "online":
+            _log.info("cleaning of %s ended with its log: state=%s, %s", log.topic_partition, log.state, error)
+        elif isinstance(error, OSError):
+            self._failures.report(log.log_dir, f"cannot clean {log.topic_partition}", error)
+        else:
+            self._mark(log, "cannot be cleaned", error)
+
+    def _delete_old_segments(self, log: PartitionLog) -> None:
+        if not self._states.claim(log.topic_partition):
+            return
+        try:
+            log.delete_old_segments()
+        except Exception as error:  # noqa: BLE001 - as above
+            if log.state == "online":
+                self._mark(log, "retention cannot be applied", error)
+            else:
+                _log.error("retention of %s failed, the others go on: %s", log.topic_partition, error)
+        finally:
+            self._states.release(log.topic_partition)
+
+    def _mark(self, log: PartitionLog, what: str, error: Exception) -> None:
+        self._statistics.round_failed()
+        self._uncleanable.mark(log.log_dir, log.topic_partition, f"{what}: {error}")
+        _log.error(
+            "%s %s, neither compaction nor retention touch it until the broker starts again: %s",
+            log.topic_partition,
+            what,
+            error,
+            # A log that is damaged is the operator's matter; all else is ours, and needs its traceback.
+            exc_info=None if isinstance(error, UncleanableLogError) else error,
+        )
+
+    def _say(self, cleanable: LogToClean, result: CleanResult, seconds: float) -> None:
+        stats = result.stats
+        _log.info(
+            "cleaned %s: from=%s, to=%s, read_bytes=%s, kept_bytes=%s, read_records=%s, kept_records=%s, "
+            "map_utilization=%.2f, map_seconds=%.3f, seconds=%.3f",
+            cleanable.log.topic_partition,
+            cleanable.first_dirty_offset,
+            result.next_dirty_offset,
+            stats.bytes_read,
+            stats.bytes_written,
+            stats.messages_read,
+            stats.messages_written,
+            stats.map_utilization,
+            stats.elapsed_map_ms / 1000,
+            seconds,
+        )
+        if stats.invalid_messages_read:
+            _log.warning(
+                "cleaning of %s dropped records without a key, which a compacted log cannot keep: records=%s",
+                cleanable.log.topic_partition,
+                stats.invalid_messages_read,
+            )
