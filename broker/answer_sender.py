@@ -143,7 +143,7 @@ class AnswerSender:
             probe.sent_bytes += sum([len(piece) for piece in small])
             return not self._paused
         self._transport.write(header)
-        self._queue.extend([part if type(part) is bytes else _Progress(cast("FileSlice", part)) for part in parts])
+        self._queue.extend([part if isinstance(part, bytes) else _Progress(part) for part in parts])
         return self._pump()
 
     def hold(self, answer: Answer) -> bool:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from barnabas.broker.storage.append import AppendResult
     from barnabas.broker.storage.file_records import FileSlice
     from barnabas.broker.storage.log import PartitionLog
+    from barnabas.broker.storage.old_format_slice import OldFormatSlice
 
 
 class Waiter(Protocol):
@@ -81,7 +82,9 @@ class Partition:
             self._loop.call_soon(self._wake)
         return result
 
-    def read(self, offset: int, max_bytes: int, *, committed_only: bool, at_least_one_batch: bool) -> FileSlice | None:
+    def read(
+        self, offset: int, max_bytes: int, *, committed_only: bool, at_least_one_batch: bool
+    ) -> FileSlice | OldFormatSlice | None:
         """Stored batches from the one that contains `offset`.
 
         Raises BrokerError: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR. The latter also where nothing is left to be read:

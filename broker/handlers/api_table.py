@@ -55,7 +55,7 @@ class ApiTable:
 
         static = config.static
         self.fetch = FetchHandler(
-            partitions, probes, loop, static.get_int("fetch.max.bytes"), topic_name, store.node_id
+            partitions, probes, loop, blocking_io, static.get_int("fetch.max.bytes"), topic_name, store.node_id
         )
         self.handlers: dict[ApiKey, Handler] = {
             ApiKey.PRODUCE: ProduceHandler(partitions, topic_name, flush_waits, probe(ApiKey.PRODUCE)),

@@ -17,6 +17,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from barnabas.broker.delayed_fetch import DelayedFetch
+from barnabas.broker.fetch_conversion import OldFormatPart, convert_parts
+from barnabas.broker.storage.old_format_slice import OldFormatSlice
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.fetch import (
@@ -31,6 +33,9 @@ from barnabas.protocol.messages.fetch import (
 from barnabas.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from concurrent.futures import Executor
+
     from barnabas.broker.deferred import Deferred
     from barnabas.broker.metrics.probes import BrokerProbes
     from barnabas.broker.partition import Partition
@@ -51,11 +56,13 @@ class FetchHandler:
         partitions: PartitionRegistry,
         probes: BrokerProbes,
         loop: asyncio.AbstractEventLoop,
+        blocking_io: Executor,
         fetch_max_bytes: int,
         topic_name: TopicName,
         node_id: int,
     ) -> None:
         """`fetch_max_bytes`: fetch.max.bytes."""
+        self._blocking_io = blocking_io
         self._partitions = partitions
         self._topic_name = topic_name
         self._node_id = node_id
@@ -66,17 +73,26 @@ class FetchHandler:
         self._waiting: set[DelayedFetch] = set()
         self._draining = False
 
-    def __call__(self, session: Session, request: FetchRequest) -> FetchResponse | Deferred[FetchResponse | Exception]:
+    def __call__(
+        self, session: Session, request: FetchRequest
+    ) -> FetchResponse | Deferred[FetchResponse | Exception] | Coroutine[None, None, FetchResponse]:
         """The answer to one request; the contract is at the top of the file."""
         if request.session_epoch not in _WHOLE_REQUESTS:
             raise BrokerError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"there is no fetch session {request.session_id}")
         attempt = self._read(session, request)
+        if attempt.old_format:
+            return self._converted(attempt)
         min_bytes = min(request.min_bytes, request.max_bytes, self._fetch_max_bytes)
         if attempt.failed or attempt.size >= min_bytes or request.max_wait_ms == 0 or self._draining:
             return self._answer(attempt)
         if not attempt.partitions or attempt.has_more_behind:
             return self._answer(attempt)
         return self._wait(session, request, attempt, min_bytes)
+
+    async def _converted(self, attempt: FetchAttempt) -> FetchResponse:
+        """Answered at once: what there is of an old format is no news for which somebody waits."""
+        await self._loop.run_in_executor(self._blocking_io, attempt.convert_old_formats)
+        return self._answer(attempt)
 
     def answer_all(self) -> None:
         """The broker stops: answer every waiting fetch with what there is."""
@@ -135,10 +151,8 @@ class FetchHandler:
             committed_only=committed_only,
             at_least_one_batch=attempt.size == 0,
         )
-        if records is not None:
-            attempt.take(partition, entry.offset, records.size)
         _count_records_out(session, topic, entry, partition, got_bytes=records is not None)
-        return FetchPartitionResult(
+        result = FetchPartitionResult(
             entry.partition,
             high_watermark=log.high_watermark,
             last_stable_offset=log.last_stable_offset,
@@ -146,6 +160,9 @@ class FetchHandler:
             aborted=_aborted(log, entry.offset, records) if committed_only and records is not None else [],
             records=records,
         )
+        if records is not None:
+            attempt.take(partition, entry.offset, result, records)
+        return result
 
     def _refusal(self, topic: str | None, entry: FetchPartition, error: BrokerError) -> FetchPartitionResult:
         self._probe.count_error(error.code.name.lower())
@@ -163,30 +180,45 @@ class FetchHandler:
 
     @staticmethod
     def _answer(attempt: FetchAttempt) -> FetchResponse:
-        for partition, _, size in attempt.taken:
-            partition.probe.bytes_out += size
+        attempt.convert_old_formats()  # none are left but where a fetch waited, and then there is next to nothing
+        for partition, _, result in attempt.taken:
+            partition.probe.bytes_out += 0 if result.records is None else result.records.size
         return FetchResponse(attempt.topics)
 
 
 class FetchAttempt:
     """One pass over the partitions of a request: what was read so far, and what may still be."""
 
-    __slots__ = ("budget", "failed", "partitions", "size", "taken", "topics")
+    __slots__ = ("budget", "failed", "max_bytes", "old_format", "partitions", "size", "taken", "topics")
 
     def __init__(self, budget: int) -> None:
+        self.max_bytes = budget
         self.budget = budget
         self.size = 0
         self.failed = False
         self.topics: list[FetchTopicResult] = []
         self.partitions: list[Partition] = []
-        self.taken: list[tuple[Partition, int, int]] = []
-        """Partition, offset and bytes of what was found."""
+        self.taken: list[tuple[Partition, int, FetchPartitionResult]] = []
+        """Partition, offset and answer of what was found."""
+        self.old_format: list[OldFormatPart] = []
+        """What has to be converted before it is sent."""
 
-    def take(self, partition: Partition, offset: int, size: int) -> None:
-        """Take `size` bytes from the budget, which the first batch alone may exceed."""
+    def take(
+        self, partition: Partition, offset: int, result: FetchPartitionResult, records: FileSlice | OldFormatSlice
+    ) -> None:
+        """Take the records' bytes from the budget, which the first batch alone may exceed."""
+        size = records.size
         self.size += size
         self.budget = max(0, self.budget - size)
-        self.taken.append((partition, offset, size))
+        self.taken.append((partition, offset, result))
+        if isinstance(records, OldFormatSlice):
+            self.old_format.append(OldFormatPart(result, partition.log, offset, records))
+
+    def convert_old_formats(self) -> None:
+        """Turn what is of an old format into what can be sent, within the limit of the request."""
+        if self.old_format:
+            parts, self.old_format = self.old_format, []
+            convert_parts(parts, self.max_bytes - self.size + sum(part.records.size for part in parts))
 
     @property
     def has_more_behind(self) -> bool:
@@ -194,7 +226,7 @@ class FetchAttempt:
         return any(offset < partition.log.segments[-1].base_offset for partition, offset, _ in self.taken)
 
 
-def _aborted(log: PartitionLog, offset: int, records: FileSlice) -> list[AbortedTransaction]:
+def _aborted(log: PartitionLog, offset: int, records: FileSlice | OldFormatSlice) -> list[AbortedTransaction]:
     """What a read_committed consumer skips in `records`. Raises BrokerError."""
     rows = log.aborted_transactions_of(offset, records)
     return [AbortedTransaction(row.producer_id, row.first_offset) for row in rows]

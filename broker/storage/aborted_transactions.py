@@ -9,7 +9,6 @@ Source: Kafka LocalLog.addAbortedTransactions, LogSegment.fetchUpperBoundOffset.
 
 from __future__ import annotations
 
-from barnabas.broker.storage.file_records import FileSlice
 from barnabas.broker.storage.log_segments import SegmentsView
 from barnabas.broker.storage.transaction_index import AbortedTxn
 
@@ -32,8 +31,8 @@ def has_aborted_transactions(view: SegmentsView, start_offset: int) -> bool:
     )
 
 
-def upper_bound_of(view: SegmentsView, end_offset: int, start_offset: int, records: FileSlice) -> int:
-    """An offset above all in `records`, which were read from `start_offset`; at most `end_offset`, the log's.
+def upper_bound_of(view: SegmentsView, end_offset: int, start_offset: int, size_bytes: int) -> int:
+    """An offset above all in a slice of that size that was read from `start_offset`; at most `end_offset`, the log's.
 
     Raises CorruptRecordError, CorruptFileError, OSError.
     """
@@ -42,7 +41,7 @@ def upper_bound_of(view: SegmentsView, end_offset: int, start_offset: int, recor
         found = segment.find_batch(start_offset, segment.size_bytes)
         if found is None:
             continue  # a hole: what was read lies in the next segment
-        bound = segment.offset_from_position(records.position + records.size)
+        bound = segment.offset_from_position(found.position + size_bytes)
         if bound is not None:
             return bound
         return view.segments[position + 1].base_offset if position + 1 < len(view.segments) else end_offset

@@ -41,7 +41,6 @@ from barnabas.broker.storage.producer_rebuild import rebuild_producer_state
 from barnabas.broker.storage.producer_state import ProducerState
 from barnabas.broker.storage.segment_deletion import delete_later
 from barnabas.broker.storage.segment_recovery import recover_segment
-from barnabas.broker.storage.segment_scan import OldFormatError
 from barnabas.broker.storage.segment_split import SegmentOverflowError, split_segment
 from barnabas.broker.storage.services import StorageServices
 from barnabas.broker.storage.storage_errors import CorruptFileError
@@ -103,7 +102,7 @@ class LogLoader:
         self._stored_epochs = self._epochs.entries
 
     def load(self) -> LoadedLog:
-        """All passes. Raises OSError, CorruptFileError, OldFormatError."""
+        """All passes. Raises OSError, CorruptFileError."""
         request = self._request
         self._load_and_recover()
         log_end_offset = self._end_offset_or_drop_all()
@@ -297,8 +296,6 @@ class LogLoader:
     def _read_end_offset(self, last: LogSegment) -> int:
         try:
             return last.read_next_offset()
-        except OldFormatError:
-            raise
         except CorruptRecordError as error:
             _log.warning("recovering %s, although the last stop was clean: %s", last.log.path, error)
             self._recover_segment(last, None)

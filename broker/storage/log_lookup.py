@@ -12,9 +12,12 @@ from typing import NamedTuple
 
 from barnabas.broker.storage.log_segment import LogSegment
 from barnabas.broker.storage.log_segments import SegmentsView
-from barnabas.broker.storage.segment_scan import iter_headers, read_batch
+from barnabas.broker.storage.segment_scan import iter_headers, read_entry
 from barnabas.broker.storage.time_index import NO_TIMESTAMP
+from barnabas.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
+from barnabas.protocol.records.legacy_messages import LegacyMessage, read_legacy_records
 from barnabas.protocol.records.reader import find_record_by_timestamp, first_record_with_max_timestamp, read_records
+from barnabas.protocol.records.record import Record
 
 LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
@@ -51,11 +54,13 @@ def find_max_timestamp(view: SegmentsView) -> FoundOffset | None:
     position = best.index_position(best.largest_timestamp_so_far().offset)
     for batch_position, header in iter_headers(file, position, best.size_bytes):
         if header.max_timestamp == best_timestamp:
-            batch = read_batch(file, batch_position, header.size_bytes)
-            found = first_record_with_max_timestamp(batch)
+            entry = read_entry(file, batch_position, header)
+            if isinstance(entry, LegacyMessage):
+                return _first_at_or_after(read_legacy_records(entry), best_timestamp, 0)
+            found = first_record_with_max_timestamp(entry)
             if found is None:
                 return None
-            return FoundOffset(found[1], found[0], batch.partition_leader_epoch)
+            return FoundOffset(found[1], found[0], entry.partition_leader_epoch)
     return None
 
 
@@ -65,13 +70,23 @@ def _find_in_segment(segment: LogSegment, timestamp: int, starting_offset: int) 
     for batch_position, header in iter_headers(file, position, segment.size_bytes):
         if header.max_timestamp < timestamp or header.last_offset < starting_offset:
             continue
-        batch = read_batch(file, batch_position, header.size_bytes)
-        if batch.base_offset >= starting_offset:
-            found = find_record_by_timestamp(batch, timestamp)
-            if found is not None:
-                return FoundOffset(found[1], found[0], batch.partition_leader_epoch)
-            continue
-        for record in read_records(batch):
-            if record.timestamp >= timestamp and record.offset >= starting_offset:
-                return FoundOffset(record.timestamp, record.offset, batch.partition_leader_epoch)
+        entry = read_entry(file, batch_position, header)
+        if isinstance(entry, LegacyMessage):
+            first = _first_at_or_after(read_legacy_records(entry), timestamp, starting_offset)
+        elif entry.base_offset >= starting_offset:
+            found = find_record_by_timestamp(entry, timestamp)
+            first = None if found is None else FoundOffset(found[1], found[0], entry.partition_leader_epoch)
+        else:
+            first = _first_at_or_after(read_records(entry), timestamp, starting_offset, entry.partition_leader_epoch)
+        if first is not None:
+            return first
+    return None
+
+
+def _first_at_or_after(
+    records: list[Record], timestamp: int, starting_offset: int, leader_epoch: int = NO_PARTITION_LEADER_EPOCH
+) -> FoundOffset | None:
+    for record in records:
+        if record.timestamp >= timestamp and record.offset >= starting_offset:
+            return FoundOffset(record.timestamp, record.offset, leader_epoch)
     return None

@@ -17,7 +17,7 @@ def open_log(
 ) -> PartitionLog:
     """Load the log of a directory; its topic id is read from partition.metadata unless it is given.
 
-    Raises OSError, CorruptFileError (a bad partition.metadata), OldFormatError (batches of an old format version).
+    Raises OSError, CorruptFileError (a bad partition.metadata).
     """
     progress = progress or LoadProgress()
     try:

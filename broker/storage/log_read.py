@@ -13,6 +13,9 @@ from typing import NamedTuple
 from barnabas.broker.storage.file_records import FileSlice
 from barnabas.broker.storage.log_segment import LogSegment
 from barnabas.broker.storage.log_segments import SegmentsView
+from barnabas.broker.storage.old_format_slice import MAX_RAW_BYTES, OldFormatSlice
+from barnabas.broker.storage.segment_scan import iter_headers
+from barnabas.protocol.records.legacy_messages import LegacyMessage
 
 
 class LogEnd(NamedTuple):
@@ -34,10 +37,11 @@ def read_slice(
     *,
     upper_bound: int,
     at_least_one_batch: bool,
-) -> FileSlice | None:
+) -> FileSlice | OldFormatSlice | None:
     """The batches from `offset` (inside of the log) on; None when there are none below the upper bound.
 
-    The first batch comes whole or not at all: beyond `max_bytes` only if `at_least_one_batch`. Raises
+    Old messages among them make it an OldFormatSlice. The first batch comes whole or not at all: beyond `max_bytes`
+    only if `at_least_one_batch`. Raises
     CorruptRecordError, CorruptFileError, OSError.
     """
     end_offset, active, active_size, last_base_offset, last_position = end
@@ -62,6 +66,19 @@ def read_slice(
             available = limit - found.position
             if available < found.size_bytes or (max_bytes < found.size_bytes and not at_least_one_batch):
                 return None
-            return segment.log.slice(found.position, min(available, max(max_bytes, found.size_bytes)))
+            if segment.holds_old_messages:
+                available = min(available, max(MAX_RAW_BYTES, found.size_bytes))
+            records = segment.log.slice(found.position, min(available, max(max_bytes, found.size_bytes)))
+            if segment.holds_old_messages and _has_old_message(segment, records):
+                return OldFormatSlice(records, max_bytes, at_least_one_batch=at_least_one_batch)
+            return records
         index += 1
     return None
+
+
+def _has_old_message(segment: LogSegment, records: FileSlice) -> bool:
+    """Whether one begins in the slice, which is walked: where formats are mixed, most of a segment is often new."""
+    end = records.position + records.size
+    return any(
+        isinstance(entry, LegacyMessage) for _, entry in iter_headers(segment.log.handle(), records.position, end)
+    )

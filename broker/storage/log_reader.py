@@ -28,6 +28,7 @@ from barnabas.broker.storage.log_lookup import (
 )
 from barnabas.broker.storage.log_read import read_slice
 from barnabas.broker.storage.log_state import LogState
+from barnabas.broker.storage.old_format_slice import OldFormatSlice
 from barnabas.broker.storage.storage_errors import CorruptFileError
 from barnabas.broker.storage.transaction_index import AbortedTxn
 from barnabas.protocol.errors import BrokerError, ErrorCode
@@ -39,11 +40,14 @@ _log = logging.getLogger(__name__)
 class LogReader(LogState):
     """The reading half of a PartitionLog."""
 
-    def read(self, offset: int, max_bytes: int, *, upper_bound: int, at_least_one_batch: bool) -> FileSlice | None:
+    def read(
+        self, offset: int, max_bytes: int, *, upper_bound: int, at_least_one_batch: bool
+    ) -> FileSlice | OldFormatSlice | None:
         """Stored batches from the one that contains `offset` on, of one segment; None when there are none to read.
 
         The slice ends before `upper_bound` and has at most `max_bytes`, which may cut its last batch, but never its
-        first: that one comes whole if `at_least_one_batch`, and else, if it does not fit, nothing comes. Raises
+        first: that one comes whole if `at_least_one_batch`, and else, if it does not fit, nothing comes. With messages
+        of an old format it has to be converted, see `convert_old_format`. Raises
         BrokerError OFFSET_OUT_OF_RANGE (1), KAFKA_STORAGE_ERROR (56), CORRUPT_MESSAGE (2). Takes no lock.
         """
         end = self._end
@@ -73,7 +77,9 @@ class LogReader(LogState):
         except (CorruptRecordError, CorruptFileError) as error:
             self._refuse_corrupt(offset, error)
 
-    def _read_again(self, offset: int, max_bytes: int, upper_bound: int, at_least_one_batch: bool) -> FileSlice | None:
+    def _read_again(
+        self, offset: int, max_bytes: int, upper_bound: int, at_least_one_batch: bool
+    ) -> FileSlice | OldFormatSlice | None:
         """The cleaner was renaming a segment's files when they were to be opened: it holds the lock as long as that."""
         with self._lock:
             return read_slice(
@@ -85,18 +91,23 @@ class LogReader(LogState):
                 at_least_one_batch=at_least_one_batch,
             )
 
+    def convert_old_format(self, offset: int, records: OldFormatSlice, max_bytes: int) -> bytes:
+        """What was read from `offset`, as version 2, within `max_bytes`; empty where nothing fits. Raises as `read`."""
+        with self._reading(offset):
+            return records.convert(min(max_bytes, records.max_bytes))
+
     def aborted_transactions(self, start_offset: int, upper_bound: int) -> list[AbortedTxn]:
         """The aborted transactions that overlap with [start_offset, upper_bound). Raises BrokerError. Takes no lock."""
         with self._reading(start_offset):
             return aborted_transactions(self._segments.view, start_offset, upper_bound)
 
-    def aborted_transactions_of(self, start_offset: int, records: FileSlice) -> list[AbortedTxn]:
+    def aborted_transactions_of(self, start_offset: int, records: FileSlice | OldFormatSlice) -> list[AbortedTxn]:
         """Those that a consumer must know of for `records`, which were read from `start_offset`. Errors as there."""
         view = self._segments.view
         with self._reading(start_offset):
             if not has_aborted_transactions(view, start_offset):
                 return []
-            bound = upper_bound_of(view, self.log_end_offset, start_offset, records)
+            bound = upper_bound_of(view, self.log_end_offset, start_offset, records.size)
             return aborted_transactions(view, start_offset, bound)
 
     def offset_for_timestamp(self, timestamp: int, *, upper_bound: int | None = None) -> FoundOffset | None:

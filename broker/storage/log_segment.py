@@ -33,13 +33,14 @@ from barnabas.broker.storage.file_names import (
 from barnabas.broker.storage.file_records import FileRecords
 from barnabas.broker.storage.offset_index import OffsetIndex
 from barnabas.broker.storage.open_files import OpenFiles
-from barnabas.broker.storage.segment_scan import OldFormatError, iter_headers, scan_segment
+from barnabas.broker.storage.segment_scan import iter_headers, scan_segment
 from barnabas.broker.storage.storage_errors import CorruptFileError
 from barnabas.broker.storage.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
 from barnabas.broker.storage.transaction_index import TransactionIndex
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.records.errors import CorruptRecordError
 from barnabas.protocol.records.kernel import find_batch
+from barnabas.protocol.records.layout import MAGIC_POSITION, MAGIC_V2
 from barnabas.protocol.records.scan import BatchScan
 from barnabas.protocol.records.scanned import ScanFault
 
@@ -85,6 +86,7 @@ class LogSegment:
         "_index_interval_bytes",
         "_indexes_trusted",
         "_largest",
+        "_old_messages",
         "_max_index_bytes",
         "_scan_bytes",
         "_segment_ms",
@@ -124,6 +126,8 @@ class LogSegment:
         """The largest timestamp so far and the last offset of its batch; None until it is asked for after a load."""
         self._first_timestamp: int | None = None
         self._indexes_trusted = True
+        self._old_messages: bool | None = None
+        """Whether there are messages of format 0 or 1; None until that was looked for."""
         self._segment_ms = _NEVER
         self.index_is_full = False
         """Whether one of the indexes has no room for another entry."""
@@ -148,6 +152,7 @@ class LogSegment:
         segment = cls(directory, base_offset, log, config, clock, open_files)
         segment._largest = TimestampOffset(NO_TIMESTAMP, base_offset)
         segment.change_stage_names(stage)
+        segment._old_messages = False
         segment.update_segment_ms(config.max_segment_ms)
         return segment
 
@@ -285,10 +290,21 @@ class LogSegment:
             inside, base_offset, last_offset, size = find_batch(chunk, 0, target_offset)
             position += inside
             if base_offset >= 0:
+                if chunk[inside + MAGIC_POSITION] != MAGIC_V2:
+                    self._old_messages = True
                 return BatchLocation(position, base_offset, last_offset, size)
             if inside == 0:
                 return None  # not even a header before the file's end
         return None
+
+    @property
+    def holds_old_messages(self) -> bool:
+        """Whether messages of format 0 or 1 are to be expected: the first is one, or one was met. Raises OSError."""
+        old = self._old_messages
+        if old is None:
+            head = os.pread(self.log.handle().fd, MAGIC_POSITION + 1, 0)
+            old = self._old_messages = len(head) > MAGIC_POSITION and head[MAGIC_POSITION] != MAGIC_V2
+        return old
 
     def index_position(self, target_offset: int) -> int:
         """Where to start looking for `target_offset`: at or before its batch. Raises OSError."""
@@ -477,8 +493,6 @@ class LogSegment:
                 self.offset_index.check(self.log.size_bytes)
                 self.time_index.check(self.log.size_bytes)
                 self._check_last_index_entry()
-            except OldFormatError:
-                raise
             except (CorruptFileError, CorruptRecordError, FileNotFoundError) as error:
                 _log.warning("rebuilding the indexes of %s: %s", self.log.path, error)
                 self.rebuild_indexes()

@@ -26,7 +26,7 @@ def recover_segment(
 ) -> int:
     """Recover a segment that is followed by that at `next_base_offset`; the number of bytes that were cut off.
 
-    Raises OSError; OldFormatError and SegmentOverflowError, then the `.log` file is as it was.
+    Raises OSError; SegmentOverflowError, then the `.log` file is as it was.
     """
     segment.log.activate()
     segment.transaction_index.reset()

@@ -1,4 +1,4 @@
-"""Walking the batches of a `.log` file, header by header or whole.
+"""Walking the batches of a `.log` file, header by header or whole; messages of format 0 and 1 are entries of their own.
 
 Headers are read in pieces, so that a segment of small batches costs few system calls and one of large batches reads
 little more than its headers. What ends a walk without an error is a torn tail: fewer bytes than the next header or
@@ -9,7 +9,6 @@ handle, not its descriptor: it must stay open as long as the walk goes on.
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Iterator
 
 from barnabas.broker.storage.file_records import read_exactly
@@ -17,6 +16,12 @@ from barnabas.broker.storage.open_files import FileHandle
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.errors import CorruptRecordError
 from barnabas.protocol.records.layout import HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, MAGIC_V2
+from barnabas.protocol.records.legacy_messages import (
+    MAX_HEAD_SIZE,
+    LegacyMessage,
+    is_legacy_magic,
+    read_legacy_records,
+)
 from barnabas.protocol.records.scan import BatchScan
 from barnabas.protocol.records.scanned import ProducerBatch, ScanFault
 
@@ -25,64 +30,81 @@ _SCAN_BUFFER_BYTES = 256 * 1024
 """What is read must still lie in the second-level cache when its CRC is computed: 1 MiB costs three times as much."""
 _PRODUCER_BATCHES = 128 * 1024
 """So many are gathered before those without effect are left out: the more, the more are; 64 bytes each."""
-_MIN_OLD_MESSAGE_BYTES = 14
-"""CRC, magic, attributes, key size, value size."""
+
+StoredEntry = RecordBatch | LegacyMessage
+"""What a segment consists of."""
 
 
-class OldFormatError(CorruptRecordError):
-    """A message set of format version 0 or 1: valid, but not read by this release."""
+def iter_headers(file: FileHandle, position: int, end: int) -> Iterator[tuple[int, StoredEntry]]:
+    """(position, header) of each batch or old message that begins in [position, end) and ends by `end`.
 
-    def __init__(self, position: int, magic: int) -> None:
-        super().__init__(f"message format version {magic} at position {position} is not read by this release")
-
-
-def iter_headers(file: FileHandle, position: int, end: int) -> Iterator[tuple[int, RecordBatch]]:
-    """(position, header) of each batch that begins in [position, end) and ends by `end`.
-
-    The views hold headers only. Raises CorruptRecordError (OldFormatError for an old format), OSError.
+    The views hold headers only. Raises CorruptRecordError, OSError.
     """
     chunk = b""
     chunk_position = position
-    while end - position >= HEADER_SIZE:
+    while end - position >= MAX_HEAD_SIZE:
         inside = position - chunk_position
-        if len(chunk) - inside < HEADER_SIZE:
+        wanted = min(HEADER_SIZE, end - position)
+        if len(chunk) - inside < wanted:
             chunk = os.pread(file.fd, min(_HEADER_CHUNK_BYTES, end - position), position)
             chunk_position = position
             inside = 0
-            if len(chunk) < HEADER_SIZE:
+            if len(chunk) < wanted:
                 return
-        if chunk[inside + MAGIC_POSITION] != MAGIC_V2:
-            _ensure_no_old_message(file.fd, position, end)
-        batch = _header_at(chunk, inside, position)
-        if batch.size_bytes > end - position:
+        entry: StoredEntry
+        if is_legacy_magic(chunk[inside + MAGIC_POSITION]):
+            entry = LegacyMessage(chunk, inside)
+        elif wanted < HEADER_SIZE:
             return
-        yield position, batch
-        position += batch.size_bytes
+        else:
+            entry = _header_at(chunk, inside, position)
+        if entry.size_bytes > end - position:
+            return
+        yield position, entry
+        position += entry.size_bytes
 
 
 def scan_segment(scan: BatchScan, file: FileHandle, end: int, *, origin: int = 0) -> Iterator[list[ProducerBatch]]:
     """Drive `scan` from its position to `end`, or to its fault; the batches with a producer id, some at a time.
 
     The scan's position 0 lies at `origin` of the file. A batch that is larger than the buffer gets one of its own.
-    Raises OSError, OldFormatError; any other fault is left to the caller.
+    Whole messages of format 0 and 1 are passed here, one by one. Raises OSError; a fault is left to the caller.
     """
     position = origin + scan.position
     view = memoryview(bytearray(min(_SCAN_BUFFER_BYTES, max(end - position, 0))))
-    fault = scan.fault
-    while fault is None and position < end:
+    while scan.fault is None and position < end:
         if scan.needed_bytes > len(view):
             view = memoryview(bytearray(scan.needed_bytes))
         wanted = min(len(view), end - position)
-        filled = os.preadv(file.fd, (view[:wanted],), position)
+        start = position
+        filled = os.preadv(file.fd, (view[:wanted],), start)
         if filled < wanted:
             end = position + filled  # the file has become shorter
-        fault = scan.feed(view[:filled], end - position)
+        if scan.feed(view[:filled], end - start) is ScanFault.OLD_FORMAT:
+            position = origin + scan.position
+            _pass_old_messages(scan, file, view[position - start : filled], position, end)
         position = origin + scan.position
-        if fault is ScanFault.OLD_FORMAT:
-            _ensure_no_old_message(file.fd, position, end)
         if scan.producer_batch_count >= _PRODUCER_BATCHES:
             yield scan.take_producer_batches()
     yield scan.take_producer_batches()
+
+
+def first_offset_of(file: FileHandle, position: int, header: StoredEntry) -> int:
+    """The first offset in an entry; a wrapper is read for it. Raises CorruptRecordError, CorruptFileError, OSError."""
+    if isinstance(header, RecordBatch):
+        return header.base_offset
+    entry = read_entry(file, position, header)
+    assert isinstance(entry, LegacyMessage)
+    return read_legacy_records(entry)[0].offset
+
+
+def read_entry(file: FileHandle, position: int, header: StoredEntry) -> StoredEntry:
+    """The whole entry of a header, as a copy, checked. Raises CorruptRecordError, CorruptFileError, OSError."""
+    if isinstance(header, RecordBatch):
+        return read_batch(file, position, header.size_bytes)
+    message = LegacyMessage(read_exactly(file.fd, position, header.size_bytes))
+    message.ensure_valid()
+    return message
 
 
 def read_batch(file: FileHandle, position: int, size: int) -> RecordBatch:
@@ -92,17 +114,27 @@ def read_batch(file: FileHandle, position: int, size: int) -> RecordBatch:
     return batch
 
 
-def _ensure_no_old_message(fd: int, position: int, end: int) -> None:
-    """Raise OldFormatError if a whole message of format 0 or 1 lies at `position`: its CRC tells it from garbage."""
-    head = os.pread(fd, MAGIC_POSITION + 1, position)
-    if len(head) <= MAGIC_POSITION or head[MAGIC_POSITION] >= MAGIC_V2:
-        return
-    length = int.from_bytes(head[8:LOG_OVERHEAD], "big", signed=True)
-    if not _MIN_OLD_MESSAGE_BYTES <= length <= end - position - LOG_OVERHEAD:
-        return
-    message = read_exactly(fd, position + LOG_OVERHEAD, length)
-    if zlib.crc32(message[4:]) == int.from_bytes(message[:4], "big"):
-        raise OldFormatError(position, head[MAGIC_POSITION])
+def _pass_old_messages(scan: BatchScan, file: FileHandle, buffer: memoryview, position: int, end: int) -> None:
+    """Take the scan over the messages of format 0 and 1 at the start of `buffer`, which lies at `position` of the file.
+
+    Ends before what is none and at the end of the buffer. If not even the first is whole and undamaged, the scan keeps
+    its fault. Raises OSError.
+    """
+    inside = 0
+    while len(buffer) - inside >= MAX_HEAD_SIZE and is_legacy_magic(buffer[inside + MAGIC_POSITION]):
+        try:
+            message = LegacyMessage(buffer, inside)
+            if message.size_bytes > end - position - inside:
+                return
+            if message.size_bytes > len(buffer) - inside:
+                message = LegacyMessage(read_exactly(file.fd, position + inside, message.size_bytes))
+            message.ensure_valid()
+        except CorruptRecordError:
+            return
+        scan.pass_batch(message.size_bytes, message.offset, message.offset, message.timestamp)
+        if scan.fault is not None:
+            return
+        inside += message.size_bytes
 
 
 def _header_at(chunk: bytes | memoryview, inside: int, position: int) -> RecordBatch:

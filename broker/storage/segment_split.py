@@ -21,7 +21,7 @@ from typing import NamedTuple
 from barnabas.broker.storage.durable_files import sync_directory
 from barnabas.broker.storage.file_names import CLEANED_SUFFIX, LOG_SUFFIX, SWAP_SUFFIX, file_name
 from barnabas.broker.storage.log_segment import LogSegment
-from barnabas.broker.storage.segment_scan import iter_headers, scan_segment
+from barnabas.broker.storage.segment_scan import first_offset_of, iter_headers, scan_segment
 from barnabas.protocol.records.scan import BatchScan
 from barnabas.protocol.records.scanned import ScanFault
 
@@ -64,7 +64,7 @@ def plan_split(segment: LogSegment, next_base_offset: int | None) -> list[Segmen
             return []
         pieces.append(SegmentPiece(base_offset, position, scan.position))
         position += scan.position
-        base_offset = next(iter_headers(file, position, end))[1].base_offset
+        base_offset = first_offset_of(file, *next(iter_headers(file, position, end)))
     pieces.append(SegmentPiece(base_offset, position, scan.position))
     if scan.fault is not None:
         return []

@@ -25,6 +25,17 @@ class RecordsPart(Protocol):
         ...
 
 
+class RecordBytes(bytes):
+    """Record batches in memory, as a part of an answer."""
+
+    __slots__ = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes to send."""
+        return len(self)
+
+
 @dataclass(slots=True)
 class FetchPartition:
     """`offset`: where to start; `max_bytes`: at most this much of this partition (but for a first, larger batch).

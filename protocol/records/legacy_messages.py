@@ -104,6 +104,21 @@ class LegacyMessage:
         )
 
     @property
+    def last_offset(self) -> int:
+        """The offset that it reaches to, by the name that batches have for it."""
+        return self.offset
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after it."""
+        return self.offset + 1
+
+    @property
+    def max_timestamp(self) -> int:
+        """Of what it holds, by the name that batches have for it: a wrapper has the largest of its messages."""
+        return self.timestamp
+
+    @property
     def timestamp_type(self) -> TimestampType:
         """Whose clock the timestamp is of; magic 0 has none, which is CreateTime here."""
         if self.magic and self.attributes & TIMESTAMP_TYPE_MASK:

@@ -10,7 +10,7 @@ class ScanFault(Enum):
     """Why a scan stopped before the end; the value completes "the batch at position P ..."."""
 
     TORN = "is cut short by the end of the file"
-    OLD_FORMAT = "is of format version 0 or 1, or no batch at all"
+    OLD_FORMAT = "is no batch, and no whole message of format version 0 or 1"
     BAD_HEADER = "has no header that was ever written"
     BAD_CRC = "does not have the CRC-32C that its header says"
     BAD_OFFSETS = "begins below the end of the batch before it"

@@ -15,11 +15,11 @@ from barnabas.broker.storage.log import PartitionLog
 from barnabas.broker.storage.log_read import read_slice
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.records.batch import iter_batches
-from tests.support.storage import START_MS, LogBench, append, batch, log_config, read_batches, sized_batch
+from tests.support.storage import START_MS, LogBench, append, as_stored, batch, log_config, read_batches, sized_batch
 
 
 def _read(log: PartitionLog, offset: int, max_bytes: int = 1 << 20, *, first: bool = True) -> FileSlice | None:
-    return log.read(offset, max_bytes, upper_bound=log.high_watermark, at_least_one_batch=first)
+    return as_stored(log.read(offset, max_bytes, upper_bound=log.high_watermark, at_least_one_batch=first))
 
 
 def _offsets(part: FileSlice | None) -> list[tuple[int, int]]:
@@ -87,9 +87,9 @@ def test_nothing_at_or_above_the_upper_bound_is_read(bench: LogBench) -> None:
     log = bench.open(log_config(segment_bytes=1024))
     for _ in range(20):
         append(log, sized_batch(100))
-    assert _offsets(log.read(0, 10**6, upper_bound=3, at_least_one_batch=True)) == [(0, 0), (1, 1), (2, 2)]
-    assert _offsets(log.read(8, 10**6, upper_bound=12, at_least_one_batch=True)) == [(8, 8), (9, 9)]
-    assert _offsets(log.read(10, 10**6, upper_bound=12, at_least_one_batch=True)) == [(10, 10), (11, 11)]
+    assert _offsets(as_stored(log.read(0, 10**6, upper_bound=3, at_least_one_batch=True))) == [(0, 0), (1, 1), (2, 2)]
+    assert _offsets(as_stored(log.read(8, 10**6, upper_bound=12, at_least_one_batch=True))) == [(8, 8), (9, 9)]
+    assert _offsets(as_stored(log.read(10, 10**6, upper_bound=12, at_least_one_batch=True))) == [(10, 10), (11, 11)]
     assert log.read(12, 10**6, upper_bound=12, at_least_one_batch=True) is None
 
 
@@ -282,5 +282,5 @@ def test_a_read_ends_where_the_log_ended_when_it_began(bench: LogBench) -> None:
         append(log, sized_batch(100))
     end = log._end
     append(log, sized_batch(100))
-    part = read_slice(log._segments.view, end, 0, 1000, upper_bound=3, at_least_one_batch=True)
+    part = as_stored(read_slice(log._segments.view, end, 0, 1000, upper_bound=3, at_least_one_batch=True))
     assert _offsets(part) == [(0, 0), (1, 1), (2, 2)]

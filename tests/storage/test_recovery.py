@@ -12,7 +12,6 @@ import pytest
 from barnabas.broker.storage.log import PartitionLog
 from barnabas.broker.storage.log_loader import LoadProgress, LoadRequest
 from barnabas.broker.storage.log_opening import open_log
-from barnabas.broker.storage.segment_scan import OldFormatError
 from tests.support.storage import (
     START_MS,
     TOPIC_ID,
@@ -327,15 +326,3 @@ def test_loading_tells_how_far_it_is(bench: LogBench) -> None:
     progress = LoadProgress()
     open_log(LoadRequest(bench.directory, TP, _CONFIG, False, 0, 0), bench.services, progress, topic_id=TOPIC_ID)
     assert (progress.state, progress.segments_total, progress.segments_left) == ("online", 3, 0)
-
-
-def test_records_of_an_old_format_are_neither_served_nor_cut(bench: LogBench) -> None:
-    import zlib
-
-    body = b"\1\0" + struct.pack(">q", START_MS) + struct.pack(">i", -1) + struct.pack(">i", 60) + b"v" * 60
-    message = struct.pack(">qi", 0, len(body) + 4) + struct.pack(">I", zlib.crc32(body)) + body
-    bench.log_path().write_bytes(message * 3)
-    for clean in (True, False):
-        with pytest.raises(OldFormatError, match="format version 1"):
-            bench.open(_CONFIG, clean=clean)
-    assert bench.log_path().read_bytes() == message * 3

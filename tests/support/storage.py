@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.broker.storage.file_names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
+from barnabas.broker.storage.file_records import FileSlice
 from barnabas.broker.storage.log import PartitionLog
 from barnabas.broker.storage.log_dir_failure import LogDirFailures
 from barnabas.broker.storage.log_loader import LoadRequest
 from barnabas.broker.storage.log_opening import open_log
+from barnabas.broker.storage.old_format_slice import OldFormatSlice
 from barnabas.broker.storage.open_files import OpenFiles
 from barnabas.broker.storage.scheduler import ScheduledTask, TaskCounters
 from barnabas.broker.storage.services import StorageServices
@@ -183,6 +185,12 @@ def keyed_batch(size: int, timestamp: int = START_MS, key: bytes = b"key", **hea
 def append(log: PartitionLog, data: memoryview, leader_epoch: int = 0) -> int:
     """Append one batch; its base offset."""
     return log.append_as_leader(data, leader_epoch=leader_epoch).base_offset
+
+
+def as_stored(records: FileSlice | OldFormatSlice | None) -> FileSlice | None:
+    """What was read, of which nothing is of an old format."""
+    assert not isinstance(records, OldFormatSlice)
+    return records
 
 
 def read_batches(log: PartitionLog, offset: int | None = None, max_bytes: int = 1 << 20) -> Iterator[RecordBatch]:
