@@ -74,7 +74,10 @@ class MetadataChanges:
         """Answers per topic."""
         return TopicsResponse(
             await self._change(
-                lambda image: plan_delete_topics(image, request.names, config=self._config.broker), commit=True
+                lambda image: plan_delete_topics(
+                    image, request.names, config=self._config.broker, references=request.references
+                ),
+                commit=True,
             )
         )
 
@@ -92,7 +95,11 @@ class MetadataChanges:
         return AlterConfigsResponse(
             await self._change(
                 lambda image: plan_alter_configs(
-                    image, request.resources, config=self._config.static, node_id=self._store.node_id
+                    image,
+                    request.resources,
+                    config=self._config.static,
+                    node_id=self._store.node_id,
+                    replace=request.replace,
                 ),
                 commit=not request.validate_only,
             )

@@ -37,6 +37,7 @@ class BrokerConfig:
 
     __slots__ = (
         "_advertised_listeners",
+        "_layers",
         "_listeners",
         "_log_config",
         "_log_dirs",
@@ -62,6 +63,7 @@ class BrokerConfig:
         self._static = dict(static)
         self._notes = notes
         self._values: dict[str, ConfigValue] = dict(_DEFAULTS)
+        self._layers: dict[str, tuple[ConfigValue, ...]] = {}
         self._unserved: dict[str, ConfigValue] = {}
         self._log_config: LogConfig | None = None
         for settings, source in (
@@ -119,6 +121,11 @@ class BrokerConfig:
     def value(self, name: str) -> ConfigValue:
         """Value, text, layer and origin of a served property. KeyError for another name."""
         return self._values[name]
+
+    def layers(self, name: str) -> tuple[ConfigValue, ...]:
+        """Every layer that gives the property a value, the one that holds first, the default last unless it is null."""
+        default = _DEFAULTS[name]
+        return self._layers.get(name, ()) + (() if default.value is None else (default,))
 
     def get(self, name: str) -> PropertyValue:
         """The value, None where it is unset and has no default. KeyError for a name that is not served."""
@@ -282,7 +289,8 @@ class BrokerConfig:
             return
         value = _parse(known, setting)
         text = None if known.is_sensitive else setting.text.strip()
-        self._values[name] = ConfigValue(value, text, source, setting.origin)
+        self._values[name] = given = ConfigValue(value, text, source, setting.origin)
+        self._layers[name] = (given, *self._layers.get(name, ()))
 
 
 def _parse(known: Property, setting: Setting) -> PropertyValue:

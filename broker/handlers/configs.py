@@ -1,4 +1,4 @@
-"""DescribeConfigs (32) and AlterConfigs (33, incremental): topics, this broker, and the default of all brokers.
+"""DescribeConfigs (32), AlterConfigs (33), IncrementalAlterConfigs (44): of topics, this broker, all brokers' default.
 
 Changes are kept in the metadata log and applied at once where the property says dynamic; a property that is read-only
 at run time is INVALID_CONFIG, as is an unknown one or a bad value. All operations on a resource apply together or not
@@ -6,6 +6,8 @@ at all. An unknown topic is UNKNOWN_TOPIC_OR_PARTITION; another broker's id, or 
 INVALID_REQUEST.
 
 Describing the default of all brokers (the empty name) lists what was set there, as Kafka does. Secrets have no value.
+A topic's properties of Kafka that have no effect here are listed when they are set, with the type "unknown". The value
+of Kafka's way around its own limits, internal.segment.bytes, is listed only where it is set.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from barnabas.config import BROKER_PROPERTIES, ConfigSource, describe_topic
+from barnabas.broker.config_entries import broker_entries, topic_entries
+from barnabas.broker.metadata.config_resources import unserved_resource_type
+from barnabas.config import BROKER_PROPERTIES
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.configs import (
     BROKER_RESOURCE,
@@ -33,7 +37,6 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata_changes import MetadataChanges
     from barnabas.broker.metrics.probes import ApiProbe
     from barnabas.broker.session import Session
-    from barnabas.config import ConfigValue, Property
 
 
 class DescribeConfigsHandler:
@@ -53,40 +56,48 @@ class DescribeConfigsHandler:
                 if times_named[(entry.resource.type, entry.resource.name)] > 1:
                     # Each would be told in full: a small request for a very large answer.
                     raise BrokerError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-                described = self._describe(entry.resource)
+                described = self._describe(entry.resource, request)
             except BrokerError as error:
                 self._probe.count_error(error.code.name.lower())
                 results.append(DescribeConfigsResult(entry.resource, error.code, error.message))
                 continue
-            names = entry.names
-            is_broker = entry.resource.type == BROKER_RESOURCE
-            entries = [
-                _entry(each, value, read_only=is_broker and not each.is_dynamic)
-                for each, value in described
-                if names is None or each.name in names
-            ]
+            names = None if entry.names is None else set(entry.names)
+            entries = [each for each in described if names is None or each.name in names]
             results.append(DescribeConfigsResult(entry.resource, entries=entries))
         return DescribeConfigsResponse(results)
 
-    def _describe(self, resource: ConfigResource) -> list[tuple[Property, ConfigValue]]:
+    def _describe(self, resource: ConfigResource, request: DescribeConfigsRequest) -> list[ConfigEntry]:
         image = self._store.image
         if resource.type == TOPIC_RESOURCE:
             if resource.name not in image.topics:
                 raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic '{resource.name}' does not exist")
-            return describe_topic(self._config.broker, image.topic_configs(resource.name))
+            return topic_entries(
+                self._config.broker,
+                image.topic_configs(resource.name),
+                with_synonyms=request.include_synonyms,
+                with_docs=request.include_documentation,
+            )
         if resource.type != BROKER_RESOURCE:
-            raise BrokerError(ErrorCode.INVALID_REQUEST, f"resource type {resource.type} is neither topic nor broker")
+            raise unserved_resource_type(resource.type)
         if resource.name == "":
             default = image.default_broker_configs()
-            only_default = self._config.static.with_dynamic(default, {}, stored=True)
-            return [
-                (BROKER_PROPERTIES[name], only_default.value(name)) for name in default if name in BROKER_PROPERTIES
-            ]
-        if resource.name != str(self._store.node_id):
-            raise BrokerError(
-                ErrorCode.INVALID_REQUEST, f"broker '{resource.name}' is not this one, which is {self._store.node_id}"
+            config = self._config.static.with_dynamic(default, {}, stored=True)
+            described = [(BROKER_PROPERTIES[name], config.value(name)) for name in default if name in BROKER_PROPERTIES]
+        elif resource.name == str(self._store.node_id):
+            config = self._config.broker
+            described = config.describe()
+        else:
+            message = (
+                f"Unexpected broker id, expected {self._store.node_id} or empty string, but received {resource.name}"
             )
-        return self._config.broker.describe()
+            raise BrokerError(ErrorCode.INVALID_REQUEST, message)
+        entries = broker_entries(
+            config, described, with_synonyms=request.include_synonyms, with_docs=request.include_documentation
+        )
+        if resource.name == "":
+            for entry in entries:
+                entry.synonyms = [each for each in entry.synonyms if each.source == entry.source]
+        return entries
 
 
 class AlterConfigsHandler:
@@ -103,16 +114,3 @@ class AlterConfigsHandler:
             if result.error is not ErrorCode.NONE:
                 self._probe.count_error(result.error.name.lower())
         return response
-
-
-def _entry(known: Property, value: ConfigValue, *, read_only: bool) -> ConfigEntry:
-    return ConfigEntry(
-        name=known.name,
-        value=value.text,
-        source=value.source.name,
-        type=known.type.value,
-        doc=known.doc,
-        read_only=read_only,
-        is_default=value.source is ConfigSource.DEFAULT_CONFIG,
-        sensitive=known.is_sensitive,
-    )

@@ -1,9 +1,12 @@
 """Altering configs of topics and brokers: functions from an image and a request to answers and records.
 
-Incremental, as Kafka's key 44: each operation sets a property or takes it away; the operations of one resource apply
-together or not at all. What results must be valid as a whole: topic configs by the topic table, broker configs as a
-dynamic layer over the configuration. A value that is already there makes no record. Errors as in Kafka's
-ConfigurationControlManager: INVALID_CONFIG, INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION.
+Incremental, as Kafka's key 44: each operation sets a property, takes it away, or adds to or takes from a list; or, as
+Kafka's key 33, the operations say all that shall be set. Those of one resource apply together or not at all. What
+results must be valid as a whole: topic configs by the topic table, broker configs as a dynamic layer over the
+configuration. A value that is already there makes no record. Errors as in Kafka's ConfigurationControlManager and
+ConfigAdminManager: INVALID_CONFIG, INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION.
+
+Different from Kafka: a bad value of a broker's property is INVALID_CONFIG as a topic's is (KAFKA-13609).
 """
 
 from __future__ import annotations
@@ -11,13 +14,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from barnabas.broker.metadata.config_resources import unserved_resource_type
 from barnabas.broker.metadata.image import ALL_BROKERS, ConfigScope, MetadataImage
 from barnabas.broker.metadata.plan import Plan, PlanningImage
-from barnabas.config import BrokerConfig, ConfigError, complaints, ensure_reconfigurable, validate_topic_configs
+from barnabas.config import (
+    BROKER_PROPERTIES,
+    TOPIC_PROPERTIES,
+    BrokerConfig,
+    ConfigError,
+    Property,
+    PropertyType,
+    complaints,
+    ensure_reconfigurable,
+    validate_topic_configs,
+)
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.configs import (
+    OP_APPEND,
     OP_DELETE,
     OP_SET,
+    OP_SUBTRACT,
     AlterConfigOp,
     AlterConfigsResource,
     AlterConfigsResult,
@@ -25,13 +41,21 @@ from barnabas.protocol.messages.configs import (
 )
 from barnabas.protocol.metadata.records import BROKER_RESOURCE, TOPIC_RESOURCE, ConfigRecord, MetadataRecord
 
+MAX_VALUE_LENGTH = 2**15 - 1
+"""Characters of a value, as in Kafka: a classic message of its protocol cannot tell more."""
+
 
 def plan_alter_configs(
-    image: MetadataImage, resources: Sequence[AlterConfigsResource], *, config: BrokerConfig, node_id: int
+    image: MetadataImage,
+    resources: Sequence[AlterConfigsResource],
+    *,
+    config: BrokerConfig,
+    node_id: int,
+    replace: bool = False,
 ) -> Plan[AlterConfigsResult]:
     """Answers and records for `resources`. `config` is the configuration without its dynamic layers.
 
-    A result's message may be a warning.
+    With `replace` what no operation sets is taken away. A result's message may be a warning.
     """
     planning = PlanningImage(image)
     results = []
@@ -41,7 +65,7 @@ def plan_alter_configs(
         try:
             if times_named[(resource.type, resource.name)] > 1:
                 raise BrokerError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-            records, warnings = _plan_resource(planning.image, asked, config, node_id)
+            records, warnings = _plan_resource(planning.image, asked, config, node_id, replace)
             planning.add(records)
             results.append(AlterConfigsResult(resource, message=" ".join(warnings) or None))
         except BrokerError as error:
@@ -50,11 +74,12 @@ def plan_alter_configs(
 
 
 def _plan_resource(
-    image: MetadataImage, asked: AlterConfigsResource, config: BrokerConfig, node_id: int
+    image: MetadataImage, asked: AlterConfigsResource, config: BrokerConfig, node_id: int, replace: bool
 ) -> tuple[list[MetadataRecord], list[str]]:
     scope = _scope_of(image, asked.resource, node_id)
     before = image.configs.get(scope, {})
-    after = _apply(before, asked.operations)
+    table = TOPIC_PROPERTIES if scope[0] == TOPIC_RESOURCE else BROKER_PROPERTIES
+    after = _apply({} if replace else before, asked.operations, table)
     changed = {name: after.get(name) for name in sorted({*before, *after}) if before.get(name) != after.get(name)}
     try:
         if scope[0] == TOPIC_RESOURCE:
@@ -99,26 +124,49 @@ def _scope_of(image: MetadataImage, resource: ConfigResource, node_id: int) -> C
         return (TOPIC_RESOURCE, resource.name)
     if resource.type == BROKER_RESOURCE:
         if resource.name not in ("", str(node_id)):
-            message = f"Unexpected broker id, expected {node_id} or an empty name, but received '{resource.name}'"
+            message = f"Unexpected broker id, expected {node_id}, but received {resource.name}"
             raise BrokerError(ErrorCode.INVALID_REQUEST, message)
         return (BROKER_RESOURCE, resource.name)
-    raise BrokerError(ErrorCode.INVALID_REQUEST, f"Unsupported config resource type {resource.type}.")
+    raise unserved_resource_type(resource.type)
 
 
-def _apply(before: Mapping[str, str], operations: Sequence[AlterConfigOp]) -> dict[str, str]:
+def _apply(
+    before: Mapping[str, str], operations: Sequence[AlterConfigOp], table: Mapping[str, Property]
+) -> dict[str, str]:
     """The configs after `operations`. Raises BrokerError for an operation that is none."""
     twice = [name for name, times in Counter(operation.name for operation in operations).items() if times > 1]
     if twice:
         raise BrokerError(ErrorCode.INVALID_REQUEST, f"Error due to duplicate config keys: {', '.join(twice)}")
     after = dict(before)
     for operation in operations:
-        if operation.operation == OP_DELETE:
-            after.pop(operation.name, None)
-        elif operation.operation != OP_SET:
-            message = f"Unknown alter operation {operation.operation} for {operation.name}"
-            raise BrokerError(ErrorCode.INVALID_REQUEST, message)
-        elif operation.value is None:
-            raise BrokerError(ErrorCode.INVALID_CONFIG, f"Null value not supported for : {operation.name}")
-        else:
-            after[operation.name] = operation.value
+        kind, name, value = operation.operation, operation.name, operation.value
+        if kind == OP_DELETE:
+            after.pop(name, None)
+            continue
+        if kind not in (OP_SET, OP_APPEND, OP_SUBTRACT):
+            raise BrokerError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {kind} for {name}")
+        if value is None:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {name}")
+        after[name] = value if kind == OP_SET else _changed_list(after.get(name), operation, value, table)
+        if len(after[name]) > MAX_VALUE_LENGTH:
+            message = f"{name}: the value exceeds the maximum value size of {MAX_VALUE_LENGTH} bytes."
+            raise BrokerError(ErrorCode.INVALID_CONFIG, message)
     return after
+
+
+def _changed_list(current: str | None, operation: AlterConfigOp, value: str, table: Mapping[str, Property]) -> str:
+    """A list with entries added (those that it lacks) or taken out; one that is not set begins at its default."""
+    known = table.get(operation.name)
+    if known is None or known.type is not PropertyType.LIST:
+        what = "APPEND" if operation.operation == OP_APPEND else "SUBTRACT"
+        message = f"Can't {what} to key {operation.name} because its type is not LIST."
+        raise BrokerError(ErrorCode.INVALID_CONFIG, message)
+    text = (known.show(known.default) or "") if current is None else current
+    entries = [entry for entry in text.split(",") if entry]
+    for entry in value.split(","):
+        if operation.operation == OP_SUBTRACT:
+            if entry in entries:
+                entries.remove(entry)
+        elif entry not in entries:
+            entries.append(entry)
+    return ",".join(entries)

@@ -5,19 +5,20 @@ sentences are Kafka's (ReplicationControlManager). One node is all there is: the
 default, and every partition is led by this node.
 
 Different from Kafka: the default replication factor is taken as 1 whatever `default.replication.factor` says, since a
-directory of Kafka's comes with its configuration; deleting while `delete.topic.enable` is false is INVALID_REQUEST.
+directory of Kafka's comes with its configuration.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from barnabas.broker.metadata.assignments import assigned_partition_count, ensure_assignments_of_growth
 from barnabas.broker.metadata.image import MetadataImage, TopicImage
 from barnabas.broker.metadata.plan import Plan, PlanningImage
 from barnabas.config import BrokerConfig, ConfigError, validate_topic_configs
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.messages.topics import DEFAULT_COUNT, NewPartitions, NewTopic, TopicResult
+from barnabas.protocol.messages.topics import DEFAULT_COUNT, NewPartitions, NewTopic, TopicReference, TopicResult
 from barnabas.protocol.metadata.partition_state import PartitionState
 from barnabas.protocol.metadata.records import (
     TOPIC_RESOURCE,
@@ -33,7 +34,7 @@ from barnabas.protocol.topic_name import (
     has_collision_characters,
     validate_topic_name,
 )
-from barnabas.protocol.uuids import random_uuid
+from barnabas.protocol.uuids import ZERO_UUID, random_uuid, uuid_text
 
 MAX_PARTITIONS_PER_REQUEST = 10_000
 """New partitions of one request, as in Kafka: more are refused with POLICY_VIOLATION."""
@@ -70,11 +71,12 @@ def plan_create_topics(
     for topic in topics:
         try:
             if times_named[topic.name] > 1:
-                raise BrokerError(ErrorCode.INVALID_REQUEST, f"topic '{topic.name}' comes twice in the request")
+                raise BrokerError(ErrorCode.INVALID_REQUEST, f"Duplicate topic name: '{topic.name}'.")
             _ensure_new_name(planning.image, topic.name)
-            warnings = _ensure_configs(topic.configs, config)
-            count = _partition_count(topic, config, room)
-            result, records = _create(topic, count, placement)
+            configs = _texts_of(topic.configs)
+            warnings = _ensure_configs(configs, config)
+            count = _partition_count(topic, config, placement.node_id, room)
+            result, records = _create(topic.name, configs, count, placement)
             result.message = " ".join(warnings) or None
             planning.add(records)
             room -= count
@@ -84,19 +86,31 @@ def plan_create_topics(
     return Plan(results, planning.records)
 
 
-def plan_delete_topics(image: MetadataImage, names: Sequence[str], *, config: BrokerConfig) -> Plan[TopicResult]:
-    """Answers and records for deleting the topics `names`."""
+def plan_delete_topics(
+    image: MetadataImage,
+    names: Sequence[str],
+    *,
+    config: BrokerConfig,
+    references: Sequence[TopicReference] = (),
+) -> Plan[TopicResult]:
+    """Answers and records for deleting topics. One that is named twice by its name, or twice by its id, is refused."""
     planning = PlanningImage(image)
     results = []
-    for name in names:
+    asked = [*(TopicReference(name) for name in names), *references]
+    times_asked = Counter((reference.name, reference.topic_id) for reference in asked)
+    for reference in asked:
         try:
             if not config.get_bool("delete.topic.enable"):
-                raise BrokerError(ErrorCode.INVALID_REQUEST, "delete.topic.enable is false: topics cannot be deleted")
-            topic = _existing(planning.image, name)
+                message = "Topic deletion is disabled: delete.topic.enable is false."
+                raise BrokerError(ErrorCode.TOPIC_DELETION_DISABLED, message)
+            if times_asked[reference.name, reference.topic_id] > 1:
+                message = f"Duplicate topic name: '{reference.name}'." if reference.name else "Duplicate topic id."
+                raise BrokerError(ErrorCode.INVALID_REQUEST, message)
+            topic = _referred(planning.image, reference)
             planning.add([RemoveTopicRecord(topic.topic_id)])
-            results.append(TopicResult(name, topic_id=topic.topic_id, partitions=len(topic.partitions)))
+            results.append(TopicResult(topic.name, topic_id=topic.topic_id, partitions=len(topic.partitions)))
         except BrokerError as error:
-            results.append(TopicResult(name, error.code, error.message))
+            results.append(TopicResult(reference.name or "", error.code, error.message, reference.topic_id))
     return Plan(results, planning.records)
 
 
@@ -111,9 +125,9 @@ def plan_create_partitions(
     for asked in topics:
         try:
             if times_named[asked.name] > 1:
-                raise BrokerError(ErrorCode.INVALID_REQUEST, f"topic '{asked.name}' comes twice in the request")
+                raise BrokerError(ErrorCode.INVALID_REQUEST, f"Duplicate topic name: '{asked.name}'.")
             topic = _existing(planning.image, asked.name)
-            _ensure_growth(topic, asked.count, room)
+            _ensure_growth(topic, asked, placement.node_id, room)
             numbers = range(len(topic.partitions), asked.count)
             planning.add([PartitionRecord(number, topic.topic_id, placement.next_state()) for number in numbers])
             room -= len(numbers)
@@ -136,7 +150,10 @@ def _ensure_new_name(image: MetadataImage, name: str) -> None:
             raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
 
 
-def _partition_count(topic: NewTopic, config: BrokerConfig, room: int) -> int:
+def _partition_count(topic: NewTopic, config: BrokerConfig, node_id: int, room: int) -> int:
+    if topic.assignments:
+        _ensure_room(len(topic.assignments), room)
+        return assigned_partition_count(topic, node_id)
     factor = topic.replication_factor
     if factor != DEFAULT_COUNT and factor < 1:
         message = "Replication factor must be larger than 0, or -1 to use the default value."
@@ -145,21 +162,26 @@ def _partition_count(topic: NewTopic, config: BrokerConfig, room: int) -> int:
         message = "Number of partitions was set to an invalid non-positive value."
         raise BrokerError(ErrorCode.INVALID_PARTITIONS, message)
     if factor > 1:
-        message = f"The target replication factor of {factor} cannot be reached because there is only 1 broker."
+        message = (
+            f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} cannot be "
+            "reached because only 1 broker(s) are registered."
+        )
         raise BrokerError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
     count = config.get_int("num.partitions") if topic.partitions == DEFAULT_COUNT else topic.partitions
     _ensure_room(count, room)
     return count
 
 
-def _ensure_growth(topic: TopicImage, count: int, room: int) -> None:
-    current = len(topic.partitions)
+def _ensure_growth(topic: TopicImage, asked: NewPartitions, node_id: int, room: int) -> None:
+    current, count = len(topic.partitions), asked.count
     if count == current:
         raise BrokerError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {current} partition(s).")
     if count < current:
         message = f"The topic {topic.name} currently has {current} partition(s); {count} would not be an increase."
         raise BrokerError(ErrorCode.INVALID_PARTITIONS, message)
     _ensure_room(count - current, room)
+    if asked.assignments is not None:
+        ensure_assignments_of_growth(asked.assignments, count - current, node_id)
 
 
 def _ensure_room(count: int, room: int) -> None:
@@ -168,7 +190,15 @@ def _ensure_room(count: int, room: int) -> None:
         raise BrokerError(ErrorCode.POLICY_VIOLATION, message)
 
 
-def _ensure_configs(configs: dict[str, str], config: BrokerConfig) -> list[str]:
+def _texts_of(configs: Mapping[str, str | None]) -> dict[str, str]:
+    nulls = [name for name, value in configs.items() if value is None]
+    if nulls:
+        message = f"Null value not supported for topic configs: {','.join(nulls)}"
+        raise BrokerError(ErrorCode.INVALID_CONFIG, message)
+    return {name: value for name, value in configs.items() if value is not None}
+
+
+def _ensure_configs(configs: Mapping[str, str], config: BrokerConfig) -> list[str]:
     """Warnings of configs that are legal. Raises BrokerError for those that are not."""
     try:
         return validate_topic_configs(configs, config)
@@ -183,10 +213,25 @@ def _existing(image: MetadataImage, name: str) -> TopicImage:
     return topic
 
 
-def _create(topic: NewTopic, count: int, placement: Placement) -> tuple[TopicResult, list[MetadataRecord]]:
+def _referred(image: MetadataImage, reference: TopicReference) -> TopicImage:
+    if reference.topic_id == ZERO_UUID:
+        if reference.name is None:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+        return _existing(image, reference.name)
+    if reference.name is not None:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+    topic = image.topic_by_id(reference.topic_id)
+    if topic is None:
+        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has the id {uuid_text(reference.topic_id)}")
+    return topic
+
+
+def _create(
+    topic: str, configs: Mapping[str, str], count: int, placement: Placement
+) -> tuple[TopicResult, list[MetadataRecord]]:
     topic_id = random_uuid()
-    records: list[MetadataRecord] = [TopicRecord(topic.name, topic_id)]
-    for name, value in sorted(topic.configs.items()):
-        records.append(ConfigRecord(TOPIC_RESOURCE, topic.name, name, value))
+    records: list[MetadataRecord] = [TopicRecord(topic, topic_id)]
+    for name, value in sorted(configs.items()):
+        records.append(ConfigRecord(TOPIC_RESOURCE, topic, name, value))
     records.extend(PartitionRecord(number, topic_id, placement.next_state()) for number in range(count))
-    return TopicResult(topic.name, topic_id=topic_id, partitions=count), records
+    return TopicResult(topic, topic_id=topic_id, partitions=count, replication_factor=1), records

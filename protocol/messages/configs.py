@@ -1,7 +1,11 @@
-"""DescribeConfigs (32) and AlterConfigs (33, incremental as Kafka's key 44 is): topic and broker scope."""
+"""DescribeConfigs (32), AlterConfigs (33) and IncrementalAlterConfigs (44): topic and broker scope.
+
+In the native dialect 33 is incremental. In Kafka's 44 is, and 33 replaces everything that is set on a resource.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from barnabas.protocol.errors import ErrorCode
@@ -11,6 +15,8 @@ BROKER_RESOURCE = 4
 
 OP_SET = 0
 OP_DELETE = 1
+OP_APPEND = 2
+OP_SUBTRACT = 3
 
 
 @dataclass(slots=True)
@@ -31,14 +37,28 @@ class DescribeConfigsResource:
 
 @dataclass(slots=True)
 class DescribeConfigsRequest:
-    """Several resources at once."""
+    """Several resources at once. `include_synonyms`: where else each value could come from."""
 
     resources: list[DescribeConfigsResource]
+    include_synonyms: bool = False
+    include_documentation: bool = True
+
+
+@dataclass(slots=True)
+class ConfigSynonym:
+    """One place that gives, or would give, a property its value; `source` as in ConfigEntry."""
+
+    name: str
+    value: str | None
+    source: str
 
 
 @dataclass(slots=True)
 class ConfigEntry:
-    """`source` says which layer gave the value (config.sources); `value` None for a secret or an unset property."""
+    """`source` says which layer gave the value (config.value); `value` None for a secret or an unset property.
+
+    `synonyms`: the layers that set it, the one that holds first, where they were asked for.
+    """
 
     name: str
     value: str | None
@@ -48,6 +68,7 @@ class ConfigEntry:
     read_only: bool = False
     is_default: bool = False
     sensitive: bool = False
+    synonyms: Sequence[ConfigSynonym] = ()
 
 
 @dataclass(slots=True)
@@ -69,7 +90,10 @@ class DescribeConfigsResponse:
 
 @dataclass(slots=True)
 class AlterConfigOp:
-    """`operation`: 0 set, 1 delete (back to the layer below; `value` is then ignored)."""
+    """`operation`: 0 set, 1 delete (back to the layer below; `value` is then ignored).
+
+    Of a list also 2 append and 3 subtract: `value` has the entries that are to come or go, separated by commas.
+    """
 
     name: str
     operation: int
@@ -86,10 +110,11 @@ class AlterConfigsResource:
 
 @dataclass(slots=True)
 class AlterConfigsRequest:
-    """`validate_only`: answer as if, change nothing."""
+    """`validate_only`: answer as if, change nothing. `replace`: what no operation sets is taken away."""
 
     resources: list[AlterConfigsResource]
     validate_only: bool = False
+    replace: bool = False
 
 
 @dataclass(slots=True)

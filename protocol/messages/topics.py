@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.configs import ConfigEntry
 from barnabas.protocol.uuids import ZERO_UUID
 
 DEFAULT_COUNT = -1
@@ -12,38 +14,61 @@ DEFAULT_COUNT = -1
 
 
 @dataclass(slots=True)
+class ReplicaAssignment:
+    """The node ids that a partition's replicas are to be on, the preferred leader first."""
+
+    partition: int
+    replicas: tuple[int, ...]
+
+
+@dataclass(slots=True)
 class NewTopic:
-    """`configs`: topic configs by Kafka's names, values as text."""
+    """`configs`: topic configs by Kafka's names, values as text; null, which Kafka's protocol can say, is refused.
+
+    With `assignments` the two counts must be DEFAULT_COUNT: the assignments say them.
+    """
 
     name: str
     partitions: int = DEFAULT_COUNT
     replication_factor: int = DEFAULT_COUNT
-    configs: dict[str, str] = field(default_factory=dict)
+    configs: Mapping[str, str | None] = field(default_factory=dict)
+    assignments: Sequence[ReplicaAssignment] = ()
 
 
 @dataclass(slots=True)
 class CreateTopicsRequest:
-    """`validate_only`: answer as if, change nothing."""
+    """`validate_only`: answer as if, change nothing. `describe`: answer each topic's configs as well."""
 
     topics: list[NewTopic]
     timeout_ms: int = 60_000
     validate_only: bool = False
+    describe: bool = False
+
+
+@dataclass(slots=True)
+class TopicReference:
+    """A topic by its name or by its id: ZERO_UUID is no id. Neither, or both, is refused."""
+
+    name: str | None
+    topic_id: bytes = ZERO_UUID
 
 
 @dataclass(slots=True)
 class DeleteTopicsRequest:
-    """Topics by name."""
+    """Topics by name, and `references`, which may also be by id."""
 
     names: list[str]
     timeout_ms: int = 60_000
+    references: Sequence[TopicReference] = ()
 
 
 @dataclass(slots=True)
 class NewPartitions:
-    """`count`: how many partitions the topic shall have in all."""
+    """`count`: how many partitions the topic shall have in all. `assignments`: the replicas of each new one."""
 
     name: str
     count: int
+    assignments: Sequence[tuple[int, ...]] | None = None
 
 
 @dataclass(slots=True)
@@ -59,7 +84,8 @@ class CreatePartitionsRequest:
 class TopicResult:
     """What became of one topic. `topic_id` and `partitions` are those of a topic that was created or deleted.
 
-    `message` may be a warning where `error` is NONE (a topic that Apache Kafka 4.x would refuse to open).
+    `message` may be a warning where `error` is NONE (a topic that Apache Kafka 4.x would refuse to open). `name` is ""
+    for an id that is no topic's. `replication_factor` and `configs` are of a created topic, where they were asked for.
     """
 
     name: str
@@ -67,6 +93,8 @@ class TopicResult:
     message: str | None = None
     topic_id: bytes = ZERO_UUID
     partitions: int = -1
+    replication_factor: int = -1
+    configs: Sequence[ConfigEntry] | None = None
 
 
 @dataclass(slots=True)

@@ -12,8 +12,10 @@ from barnabas.config import BrokerConfig
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.configs import (
     BROKER_RESOURCE,
+    OP_APPEND,
     OP_DELETE,
     OP_SET,
+    OP_SUBTRACT,
     TOPIC_RESOURCE,
     AlterConfigOp,
     AlterConfigsResource,
@@ -87,8 +89,11 @@ def test_brokers_have_a_default_and_a_scope_of_their_own(
         (TOPIC_RESOURCE, "none", [set_to("retention.ms", "1")], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         (TOPIC_RESOURCE, "orders", [set_to("no.such.config", "1")], ErrorCode.INVALID_CONFIG),
         (TOPIC_RESOURCE, "orders", [set_to("retention.ms", "soon")], ErrorCode.INVALID_CONFIG),
-        (TOPIC_RESOURCE, "orders", [set_to("retention.ms", None)], ErrorCode.INVALID_CONFIG),
-        (TOPIC_RESOURCE, "orders", [AlterConfigOp("retention.ms", 3, "1")], ErrorCode.INVALID_REQUEST),
+        (TOPIC_RESOURCE, "orders", [set_to("retention.ms", None)], ErrorCode.INVALID_REQUEST),
+        (TOPIC_RESOURCE, "orders", [AlterConfigOp("retention.ms", 4, "1")], ErrorCode.INVALID_REQUEST),
+        (TOPIC_RESOURCE, "orders", [AlterConfigOp("retention.ms", OP_APPEND, "1")], ErrorCode.INVALID_CONFIG),
+        (TOPIC_RESOURCE, "orders", [AlterConfigOp("cleanup.policy", OP_APPEND, "x")], ErrorCode.INVALID_CONFIG),
+        (TOPIC_RESOURCE, "orders", [set_to("compression.type", "x" * 40_000)], ErrorCode.INVALID_CONFIG),
         (TOPIC_RESOURCE, "orders", [deleted("retention.ms")] * 2, ErrorCode.INVALID_REQUEST),
         (BROKER_RESOURCE, "2", [set_to("log.retention.ms", "1")], ErrorCode.INVALID_REQUEST),
         (BROKER_RESOURCE, "1", [set_to("log.dirs", "/x")], ErrorCode.INVALID_CONFIG),
@@ -122,3 +127,48 @@ def test_a_config_that_kafka_4_refuses_is_legal_and_said(
     (result,) = plan_alter_configs(image, [asked], config=configuration(), node_id=1).results
     assert result.error is ErrorCode.NONE
     assert "Apache Kafka 4.x" in (result.message or "")
+
+
+@pytest.mark.parametrize(
+    ("before", "operation", "entries", "after"),
+    [
+        (None, OP_APPEND, "compact", "delete,compact"),
+        ("compact", OP_APPEND, "delete", "compact,delete"),
+        ("compact", OP_APPEND, "compact", "compact"),
+        ("compact,delete", OP_SUBTRACT, "delete", "compact"),
+        ("compact", OP_SUBTRACT, "delete,compact", ""),
+        (None, OP_SUBTRACT, "delete", ""),
+    ],
+)
+def test_a_list_grows_and_shrinks_by_its_entries(
+    image_of: Callable[[list[MetadataRecord]], MetadataImage],
+    configuration: Callable[..., BrokerConfig],
+    before: str | None,
+    operation: int,
+    entries: str,
+    after: str,
+) -> None:
+    records: list[MetadataRecord] = [TopicRecord("listed", bytes([3] * 16))]
+    if before is not None:
+        records.append(ConfigRecord(2, "listed", "cleanup.policy", before))
+    code, made = alter(
+        image_of(records),
+        configuration(),
+        TOPIC_RESOURCE,
+        "listed",
+        AlterConfigOp("cleanup.policy", operation, entries),
+    )
+    assert code is ErrorCode.NONE
+    assert made == ([] if before == after else [ConfigRecord(2, "listed", "cleanup.policy", after)])
+
+
+def test_replacing_takes_away_what_is_not_set_again(
+    image: MetadataImage, configuration: Callable[..., BrokerConfig]
+) -> None:
+    asked = AlterConfigsResource(ConfigResource(TOPIC_RESOURCE, "orders"), [set_to("flush.messages", "9")])
+    plan = plan_alter_configs(image, [asked], config=configuration(), node_id=1, replace=True)
+    assert plan.records == [
+        ConfigRecord(2, "orders", "flush.messages", "9"),
+        *(ConfigRecord(2, "orders", name, None) for name in sorted(image.topic_configs("orders"))),
+    ]
+    assert plan.results[0].error is ErrorCode.NONE

@@ -16,7 +16,7 @@ from barnabas.broker.metadata.topics import (
 )
 from barnabas.config import BrokerConfig
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.topics import NewPartitions, NewTopic
+from barnabas.protocol.messages.topics import NewPartitions, NewTopic, ReplicaAssignment, TopicReference
 from barnabas.protocol.metadata.partition_state import PartitionState
 from barnabas.protocol.metadata.records import (
     ConfigRecord,
@@ -148,18 +148,50 @@ def test_partitions_go_to_the_directory_with_the_fewest(image: MetadataImage, co
 
 
 def test_deleting_names_the_topic_by_its_id(image: MetadataImage, config: BrokerConfig) -> None:
-    plan = plan_delete_topics(image, ["old.topic", "none", "old.topic"], config=config)
-    assert [result.error for result in plan.results] == [
-        ErrorCode.NONE,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    plan = plan_delete_topics(image, ["old.topic", "none"], config=config)
+    assert [result.error for result in plan.results] == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert plan.records == [RemoveTopicRecord(bytes([1] * 16))]
+
+
+def test_a_topic_can_be_deleted_by_its_id(image: MetadataImage, config: BrokerConfig) -> None:
+    references = [
+        TopicReference(None, bytes([1] * 16)),
+        TopicReference(None, bytes([2] * 16)),
+        TopicReference(None),
+        TopicReference("old.topic", bytes([1] * 16)),
+    ]
+    plan = plan_delete_topics(image, [], config=config, references=references)
+    assert [(result.name, result.error) for result in plan.results] == [
+        ("old.topic", ErrorCode.NONE),
+        ("", ErrorCode.UNKNOWN_TOPIC_ID),
+        ("", ErrorCode.INVALID_REQUEST),
+        ("old.topic", ErrorCode.INVALID_REQUEST),
     ]
     assert plan.records == [RemoveTopicRecord(bytes([1] * 16))]
 
 
+@pytest.mark.parametrize(
+    ("names", "references", "errors"),
+    [
+        (["old.topic", "old.topic"], [], [ErrorCode.INVALID_REQUEST] * 2),
+        ([], [TopicReference(None, bytes([1] * 16))] * 2, [ErrorCode.INVALID_REQUEST] * 2),
+    ],
+)
+def test_a_deletion_that_is_asked_twice_in_one_request_is_refused(
+    image: MetadataImage,
+    config: BrokerConfig,
+    names: list[str],
+    references: list[TopicReference],
+    errors: list[ErrorCode],
+) -> None:
+    plan = plan_delete_topics(image, names, config=config, references=references)
+    assert [result.error for result in plan.results] == errors
+    assert plan.records == []
+
+
 def test_deleting_can_be_forbidden(image: MetadataImage, configuration: Configuration) -> None:
     plan = plan_delete_topics(image, ["old.topic"], config=configuration("delete.topic.enable=false"))
-    assert [result.error for result in plan.results] == [ErrorCode.INVALID_REQUEST]
+    assert [result.error for result in plan.results] == [ErrorCode.TOPIC_DELETION_DISABLED]
     assert plan.records == []
 
 
@@ -187,4 +219,76 @@ def test_what_is_no_growth_is_refused(
 ) -> None:
     plan = plan_create_partitions(image, [asked], placement=placement)
     assert [result.error for result in plan.results] == [code]
+    assert plan.records == []
+
+
+def test_assignments_say_how_many_partitions_a_topic_gets(
+    image: MetadataImage, config: BrokerConfig, placement: Placement
+) -> None:
+    asked = NewTopic("new", assignments=[ReplicaAssignment(1, (1,)), ReplicaAssignment(0, (1,))])
+    plan = plan_create_topics(image, [asked], config=config, placement=placement)
+    assert [(result.error, result.partitions) for result in plan.results] == [(ErrorCode.NONE, 2)]
+    assert [record.partition for record in plan.records if isinstance(record, PartitionRecord)] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "sentence"),
+    [
+        (NewTopic("n", 1, assignments=[ReplicaAssignment(0, (1,))]), ErrorCode.INVALID_REQUEST, "numPartitions"),
+        (NewTopic("n", -1, 1, {}, [ReplicaAssignment(0, (1,))]), ErrorCode.INVALID_REQUEST, "replication factor"),
+        (
+            NewTopic("n", assignments=[ReplicaAssignment(0, (1,))] * 2),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "multiple manual partition assignments for partition 0",
+        ),
+        (
+            NewTopic("n", assignments=[ReplicaAssignment(1, (1,))]),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "consecutive 0-based",
+        ),
+        (
+            NewTopic("n", assignments=[ReplicaAssignment(0, ())]),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "empty replica list",
+        ),
+        (
+            NewTopic("n", assignments=[ReplicaAssignment(0, (1, 2))]),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "includes broker 2, but no such broker is registered",
+        ),
+        (
+            NewTopic("n", assignments=[ReplicaAssignment(0, (1, 1))]),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "the broker 1 more than once",
+        ),
+        (NewTopic("n", 1, 3), ErrorCode.INVALID_REPLICATION_FACTOR, "only 1 broker(s) are registered"),
+        (NewTopic("n", 1, 1, {"retention.ms": None}), ErrorCode.INVALID_CONFIG, "Null value not supported"),
+    ],
+)
+def test_what_kafka_refuses_is_refused_in_its_words(
+    image: MetadataImage,
+    config: BrokerConfig,
+    placement: Placement,
+    asked: NewTopic,
+    code: ErrorCode,
+    sentence: str,
+) -> None:
+    plan = plan_create_topics(image, [asked], config=config, placement=placement)
+    (result,) = plan.results
+    assert result.error is code
+    assert sentence in (result.message or "")
+    assert plan.records == []
+
+
+@pytest.mark.parametrize(
+    ("assignments", "sentence"),
+    [([(1,)], "Attempted to add 2 additional partition(s), but only 1"), ([(1,), (7,)], "includes broker 7")],
+)
+def test_growth_with_impossible_assignments_is_refused(
+    image: MetadataImage, placement: Placement, assignments: list[tuple[int, ...]], sentence: str
+) -> None:
+    plan = plan_create_partitions(image, [NewPartitions("old.topic", 4, assignments)], placement=placement)
+    (result,) = plan.results
+    assert result.error is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert sentence in (result.message or "")
     assert plan.records == []

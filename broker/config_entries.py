@@ -1,0 +1,73 @@
+"""Configs as DescribeConfigs and CreateTopics answer them: every property with its value, layer, type and words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from barnabas.config import TOPIC_PROPERTIES, BrokerConfig, ConfigSource, ConfigValue, Property, describe_topic
+from barnabas.config.synonyms import Synonym, broker_synonyms, topic_synonyms
+from barnabas.protocol.messages.configs import ConfigEntry, ConfigSynonym
+
+UNKNOWN_TYPE: Final = "unknown"
+"""The type of a topic property of Kafka's that is kept and has no effect here."""
+
+_INTERNAL: Final = "internal.segment.bytes"
+
+
+def topic_entries(
+    config: BrokerConfig, overrides: Mapping[str, str], *, with_synonyms: bool = False, with_docs: bool = True
+) -> list[ConfigEntry]:
+    """What a topic runs with, `overrides` being what was set for itself."""
+    entries = []
+    for known, value in describe_topic(config, overrides):
+        if known.name == _INTERNAL and value.is_default:
+            continue
+        synonyms = topic_synonyms(config, known, value) if with_synonyms else []
+        entries.append(_entry(known, value, synonyms, read_only=False, with_docs=with_docs))
+    for name, text in overrides.items():
+        if name not in TOPIC_PROPERTIES:
+            entries.append(_without_effect(name, text, with_synonyms))
+    return entries
+
+
+def broker_entries(
+    config: BrokerConfig,
+    described: Iterable[tuple[Property, ConfigValue]],
+    *,
+    with_synonyms: bool = False,
+    with_docs: bool = True,
+) -> list[ConfigEntry]:
+    """Properties of a broker; what is read at start only is read-only."""
+    return [
+        _entry(
+            known,
+            value,
+            broker_synonyms(config, known.name) if with_synonyms else [],
+            read_only=not known.is_dynamic,
+            with_docs=with_docs,
+        )
+        for known, value in described
+    ]
+
+
+def _entry(
+    known: Property, value: ConfigValue, synonyms: Iterable[Synonym], *, read_only: bool, with_docs: bool
+) -> ConfigEntry:
+    return ConfigEntry(
+        name=known.name,
+        value=value.text,
+        source=value.source.name,
+        type=known.type.value,
+        doc=known.doc if with_docs else "",
+        read_only=read_only,
+        is_default=value.is_default,
+        sensitive=known.is_sensitive,
+        synonyms=[ConfigSynonym(each.name, each.value.text, each.value.source.name) for each in synonyms],
+    )
+
+
+def _without_effect(name: str, text: str, with_synonyms: bool) -> ConfigEntry:
+    source = ConfigSource.DYNAMIC_TOPIC_CONFIG.name
+    synonyms = [ConfigSynonym(name, text, source)] if with_synonyms else []
+    return ConfigEntry(name, text, source, UNKNOWN_TYPE, "", synonyms=synonyms)

@@ -1,0 +1,62 @@
+"""Replicas that a client assigns by hand: one node leaves one way to do it right; the others get Kafka's sentences.
+
+Source: Kafka's ReplicationControlManager (createTopic, createPartitions, validateManualPartitionAssignment).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.topics import DEFAULT_COUNT, NewTopic
+
+_REPLICATION_FACTOR = 1
+
+
+def assigned_partition_count(topic: NewTopic, node_id: int) -> int:
+    """How many partitions a topic with assignments gets. Raises BrokerError."""
+    if topic.replication_factor != DEFAULT_COUNT:
+        message = "A manual partition assignment was specified, but replication factor was not set to -1."
+        raise BrokerError(ErrorCode.INVALID_REQUEST, message)
+    if topic.partitions != DEFAULT_COUNT:
+        message = "A manual partition assignment was specified, but numPartitions was not set to -1."
+        raise BrokerError(ErrorCode.INVALID_REQUEST, message)
+    seen: set[int] = set()
+    for assignment in topic.assignments:
+        if assignment.partition in seen:
+            raise _refused(f"Found multiple manual partition assignments for partition {assignment.partition}")
+        seen.add(assignment.partition)
+        _ensure_possible(assignment.replicas, node_id)
+    if seen != set(range(len(seen))):
+        raise _refused("partitions should be a consecutive 0-based integer sequence")
+    return len(seen)
+
+
+def ensure_assignments_of_growth(assignments: Sequence[tuple[int, ...]], additional: int, node_id: int) -> None:
+    """Raises BrokerError unless there is one possible assignment for each of `additional` new partitions."""
+    if len(assignments) != additional:
+        message = (
+            f"Attempted to add {additional} additional partition(s), but only {len(assignments)} assignment(s) were "
+            "specified."
+        )
+        raise _refused(message)
+    for replicas in assignments:
+        _ensure_possible(replicas, node_id)
+
+
+def _ensure_possible(replicas: tuple[int, ...], node_id: int) -> None:
+    if not replicas:
+        raise _refused("The manual partition assignment includes an empty replica list.")
+    unknown = sorted(set(replicas) - {node_id})
+    if unknown:
+        message = (
+            f"The manual partition assignment includes broker {unknown[0]}, but no such broker is registered."
+            f" This is broker {node_id}, and the only one."
+        )
+        raise _refused(message)
+    if len(replicas) > _REPLICATION_FACTOR:
+        raise _refused(f"The manual partition assignment includes the broker {node_id} more than once.")
+
+
+def _refused(message: str) -> BrokerError:
+    return BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
