@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING
 from barnabas.broker.handlers.api_versions import ApiVersionsHandler
 from barnabas.broker.handlers.configs import AlterConfigsHandler, DescribeConfigsHandler
 from barnabas.broker.handlers.delete_records import DeleteRecordsHandler
+from barnabas.broker.handlers.describe_cluster import DescribeClusterHandler
+from barnabas.broker.handlers.describe_producers import DescribeProducersHandler
+from barnabas.broker.handlers.describe_topic_partitions import DescribeTopicPartitionsHandler
 from barnabas.broker.handlers.fetch import FetchHandler
 from barnabas.broker.handlers.init_producer_id import InitProducerIdHandler
+from barnabas.broker.handlers.list_config_resources import ListConfigResourcesHandler
 from barnabas.broker.handlers.list_offsets import ListOffsetsHandler
 from barnabas.broker.handlers.metadata import MetadataHandler
 from barnabas.broker.handlers.offset_for_leader_epoch import OffsetForLeaderEpochHandler
@@ -68,9 +72,14 @@ class ApiTable:
             ApiKey.OFFSET_FOR_LEADER_EPOCH: OffsetForLeaderEpochHandler(
                 partitions, probe(ApiKey.OFFSET_FOR_LEADER_EPOCH)
             ),
-            ApiKey.CREATE_TOPICS: CreateTopicsHandler(changes, probe(ApiKey.CREATE_TOPICS)),
+            ApiKey.CREATE_TOPICS: CreateTopicsHandler(changes, config, probe(ApiKey.CREATE_TOPICS)),
             ApiKey.DELETE_TOPICS: DeleteTopicsHandler(changes, probe(ApiKey.DELETE_TOPICS)),
             ApiKey.CREATE_PARTITIONS: CreatePartitionsHandler(changes, probe(ApiKey.CREATE_PARTITIONS)),
             ApiKey.DESCRIBE_CONFIGS: DescribeConfigsHandler(store, config, probe(ApiKey.DESCRIBE_CONFIGS)),
             ApiKey.ALTER_CONFIGS: AlterConfigsHandler(changes, probe(ApiKey.ALTER_CONFIGS)),
+            ApiKey.INCREMENTAL_ALTER_CONFIGS: AlterConfigsHandler(changes, probe(ApiKey.INCREMENTAL_ALTER_CONFIGS)),
+            ApiKey.DESCRIBE_CLUSTER: DescribeClusterHandler(store, addresses),
+            ApiKey.DESCRIBE_PRODUCERS: DescribeProducersHandler(partitions, probe(ApiKey.DESCRIBE_PRODUCERS)),
+            ApiKey.LIST_CONFIG_RESOURCES: ListConfigResourcesHandler(store),
+            ApiKey.DESCRIBE_TOPIC_PARTITIONS: DescribeTopicPartitionsHandler(store),
         }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.config_entries import topic_entries
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.topics import (
     CreatePartitionsRequest,
@@ -18,6 +19,7 @@ from barnabas.protocol.messages.topics import (
 )
 
 if TYPE_CHECKING:
+    from barnabas.broker.live_config import LiveConfig
     from barnabas.broker.metadata_changes import MetadataChanges
     from barnabas.broker.metrics.probes import ApiProbe
     from barnabas.broker.session import Session
@@ -26,13 +28,20 @@ if TYPE_CHECKING:
 class CreateTopicsHandler:
     """Serves CreateTopics."""
 
-    def __init__(self, changes: MetadataChanges, probe: ApiProbe) -> None:
+    def __init__(self, changes: MetadataChanges, config: LiveConfig, probe: ApiProbe) -> None:
         self._changes = changes
+        self._config = config
         self._probe = probe
 
     async def __call__(self, session: Session, request: CreateTopicsRequest) -> TopicsResponse:
         """The answer to one request; the contract is at the top of the file."""
-        return _counted(await self._changes.create_topics(request), self._probe)
+        response = _counted(await self._changes.create_topics(request), self._probe)
+        if request.describe:
+            for asked, result in zip(request.topics, response.topics, strict=True):
+                if result.error is ErrorCode.NONE:
+                    configs = {name: value for name, value in asked.configs.items() if value is not None}
+                    result.configs = topic_entries(self._config.broker, configs, with_docs=False)
+        return response
 
 
 class DeleteTopicsHandler:

@@ -20,6 +20,7 @@ from barnabas.broker.storage.log_validator import ClientBatchRules
 from barnabas.broker.storage.services import StorageServices
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.describe_producers import ActiveProducer
 from barnabas.protocol.topic_partition import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -134,6 +135,22 @@ class LogState:
     def producer_count(self) -> int:
         """How many producer ids are remembered."""
         return len(self._producers.producers)
+
+    def active_producers(self) -> list[ActiveProducer]:
+        """Every remembered producer as it stands. Raises BrokerError KAFKA_STORAGE_ERROR."""
+        self._ensure_online()
+        with self._lock:
+            return [
+                ActiveProducer(
+                    entry.producer_id,
+                    entry.epoch,
+                    entry.last_sequence,
+                    entry.last_timestamp,
+                    entry.coordinator_epoch,
+                    entry.txn_first_offset,
+                )
+                for entry in self._producers.producers.values()
+            ]
 
     @property
     def unflushed_records(self) -> int:

@@ -64,8 +64,19 @@ KAFKA_APIS: Sequence[KafkaApi] = (
     KafkaApi(ApiKey.LIST_OFFSETS, 1, 11, 6, "list_offsets"),
     KafkaApi(ApiKey.METADATA, 0, 13, 9, "metadata"),
     KafkaApi(ApiKey.API_VERSIONS, 0, 4, 3, "api_versions"),
+    KafkaApi(ApiKey.CREATE_TOPICS, 2, 7, 5, "create_topics"),
+    KafkaApi(ApiKey.DELETE_TOPICS, 1, 6, 4, "delete_topics"),
+    KafkaApi(ApiKey.DELETE_RECORDS, 0, 2, 2, "delete_records"),
     KafkaApi(ApiKey.INIT_PRODUCER_ID, 0, 5, 2, "init_producer_id"),
     KafkaApi(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4, 4, "offset_for_leader_epoch"),
+    KafkaApi(ApiKey.DESCRIBE_CONFIGS, 1, 4, 4, "describe_configs"),
+    KafkaApi(ApiKey.ALTER_CONFIGS, 0, 2, 2, "alter_configs"),
+    KafkaApi(ApiKey.CREATE_PARTITIONS, 0, 3, 2, "create_partitions"),
+    KafkaApi(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, 1, "incremental_alter_configs"),
+    KafkaApi(ApiKey.DESCRIBE_CLUSTER, 0, 2, 0, "describe_cluster"),
+    KafkaApi(ApiKey.DESCRIBE_PRODUCERS, 0, 0, 0, "describe_producers"),
+    KafkaApi(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, 0, "list_config_resources"),
+    KafkaApi(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, 0, "describe_topic_partitions"),
 )
 
 

@@ -213,7 +213,7 @@ def decode_request(frame: memoryview) -> Any:
 
 
 def test_every_api_has_an_exchange_here() -> None:
-    assert {api for api, _, _ in EXCHANGES} == set(ApiKey) == set(codec.NATIVE_APIS)
+    assert {api for api, _, _ in EXCHANGES} == set(codec.NATIVE_APIS) <= set(ApiKey)
 
 
 @pytest.mark.parametrize(("api", "request_", "response"), EXCHANGES, ids=[api.label for api, _, _ in EXCHANGES])

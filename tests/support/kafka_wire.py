@@ -17,7 +17,7 @@ from typing import Any
 
 from kio.serial import entity_reader, entity_writer
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 30.0
 
 
 def schema(api: str, version: int, kind: str) -> ModuleType:
