@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.registry import Collector
 
 from barnabas import __version__
+from barnabas.broker.metrics.cleaner_collector import CleanerCollector
 from barnabas.broker.metrics.daemon_collectors import (
     BrokerCollector,
     ConnectionCollector,
@@ -38,6 +39,7 @@ COLLECTORS: Final = cast(
         LogCollector,
         LogDirCollector,
         FlushCollector,
+        CleanerCollector,
         TaskCollector,
     ),
 )
@@ -58,6 +60,7 @@ def make_registry(probes: BrokerProbes, state: BrokerState) -> CollectorRegistry
         LogCollector(state),
         LogDirCollector(state),
         FlushCollector(state),
+        CleanerCollector(state),
         TaskCollector(state),
     )
     for collector in collectors:

@@ -181,6 +181,11 @@ class CleanerManager:
             ratio = NO_DIRTY_RATIO
         return CleaningDescription(NO_CLEAN_OFFSET if checkpoint is None else checkpoint, ratio, state)
 
+    @property
+    def seconds_since_last_run(self) -> float:
+        """Since a thread last looked for a log to clean, by the wall clock; since the start before the first look."""
+        return max(self._clock.wall_ms() - self.statistics.last_run_ms, 0) / 1000
+
     def run_pass(self, sign: StopSign | None = None) -> bool:
         """Clean the filthiest log and delete old segments; whether a round was begun. What each thread repeats."""
         sign = sign or StopSign()

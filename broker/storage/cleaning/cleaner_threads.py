@@ -55,9 +55,14 @@ class CleanerThreads:
         self._wakes = 0
 
     @property
+    def alive(self) -> int:
+        """Threads that work or wait for work."""
+        return sum(thread.is_alive() for thread, _ in self._threads.copy().values())
+
+    @property
     def dead(self) -> int:
         """Threads that ended though nobody asked them to."""
-        return sum(not thread.is_alive() and not sign.is_set for thread, sign in self._threads.values())
+        return sum(not thread.is_alive() and not sign.is_set for thread, sign in self._threads.copy().values())
 
     def resize(self, count: int) -> None:
         """Have `count` threads, in place of dead ones, too, and wake all. Waits for those that are to end."""
