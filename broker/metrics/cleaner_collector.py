@@ -48,8 +48,8 @@ class CleanerCollector:
     uncleanable_partitions = Family(
         "barnabas_cleaner_uncleanable_partitions",
         "gauge",
-        "Partitions that are neither compacted nor deleted from any more; the broker's log and `barnabas topic describe` "
-        "say why.",
+        "Partitions that are neither compacted nor deleted from any more; the broker's log and `barnabas topic "
+        "describe` say why.",
         labels=_LOG_DIR,
     )
     uncleanable_bytes = Family(
