@@ -15,6 +15,7 @@ Source: Kafka AbstractIndex.
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 from struct import Struct
@@ -74,11 +75,16 @@ class AbstractIndex:
         self._writable = True
         self._load_last_entry()
 
-    def replace(self, content: bytes | bytearray) -> None:
-        """Let the file hold these entries, whatever it held; it is opened anew when it is used. Raises OSError."""
+    def replace(self, content: bytes) -> None:
+        """A new file of these entries in the place of the old one; it is opened when it is used. Raises OSError.
+
+        The old file is not cut but unlinked: a reader may still look at its map, and beyond a file's end that kills.
+        """
         self.close()
         self.entries = -1
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path)
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         try:
             written = 0
             while written < len(content):

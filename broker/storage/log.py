@@ -6,8 +6,8 @@
 - What lies below the recovery point is durable; of the segment that holds it the indexes need not be, because recovery
   begins there. A roll makes the old segment and its indexes durable in the background.
 - One lock serializes appends and changes of the segment map. It is never held across a scan, an unlink or an fsync of
-  records; a new leader epoch, which is rare, is synced under it. Reads take no lock: they use the immutable map and
-  `_end`, which an append replaces as a whole when it is done.
+  records; a new leader epoch and a truncation, which are rare, are synced under it. Reads take no lock: they use the
+  immutable map and `_end`, which an append replaces as a whole when it is done.
 - An I/O error takes the data directory offline; a full disk does not: the half batch is cut off again and the next
   append tries anew.
 
@@ -26,8 +26,8 @@ from barnabas.broker.storage.durable_files import sync_directory
 from barnabas.broker.storage.log_dir_failure import is_shortage
 from barnabas.broker.storage.log_reader import LogReader
 from barnabas.broker.storage.log_segment import LogSegment
+from barnabas.broker.storage.log_truncation import LogTruncation
 from barnabas.broker.storage.log_validator import ClientBatchRules
-from barnabas.broker.storage.log_writer import LogWriter
 from barnabas.broker.storage.partition_metadata_file import write_partition_metadata
 from barnabas.broker.storage.producer_state import LastRecord
 from barnabas.broker.storage.retention import RetentionRule, deletable_segments, rules_of
@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 EPOCH_FLUSH_TASK = "leader-epoch-cache-flush"
 
 
-class PartitionLog(LogReader, LogWriter):
+class PartitionLog(LogReader, LogTruncation):
     """One log. Made by LogManager; attributes may be read by any thread without a lock."""
 
     # -- the end of its life

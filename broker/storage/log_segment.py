@@ -457,8 +457,8 @@ class LogSegment:
         """Write both indexes anew from what a scan of the whole segment has found. Raises OSError."""
         self._largest = TimestampOffset(scan.max_timestamp, scan.max_timestamp_offset)
         self._first_timestamp = scan.first_timestamp
-        self.offset_index.replace(scan.offset_entries)
-        self.time_index.replace_closed(scan.time_entries, self._largest)
+        self.offset_index.replace(bytes(scan.offset_entries))
+        self.time_index.replace_closed(bytes(scan.time_entries), self._largest)
         self._indexes_trusted = True
 
     def index_batch(self, position: int, size: int, last_offset: int, max_timestamp: int, since: int) -> int:

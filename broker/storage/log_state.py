@@ -1,7 +1,7 @@
 """What a PartitionLog consists of, what may be asked of it at any time, and how it refuses.
 
 The lowest of three layers, split for reading only: LogState (this file); LogReader and LogWriter (appends, rolls,
-flushes) on it; PartitionLog (retention, the log's life). The invariants are in log.py.
+flushes) on it, and on the latter LogTruncation; PartitionLog (retention, the log's life). The invariants are in log.py.
 """
 
 from __future__ import annotations
@@ -64,6 +64,8 @@ class LogState:
         self._first_unstable_offset = loaded.producer_state.first_unstable_offset
         self.durable_offset = loaded.recovery_point
         """Batches below this are synced."""
+        self.truncations = 0
+        """How often the end was cut off: what was synced before such a moment says nothing about what came after."""
         self._unsynced_sealed: list[LogSegment] = [
             segment
             for segment in loaded.segments.view.overlapping(loaded.recovery_point, loaded.log_end_offset)

@@ -269,6 +269,7 @@ class LogWriter(LogState):
         """
         if self.state == "offline":
             raise StorageError(self.directory, f"cannot sync {self.topic_partition}: it is offline")
+        truncations = self.truncations
         target = self.log_end_offset if up_to is None else min(up_to, self.log_end_offset)
         active = self._active
         sealed = [segment for segment in self._unsynced_sealed if segment.base_offset < target]
@@ -291,6 +292,8 @@ class LogWriter(LogState):
                 self._fail("cannot sync the log", error)
             raise StorageError(self.directory, f"cannot sync {self.topic_partition}: {error}") from error
         with self._lock:
+            if truncations != self.truncations:
+                return self.durable_offset
             self._unsynced_sealed = [segment for segment in self._unsynced_sealed if segment not in sealed]
             self.durable_offset = max(self.durable_offset, target)
             if active is not self._active:

@@ -79,10 +79,10 @@ class OffsetIndex(AbstractIndex):
         relative, position = _ENTRY.unpack_from(self._buffer(), slot * 8)
         return OffsetPosition(self.base_offset + relative, position)
 
-    def truncate_to(self, offset: int) -> None:
-        """Drop all entries at or above `offset`. The index must be open for appends."""
-        self.entries = self._floor_slot(_OFFSET, 0, offset - self.base_offset - 1) + 1
-        self._load_last_entry()
+    def entries_below(self, offset: int) -> bytes:
+        """The bytes of all entries below `offset`, as `replace` takes them. Raises OSError."""
+        count = self._floor_slot(_OFFSET, 0, offset - self.base_offset - 1) + 1
+        return bytes(self._buffer()[: count * self.ENTRY_SIZE])
 
     def _load_last_entry(self) -> None:
         self.last_offset = self.entry(self.entries - 1).offset if self.entries > 0 else self.base_offset

@@ -62,11 +62,10 @@ class TimeIndex(AbstractIndex):
         self.last_offset = offset
         self.entries = entries + 1
 
-    def replace_closed(self, entries: bytearray, largest: TimestampOffset) -> None:
+    def replace_closed(self, entries: bytes, largest: TimestampOffset) -> None:
         """Let the file hold these entries and then the closing one of `largest`, if it is greater. Raises OSError."""
-        last = _TIMESTAMP.unpack_from(entries, len(entries) - 12)[0] if entries else NO_TIMESTAMP
-        if largest.timestamp > last:
-            entries = entries + _ENTRY.pack(largest.timestamp, largest.offset - self.base_offset)
+        if largest.timestamp > self.last_entry_of(entries).timestamp:
+            entries += _ENTRY.pack(largest.timestamp, largest.offset - self.base_offset)
         self.replace(entries)
 
     def last_entry(self) -> TimestampOffset:
@@ -85,10 +84,17 @@ class TimeIndex(AbstractIndex):
         timestamp, relative = _ENTRY.unpack_from(self._buffer(), slot * 12)
         return TimestampOffset(timestamp, self.base_offset + relative)
 
-    def truncate_to(self, offset: int) -> None:
-        """Drop all entries at or above `offset`. The index must be open for appends."""
-        self.entries = self._floor_slot(_RELATIVE_OFFSET, 8, offset - self.base_offset - 1) + 1
-        self._load_last_entry()
+    def entries_below(self, offset: int) -> bytes:
+        """The bytes of all entries below `offset`, as `replace_closed` takes them. Raises OSError."""
+        count = self._floor_slot(_RELATIVE_OFFSET, 8, offset - self.base_offset - 1) + 1
+        return bytes(self._buffer()[: count * self.ENTRY_SIZE])
+
+    def last_entry_of(self, entries: bytes) -> TimestampOffset:
+        """The last of these entries, or (-1, base offset) when there is none."""
+        if not entries:
+            return TimestampOffset(NO_TIMESTAMP, self.base_offset)
+        timestamp, relative = _ENTRY.unpack_from(entries, len(entries) - self.ENTRY_SIZE)
+        return TimestampOffset(timestamp, self.base_offset + relative)
 
     def _load_last_entry(self) -> None:
         if self.entries > 0:

@@ -145,16 +145,18 @@ def test_time_lookup_gives_the_last_entry_at_or_below_the_target(tmp_path: Path)
     assert index.lookup(99) == TimestampOffset(20, 120)
 
 
-def test_truncation_drops_entries_at_and_above_the_offset(tmp_path: Path) -> None:
+def test_the_entries_below_an_offset_are_those_that_a_truncation_keeps(tmp_path: Path) -> None:
     index = _offset_index(tmp_path / "a.index")
     _add(index, (128, 4198), (156, 8398), (184, 12598))
-    index.truncate_to(156)
-    assert (index.entries, index.last_offset) == (1, 128)
+    assert index.entries_below(156) == struct.pack(">ii", 28, 4198)
+    assert index.entries_below(128) == b""
     times = _time_index(tmp_path / "a.timeindex")
     for timestamp, offset in ((1, 128), (2, 156), (3, 184)):
         times.maybe_append(timestamp, offset)
-    times.truncate_to(157)
-    assert times.last_entry() == TimestampOffset(2, 156)
+    kept = times.entries_below(157)
+    assert kept == struct.pack(">qiqi", 1, 28, 2, 56)
+    assert times.last_entry_of(kept) == TimestampOffset(2, 156)
+    assert times.last_entry_of(b"") == TimestampOffset(-1, _BASE)
 
 
 def test_a_lookup_in_flight_survives_a_trim(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -15,9 +14,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.records.record import Record
-from tests.support.storage import START_MS, LogBench, append, batch, log_config, read_records
+from tests.support.storage import START_MS, LogBench, append, batch, log_config, read_batches, read_records
 
 _SMALL = st.integers(0, 120)
+_PAGE_BYTES = 256
+"""Of the disk, as these small files see it."""
 
 
 class LogAgainstList(RuleBasedStateMachine):
@@ -29,7 +30,7 @@ class LogAgainstList(RuleBasedStateMachine):
         self.bench = LogBench(self.root)
         self.records: list[Record] = []
         self.start = 0
-        self.durable = 0
+        self.end = 0
 
     @initialize(
         segment_bytes=st.sampled_from([1024, 3000, 1 << 20]),
@@ -53,10 +54,6 @@ class LogAgainstList(RuleBasedStateMachine):
         self.log.go_offline()
         shutil.rmtree(self.root)
 
-    @property
-    def end(self) -> int:
-        return self.records[-1].offset + 1 if self.records else 0
-
     @rule(
         values=st.lists(st.tuples(st.none() | st.binary(max_size=5), _SMALL, _SMALL), min_size=1, max_size=4),
         codec=st.sampled_from([Codec.NONE, Codec.NONE, Codec.LZ4]),
@@ -66,6 +63,7 @@ class LogAgainstList(RuleBasedStateMachine):
         base = append(self.log, batch(*sent, codec=codec))
         assert base == self.end
         self.records += [Record(base + index, *each) for index, each in enumerate(sent)]
+        self.end += len(sent)
 
     @rule()
     def roll(self) -> None:
@@ -73,8 +71,7 @@ class LogAgainstList(RuleBasedStateMachine):
 
     @rule()
     def flush(self) -> None:
-        self.durable = self.log.flush()
-        assert self.durable == self.end
+        assert self.log.flush() == self.end
 
     @rule()
     def background(self) -> None:
@@ -93,35 +90,70 @@ class LogAgainstList(RuleBasedStateMachine):
         self.start = self.log.delete_records(target)
         assert self.start == target
 
+    @rule(share=st.floats(0, 1), beyond=st.booleans())
+    def truncate(self, share: float, beyond: bool) -> None:
+        """Batches that reach to the offset go; the log ends there, even in the middle of one."""
+        target = self.end + 1 if beyond else self.start + int((self.end - self.start) * share)
+        batches = [(found.base_offset, found.last_offset) for found in read_batches(self.log)]
+        assert self.log.truncate_to(target) == (target < self.end)
+        if target < self.end:
+            cut = min([base for base, last in batches if last >= target], default=target)
+            self._ends_at(target, [record for record in self.records if record.offset < cut])
+
+    @rule(distance=st.integers(0, 50))
+    def start_anew(self, distance: int) -> None:
+        offset = max(self.end - 10, 0) + distance
+        self.log.truncate_fully_and_start_at(offset)
+        self._ends_at(offset, [])
+        self.start = offset
+
+    def _ends_at(self, offset: int, records: list[Record]) -> None:
+        self.records, self.end = records, offset
+        self.start = min(self.start, offset)
+
     @rule()
     def stop_and_start(self) -> None:
         self.bench.close(self.log)
         self.log = self.bench.open(self.config)
+        self._end_found()
 
-    @rule(kept=st.floats(0, 1), garbage=st.booleans())
-    def crash(self, kept: float, garbage: bool) -> None:
-        """The machine loses power: of the active segment's unsynced bytes any prefix reached the disk."""
+    def _end_found(self) -> None:
+        """What no record tells is forgotten by a stop: that the end was cut in the middle of a batch."""
+        last = max([record.offset for record in self.records], default=self.log.log_start_offset - 1)
+        assert last < self.log.log_end_offset <= self.end
+        self.end = self.log.log_end_offset
+
+    @rule(kept=st.floats(0, 1), lost_pages=st.sets(st.integers(0, 40)), garbage=st.booleans())
+    def crash(self, kept: float, lost_pages: set[int], garbage: bool) -> None:
+        """The machine loses power: what was not synced is on the disk in part, page by page, and so is a file's end."""
         self.bench.crash(self.log)
+        durable = self.log.durable_offset
         self.bench.log_start_offset = self.start
-        active = self.log.segments[-1]
-        synced = 0
-        if self.log.durable_offset > active.base_offset:
-            found = active.find_batch(self.log.durable_offset, active.size_bytes)
-            synced = active.size_bytes if found is None else found.position
-        size = synced + int((active.size_bytes - synced) * kept)
-        active.release()
-        path = Path(active.log.path)
-        os.truncate(path, size)
-        with path.open("ab") as file:
-            file.write(b"\0" * 50 if garbage else b"")
+        for segment in self.log.segments:
+            synced = 0
+            if durable > segment.base_offset:
+                found = segment.find_batch(durable, segment.size_bytes)
+                synced = segment.size_bytes if found is None else found.position
+            size = segment.size_bytes
+            if segment is self.log.segments[-1]:
+                size = synced + int((size - synced) * kept)
+            segment.release()
+            with open(segment.log.path, "r+b") as file:
+                file.truncate(size)
+                for page in lost_pages:
+                    start, stop = max(page * _PAGE_BYTES, synced), min((page + 1) * _PAGE_BYTES, size)
+                    if start < stop:
+                        file.seek(start)
+                        file.write(bytes(stop - start))
+        if garbage:
+            with open(self.log.segments[-1].log.path, "ab") as file:
+                file.write(bytes(50))
         self.log = self.bench.open(self.config, clean=False)
-        assert self.log.log_end_offset >= max(self.log.durable_offset, active.base_offset)
+        lost = [record for record in self.records if self.log.log_end_offset <= record.offset < durable]
+        assert not lost, f"durable below {durable}"
         self.records = [record for record in self.records if record.offset < self.log.log_end_offset]
-        if self.log.log_end_offset != self.end:
-            # Everything was lost down to an empty log, or to its start offset: offsets go on from there.
-            assert not self.records or self.log.log_start_offset == self.log.log_end_offset
-            self.records = [Record(self.log.log_end_offset - 1, -1, None, None)] if self.log.log_end_offset else []
         self.start = self.log.log_start_offset
+        self._end_found()
 
     @rule(share=st.floats(0, 1), max_bytes=st.integers(1, 3000))
     def read(self, share: float, max_bytes: int) -> None:
@@ -148,5 +180,5 @@ class LogAgainstList(RuleBasedStateMachine):
             assert read_records(self.log) == [record for record in self.records if record.offset >= self.start]
 
 
-LogAgainstList.TestCase.settings = settings(max_examples=50, stateful_step_count=30, deadline=None)
+LogAgainstList.TestCase.settings = settings(max_examples=50, stateful_step_count=30, deadline=None, print_blob=True)
 TestLogAgainstList = LogAgainstList.TestCase
