@@ -214,6 +214,9 @@ class ClientBatchRules:
     def _refuse_header(self, records: memoryview) -> NoReturn:
         """Find out which of the header's rules is broken, in Kafka's order, and raise its error."""
         present = len(records)
+        if not present:
+            # No CORRUPT_MESSAGE: a client would send the same nothing again.
+            raise self._refusal(ErrorCode.INVALID_RECORD, "there must be one record batch, and there is none")
         if present < HEADER_SIZE:
             raise self._refusal(
                 ErrorCode.CORRUPT_MESSAGE, f"{present} bytes cannot hold a batch header of {HEADER_SIZE}"

@@ -11,9 +11,11 @@ from __future__ import annotations
 import io
 import socket
 import struct
+from datetime import timedelta
 from importlib import import_module
 from types import ModuleType, TracebackType
 from typing import Any
+from uuid import UUID
 
 from kio.serial import entity_reader, entity_writer
 
@@ -69,6 +71,69 @@ def answer_of(api: str, version: int, frame: bytes) -> tuple[int, Any]:
     return header.correlation_id, read(kind, frame[size:])
 
 
+def metadata_request(version: int, *topics: str) -> Any:
+    """Topics by name, to be created where they are missing."""
+    kio = schema("metadata", version, "request")
+    key = {"topic_id": None} if version >= 10 else {}
+    fields = {
+        name: False
+        for name in ("include_cluster_authorized_operations", "include_topic_authorized_operations")
+        if name in kio.MetadataRequest.__dataclass_fields__
+    }
+    entries = tuple(kio.MetadataRequestTopic(name=topic, **key) for topic in topics)
+    return kio.MetadataRequest(topics=entries, **fields)
+
+
+def produce_request(
+    version: int,
+    topic: str,
+    batch: bytes | bytearray | None,
+    topic_id: UUID | None = None,
+    *,
+    partition: int = 0,
+    acks: int = 1,
+) -> Any:
+    """One batch to one partition."""
+    kio = schema("produce", version, "request")
+    key = {"topic_id": topic_id} if version >= 13 else {"name": topic}
+    data = kio.PartitionProduceData(index=partition, records=None if batch is None else bytes(batch))
+    topics = (kio.TopicProduceData(**key, partition_data=(data,)),)
+    return kio.ProduceRequest(transactional_id=None, acks=acks, timeout=timedelta(seconds=30), topic_data=topics)
+
+
+def fetch_request(
+    version: int,
+    topic: str,
+    offset: int,
+    topic_id: UUID | None = None,
+    *,
+    partition: int = 0,
+    max_wait_ms: int = 0,
+    min_bytes: int = 1,
+    max_bytes: int = 1 << 20,
+    leader_epoch: int = -1,
+    session_epoch: int = -1,
+) -> Any:
+    """One partition."""
+    kio = schema("fetch", version, "request")
+    key = {"topic_id": topic_id} if version >= 13 else {"topic": topic}
+    epoch = {"current_leader_epoch": leader_epoch} if version >= 9 else {}
+    entry = kio.FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes, **epoch)
+    fields: dict[str, Any] = {"replica_id": -1} if version < 15 else {}
+    if version >= 7:
+        fields |= {"forgotten_topics_data": (), "session_epoch": session_epoch}
+    if version >= 11:
+        fields["rack_id"] = ""
+    return kio.FetchRequest(
+        max_wait=timedelta(milliseconds=max_wait_ms),
+        min_bytes=min_bytes,
+        max_bytes=max_bytes,
+        isolation_level=0,
+        topics=(kio.FetchTopic(**key, partitions=(entry,)),),
+        **fields,
+    )
+
+
 class KafkaWire:
     """One connection. `call` sends a request and reads its answer; `send` and `receive` do one half each."""
 
@@ -103,6 +168,44 @@ class KafkaWire:
         """The answer to a request with these fields."""
         self.send(message_type(api, version, "request")(**fields))
         return self.receive(api, version)
+
+    # --- the calls that most tests need
+
+    def topic_id(self, topic: str) -> UUID:
+        """The id of a topic, which is created where it is missing."""
+        request = metadata_request(12, topic)
+        self.send(request)
+        (found,) = self.receive("metadata", 12).topics
+        assert found.error_code == 0, found
+        topic_id: UUID = found.topic_id
+        return topic_id
+
+    def produce(
+        self, version: int, topic: str, batch: bytes | bytearray | None, *, partition: int = 0, acks: int = 1
+    ) -> Any:
+        """One batch to one partition; that partition's answer."""
+        self.send(produce_request(version, topic, batch, self._id(version, topic), partition=partition, acks=acks))
+        return self.receive("produce", version).responses[0].partition_responses[0]
+
+    def fetch(self, version: int, topic: str, offset: int, **settings: int) -> Any:
+        """One partition's answer."""
+        self.send(fetch_request(version, topic, offset, self._id(version, topic), **settings))
+        return self.receive("fetch", version).responses[0].partitions[0]
+
+    def list_offset(self, version: int, topic: str, timestamp: int, *, leader_epoch: int = -1) -> Any:
+        """One partition's answer."""
+        kio = schema("list_offsets", version, "request")
+        epoch = {"current_leader_epoch": leader_epoch} if version >= 4 else {}
+        entry = kio.ListOffsetsPartition(partition_index=0, timestamp=timestamp, **epoch)
+        fields: dict[str, Any] = {"isolation_level": 0} if version >= 2 else {}
+        if version >= 10:
+            fields["timeout"] = timedelta(seconds=1)
+        topics = (kio.ListOffsetsTopic(name=topic, partitions=(entry,)),)
+        answer = self.call("list_offsets", version, replica_id=-1, topics=topics, **fields)
+        return answer.topics[0].partitions[0]
+
+    def _id(self, version: int, topic: str) -> UUID | None:
+        return self.topic_id(topic) if version >= 13 else None
 
     def is_closed_by_broker(self) -> bool:
         """Whether the broker ends the connection without another byte (waits for it)."""
