@@ -2,7 +2,7 @@
 
     BARNABAS_TEST_FAILPOINTS="replace.renamed=kill@3,cleaner.written=enospc"     name=action[@which time, from 1]
 
-`kill` ends the process at once, as kill -9 or a power cut would; `eio` and `enospc` raise that OSError. A test in the
+`kill` ends the process by SIGKILL, as kill -9 would; `eio` and `enospc` raise that OSError. A test in the
 same process arms any callable. When nothing is armed, `reach` is one look at an empty dictionary, so it stands in code
 that does a system call anyway, never in the path of a request. Source: the idea is bbolt's gofail.
 """
@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 VARIABLE = "BARNABAS_TEST_FAILPOINTS"
-KILLED_STATUS = 99
-"""How a process ends at `kill`."""
-
 Action = Callable[[str], object]
 
 _armed: dict[str, Action] = {}
@@ -44,14 +42,13 @@ def armed(name: str, action: Action) -> Iterator[None]:
 
 
 @contextmanager
-def observed() -> Iterator[list[str]]:
-    """The names of the points in the order in which they are reached inside of the with block."""
-    reached: list[str] = []
-    _observers.append(reached.append)
+def observed(observer: Action) -> Iterator[None]:
+    """`observer(name)` runs at every point that is reached inside of the with block."""
+    _observers.append(observer)
     try:
-        yield reached
+        yield
     finally:
-        _observers.remove(reached.append)
+        _observers.remove(observer)
 
 
 def arm_from(setting: str) -> None:
@@ -77,8 +74,8 @@ def _at(count: int, action: Action) -> Action:
 
 
 def kill(name: str) -> None:
-    """End the process without any of its exits."""
-    os._exit(KILLED_STATUS)
+    """End the process: nothing of it runs any more."""
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def no_space(name: str) -> None:
