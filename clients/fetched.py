@@ -93,6 +93,7 @@ class FetchedSlice:
     def _decode(self, batch: RecordBatch, position: int) -> DecodedBatch:
         if self._config.check_crcs:
             batch.ensure_valid()
+        self._begin_aborted(batch.last_offset)
         if batch.is_control:
             self._end_transaction(batch)
             return DecodedBatch([], batch.next_offset)
@@ -111,9 +112,12 @@ class FetchedSlice:
             batch.next_offset,
         )
 
-    def _is_aborted(self, batch: RecordBatch) -> bool:
-        while self._aborted and self._aborted[0].first_offset <= batch.last_offset:
+    def _begin_aborted(self, offset: int) -> None:
+        """Before markers too: of a transaction that began before this slice, the marker may be all that is in it."""
+        while self._aborted and self._aborted[0].first_offset <= offset:
             self._aborted_producers.add(self._aborted.popleft().producer_id)
+
+    def _is_aborted(self, batch: RecordBatch) -> bool:
         return batch.is_transactional and batch.producer_id in self._aborted_producers
 
     def _end_transaction(self, batch: RecordBatch) -> None:

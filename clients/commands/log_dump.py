@@ -33,17 +33,15 @@ from barnabas.clients.commands.log_fields import (
     message_fields,
     offset_entry_fields,
     producer_fields,
-    record_fields,
     record_json_data,
     record_text_data,
+    stored_records,
     text_line,
     time_entry_fields,
 )
 from barnabas.clients.commands.log_metadata import control_fields, metadata_json
 from barnabas.clients.commands.output import print_note, standard_output
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.records.batch import RecordBatch
-from barnabas.protocol.records.reader import read_records
 from barnabas.protocol.records.record import Record
 from barnabas.protocol.uuids import uuid_text
 
@@ -149,7 +147,7 @@ class Dump:
         walk = LogWalk(known.path, start=start)
         is_metadata = self._options.cluster_metadata or known.type is FileType.METADATA_SNAPSHOT
         for step in walk:
-            last_offset = step.offset if isinstance(step, StoredMessage) else step.batch.last_offset
+            last_offset = (step.message if isinstance(step, StoredMessage) else step.batch).last_offset
             if self._options.from_offset is not None and last_offset < self._options.from_offset:
                 continue
             if self._options.max_batches is not None and self._batches >= self._options.max_batches:
@@ -167,27 +165,28 @@ class Dump:
     def _dump_step(self, step: StoredBatch | StoredMessage, is_metadata: bool) -> None:
         if isinstance(step, StoredMessage):
             self._emit("message", message_fields(step))
-            return
-        self._emit("batch", batch_fields(step))
+        else:
+            self._emit("batch", batch_fields(step))
         if not self._options.records:
             return
         try:
-            records = read_records(step.batch)
+            self._dump_records(step, is_metadata)
         except DecodeError as error:
             self._fail(f"{self._file}: position {step.position}: records cannot be read: {error}")
-            return
-        for record in records:
+
+    def _dump_records(self, step: StoredBatch | StoredMessage, is_metadata: bool) -> None:
+        is_control = isinstance(step, StoredBatch) and step.batch.is_control
+        for fields, record in stored_records(step):
             if self._options.from_offset is not None and record.offset < self._options.from_offset:
                 continue
             if self._options.max_records is not None and self._records >= self._options.max_records:
                 raise _EnoughError
             self._records += 1
-            self._dump_record(step.batch, record, is_metadata)
+            self._dump_record(fields, record, is_control=is_control, is_metadata=is_metadata)
 
-    def _dump_record(self, batch: RecordBatch, record: Record, is_metadata: bool) -> None:
-        fields = record_fields(batch, record)
+    def _dump_record(self, fields: Fields, record: Record, *, is_control: bool, is_metadata: bool) -> None:
         try:
-            if batch.is_control:
+            if is_control:
                 self._emit_control(fields, control_fields(record))
             elif not self._options.data:
                 self._emit("record", fields, "| ")

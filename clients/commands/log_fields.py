@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from barnabas.broker.storage.inspection.log_walk import StoredBatch, StoredMessage
@@ -22,6 +23,8 @@ from barnabas.clients.commands.record_lines import is_utf8
 from barnabas.protocol.compression import CODECS
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.layout import CODEC_MASK, TIMESTAMP_TYPE_MASK
+from barnabas.protocol.records.legacy_messages import LegacyMessage, read_inner_messages, read_legacy_records
+from barnabas.protocol.records.reader import read_records
 from barnabas.protocol.records.record import Record
 
 Fields = dict[str, Any]
@@ -57,16 +60,39 @@ def batch_fields(step: StoredBatch) -> Fields:
 
 def message_fields(step: StoredMessage) -> Fields:
     """One entry of a message set of version 0 or 1; a compressed wrapper is one."""
+    message = step.message
     return {
-        "offset": step.offset,
+        "offset": message.offset,
         "position": step.position,
-        "NoTimestampType" if step.magic == 0 else _time_name(step.attributes): step.timestamp,
-        "size": step.size_bytes,
-        "magic": step.magic,
-        "compresscodec": _codec_name(step.attributes),
-        "crc": step.crc,
+        _legacy_time_name(message): message.timestamp,
+        "size": message.size_bytes,
+        "magic": message.magic,
+        "compresscodec": _codec_name(message.attributes),
+        "crc": message.crc,
         "isvalid": step.fault is None,
     }
+
+
+def stored_records(step: StoredBatch | StoredMessage) -> Iterator[tuple[Fields, Record]]:
+    """Each record of a batch or a message set's entry, with its own fields but key and payload. Raises DecodeError."""
+    if isinstance(step, StoredBatch):
+        for record in read_records(step.batch):
+            yield record_fields(step.batch, record), record
+        return
+    outer = step.message
+    inner = read_inner_messages(outer) if outer.is_wrapper else [(outer.offset, outer)]
+    for (_, message), record in zip(inner, read_legacy_records(outer), strict=True):
+        yield (
+            {
+                "offset": record.offset,
+                _legacy_time_name(outer): record.timestamp,
+                "keySize": _size(record.key),
+                "valueSize": _size(record.value),
+                "isValid": True,  # else it would not have been read
+                "crc": message.crc,
+            },
+            record,
+        )
 
 
 def record_fields(batch: RecordBatch, record: Record) -> Fields:
@@ -182,6 +208,10 @@ def _text(name: str, value: Any) -> str:
 
 def _time_name(attributes: int) -> str:
     return "LogAppendTime" if attributes & TIMESTAMP_TYPE_MASK else "CreateTime"
+
+
+def _legacy_time_name(message: LegacyMessage) -> str:
+    return _time_name(message.attributes) if message.magic else "NoTimestampType"
 
 
 def _codec_name(attributes: int) -> str:

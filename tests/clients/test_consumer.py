@@ -350,6 +350,26 @@ async def test_a_read_committed_consumer_skips_aborted_records_and_another_one_d
         assert len(await read(consumer, 6)) == 6
 
 
+async def test_a_read_that_begins_behind_aborted_data_gives_what_follows_the_marker(broker: FakeBroker) -> None:
+    """The marker is then all of the aborted transaction that the answer holds."""
+    log = broker.log("lines")
+    log.append(batch([b"aborted"], is_transactional=True, producer_id=7, producer_epoch=0, base_sequence=0))
+    log.append(control_batch(0, 7))
+    log.append(batch([b"kept"], is_transactional=True, producer_id=7, producer_epoch=0, base_sequence=1))
+    log.append(control_batch(1, 7))
+    read_partition = broker._read_partition
+
+    def with_aborted(*arguments: Any) -> tuple[FetchPartitionResult, int]:
+        result, size = read_partition(*arguments)
+        result.aborted = [AbortedTransaction(7, 0)]
+        return result, size
+
+    broker._read_partition = with_aborted  # type: ignore[method-assign, assignment]
+    async with consuming(broker, isolation="read_committed") as consumer:
+        consumer.seek(LINES, 1)
+        assert values(await read(consumer, 1)) == [b"kept"]
+
+
 async def test_a_batch_larger_than_the_fetch_size_is_read(broker: FakeBroker) -> None:
     log = broker.log("lines")
     log.append(batch([b"small"]))

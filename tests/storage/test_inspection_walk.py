@@ -73,8 +73,8 @@ def test_entries_of_old_message_sets_are_walked_with_their_crc(tmp_path: Path, m
     steps = list(LogWalk(write_log(tmp_path, good, bad, plain(1, base_offset=9))))
 
     assert [type(step) for step in steps] == [StoredMessage, StoredMessage, StoredBatch]
-    message = steps[0]
-    assert isinstance(message, StoredMessage)
+    assert isinstance(steps[0], StoredMessage)
+    message = steps[0].message
     assert (message.offset, message.magic, message.timestamp) == (7, magic, 1234 if magic else -1)
     assert [step.fault is None for step in steps] == [True, False, True]
 

@@ -3,35 +3,30 @@
 The broker's own walks (segment_scan) end at the first wrong CRC, because nothing behind it may be served. This one says
 that the CRC is wrong and goes on: somebody wants to see what is there. It ends where no size can be believed.
 
-Message sets of format version 0 and 1 are seen entry by entry, compressed wrappers as one:
-    int64 offset | int32 size of what follows | uint32 crc | int8 magic | int8 attributes | int64 timestamp (1 only)
-    | int32 key size, key | int32 value size, value           the CRC-32 covers everything from `magic` on
-Source: Kafka FileLogInputStream, LegacyRecord.
+Message sets of format version 0 and 1 (protocol/records/legacy_messages) are seen entry by entry, compressed wrappers
+as one. Source: Kafka FileLogInputStream.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from struct import Struct
 from typing import NamedTuple
 
 from barnabas.protocol.crc32c import crc32c
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.errors import CorruptRecordError
 from barnabas.protocol.records.layout import ATTRIBUTES_POSITION, HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, MAGIC_V2
+from barnabas.protocol.records.legacy_messages import LegacyMessage, read_inner_messages
 
 _CHUNK_BYTES = 4 * 1024 * 1024
 _HEAD_BYTES = MAGIC_POSITION + 1
-_ENTRY_HEAD = Struct(">qiIbb")  # offset, size, crc, magic, attributes
-_TIMESTAMP = Struct(">q")
-_ENTRY_CRC_FROM = 16
+_MAX_FIRST_BYTE = 0x7F
+"""Of an offset that is not negative."""
 _MIN_ENTRY_BYTES = {0: LOG_OVERHEAD + 14, 1: LOG_OVERHEAD + 22}
 """Crc, magic, attributes, a null key and a null value; version 1 has a timestamp, too."""
-
-assert _ENTRY_HEAD.size == 18
 
 
 class StoredBatch(NamedTuple):
@@ -48,17 +43,20 @@ class StoredBatch(NamedTuple):
 class StoredMessage(NamedTuple):
     """An entry of a message set of version 0 or 1: one message, or a wrapper that holds several, compressed.
 
-    `offset` is the last one of a wrapper. `timestamp` is -1 in version 0. `fault` as in `StoredBatch`.
+    `message` is a view that is valid until the next step of the walk; `fault` as in `StoredBatch`.
     """
 
     position: int
-    offset: int
-    size_bytes: int
-    magic: int
-    attributes: int
-    timestamp: int
-    crc: int
+    message: LegacyMessage
     fault: str | None
+
+    @property
+    def first_offset(self) -> int:
+        """Of what a wrapper holds; the message's own if that cannot be read."""
+        if self.fault is None and self.message.is_wrapper:
+            with contextlib.suppress(CorruptRecordError):
+                return read_inner_messages(self.message)[0][0]
+        return self.message.offset
 
 
 class LogWalk:
@@ -127,6 +125,9 @@ class LogWalk:
         if least is None or length + LOG_OVERHEAD < least:
             self.end_fault = f"no batch begins here: magic {magic}, length {length}"
             return None
+        if magic != MAGIC_V2 and buffer[inside] > _MAX_FIRST_BYTE:
+            self.end_fault = f"no message begins here: magic {magic}, a negative offset"
+            return None
         if length + LOG_OVERHEAD > self.left_bytes:
             self.end_fault = f"a batch of {length + LOG_OVERHEAD} bytes begins here, {self.left_bytes} are left"
             return None
@@ -136,11 +137,12 @@ class LogWalk:
         if buffer[inside + MAGIC_POSITION] == MAGIC_V2:
             batch = RecordBatch(buffer, inside)
             return StoredBatch(self.position, batch, _crc_fault(batch))
-        offset, _, crc, magic, attributes = _ENTRY_HEAD.unpack_from(buffer, inside)
-        timestamp = _TIMESTAMP.unpack_from(buffer, inside + _ENTRY_HEAD.size)[0] if magic else -1
-        computed = zlib.crc32(buffer[inside + _ENTRY_CRC_FROM : inside + size])
-        fault = None if computed == crc else f"stored crc {crc:#010x}, computed {computed:#010x}"
-        return StoredMessage(self.position, offset, size, magic, attributes, timestamp, crc, fault)
+        message = LegacyMessage(buffer[inside : inside + size])
+        try:
+            message.ensure_valid()
+        except CorruptRecordError as error:
+            return StoredMessage(self.position, message, str(error).partition(": ")[2])
+        return StoredMessage(self.position, message, None)
 
 
 def is_zeros(path: Path, position: int) -> bool:

@@ -22,6 +22,6 @@ def position_of_offset(log_path: Path, base_offset: int, offset: int) -> int:
     if not below or below[-1].position < 0:
         return 0
     for step in LogWalk(log_path, start=below[-1].position):
-        agrees = isinstance(step, StoredBatch) and step.batch.last_offset == below[-1].offset
-        return below[-1].position if agrees else 0
+        entry = step.batch if isinstance(step, StoredBatch) else step.message
+        return below[-1].position if entry.last_offset == below[-1].offset else 0
     return 0

@@ -152,7 +152,7 @@ def _last_offset(directory: Path, base_offset: int) -> int:
 
 def _offsets_of(step: StoredBatch | StoredMessage) -> tuple[int, int]:
     if isinstance(step, StoredMessage):
-        return step.offset, step.offset
+        return step.first_offset, step.message.offset
     return step.batch.base_offset, step.batch.last_offset
 
 

@@ -23,6 +23,7 @@ from barnabas.broker.storage.time_index import NO_TIMESTAMP, TimestampOffset
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.layout import TimestampType
+from barnabas.protocol.records.legacy_messages import read_legacy_records
 from barnabas.protocol.records.reader import check_records
 
 _MAX_RELATIVE_OFFSET = 2**31 - 1
@@ -110,10 +111,25 @@ class SegmentCheck:
         self._note(step.position, batch.base_offset, batch.last_offset, batch.max_timestamp, batch.size_bytes)
 
     def _check_message(self, step: StoredMessage) -> Iterator[Finding]:
-        if step.fault is not None:
-            yield self._finding(step.position, f"message of offset {step.offset}: {step.fault}")
-        yield from self._check_offsets(step.position, step.offset, step.offset)
-        self._note(step.position, step.offset, step.offset, step.timestamp, step.size_bytes)
+        message = step.message
+        first, timestamp = message.offset, message.timestamp
+        fault = step.fault
+        if fault is None:
+            try:
+                records = read_legacy_records(message)
+            except DecodeError as error:
+                fault = str(error).partition(": ")[2]
+            else:
+                first, timestamp = records[0].offset, max(record.timestamp for record in records)
+        if fault is not None:
+            yield self._finding(step.position, f"message of offset {message.offset}: {fault}")
+        elif timestamp != message.timestamp:
+            yield self._finding(
+                step.position,
+                f"message of offset {message.offset}: timestamp {message.timestamp}, the messages' in it {timestamp}",
+            )
+        yield from self._check_offsets(step.position, first, message.offset)
+        self._note(step.position, first, message.offset, message.timestamp, message.size_bytes)
 
     def _check_offsets(self, position: int, first: int, last: int) -> Iterator[Finding]:
         if first < self.next_offset:

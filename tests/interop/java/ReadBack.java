@@ -17,7 +17,7 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  * Reads every record of every topic with Kafka's own client and prints one line for each, tab-separated:
  * topic, partition, offset, timestamp, leader epoch, key, value, headers as name=value joined by commas.
  * Bytes are base64, null is "-". A partition that stops answering ends the program with an error after 60 s.
- * Arguments: bootstrap address, then the topics (none: all).
+ * Arguments: bootstrap address, perhaps --committed (isolation read_committed), then the topics (none: all).
  */
 public final class ReadBack {
     public static void main(String[] arguments) {
@@ -26,7 +26,9 @@ public final class ReadBack {
         properties.put("enable.auto.commit", "false");
         properties.put("auto.offset.reset", "earliest");
         properties.put("check.crcs", "true");
-        List<String> wanted = List.of(arguments).subList(1, arguments.length);
+        boolean committed = arguments.length > 1 && arguments[1].equals("--committed");
+        properties.put("isolation.level", committed ? "read_committed" : "read_uncommitted");
+        List<String> wanted = List.of(arguments).subList(committed ? 2 : 1, arguments.length);
         StringBuilder out = new StringBuilder();
         try (KafkaConsumer<byte[], byte[]> consumer =
                 new KafkaConsumer<>(properties, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {

@@ -1,0 +1,74 @@
+import java.nio.charset.StandardCharsets;
+import java.util.Properties;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+
+/**
+ * Transactions with Kafka's own client, in one partition: of two producers whose transactions overlap, each round commits
+ * or aborts in turn, and a plain producer writes between them. At the end both have one open, and the program ends at
+ * once, so that nobody ends them. Arguments: bootstrap address, topic, rounds.
+ */
+public final class WriteTransactions {
+    private static String topic;
+    private static int written;
+
+    public static void main(String[] arguments) throws Exception {
+        topic = arguments[1];
+        int rounds = Integer.parseInt(arguments[2]);
+        KafkaProducer<byte[], byte[]> first = producer(arguments[0], "first");
+        KafkaProducer<byte[], byte[]> second = producer(arguments[0], "second");
+        KafkaProducer<byte[], byte[]> plain = producer(arguments[0], null);
+        for (int round = 0; round < rounds; round++) {
+            first.beginTransaction();
+            send(first, "first", 3);
+            second.beginTransaction();
+            send(second, "second", 2);
+            send(plain, "plain", 1);
+            send(first, "first", 1);
+            end(first, round % 3 == 0);
+            send(second, "second", 1);
+            end(second, round % 2 == 0);
+        }
+        first.beginTransaction();
+        send(first, "first", 2);
+        send(plain, "plain", 1);
+        second.beginTransaction();
+        send(second, "second", 2);
+        System.out.println(written);
+        System.out.flush();
+        Runtime.getRuntime().halt(0);
+    }
+
+    private static KafkaProducer<byte[], byte[]> producer(String bootstrap, String id) {
+        Properties properties = new Properties();
+        properties.put("bootstrap.servers", bootstrap);
+        properties.put("acks", "all");
+        if (id != null) {
+            properties.put("transactional.id", id);
+            properties.put("transaction.timeout.ms", "600000");
+        }
+        KafkaProducer<byte[], byte[]> producer =
+            new KafkaProducer<>(properties, new ByteArraySerializer(), new ByteArraySerializer());
+        if (id != null) {
+            producer.initTransactions();
+        }
+        return producer;
+    }
+
+    private static void send(KafkaProducer<byte[], byte[]> producer, String name, int count) {
+        for (int i = 0; i < count; i++) {
+            byte[] value = (name + "-" + written + ".".repeat(60)).getBytes(StandardCharsets.UTF_8);
+            producer.send(new ProducerRecord<>(topic, 0, 1700000000000L + written++, null, value));
+        }
+        producer.flush();
+    }
+
+    private static void end(KafkaProducer<byte[], byte[]> producer, boolean commit) {
+        if (commit) {
+            producer.commitTransaction();
+        } else {
+            producer.abortTransaction();
+        }
+    }
+}
