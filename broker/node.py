@@ -165,6 +165,7 @@ class Node:
             loop=loop,
             probes=probes,
             partitions=self._partitions,
+            log_manager=self._log_manager,
             store=self._store,
             changes=self._changes,
             config=self._live,

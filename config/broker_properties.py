@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from barnabas.config.log_properties import LOG_PROPERTIES
-from barnabas.config.property import CLUSTER_WIDE, INT_MAX, Property, PropertyType, by_name
+from barnabas.config.property import CLUSTER_WIDE, INT_MAX, LONG_MAX, PER_BROKER, Property, PropertyType, by_name
 from barnabas.config.validators import AtLeast, ListOf, OneOf
 
 BOOLEAN, STRING, INT, LONG = PropertyType.BOOLEAN, PropertyType.STRING, PropertyType.INT, PropertyType.LONG
@@ -244,6 +244,15 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         10,
         "Threads for the scheduled tasks (retention, flushing, checkpoints, deletion).",
         AtLeast(1),
+        group=THREADS,
+    ),
+    Property(
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+        LONG,
+        LONG_MAX,
+        "Rate to which moves of partitions between the log directories are held, all of them together. 0 halts them.",
+        AtLeast(0),
+        PER_BROKER,
         group=THREADS,
     ),
 )

@@ -14,6 +14,7 @@ from barnabas.broker.handlers.fetch import FetchHandler
 from barnabas.broker.handlers.init_producer_id import InitProducerIdHandler
 from barnabas.broker.handlers.list_config_resources import ListConfigResourcesHandler
 from barnabas.broker.handlers.list_offsets import ListOffsetsHandler
+from barnabas.broker.handlers.log_dirs import AlterReplicaLogDirsHandler, DescribeLogDirsHandler
 from barnabas.broker.handlers.metadata import MetadataHandler
 from barnabas.broker.handlers.offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from barnabas.broker.handlers.produce import ProduceHandler
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata_changes import MetadataChanges
     from barnabas.broker.metrics.probes import ApiProbe, BrokerProbes
     from barnabas.broker.partition_registry import PartitionRegistry
+    from barnabas.broker.storage.log_manager import LogManager
 
 
 class ApiTable:
@@ -44,6 +46,7 @@ class ApiTable:
         loop: asyncio.AbstractEventLoop,
         probes: BrokerProbes,
         partitions: PartitionRegistry,
+        log_manager: LogManager,
         store: MetadataStore,
         changes: MetadataChanges,
         config: LiveConfig,
@@ -82,4 +85,8 @@ class ApiTable:
             ApiKey.DESCRIBE_PRODUCERS: DescribeProducersHandler(partitions, probe(ApiKey.DESCRIBE_PRODUCERS)),
             ApiKey.LIST_CONFIG_RESOURCES: ListConfigResourcesHandler(store),
             ApiKey.DESCRIBE_TOPIC_PARTITIONS: DescribeTopicPartitionsHandler(store),
+            ApiKey.ALTER_REPLICA_LOG_DIRS: AlterReplicaLogDirsHandler(
+                log_manager, partitions, blocking_io, probe(ApiKey.ALTER_REPLICA_LOG_DIRS)
+            ),
+            ApiKey.DESCRIBE_LOG_DIRS: DescribeLogDirsHandler(log_manager, blocking_io, probe(ApiKey.DESCRIBE_LOG_DIRS)),
         }

@@ -16,6 +16,7 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.metadata.image import MetadataImage, TopicImage
+    from barnabas.broker.storage.future_log import FutureLog
     from barnabas.broker.storage.log import PartitionLog
     from barnabas.broker.storage.log_manager import LogManager
 
@@ -30,6 +31,32 @@ def is_stray(image: MetadataImage, topic_partition: TopicPartition, topic_id: by
     return topic_id is not None and topic_id != topic.topic_id
 
 
+def settle_futures(image: MetadataImage, log_manager: LogManager, directory_ids: Mapping[Path, bytes]) -> None:
+    """At start: what becomes of the copies of moves that had not ended.
+
+    It goes on where the log is there. Where it is not, the copy takes its place if the metadata names the copy's
+    directory (a crash came between the renames); it waits if a directory is offline, and is kept as stray otherwise,
+    because it may be the only copy that is left.
+    """
+    seen: dict[TopicPartition, FutureLog] = {}
+    for future in sorted(log_manager.found_futures, key=lambda each: each.log_end_offset, reverse=True):
+        topic_partition = future.topic_partition
+        current = log_manager.get(topic_partition)
+        if topic_partition in seen or (current is not None and current.log_dir == future.log_dir):
+            _log.info("deleting a copy that no move wants: %s", future.directory)
+            log_manager.moves.discard(future)
+            continue
+        seen[topic_partition] = future
+        state = image.partition(*topic_partition)
+        named = state is not None and directory_ids.get(future.log_dir) in state.directories
+        if current is not None or (log_manager.failures.offline and not named):
+            log_manager.moves.adopt(current, future)
+        elif named:
+            log_manager.promote(future)
+        else:
+            log_manager.moves.set_aside(future)
+
+
 def reconcile_logs(image: MetadataImage, log_manager: LogManager, directory_ids: Mapping[Path, bytes]) -> None:
     """At start, when all logs are loaded. What cannot be made (a directory is offline or full) is said and left."""
     for log in log_manager.logs():
@@ -37,6 +64,7 @@ def reconcile_logs(image: MetadataImage, log_manager: LogManager, directory_ids:
             log_manager.set_aside_stray(log.topic_partition)
         elif log.topic_id is None:
             _write_topic_id(log, image.topics[log.topic_partition.topic].topic_id)
+    settle_futures(image, log_manager, directory_ids)
     for topic in image.topics.values():
         for number in topic.partitions:
             topic_partition = TopicPartition(topic.name, number)

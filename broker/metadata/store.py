@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from barnabas.broker.metadata import bootstrap_checkpoint, meta_properties
 from barnabas.broker.metadata.adoption import find_partition_directories
 from barnabas.broker.metadata.batches import encode_change, encode_control_batch
+from barnabas.broker.metadata.directory_assignments import plan_assignment, plan_found_assignments
 from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.image_builder import ImageBuilder
@@ -91,6 +92,19 @@ class MetadataStore:
     def reconcile(self, log_manager: LogManager) -> None:
         """At start, when all logs are loaded: makes what is missing and sets aside what is unknown."""
         reconcile_logs(self.image, log_manager, self.directory_ids)
+        log_manager.moves.assign = self.assign
+        found = {
+            log.topic_partition: self.directory_ids[log.log_dir]
+            for log in log_manager.logs()
+            if log.log_dir in self.directory_ids
+        }
+        for topic_partition in self.change(lambda image: plan_found_assignments(image, found)):
+            _log.info("the metadata now say where %s is", topic_partition)
+
+    def assign(self, log: PartitionLog, log_dir: Path) -> None:
+        """Says that a partition is in `log_dir` from now on, durably. Raises BrokerError, also if it has gone."""
+        directory_id = self.directory_ids[log_dir]
+        self.change(lambda image: plan_assignment(image, log.topic_partition, log.topic_id, directory_id))
 
     def make_log(self, image: MetadataImage, topic_partition: TopicPartition, log_manager: LogManager) -> PartitionLog:
         """The log of a partition that `image` has and that is new. Raises BrokerError KAFKA_STORAGE_ERROR."""

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.broker.storage.data_directory import DataDirectory
+from barnabas.broker.storage.future_log import FutureLog
 from barnabas.broker.storage.log import PartitionLog
 from barnabas.broker.storage.log_loader import LoadProgress, LoadRequest
-from barnabas.broker.storage.log_opening import open_log
-from barnabas.broker.storage.partition_directory import DirectoryKind, stray_directory_name
+from barnabas.broker.storage.log_opening import open_future_log, open_log
+from barnabas.broker.storage.partition_directory import DirectoryKind, ParsedDirectoryName, stray_directory_name
 from barnabas.broker.storage.services import StorageServices
 from barnabas.broker.storage.storage_errors import StartupStorageError, StorageError
 from barnabas.config.log_config import LogConfig
@@ -44,6 +45,8 @@ class FoundLogs:
     """What the directories held."""
 
     logs: list[PartitionLog] = field(default_factory=list)
+    futures: list[FutureLog] = field(default_factory=list)
+    """The copies of moves that had not ended."""
     doomed: list[Path] = field(default_factory=list)
     """`-delete` directories: they wait for their removal."""
     strays: list[Path] = field(default_factory=list)
@@ -124,10 +127,10 @@ class DirectoryLoader:
                 case DirectoryKind.STRAY:
                     self._found.strays.append(path)
                 case DirectoryKind.FUTURE:
-                    _log.warning("left alone, moving partitions between directories is not served: %s", path)
+                    jobs.append(self._job(directory, path, parsed, recovery_points, log_starts))
                 case DirectoryKind.CURRENT:
                     self._claim(parsed.topic_partition, path)
-                    jobs.append(self._job(directory, path, parsed.topic_partition, recovery_points, log_starts))
+                    jobs.append(self._job(directory, path, parsed, recovery_points, log_starts))
         directory.logs_total = len(jobs)
         if jobs and not directory.had_clean_shutdown:
             _log.info("recovering %s logs: the last stop was not clean, log_dir=%s", len(jobs), directory.path)
@@ -144,11 +147,15 @@ class DirectoryLoader:
         self,
         directory: DataDirectory,
         path: Path,
-        topic_partition: TopicPartition,
+        parsed: ParsedDirectoryName,
         recovery_points: Mapping[TopicPartition, int],
         log_starts: Mapping[TopicPartition, int],
     ) -> Callable[[], None]:
-        progress = self._progress[topic_partition] = LoadProgress()
+        topic_partition = parsed.topic_partition
+        is_future = parsed.kind is DirectoryKind.FUTURE
+        progress = LoadProgress()
+        if not is_future:
+            self._progress[topic_partition] = progress
         request = LoadRequest(
             directory=path,
             topic_partition=topic_partition,
@@ -161,8 +168,9 @@ class DirectoryLoader:
         def load() -> None:
             if self._services.failures.is_offline(directory.path):
                 return
+            log: PartitionLog
             try:
-                log = open_log(request, self._services, progress)
+                log = (open_future_log if is_future else open_log)(request, self._services, progress)
             except DecodeError as error:
                 raise DecodeError(f"{path}: {error}") from error
             found = FoundPartition(topic_partition, log.topic_id, path)
@@ -172,11 +180,15 @@ class DirectoryLoader:
                 _log.warning("directory is stray, kept as %s", log.directory)
                 with self._lock:
                     self._found.strays.append(log.directory)
-                    self._progress.pop(topic_partition, None)
+                    if not is_future:
+                        self._progress.pop(topic_partition, None)
                     directory.logs_total -= 1
                 return
             with self._lock:
-                self._found.logs.append(log)
+                if isinstance(log, FutureLog):
+                    self._found.futures.append(log)
+                else:
+                    self._found.logs.append(log)
                 directory.logs_loaded += 1
 
         return load

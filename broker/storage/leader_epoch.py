@@ -106,6 +106,12 @@ class LeaderEpochFile:
         self.entries = entries
         return changed
 
+    def replace_entries(self, entries: tuple[EpochEntry, ...]) -> bool:
+        """Take over those of another log with the same records, in memory only; whether they differ."""
+        changed = entries != self.entries
+        self.entries = entries
+        return changed
+
     def clear(self) -> None:
         """Forget everything, durably. Raises OSError."""
         self.entries = ()

@@ -260,14 +260,7 @@ class PartitionLog(LogReader, LogTruncation):
     def rename_directory(self, name: str) -> None:
         """Rename the log's directory within its data directory; open files go on. Raises OSError."""
         with self._lock:
-            target = self.log_dir / name
-            os.rename(self.directory, target)
-            sync_directory(self.log_dir)
-            self.directory = target
-            for segment in self._segments:
-                segment.move_to(os.fspath(target))
-            self._epochs.move_to(target)
-            self._producers.move_to(target)
+            self._rename(name)
 
     def delete_directory(self) -> None:
         """Remove the directory and all that is in it; the log was retired before. Raises OSError."""

@@ -26,9 +26,11 @@ from barnabas.broker.storage.clock import Clock, SystemClock
 from barnabas.broker.storage.data_directory import DataDirectory
 from barnabas.broker.storage.deletion_queue import DeletionQueue
 from barnabas.broker.storage.directory_loading import DirectoryLoader, FoundPartition
-from barnabas.broker.storage.durable_files import sync_directory
+from barnabas.broker.storage.directory_opening import open_data_directories
+from barnabas.broker.storage.future_log import FutureLog
 from barnabas.broker.storage.log import PartitionLog
-from barnabas.broker.storage.log_dir_failure import LogDirFailures, is_shortage
+from barnabas.broker.storage.log_creation import LogCreator, ensure_topic_id, make_partition_directory
+from barnabas.broker.storage.log_dir_failure import LogDirFailures
 from barnabas.broker.storage.log_loader import LoadProgress, LoadRequest
 from barnabas.broker.storage.log_opening import open_log
 from barnabas.broker.storage.maintenance import Maintenance
@@ -38,7 +40,7 @@ from barnabas.broker.storage.partition_directory import (
     directory_name,
     stray_directory_name,
 )
-from barnabas.broker.storage.partition_metadata_file import PARTITION_METADATA_FILE, write_partition_metadata
+from barnabas.broker.storage.partition_moves import PartitionMoves
 from barnabas.broker.storage.scheduler import BackgroundScheduler, Scheduler
 from barnabas.broker.storage.services import StorageServices
 from barnabas.broker.storage.storage_errors import StartupStorageError, StorageError
@@ -71,6 +73,8 @@ class LogManager:
         """Those that could be opened, in the order of log.dirs; one that fails later is still among them."""
         self.load_progress: dict[TopicPartition, LoadProgress] = {}
         """How far each log's loading is, while it goes on and afterwards."""
+        self.found_futures: tuple[FutureLog, ...] = ()
+        """The copies that lay in the directories at start, for whoever knows where the partitions belong."""
         self.metadata_log: PartitionLog | None = None
         self.failures = LogDirFailures(self._schedule_failure)
         clock = clock or SystemClock()
@@ -86,7 +90,15 @@ class LogManager:
         """None without log.cleaner.enable: compacted logs only grow then."""
         if config.get_bool("log.cleaner.enable"):
             self.cleaner = CleanerManager(config, self.services, logs=self.logs, get=self.get)
-        self.maintenance = Maintenance(self.services, self.logs, self._live, self.cleaner)
+        self.maintenance = Maintenance(self.services, self.logs_and_futures, self._live, self.cleaner)
+        self.moves = PartitionMoves(
+            self.services,
+            self.maintenance,
+            self.deletions,
+            max_bytes_per_second=lambda: self.config.get_int("replica.alter.log.dirs.io.max.bytes.per.second"),
+            cleaner=lambda: self.cleaner,
+        )
+        self._creator = LogCreator(self.services, lambda: self.live_directories, self.logs_and_futures)
         self._on_directory_failed = on_directory_failed
         self._metadata_directory: DataDirectory | None = None
         self._log_config_of: Callable[[str], LogConfig] = lambda _: self.config.log_config
@@ -104,40 +116,8 @@ class LogManager:
         or another broker has one.
         """
         raise_descriptor_limit()
-        opened: list[DataDirectory] = []
-        try:
-            for path in self.config.log_dirs:
-                directory = DataDirectory(path)
-                try:
-                    directory.open()
-                except OSError as error:
-                    self.failures.report(path, f"cannot use log directory {path}", error)
-                else:
-                    opened.append(directory)
-            if not opened:
-                reasons = "; ".join(self.failures.offline.values())
-                raise StartupStorageError(self.config.log_dirs[0], f"no log directory can be used: {reasons}")
-            self._metadata_directory = self._open_metadata_directory(opened)
-        except StartupStorageError:
-            for directory in opened:
-                directory.unlock()
-            raise
-        self.directories = tuple(opened)
+        self.directories, self._metadata_directory = open_data_directories(self.config, self.failures)
         return self.live_directories
-
-    def _open_metadata_directory(self, opened: list[DataDirectory]) -> DataDirectory:
-        path = self.config.metadata_log_dir
-        for directory in opened:
-            if directory.path == path:
-                return directory
-        directory = DataDirectory(path)
-        try:
-            if path in self.failures.offline:
-                raise OSError(self.failures.offline[path])
-            directory.open()
-        except OSError as error:
-            raise StartupStorageError(path, f"cannot use the metadata log's directory: {error}") from error
-        return directory
 
     def open_metadata_log(self, topic_partition: TopicPartition, topic_id: bytes, config: LogConfig) -> PartitionLog:
         """The metadata log, made if it is missing. It is recovered at every start, as Kafka's is: it is small.
@@ -148,7 +128,7 @@ class LogManager:
         assert owner is not None, "open_directories comes first"
         directory = owner.path / directory_name(topic_partition)
         try:
-            _make_partition_directory(directory, topic_id)
+            make_partition_directory(directory, topic_id)
             request = LoadRequest(directory, topic_partition, config, False, 0, 0)
             self.metadata_log = open_log(request, self.services)
         except (OSError, StorageError) as error:
@@ -173,6 +153,7 @@ class LogManager:
         self._logs = {**self._logs, **{log.topic_partition: log for log in found.logs}}
         for path in found.doomed:
             self.deletions.add(path)
+        self.found_futures = tuple(found.futures)
         return len(found.logs)
 
     def start_tasks(self) -> None:
@@ -197,6 +178,40 @@ class LogManager:
         """All logs at this moment, without the metadata log."""
         return list(self._logs.values())
 
+    def logs_and_futures(self) -> list[PartitionLog]:
+        """All logs, and the copies that moves fill."""
+        return [*self._logs.values(), *self.moves.futures()]
+
+    def move(self, topic_partition: TopicPartition, log_dir: Path) -> bool:
+        """Begin to move a log to `log_dir`; False when it is there, or on its way, already.
+
+        A move to another directory is given up first. Raises BrokerError KAFKA_STORAGE_ERROR.
+        """
+        with self._lock:
+            current = self._logs.get(topic_partition)
+            if current is None:
+                raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no log of {topic_partition}")
+            future = self.moves.future_of(topic_partition)
+            if future is not None and (future.log_dir != log_dir or not self.moves.is_running(topic_partition)):
+                self.moves.cancel(topic_partition)
+                future = None
+            if current.log_dir == log_dir or future is not None:
+                return False
+            if self.failures.offline:
+                names = ", ".join(map(str, self.failures.offline))
+                raise BrokerError(
+                    ErrorCode.KAFKA_STORAGE_ERROR,
+                    f"{topic_partition} is not moved while a log directory is offline ({names})",
+                )
+            self.moves.begin(current, self._creator.create_future(current, log_dir))
+            return True
+
+    def promote(self, future: FutureLog) -> None:
+        """Serve a copy as the log that it is of, which has gone. Raises OSError."""
+        self.moves.promote(future)
+        with self._lock:
+            self._logs = {**self._logs, future.topic_partition: future}
+
     def get_or_create(
         self, topic_partition: TopicPartition, topic_id: bytes, *, is_new: bool = True, log_dir: Path | None = None
     ) -> PartitionLog:
@@ -208,19 +223,11 @@ class LogManager:
         with self._lock:
             log = self._logs.get(topic_partition)
             if log is None:
-                log = self._create(topic_partition, topic_id, is_new, log_dir)
+                config = self._log_config_of(topic_partition.topic)
+                log = self._creator.create(topic_partition, topic_id, config, is_new=is_new, log_dir=log_dir)
                 self._logs = {**self._logs, topic_partition: log}
-            elif log.topic_id != topic_id:
-                if log.topic_id is not None:
-                    raise BrokerError(
-                        ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition}: {log.directory} has another topic id"
-                    )
-                try:
-                    log.assign_topic_id(topic_id)
-                except OSError as error:
-                    raise BrokerError(
-                        ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition}: cannot write its topic id: {error}"
-                    ) from error
+            else:
+                ensure_topic_id(log, topic_id)
             return log
 
     def delete(self, topic_partitions: Iterable[TopicPartition]) -> int:
@@ -251,7 +258,7 @@ class LogManager:
 
     def update_topic_config(self, topic: str, config: LogConfig) -> None:
         """Give the topic's logs another configuration."""
-        for log in self.logs():
+        for log in self.logs_and_futures():
             if log.topic_partition.topic == topic:
                 self._update_config(log, config)
         if self.cleaner is not None:
@@ -260,7 +267,7 @@ class LogManager:
     def update_broker_config(self, config: BrokerConfig) -> None:
         """The broker's configuration changed at runtime: every log gets its own anew, by `load_logs`' lookup."""
         self.config = config
-        for log in self.logs():
+        for log in self.logs_and_futures():
             self._update_config(log, self._log_config_of(log.topic_partition.topic))
         if self.cleaner is not None:
             self.cleaner.reconfigure(config)
@@ -271,50 +278,15 @@ class LogManager:
         if was_compact and not config.compact and self.cleaner is not None:
             self.cleaner.abort(log.topic_partition)  # from now on the retention task deletes its segments
 
-    def _create(
-        self, topic_partition: TopicPartition, topic_id: bytes, is_new: bool, log_dir: Path | None
-    ) -> PartitionLog:
-        offline = self.failures.offline
-        if offline and not is_new:
-            raise BrokerError(
-                ErrorCode.KAFKA_STORAGE_ERROR,
-                f"{topic_partition}: not made anew, it may be in an offline directory ({', '.join(map(str, offline))})",
-            )
-        for candidate in [log_dir] if log_dir is not None else self._directories_by_logs():
-            directory = candidate / directory_name(topic_partition)
-            if self.failures.is_offline(candidate):
-                continue
-            try:
-                _make_partition_directory(directory, topic_id)
-                config = self._log_config_of(topic_partition.topic)
-                log = open_log(LoadRequest(directory, topic_partition, config, True, 0, 0), self.services)
-            except (OSError, StorageError) as error:
-                if isinstance(error, OSError) and is_shortage(error):
-                    raise BrokerError(
-                        ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition}: cannot make {directory}: {error}"
-                    ) from error
-                self.failures.report(candidate, f"cannot make {directory}", error)
-                continue
-            _log.info("created log %s, directory=%s", topic_partition, directory)
-            return log
-        raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition}: no log directory is available")
-
-    def _directories_by_logs(self) -> list[Path]:
-        """The live directories, the one with the fewest logs first."""
-        counts = dict.fromkeys(self.live_directories, 0)
-        for log in self._logs.values():
-            if log.log_dir in counts:
-                counts[log.log_dir] += 1
-        return sorted(counts, key=lambda path: counts[path])
-
     def _take(self, topic_partition: TopicPartition, new_name: str) -> PartitionLog | None:
-        """Take a log out of the map and rename its directory."""
+        """Take a log out of the map and rename its directory; a move of it is given up, and a round of the cleaner."""
         with self._lock:
             log = self._logs.get(topic_partition)
             if log is None:
                 return None
             self._logs = {key: value for key, value in self._logs.items() if key != topic_partition}
             self.load_progress.pop(topic_partition, None)
+        self.moves.cancel(topic_partition)
         if self.cleaner is not None:
             self.cleaner.abort_and_pause(topic_partition)
             self.cleaner.remove_from_checkpoint(log.log_dir, topic_partition)
@@ -346,6 +318,7 @@ class LogManager:
             metadata_log.go_offline()
         if self.cleaner is not None:
             self.cleaner.directory_failed(log_dir)
+        self.moves.directory_failed(log_dir)
         for directory in self.directories:
             if directory.path == log_dir:
                 directory.unlock()
@@ -392,7 +365,8 @@ class LogManager:
         worked: dict[Path, bool] = {}
         threads = self.config.get_int(_THREADS_PER_DIRECTORY) * max(len(self.directories), 1)
         with ThreadPoolExecutor(threads, thread_name_prefix="log-closing") as pool:
-            for log, ok in zip(self.logs(), pool.map(_close, self.logs()), strict=True):
+            logs = self.logs_and_futures()
+            for log, ok in zip(logs, pool.map(_close, logs), strict=True):
                 worked[log.log_dir] = worked.get(log.log_dir, True) and ok
         return worked
 
@@ -413,14 +387,3 @@ def _close(log: PartitionLog) -> bool:
         _log.error("closing %s failed, the next start recovers it: %s", log.topic_partition, error)
         return False
     return log.state == "closed"
-
-
-def _make_partition_directory(directory: Path, topic_id: bytes) -> None:
-    """Make the directory with its partition.metadata, durably, unless both are there. Raises OSError."""
-    try:
-        directory.mkdir()
-    except FileExistsError:
-        if (directory / PARTITION_METADATA_FILE).exists():
-            return
-    write_partition_metadata(directory, topic_id)
-    sync_directory(directory.parent)

@@ -1,11 +1,16 @@
-"""Opening a log: its files are loaded, and become a PartitionLog."""
+"""Opening a log: its files are loaded, and become a PartitionLog, or a FutureLog in a `-future` directory."""
 
 from __future__ import annotations
 
+from typing import TypeVar
+
+from barnabas.broker.storage.future_log import FutureLog
 from barnabas.broker.storage.log import PartitionLog
 from barnabas.broker.storage.log_loader import LoadProgress, LoadRequest, LogLoader
 from barnabas.broker.storage.partition_metadata_file import read_partition_metadata
 from barnabas.broker.storage.services import StorageServices
+
+Log = TypeVar("Log", bound=PartitionLog)
 
 
 def open_log(
@@ -19,10 +24,25 @@ def open_log(
 
     Raises OSError, CorruptFileError (a bad partition.metadata).
     """
+    return _open(PartitionLog, request, services, progress, topic_id)
+
+
+def open_future_log(request: LoadRequest, services: StorageServices, progress: LoadProgress | None = None) -> FutureLog:
+    """As `open_log`, for the copy that a move fills."""
+    return _open(FutureLog, request, services, progress, None)
+
+
+def _open(
+    kind: type[Log],
+    request: LoadRequest,
+    services: StorageServices,
+    progress: LoadProgress | None,
+    topic_id: bytes | None,
+) -> Log:
     progress = progress or LoadProgress()
     try:
         loaded = LogLoader(request, services, progress).load()
-        log = PartitionLog(
+        log = kind(
             loaded,
             topic_partition=request.topic_partition,
             topic_id=topic_id if topic_id is not None else read_partition_metadata(request.directory),

@@ -306,6 +306,10 @@ class LogSegment:
             old = self._old_messages = len(head) > MAGIC_POSITION and head[MAGIC_POSITION] != MAGIC_V2
         return old
 
+    def expect_old_messages(self) -> None:
+        """A message of format 0 or 1 was written to it."""
+        self._old_messages = True
+
     def index_position(self, target_offset: int) -> int:
         """Where to start looking for `target_offset`: at or before its batch. Raises OSError."""
         if self.offset_index.entries < 0 and self.log.size_bytes == 0:

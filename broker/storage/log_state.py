@@ -7,10 +7,12 @@ flushes) on it, and on the latter LogTruncation; PartitionLog (retention, the lo
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from pathlib import Path
 from typing import NoReturn
 
+from barnabas.broker.storage.durable_files import sync_directory
 from barnabas.broker.storage.log_dir_failure import is_shortage
 from barnabas.broker.storage.log_loader import LoadedLog
 from barnabas.broker.storage.log_read import LogEnd
@@ -158,6 +160,40 @@ class LogState:
     def unflushed_records(self) -> int:
         """Offsets that a crash of the machine could take."""
         return self.log_end_offset - self.durable_offset
+
+    def _rename(self, name: str) -> None:
+        """Rename the log's directory within its data directory; open files go on. The lock is held. Raises OSError."""
+        target = self.log_dir / name
+        os.rename(self.directory, target)
+        self.directory = target
+        for segment in self._segments:
+            segment.move_to(os.fspath(target))
+        self._epochs.move_to(target)
+        self._producers.move_to(target)
+        sync_directory(self.log_dir)
+
+    def _exchange_files(self, other: LogState) -> None:
+        """Change directory and files with a log that holds the same records; what is known of them stays.
+
+        Both locks are held. Readers take `_end` before the segments, so these come first.
+        """
+        self.log_dir, other.log_dir = other.log_dir, self.log_dir
+        self.directory, other.directory = other.directory, self.directory
+        self._epochs.move_to(self.directory)
+        other._epochs.move_to(other.directory)
+        self._producers.exchange_files(other._producers)
+        self._segments, other._segments = other._segments, self._segments
+        self._active, other._active = other._active, self._active
+        self._unsynced_sealed, other._unsynced_sealed = other._unsynced_sealed, self._unsynced_sealed
+        self._end, other._end = other._end, self._end
+        self.durable_offset, other.durable_offset = other.durable_offset, self.durable_offset
+        self.recovery_point, other.recovery_point = other.recovery_point, self.recovery_point
+        self.recovery_point = max(self.recovery_point, self.log_start_offset)
+
+    def _has_moved_from(self, directory: Path) -> bool:
+        """Whether the log's directory is another one by now: why a file was not found. Waits for a rename at hand."""
+        with self._lock:
+            return self.directory != directory
 
     def _ensure_online(self) -> None:
         if self.state != "online":

@@ -258,7 +258,12 @@ class LogWriter(LogState):
                     os.fsync(file.fileno())
             except OSError as error:
                 self._fail("cannot sync a producer snapshot", error)
-        self.flush(end_offset)
+        try:
+            self.flush(end_offset)
+        except StorageError as error:
+            if self.state == "online":
+                raise
+            _log.debug("%s went while it was flushed: %s", self.topic_partition, error)
 
     def flush(self, up_to: int | None = None) -> int:
         """Make what is appended below `up_to` (default: everything) durable; the offset up to which it is.
@@ -272,6 +277,8 @@ class LogWriter(LogState):
         truncations = self.truncations
         target = self.log_end_offset if up_to is None else min(up_to, self.log_end_offset)
         active = self._active
+        segments = self._segments
+        directory = self.directory
         sealed = [segment for segment in self._unsynced_sealed if segment.base_offset < target]
         start = self.recovery_point
         if target <= start and not sealed:
@@ -286,20 +293,28 @@ class LogWriter(LogState):
         except FileNotFoundError as error:
             if self.state != "online" or self.log_start_offset > start:
                 return self.recovery_point  # deleted meanwhile: nothing is left to be made durable
+            if self._has_moved_from(directory):
+                return self.flush(up_to)
             raise StorageError(self.directory, f"a file of {self.topic_partition} is missing: {error}") from error
         except OSError as error:
             if error.errno not in (errno.EMFILE, errno.ENFILE):  # those come from open(): nothing was synced yet
                 self._fail("cannot sync the log", error)
             raise StorageError(self.directory, f"cannot sync {self.topic_partition}: {error}") from error
         with self._lock:
-            if truncations != self.truncations:
-                return self.durable_offset
-            self._unsynced_sealed = [segment for segment in self._unsynced_sealed if segment not in sealed]
-            self.durable_offset = max(self.durable_offset, target)
-            if active is not self._active:
-                # Sealed while it was synced: its indexes were not, so recovery must still begin in it.
-                target = min(target, active.base_offset)
-            if target > self.recovery_point:
-                self.recovery_point = target
-                self.last_flush_ms = self._wall_ms()
+            if self._segments is segments:
+                return self._note_synced(target, active, sealed, truncations)
+        return self.flush(up_to)  # what was synced are the files of a directory that the log has left meanwhile
+
+    def _note_synced(self, target: int, active: LogSegment, sealed: Sequence[LogSegment], truncations: int) -> int:
+        """What lies below `target` is durable, unless the log was truncated meanwhile. The lock is held."""
+        if truncations != self.truncations:
             return self.durable_offset
+        self._unsynced_sealed = [segment for segment in self._unsynced_sealed if segment not in sealed]
+        self.durable_offset = max(self.durable_offset, target)
+        if active is not self._active:
+            # Sealed while it was synced: its indexes were not, so recovery must still begin in it.
+            target = min(target, active.base_offset)
+        if target > self.recovery_point:
+            self.recovery_point = target
+            self.last_flush_ms = self._wall_ms()
+        return self.durable_offset

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from barnabas.protocol.topic_partition import TopicPartition
 
-_MAX_NAME_BYTES = 255
+MAX_NAME_BYTES = 255
 _MAX_PARTITION = 2**31 - 1
 
 
@@ -73,4 +73,4 @@ def future_directory_name(topic_partition: TopicPartition) -> str:
 
 def _cut_name(topic_partition: TopicPartition, kind: DirectoryKind) -> str:
     end = f"-{topic_partition.partition}.{os.urandom(16).hex()}{kind.value}"
-    return topic_partition.topic[: _MAX_NAME_BYTES - len(end)] + end
+    return topic_partition.topic[: MAX_NAME_BYTES - len(end)] + end

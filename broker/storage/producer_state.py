@@ -302,6 +302,12 @@ class ProducerState:
         """The partition's directory was renamed."""
         self._directory = directory
 
+    def exchange_files(self, other: ProducerState) -> None:
+        """Change directory and snapshots with the state of a log that holds the same records; the producers stay."""
+        self._directory, other._directory = other._directory, self._directory
+        self.snapshot_offsets, other.snapshot_offsets = other.snapshot_offsets, self.snapshot_offsets
+        self.last_snapshot_offset, other.last_snapshot_offset = other.last_snapshot_offset, self.last_snapshot_offset
+
     def _entry(self, producer_id: int, epoch: int) -> ProducerEntry:
         entry = self.producers.get(producer_id)
         if entry is None:

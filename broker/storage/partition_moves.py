@@ -1,0 +1,306 @@
+"""PartitionMoves: the partitions that are on their way to another log directory of this broker.
+
+Each has a FutureLog that is fed by one background task, round by round, a chunk of one partition at a time, at
+replica.alter.log.dirs.io.max.bytes.per.second in all. Once it has caught up it takes the log's place. The cleaner lets
+a partition alone while it moves: what it would rewrite has been copied already.
+
+Asking again is how a move is changed: the directory in which the partition is cancels it, a third one begins anew. A
+move that cannot go on for want of room, or because the metadata log refuses, is tried again every second; a directory
+that fails and a damaged batch end it, with an ERROR, and leave the log as it was. At start the copies that lie there go
+on, take the log's place, or are given up: see `adopt`, `promote`, `discard`.
+Source: Kafka ReplicaAlterLogDirsManager, ReplicaAlterLogDirsThread.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from barnabas.broker.storage.cleaning.pausing import CleaningControl
+from barnabas.broker.storage.deletion_queue import DeletionQueue
+from barnabas.broker.storage.future_log import FutureLog
+from barnabas.broker.storage.log import PartitionLog
+from barnabas.broker.storage.maintenance import Maintenance
+from barnabas.broker.storage.partition_directory import (
+    delete_directory_name,
+    directory_name,
+    stray_directory_name,
+)
+from barnabas.broker.storage.services import StorageServices
+from barnabas.broker.storage.storage_errors import StorageError
+from barnabas.protocol.errors import BrokerError
+from barnabas.protocol.topic_partition import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+MOVE_TASK = "replica-alter-log-dirs"
+
+CHUNK_BYTES = 1024 * 1024
+"""What is copied at once (Kafka's replica.fetch.max.bytes): a move that is given up waits for at most this."""
+
+RETRY_MS = 1000
+"""Kafka's replica.fetch.backoff.ms."""
+
+
+MAX_TAIL_BYTES = 256 * 1024
+"""What is copied with the log's lock held, at the end; twice as much after each time that this was not enough, so that
+a producer that is faster than the disk syncs cannot hold a move up for ever."""
+
+
+class PartitionMove:
+    """One partition on its way. `lock` is held while it is worked on."""
+
+    __slots__ = ("bytes_left", "current", "future", "is_over", "lock", "max_tail_bytes", "retry_at")
+
+    def __init__(self, current: PartitionLog, future: FutureLog) -> None:
+        self.current = current
+        self.future = future
+        self.lock = threading.Lock()
+        self.is_over = False
+        self.retry_at = 0.0
+        self.max_tail_bytes = MAX_TAIL_BYTES
+        self.bytes_left = current.size_bytes
+        """As of the last chunk."""
+
+
+class PartitionMoves:
+    """All moves of a broker. Thread-safe. The counters are for the metrics."""
+
+    def __init__(
+        self,
+        services: StorageServices,
+        maintenance: Maintenance,
+        deletions: DeletionQueue,
+        *,
+        max_bytes_per_second: Callable[[], int],
+        cleaner: Callable[[], CleaningControl | None],
+    ) -> None:
+        """`max_bytes_per_second` gives replica.alter.log.dirs.io.max.bytes.per.second, which may change."""
+        self.bytes_copied = 0
+        self.completed = 0
+        self.failed = 0
+        self.assign: Callable[[PartitionLog, Path], None] = lambda log, log_dir: None
+        """Says durably that a partition is in a log directory now. Raises BrokerError."""
+        self._services = services
+        self._maintenance = maintenance
+        self._deletions = deletions
+        self._max_bytes_per_second = max_bytes_per_second
+        self._cleaner = cleaner
+        self._moves: dict[TopicPartition, PartitionMove] = {}
+        """Replaced as a whole, never changed: readers take no lock."""
+        self._idle_futures: dict[TopicPartition, FutureLog] = {}
+        """Copies without a log to feed them: its directory is offline."""
+        self._lock = threading.Lock()
+        self._is_scheduled = False
+        self._turn = 0
+        self._quota_time = 0.0
+        """When the bytes copied so far are within the limit."""
+
+    # -- what there is
+
+    @property
+    def running(self) -> int:
+        """Partitions that are being moved."""
+        return len(self._moves)
+
+    @property
+    def bytes_left(self) -> int:
+        """What all moves have still to copy."""
+        return sum(move.bytes_left for move in self._moves.values())
+
+    def futures(self) -> list[FutureLog]:
+        """The copies at this moment."""
+        return [*(move.future for move in self._moves.values()), *self._idle_futures.values()]
+
+    def is_future(self, log: PartitionLog) -> bool:
+        """Whether `log` is the copy of a partition."""
+        return self.future_of(log.topic_partition) is log
+
+    def future_of(self, topic_partition: TopicPartition) -> FutureLog | None:
+        """The partition's copy, if it is being moved."""
+        move = self._moves.get(topic_partition)
+        return self._idle_futures.get(topic_partition) if move is None else move.future
+
+    def is_running(self, topic_partition: TopicPartition) -> bool:
+        """Whether the partition is being moved."""
+        return topic_partition in self._moves
+
+    # -- beginning and ending
+
+    def begin(self, current: PartitionLog, future: FutureLog) -> None:
+        """Fill `future` until it takes the place of `current`. The partition must not be moving."""
+        topic_partition = current.topic_partition
+        cleaner = self._cleaner()
+        if cleaner is not None:
+            cleaner.abort_and_pause(topic_partition)
+        with self._lock:
+            assert topic_partition not in self._moves, f"{topic_partition} is being moved already"
+            self._moves = {**self._moves, topic_partition: PartitionMove(current, future)}
+        _log.info(
+            "moving %s to another log directory: from=%s, to=%s, bytes=%s",
+            topic_partition,
+            current.directory,
+            future.directory,
+            current.size_bytes,
+        )
+        self._schedule(0)
+
+    def adopt(self, current: PartitionLog | None, future: FutureLog) -> None:
+        """Go on with a copy that was found at start; without its log, whose directory is offline, it only waits."""
+        if current is None:
+            _log.warning("a copy waits for its log, which is not here: %s", future.directory)
+            self._idle_futures[future.topic_partition] = future
+        else:
+            self.begin(current, future)
+
+    def cancel(self, topic_partition: TopicPartition) -> bool:
+        """Give the partition's move up and delete its copy; whether there was one. Waits for the chunk at hand."""
+        future = self._idle_futures.pop(topic_partition, None)
+        move = self._moves.get(topic_partition)
+        if move is not None:
+            with move.lock:
+                future = None if move.is_over else move.future
+                self._end(move)
+        if future is None:
+            return False
+        _log.info("move given up: %s, the copy is deleted: %s", topic_partition, future.directory)
+        self.discard(future)
+        return True
+
+    def discard(self, future: FutureLog) -> None:
+        """Delete a copy that nobody wants. Nothing is raised: a disk that fails takes its directory offline."""
+        self._retire(future, delete_directory_name(future.topic_partition))
+        self._deletions.add(future)
+
+    def set_aside(self, future: FutureLog) -> None:
+        """Keep a copy that belongs to nothing known as `-stray`."""
+        self._retire(future, stray_directory_name(future.topic_partition))
+        _log.warning("a copy is stray, its directory is kept: %s", future.directory)
+
+    def promote(self, future: FutureLog) -> None:
+        """Make a copy the log, because there is no other: a crash came between the renames. Raises OSError."""
+        future.rename_directory(directory_name(future.topic_partition))
+        _log.warning("a finished copy takes the place of its log, which has gone: %s", future.directory)
+
+    def directory_failed(self, log_dir: Path) -> None:
+        """The moves from and to it are over; a copy in a directory that works stays there for the next start."""
+        for move in list(self._moves.values()):
+            if log_dir in (move.current.log_dir, move.future.log_dir):
+                with move.lock:
+                    if not move.is_over:
+                        self._fail(move, f"log directory {log_dir} is offline")
+        for future in self.futures():
+            if future.log_dir == log_dir:
+                future.go_offline()
+
+    # -- the work
+
+    def step(self) -> int | None:
+        """Work on the next partition; in how many milliseconds to come again, None when none is moving."""
+        moves = list(self._moves.values())
+        if not moves:
+            return None
+        now = self._services.clock.monotonic()
+        wait = self._quota_time - now
+        if wait > 0:
+            return max(round(wait * 1000), 1)
+        limit = self._max_bytes_per_second()
+        if limit <= 0:
+            return RETRY_MS
+        ready = [move for move in moves if move.retry_at <= now]
+        if not ready:
+            return max(round((min(move.retry_at for move in moves) - now) * 1000), 1)
+        self._turn += 1
+        move = ready[self._turn % len(ready)]
+        with move.lock:
+            if not move.is_over:
+                copied = self._work_on(move, min(CHUNK_BYTES, limit))
+                self.bytes_copied += copied
+                self._quota_time = max(self._quota_time, now) + copied / limit
+        return 0
+
+    def _run(self) -> None:
+        delay_ms: int | None = RETRY_MS
+        try:
+            delay_ms = self.step()
+        finally:
+            with self._lock:
+                self._is_scheduled = False
+            if delay_ms is not None or self._moves:
+                self._schedule(delay_ms or 0)
+
+    def _schedule(self, delay_ms: int) -> None:
+        with self._lock:
+            if self._is_scheduled:
+                return
+            self._is_scheduled = True
+        self._services.scheduler.schedule(MOVE_TASK, self._run, delay_ms=delay_ms)
+
+    def _work_on(self, move: PartitionMove, max_bytes: int) -> int:
+        """Copy a chunk, and take over when little is left; the bytes."""
+        current, future = move.current, move.future
+        copied = 0
+        try:
+            copied = future.catch_up(current, max_bytes)
+            move.bytes_left = future.bytes_behind(current)
+            if copied and move.bytes_left > move.max_tail_bytes:
+                return copied
+            # Before the log's place is taken: its start must not go back if the process dies right after.
+            self._maintenance.checkpoint_log_starts()
+            source = current.log_dir
+            tail = move.max_tail_bytes
+            if future.take_over(current, lambda: self.assign(current, future.log_dir), max_tail_bytes=tail):
+                self._finish(move, source)
+            else:
+                move.max_tail_bytes = 2 * tail
+        except (BrokerError, StorageError, OSError) as error:
+            if self._can_go_on(move) and not isinstance(error, StorageError):
+                _log.warning("move of %s is tried again in %s ms: %s", current.topic_partition, RETRY_MS, error)
+                move.retry_at = self._services.clock.monotonic() + RETRY_MS / 1000
+            else:
+                self._fail(move, str(error))
+        return copied
+
+    def _can_go_on(self, move: PartitionMove) -> bool:
+        return move.current.state == "online" and move.future.state == "online"
+
+    def _finish(self, move: PartitionMove, source: Path) -> None:
+        """The copy has taken the log's place: `move.current` has its files now, `move.future` the old ones."""
+        self.completed += 1
+        cleaner = self._cleaner()
+        if cleaner is not None:
+            cleaner.alter_checkpoint_dir(move.current.topic_partition, source, move.current.log_dir)
+        self._end(move)
+        self._deletions.add(move.future)
+        self._maintenance.checkpoint_recovery_points()
+        self._maintenance.checkpoint_log_starts()
+        self._maintenance.checkpoint_high_watermarks()
+
+    def _fail(self, move: PartitionMove, reason: str) -> None:
+        """The lock of the move is held."""
+        self.failed += 1
+        _log.error("move of %s has failed, the log stays where it is: %s", move.current.topic_partition, reason)
+        self._end(move)
+        if move.future.state == "online":
+            self._idle_futures[move.future.topic_partition] = move.future
+
+    def _end(self, move: PartitionMove) -> None:
+        """No more work on it; the cleaner may have the partition again. The lock of the move is held."""
+        if move.is_over:
+            return
+        move.is_over = True
+        topic_partition = move.current.topic_partition
+        with self._lock:
+            self._moves = {key: value for key, value in self._moves.items() if key != topic_partition}
+        cleaner = self._cleaner()
+        if cleaner is not None:
+            cleaner.resume([topic_partition])
+
+    def _retire(self, future: FutureLog, name: str) -> None:
+        try:
+            future.rename_directory(name)
+        except OSError as error:
+            self._services.failures.report(future.log_dir, f"cannot rename {future.directory}", error)
+        future.go_offline()

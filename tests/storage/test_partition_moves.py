@@ -1,0 +1,454 @@
+"""Moving a partition to another log directory: the copy is exact, appends go on, and every way to end it is clean."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from barnabas.broker.storage import partition_moves
+from barnabas.broker.storage.future_log import FutureLog
+from barnabas.broker.storage.log import PartitionLog
+from barnabas.broker.storage.log_manager import LogManager
+from barnabas.broker.storage.partition_moves import MOVE_TASK
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.topic_partition import TopicPartition
+from tests.support.storage import (
+    START_MS,
+    TOPIC_ID,
+    TP,
+    ManualClock,
+    StepScheduler,
+    append,
+    broker_config,
+    read_batches,
+    sized_batch,
+)
+
+
+class MovingNode:
+    """A manager on directories a, b and c, with partition orders-0 in a, and stepped time."""
+
+    def __init__(self, root: Path, **settings: object) -> None:
+        self.a, self.b, self.c = self.paths = [root / name for name in "abc"]
+        self.settings = {
+            "log_dirs": ",".join(map(str, self.paths)),
+            "log_segment_bytes": 1024,
+            "log_message_timestamp_after_max_ms": 2**62,
+            "log_retention_ms": -1,
+            **settings,
+        }
+        self.clock = ManualClock()
+        self.assigned: list[tuple[TopicPartition, Path]] = []
+        self.manager = self.start()
+
+    def start(self) -> LogManager:
+        self.scheduler = StepScheduler(self.clock)
+        config = broker_config(**self.settings)
+        manager = LogManager(config, clock=self.clock, scheduler=self.scheduler)
+        manager.open_directories()
+        manager.load_logs(lambda topic: manager.config.log_config)
+        manager.moves.assign = lambda log, log_dir: self.assigned.append((log.topic_partition, log_dir))
+        return manager
+
+    def log(self, batches: int = 0) -> PartitionLog:
+        log = self.manager.get_or_create(TP, TOPIC_ID, log_dir=self.a)
+        for index in range(batches):
+            append(log, sized_batch(200, START_MS + index))
+        return log
+
+    def run(self) -> None:
+        """Until nothing is left to be done at this moment."""
+        self.scheduler.run_due()
+
+
+@pytest.fixture(autouse=True)
+def small_tail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few batches are more than a take-over copies with the log's lock held."""
+    monkeypatch.setattr(partition_moves, "MAX_TAIL_BYTES", 1000)
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> MovingNode:
+    return MovingNode(tmp_path)
+
+
+def contents(log: PartitionLog) -> list[bytes]:
+    return [bytes(batch.bytes) for batch in read_batches(log)]
+
+
+def kinds(path: Path) -> list[str]:
+    """`orders-0` and `orders-0-delete` for what a log directory holds."""
+    names = [entry.name for entry in path.iterdir() if entry.is_dir()]
+    return sorted(name.split(".")[0] + ("-" + name.rpartition("-")[2] if "." in name else "") for name in names)
+
+
+def test_a_move_takes_every_batch_as_it_was_stored_and_the_old_directory_goes(node: MovingNode) -> None:
+    log = node.log(batches=23)
+    before, bases = contents(log), [segment.base_offset for segment in log.segments]
+
+    assert node.manager.move(TP, node.b)
+    assert kinds(node.b) == ["orders-0-future"]
+    node.run()
+
+    assert node.manager.get(TP) is log
+    assert log.directory == node.b / "orders-0"
+    assert contents(log) == before
+    assert [segment.base_offset for segment in log.segments] == bases
+    assert node.assigned == [(TP, node.b)]
+    assert (kinds(node.a), kinds(node.b)) == (["orders-0-delete"], ["orders-0"])
+    assert node.manager.moves.running == 0
+    assert append(log, sized_batch(200)) == 23
+    node.manager.deletions.start(0)
+    node.scheduler.advance(60_001)
+    assert kinds(node.a) == []
+
+
+def test_appends_between_the_chunks_are_in_the_copy(node: MovingNode) -> None:
+    log = node.log(batches=30)
+    node.manager.move(TP, node.b)
+    for _ in range(200):  # one chunk is one segment here
+        node.manager.moves.step()
+        append(log, sized_batch(200))
+        if log.log_dir == node.b:
+            break
+    assert log.log_dir == node.b
+    assert [batch.base_offset for batch in read_batches(log)] == list(range(log.log_end_offset))
+
+
+def test_appends_of_another_thread_survive_the_take_over(tmp_path: Path) -> None:
+    node = MovingNode(tmp_path, log_segment_bytes=65536)
+    log = node.log(batches=50)
+    allowed, stop = threading.Semaphore(0), threading.Event()
+    appended: list[int] = []
+
+    def produce() -> None:
+        while allowed.acquire() and not stop.is_set():
+            appended.append(append(log, sized_batch(200)))
+
+    producer = threading.Thread(target=produce)
+    producer.start()
+    try:
+        for target in (node.b, node.c, node.a):
+            node.manager.move(TP, target)
+            while log.log_dir != target:
+                allowed.release(20)  # 4,000 bytes, while a chunk is copied or the log's place is taken
+                node.manager.moves.step()
+    finally:
+        stop.set()
+        allowed.release()
+        producer.join(30)
+    assert appended == list(range(50, 50 + len(appended)))
+    assert appended
+    assert [batch.base_offset for batch in read_batches(log)] == list(range(50 + len(appended)))
+
+
+def test_what_was_durable_is_durable_in_the_new_directory_before_the_old_one_goes(
+    node: MovingNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = node.log(batches=12)
+    log.flush()
+    node.manager.move(TP, node.b)
+    future = node.manager.moves.futures()[0]
+    durable: list[int] = []
+    node.manager.moves.assign = lambda log, log_dir: durable.append(future.durable_offset)
+    node.run()
+    assert durable == [12]
+    assert (log.durable_offset, log.recovery_point) == (12, 12)
+
+
+def test_log_start_epochs_producers_and_topic_id_move_along(node: MovingNode) -> None:
+    log = node.log()
+    log.assign_epoch_start_offset(3, 0)
+    for sequence in range(7):
+        log.append_as_leader(sized_batch(200, producer_id=77, producer_epoch=0, base_sequence=sequence), leader_epoch=3)
+    log.assign_epoch_start_offset(5, 7)
+    append(log, sized_batch(200), leader_epoch=5)
+    log.assign_epoch_start_offset(8, 8)
+    log.delete_records(6)
+    epochs = log._epochs.entries
+
+    node.manager.move(TP, node.b)
+    node.run()
+
+    assert log.log_dir == node.b
+    assert (log.log_start_offset, log.log_end_offset, log.topic_id) == (6, 8, TOPIC_ID)
+    assert (log.directory / "partition.metadata").exists()
+    repeated = log.append_as_leader(sized_batch(200, producer_id=77, producer_epoch=0, base_sequence=4), leader_epoch=8)
+    assert (repeated.is_duplicate, repeated.base_offset) == (True, 4)
+    assert log._epochs.entries == epochs
+    node.manager.shutdown()
+    node.manager = node.start()
+    loaded = node.manager.get(TP)
+    assert loaded is not None
+    assert (loaded.log_start_offset, loaded.log_end_offset) == (6, 8)
+    assert loaded._epochs.entries == epochs[:-1]  # the last one has no record: a load drops it, the next append adds it
+    assert loaded._producers.producers[77].last_sequence == 6
+
+
+def test_a_log_that_ends_behind_a_hole_moves_with_its_end(node: MovingNode) -> None:
+    log = node.log(batches=9)
+    log.delete_records(-1)
+    log.roll()
+    log.delete_old_segments()
+    assert (log.size_bytes, log.log_start_offset, log.log_end_offset) == (0, 9, 9)
+    node.manager.move(TP, node.b)
+    node.run()
+    assert log.log_dir == node.b
+    assert (log.log_start_offset, log.log_end_offset) == (9, 9)
+    assert append(log, sized_batch(200)) == 9
+
+
+def test_retention_during_a_move_is_followed(node: MovingNode) -> None:
+    log = node.log(batches=30)
+    node.manager.move(TP, node.b)
+    node.manager.moves.step()
+    log.delete_records(17)
+    node.manager.maintenance.run_retention()
+    node.run()
+    assert log.log_dir == node.b
+    assert log.log_start_offset == 17
+    assert [batch.base_offset for batch in read_batches(log)] == list(range(17, 30))
+    assert log.segments[0].base_offset <= 17
+    node.manager.maintenance.run_retention()
+    assert log.segments[1].base_offset > 17
+
+
+def test_slices_in_flight_and_waiting_flushes_survive(node: MovingNode) -> None:
+    log = node.log(batches=3)
+    part = log.read(0, 1 << 20, upper_bound=3, at_least_one_batch=True)
+    assert part is not None
+    expected = part.read()
+    node.manager.move(TP, node.b)
+    node.run()
+    node.manager.deletions.start(0)
+    node.scheduler.advance(60_001)
+    assert part.read() == expected
+    append(log, sized_batch(200))
+    assert log.flush() == 4
+
+
+def test_a_flush_that_a_take_over_overtakes_syncs_the_new_files(
+    node: MovingNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = node.log(batches=3)
+    node.manager.move(TP, node.b)
+    real = log._active.sync
+    synced: list[int] = []
+
+    def sync(*, with_indexes: bool) -> None:
+        real(with_indexes=with_indexes)
+        if not synced:
+            synced.append(1)
+            node.run()  # the whole move, while the old active segment is synced
+            append(log, sized_batch(200))
+
+    monkeypatch.setattr(type(log._active), "sync", lambda segment, *, with_indexes: sync(with_indexes=with_indexes))
+    assert log.flush() == 4
+    assert log.log_dir == node.b
+
+
+def test_naming_the_present_directory_changes_nothing(node: MovingNode) -> None:
+    node.log(batches=3)
+    assert not node.manager.move(TP, node.a)
+    assert node.manager.moves.running == 0
+
+
+def test_naming_the_present_directory_gives_a_move_up(node: MovingNode) -> None:
+    log = node.log(batches=30)
+    node.manager.move(TP, node.b)
+    node.manager.moves.step()
+    assert not node.manager.move(TP, node.a)
+    assert kinds(node.b) == ["orders-0-delete"]
+    assert (log.log_dir, node.manager.moves.running) == (node.a, 0)
+    node.run()
+    assert (log.log_dir, node.assigned) == (node.a, [])
+
+
+def test_a_third_directory_replaces_a_move_and_the_same_one_leaves_it(node: MovingNode) -> None:
+    log = node.log(batches=30)
+    node.manager.move(TP, node.b)
+    node.manager.moves.step()
+    assert not node.manager.move(TP, node.b)
+    assert node.manager.move(TP, node.c)
+    node.run()
+    assert (log.log_dir, kinds(node.b), kinds(node.c)) == (node.c, ["orders-0-delete"], ["orders-0"])
+    assert contents(log)[29:] != []
+
+
+def test_a_deleted_topic_takes_its_copy_along(node: MovingNode) -> None:
+    node.log(batches=30)
+    node.manager.move(TP, node.b)
+    node.manager.moves.step()
+    assert node.manager.delete([TP]) == 1
+    assert (kinds(node.a), kinds(node.b)) == (["orders-0-delete"], ["orders-0-delete"])
+    node.run()
+    assert (node.manager.moves.running, node.assigned) == (0, [])
+
+
+def test_a_metadata_log_that_refuses_leaves_the_log_and_the_move_is_tried_again(node: MovingNode) -> None:
+    log = node.log(batches=3)
+
+    def refuse(log: PartitionLog, log_dir: Path) -> None:
+        raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "no room")
+
+    assign, node.manager.moves.assign = node.manager.moves.assign, refuse
+    node.manager.move(TP, node.b)
+    node.run()
+    assert (log.log_dir, log.state, kinds(node.b)) == (node.a, "online", ["orders-0-future"])
+    append(log, sized_batch(200))
+    node.manager.moves.assign = assign
+    node.scheduler.advance(1000)
+    assert log.log_dir == node.b
+    assert len(contents(log)) == 4
+
+
+def test_a_full_disk_holds_a_move_up_and_neither_log_suffers(node: MovingNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = node.log(batches=3)
+    node.manager.move(TP, node.b)
+
+    def refuse(self: FutureLog, records: memoryview) -> int:
+        self._refuse_append(OSError(errno.ENOSPC, "full"))
+
+    with monkeypatch.context() as full:
+        full.setattr(FutureLog, "append_as_follower", refuse)
+        node.run()
+    assert (log.state, node.manager.moves.running, node.manager.failures.offline) == ("online", 1, {})
+    node.scheduler.advance(1000)
+    assert log.log_dir == node.b
+
+
+@pytest.mark.parametrize("failing", ["a", "b"])
+def test_a_directory_that_fails_ends_the_move(node: MovingNode, failing: str) -> None:
+    log = node.log(batches=30)
+    node.manager.move(TP, node.b)
+    node.manager.moves.step()
+    path = node.a if failing == "a" else node.b
+    node.manager.failures.report(path, "pulled out", OSError(errno.EIO, "io"))
+    node.run()
+    assert node.manager.moves.running == 0
+    assert log.state == ("offline" if failing == "a" else "online")
+    assert node.assigned == []
+    if failing == "b":
+        assert append(log, sized_batch(200)) == 30
+        with pytest.raises(BrokerError) as refused:
+            node.manager.move(TP, node.c)
+        assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_a_damaged_batch_ends_the_move_and_the_log_stays(node: MovingNode, caplog: pytest.LogCaptureFixture) -> None:
+    log = node.log(batches=3)
+    with (log.directory / f"{0:020d}.log").open("r+b") as file:
+        file.seek(390)
+        file.write(b"\xff\xff\xff")
+    node.manager.move(TP, node.b)
+    node.run()
+    assert (log.log_dir, log.state, node.manager.moves.running) == (node.a, "online", 0)
+    assert "damaged after offset 1" in caplog.text
+    assert not node.manager.move(TP, node.a)
+    assert kinds(node.b) == ["orders-0-delete"]
+
+
+def test_the_rate_of_copying_is_held(tmp_path: Path) -> None:
+    node = MovingNode(tmp_path, replica_alter_log_dirs_io_max_bytes_per_second=1000)
+    log = node.log(batches=50)  # 10,000 bytes
+    node.manager.move(TP, node.b)
+    node.run()
+    copied = []
+    while log.log_dir == node.a:
+        node.scheduler.advance(1000)
+        copied.append(node.manager.moves.bytes_copied)
+    assert 7 <= len(copied) <= 12
+    assert copied[4] <= 6000
+
+
+def test_the_flusher_and_the_checkpoints_take_copies_along(node: MovingNode) -> None:
+    log = node.log(batches=30)
+    node.manager.move(TP, node.b)
+    future = node.manager.moves.futures()[0]
+    node.manager.moves.step()
+    node.manager.moves.step()
+    for each in (log, future):
+        each.update_config(replace(each.config, flush_ms=0))
+    node.manager.maintenance.flush_dirty_logs()
+    node.manager.maintenance.checkpoint_recovery_points()
+    assert (node.a / "recovery-point-offset-checkpoint").read_text() == "0\n1\norders 0 30\n"
+    assert (node.b / "recovery-point-offset-checkpoint").read_text() == f"0\n1\norders 0 {future.log_end_offset}\n"
+
+
+class _Cleaner:
+    """What the moves ask of the cleaner, noted."""
+
+    def __init__(self) -> None:
+        self.calls: list[object] = []
+
+    def abort(self, topic_partition: TopicPartition) -> None:
+        self.calls.append("abort")
+
+    def abort_and_pause(self, topic_partition: TopicPartition) -> None:
+        self.calls.append("pause")
+
+    def resume(self, topic_partitions: Iterable[TopicPartition]) -> None:
+        self.calls.append("resume")
+
+    def maybe_truncate_checkpoint(self, log_dir: Path, topic_partition: TopicPartition, offset: int) -> None:
+        self.calls.append("truncate")
+
+    def alter_checkpoint_dir(self, topic_partition: TopicPartition, source: Path, destination: Path) -> None:
+        self.calls.append((source.name, destination.name))
+
+    def remove_from_checkpoint(self, log_dir: Path, topic_partition: TopicPartition) -> None:
+        self.calls.append(f"remove {log_dir.name}")
+
+
+@pytest.mark.parametrize(
+    ("end", "calls"),
+    [
+        (lambda node: node.run(), ["pause", ("a", "b"), "resume"]),
+        (lambda node: node.manager.move(TP, node.a), ["pause", "resume"]),
+        (lambda node: node.manager.delete([TP]), ["pause", "resume", "pause", "remove a", "resume"]),
+    ],
+)
+def test_the_cleaner_lets_a_moving_partition_alone_and_its_checkpoint_moves_along(
+    node: MovingNode,
+    monkeypatch: pytest.MonkeyPatch,
+    end: Callable[[MovingNode], object],
+    calls: list[object],
+) -> None:
+    node.log(batches=3)
+    cleaner = _Cleaner()
+    monkeypatch.setattr(node.manager, "cleaner", cleaner)
+    node.manager.move(TP, node.b)
+    end(node)
+    assert cleaner.calls == calls
+
+
+def test_a_rename_that_fails_in_the_new_directory_leaves_the_log_where_it_was(
+    node: MovingNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = node.log(batches=3)
+    node.manager.move(TP, node.b)
+    real = os.rename
+
+    def rename(source: Path, target: Path) -> None:
+        if Path(target) == node.b / "orders-0":
+            raise OSError(errno.EIO, "io", str(target))
+        real(source, target)
+
+    monkeypatch.setattr(os, "rename", rename)
+    node.run()
+    assert (log.directory, log.state) == (node.a / "orders-0", "online")
+    assert list(node.manager.failures.offline) == [node.b]
+    assert append(log, sized_batch(200)) == 3
+
+
+def test_an_idle_broker_has_no_task_for_moves(node: MovingNode) -> None:
+    node.log(batches=3)
+    node.manager.move(TP, node.b)
+    node.run()
+    assert MOVE_TASK not in node.scheduler.pending()
