@@ -1,7 +1,8 @@
 """Loading all logs of the data directories: in parallel, num.recovery.threads.per.data.dir threads for each.
 
-The clean-shutdown marker is taken away before the first log is touched. An error of the disk takes that directory
-offline and the others go on; two directories of one partition, and directories that are none, stop the start.
+Two directories of one partition, and directories that are none, stop the start before anything is changed. Then the
+clean-shutdown marker is taken away, and only then is a log touched. An error of the disk takes that directory offline
+and the others go on.
 Source: Kafka LogManager.loadLogs.
 """
 
@@ -79,9 +80,10 @@ class DirectoryLoader:
         pools: list[ThreadPoolExecutor] = []
         pending: list[tuple[DataDirectory, list[Future[None]]]] = []
         try:
-            for directory in directories:
+            # All are listed before the first is touched: a start that is refused here costs the next one no recovery.
+            for directory, partitions in self._list(directories):
                 try:
-                    jobs = self._jobs(directory)
+                    jobs = self._jobs(directory, partitions)
                 except OSError as error:
                     self._fail(directory, error)
                     continue
@@ -113,12 +115,31 @@ class DirectoryLoader:
                 return
         directory.is_loaded = whole
 
-    def _jobs(self, directory: DataDirectory) -> list[Callable[[], None]]:
-        """One job per log of the directory. Raises OSError, StartupStorageError."""
+    def _list(
+        self, directories: Sequence[DataDirectory]
+    ) -> list[tuple[DataDirectory, list[tuple[Path, ParsedDirectoryName]]]]:
+        """The partitions' directories of each data directory that can be listed. Raises StartupStorageError."""
+        listed = []
+        for directory in directories:
+            try:
+                partitions = directory.partition_directories()
+            except OSError as error:
+                self._fail(directory, error)
+                continue
+            listed.append((directory, partitions))
+            for path, parsed in partitions:
+                if parsed.kind is DirectoryKind.CURRENT and parsed.topic_partition.topic != CLUSTER_METADATA_TOPIC:
+                    self._claim(parsed.topic_partition, path)
+        return listed
+
+    def _jobs(
+        self, directory: DataDirectory, partitions: Sequence[tuple[Path, ParsedDirectoryName]]
+    ) -> list[Callable[[], None]]:
+        """One job per log of the directory. Raises OSError."""
         directory.take_clean_marker()
         recovery_points, log_starts = directory.read_checkpoints()
         jobs: list[Callable[[], None]] = []
-        for path, parsed in directory.partition_directories():
+        for path, parsed in partitions:
             if parsed.topic_partition.topic == CLUSTER_METADATA_TOPIC:
                 continue
             match parsed.kind:
@@ -129,7 +150,6 @@ class DirectoryLoader:
                 case DirectoryKind.FUTURE:
                     jobs.append(self._job(directory, path, parsed, recovery_points, log_starts))
                 case DirectoryKind.CURRENT:
-                    self._claim(parsed.topic_partition, path)
                     jobs.append(self._job(directory, path, parsed, recovery_points, log_starts))
         directory.logs_total = len(jobs)
         if jobs and not directory.had_clean_shutdown:

@@ -249,6 +249,26 @@ def test_one_partition_in_two_directories_is_a_start_up_error(tmp_path: Path) ->
         node.start()
 
 
+@pytest.mark.parametrize("foreign", ["holiday", "orders-0"])
+def test_a_refused_start_leaves_the_clean_markers_so_that_the_next_one_recovers_nothing(
+    tmp_path: Path, foreign: str
+) -> None:
+    node = _Node(tmp_path, 2)
+    manager = node.start()
+    _make(manager, 0, 3)
+    assert manager.shutdown()
+    (node.paths[1] / foreign).mkdir()
+    refused = node.manager()
+    refused.open_directories()
+    with pytest.raises(StartupStorageError, match=foreign):
+        refused.load_logs(node.config_of)
+    refused.shutdown()
+    (node.paths[1] / foreign).rmdir()
+    manager = node.start()
+    assert [directory.had_clean_shutdown for directory in manager.directories] == [True, True]
+    assert _offsets(manager.get(_tp())) == [0, 1, 2]
+
+
 def test_a_bad_checkpoint_costs_a_recovery_not_the_directory(tmp_path: Path) -> None:
     node = _Node(tmp_path)
     manager = node.start()
