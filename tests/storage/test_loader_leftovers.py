@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from barnabas.broker.storage.log import PartitionLog
 from tests.support.storage import START_MS, LogBench, append, log_config, read_batches, sized_batch
 
-_CONFIG = log_config(segment_bytes=1024, index_interval_bytes=200)
+_CONFIG = log_config(segment_bytes=1024, index_interval_bytes=200, segment_index_bytes=4096)
 _SUFFIXES = (".log", ".index", ".timeindex")
 
 
@@ -109,3 +110,54 @@ def test_snapshots_of_no_segment_go_except_a_last_one_above_all(bench: LogBench)
     assert [name for name in bench.names() if name.endswith(".snapshot")] == [
         f"{offset:020d}.snapshot" for offset in (10, 20, 30, 35)
     ]
+
+
+_STAGES = ("", ".cleaned", ".swap", ".deleted")
+_EVERY_SET = [frozenset(chosen) for count in range(5) for chosen in itertools.combinations(_STAGES, count)]
+
+
+def _lay_out(bench: LogBench, base: int, stages: frozenset[str]) -> None:
+    """Of the segment at `base` these files: its own, whole; copies at other stages, with every second batch."""
+    for stage in stages - {""}:
+        _copy_as(bench, base, stage)
+    if "" not in stages:
+        bench.log_path(base).unlink()  # its indexes stay, as after a crash between two unlinks
+
+
+def _readable(stages: dict[int, frozenset[str]]) -> list[int]:
+    """What Kafka's rules leave of the segments 0 to 39, ten offsets each, written down a second time."""
+    cleaned = [base for base, there in stages.items() if ".cleaned" in there]
+    finished = [base for base, there in stages.items() if ".swap" in there and base < min(cleaned, default=99)]
+    replaced = range(min(finished), max(finished) + 10) if finished else range(0)
+    offsets: list[int] = []
+    for base, there in stages.items():
+        if base in finished:
+            offsets += range(base + 1, base + 10, 2)
+        elif "" in there and base not in replaced:
+            offsets += range(base, base + 10)
+    return offsets
+
+
+@pytest.mark.parametrize("clean", [True, False], ids=["clean", "crash"])
+@pytest.mark.parametrize("first", _EVERY_SET, ids=lambda there: "first=" + "+".join(sorted(there)))
+def test_leftovers_in_every_combination_leave_the_records_that_the_rules_name(
+    bench: LogBench, first: frozenset[str], clean: bool
+) -> None:
+    _closed(bench, 40)
+    pristine = {path.name: path.read_bytes() for path in bench.directory.iterdir()}
+    for second in _EVERY_SET:
+        for path in bench.directory.iterdir():
+            path.unlink()
+        for name, content in pristine.items():
+            (bench.directory / name).write_bytes(content)
+        stages = {0: frozenset({""}), 10: first, 20: second, 30: frozenset({""})}
+        for base in (10, 20):
+            _lay_out(bench, base, stages[base])
+        bench.recovery_point = 0
+        log = bench.open(_CONFIG, clean=clean)
+        assert _offsets(log) == _readable(stages), (sorted(first), sorted(second))
+        assert not [name for name in bench.names() if name.endswith((".cleaned", ".swap", ".deleted"))]
+        assert {name[:20] for name in bench.names() if name.endswith(".index")} == {
+            name[:20] for name in bench.names() if name.endswith(".log")
+        }
+        log.go_offline()

@@ -35,24 +35,33 @@ def test_150_byte_records_in_16384_byte_segments_give_109_records_and_three_inde
     assert os.path.getsize(bench.path(0, ".timeindex")) == 48
 
 
-def _model(
-    sizes: list[int], interval: int, index_bytes: int, segment_bytes: int
-) -> list[tuple[int, list[tuple[int, int]], list[int]]]:
-    """Kafka's rule, written down a second time: per segment its base, its index entries, its time entries' offsets."""
-    segments: list[tuple[int, list[tuple[int, int]], list[int]]] = [(0, [], [])]
+_Segment = tuple[int, list[tuple[int, int]], list[tuple[int, int]]]
+
+
+def _model(batches: list[tuple[int, int]], interval: int, index_bytes: int, segment_bytes: int) -> list[_Segment]:
+    """Kafka's rule, written down a second time, for batches of (size, timestamp).
+
+    Per segment its base, its index entries, and its time entries, the active one's without the closing entry.
+    """
+    segments: list[_Segment] = [(0, [], [])]
     size = since = 0
-    for offset, batch_size in enumerate(sizes):
+    largest, largest_at = -1, 0
+    for offset, (batch_size, timestamp) in enumerate(batches):
         base, entries, times = segments[-1]
         full = len(entries) >= index_bytes // 8 or len(times) >= index_bytes // 12 - 1
         if size and (size + batch_size > segment_bytes or full):
-            if times[-1:] != [offset - 1 - base]:
-                times.append(offset - 1 - base)
-            segments.append((offset, [], []))
-            base, entries, times = segments[-1]
+            if largest > (times[-1][0] if times else -1):
+                times.append((largest, largest_at - base))
+            base, entries, times = offset, [], []
+            segments.append((base, entries, times))
             size = since = 0
+            largest = -1
+        if timestamp > largest:
+            largest, largest_at = timestamp, offset
         if since > interval:
             entries.append((offset - base, size))
-            times.append(offset - base)
+            if largest > (times[-1][0] if times else -1):
+                times.append((largest, largest_at - base))
             since = 0
         size += batch_size
         since += batch_size
@@ -61,28 +70,50 @@ def _model(
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    sizes=st.lists(st.integers(80, 400).filter(lambda size: size != 126), min_size=1, max_size=120),
+    batches=st.lists(
+        st.tuples(st.integers(80, 400).filter(lambda size: size != 126), st.sampled_from([-1, 1, 2, 3, 4])),
+        min_size=1,
+        max_size=120,
+    ),
+    rising=st.booleans(),
     interval=st.sampled_from([0, 1, 150, 500, 1024, 4096]),
     index_bytes=st.integers(24, 200),
     segment_bytes=st.integers(1024, 20000),
 )
-@example(sizes=[100] * 20, interval=0, index_bytes=24, segment_bytes=20000)  # the time index fills first
-@example(sizes=[100] * 60, interval=0, index_bytes=24 * 12, segment_bytes=20000)
+@example(batches=[(100, 0)] * 20, rising=True, interval=0, index_bytes=24, segment_bytes=20000)  # the time index fills
+@example(batches=[(100, 0)] * 60, rising=True, interval=0, index_bytes=24 * 12, segment_bytes=20000)
+@example(batches=[(100, 7)] * 60, rising=False, interval=0, index_bytes=24, segment_bytes=20000)  # the offset index
+@example(batches=[(100, -1)] * 60, rising=False, interval=0, index_bytes=31, segment_bytes=20000)  # no timestamps
 def test_index_entries_and_rolls_follow_the_rule_whichever_index_fills_first(
-    bench: LogBench, sizes: list[int], interval: int, index_bytes: int, segment_bytes: int
+    bench: LogBench,
+    batches: list[tuple[int, int]],
+    rising: bool,
+    interval: int,
+    index_bytes: int,
+    segment_bytes: int,
 ) -> None:
     for path in bench.directory.iterdir():
         path.unlink()
     bench.recovery_point = 0
     config = log_config(segment_bytes=segment_bytes, index_interval_bytes=interval, segment_index_bytes=index_bytes)
     log = bench.open(config)
-    for number, size in enumerate(sizes):
-        append(log, sized_batch(size, START_MS + number))
-    expected = _model(sizes, interval, index_bytes, segment_bytes)
+    if rising:  # each entry gets one in the time index, which then fills first; else the offset index may
+        batches = [(size, START_MS + number) for number, (size, _) in enumerate(batches)]
+    for size, timestamp in batches:
+        append(log, sized_batch(size, timestamp))
+    expected = _model(batches, interval, index_bytes, segment_bytes)
     assert [segment.base_offset for segment in log.segments] == [base for base, _, _ in expected]
     for base, entries, times in expected:
         assert bench.offset_entries(base) == entries
-        assert [offset for _, offset in bench.time_entries(base)] == times
+        assert bench.time_entries(base) == times
+    bench.crash(log)
+    bench.recovery_point = 0
+    recovered = bench.open(config, clean=False)  # the compiled scan has the rule once more
+    assert [segment.base_offset for segment in recovered.segments] == [base for base, _, _ in expected]
+    for base, entries, times in expected[:-1]:
+        assert (bench.offset_entries(base), bench.time_entries(base)) == (entries, times)
+    assert bench.offset_entries(expected[-1][0]) == expected[-1][1]
+    recovered.go_offline()
 
 
 def test_a_segment_rolls_when_a_batch_is_later_than_segment_ms_after_its_first(bench: LogBench) -> None:
