@@ -1,0 +1,130 @@
+"""A compacted topic of a running daemon: fed, read, waited for, and compared with what compaction promises."""
+
+from __future__ import annotations
+
+import re
+import time
+import urllib.request
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from barnabas.broker.storage.checkpoint_file import CLEANER_CHECKPOINT, OffsetCheckpointFile
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.native.fetch import FetchedRecords
+from barnabas.protocol.records import Codec, RecordBatchBuilder
+from barnabas.protocol.records.batch import iter_batches
+from barnabas.protocol.records.reader import read_records
+from barnabas.protocol.records.record import Record
+from barnabas.protocol.topic_partition import TopicPartition
+from tests.support.daemon import Daemon, DaemonError
+from tests.support.wire import WireClient
+
+WAIT_S = 30.0
+_POLL_INTERVAL_S = 0.01
+_FETCH_BYTES = 1 << 20
+
+QUICK = ("log.cleaner.backoff.ms=20",)
+"""Settings of a daemon whose cleaner looks again and again."""
+DIRTY_AT_ONCE = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.001"}
+"""Configs of a topic that is cleaned whenever a segment is sealed."""
+
+
+def await_until(daemon: Daemon, is_so: Callable[[], bool], what: str) -> None:
+    """A bounded wait for what another process does, which has no event to offer; the daemon's log when it is over."""
+    deadline = time.monotonic() + WAIT_S
+    while not is_so():
+        if time.monotonic() > deadline:
+            raise DaemonError(f"waited {WAIT_S} s for {what}\n{daemon.log[-4000:]}")
+        time.sleep(_POLL_INTERVAL_S)
+
+
+def feed(
+    wire: WireClient,
+    topic: str,
+    records: Iterable[tuple[bytes, bytes | None] | tuple[bytes, bytes | None, int]],
+    partition: int = 0,
+    *,
+    batch_records: int = 10,
+    codec: Codec = Codec.NONE,
+) -> None:
+    """Produce (key, value) or (key, value, timestamp) in batches of `batch_records`; without one it is now."""
+    rows = list(records)
+    for start in range(0, len(rows), batch_records):
+        builder = RecordBatchBuilder(codec, max_bytes=1 << 24)
+        for key, value, *timestamp in rows[start : start + batch_records]:
+            assert builder.append(timestamp[0] if timestamp else time.time_ns() // 1_000_000, key, value, ())
+        result = wire.produce(topic, bytearray(builder.build()), partition)
+        assert result.error is ErrorCode.NONE, result.message
+
+
+def read_all(wire: WireClient, topic: str, partition: int = 0, offset: int = 0) -> list[Record]:
+    """Every record from `offset` to the end that a consumer reaches, fetch by fetch."""
+    found: list[Record] = []
+    while True:
+        result = wire.fetch(topic, offset, partition, max_bytes=_FETCH_BYTES)
+        assert result.error is ErrorCode.NONE, result.error
+        if result.records is None:
+            return found
+        assert isinstance(result.records, FetchedRecords)
+        start = offset
+        for batch in iter_batches(result.records.data):
+            batch.ensure_valid()
+            found += [record for record in read_records(batch) if record.offset >= start]
+            offset = batch.next_offset
+        assert offset > start, "the first batch was cut"
+
+
+def last_values(records: Iterable[Record]) -> dict[bytes | None, bytes | None]:
+    """What a table that is built from the records holds."""
+    return {record.key: record.value for record in records}
+
+
+def compacted(records: Iterable[Record], clean_to: int) -> list[Record]:
+    """What compaction leaves of `records` when all below `clean_to` is clean; tombstones are still there."""
+    listed = list(records)
+    last = {record.key: record.offset for record in listed if record.offset < clean_to}
+    return [record for record in listed if record.offset >= clean_to or last[record.key] == record.offset]
+
+
+def clean_offset(log_dir: Path, topic: str, partition: int = 0) -> int:
+    """The partition's entry of cleaner-offset-checkpoint, -1 without one."""
+    return OffsetCheckpointFile(log_dir / CLEANER_CHECKPOINT).read().get(TopicPartition(topic, partition), -1)
+
+
+def active_base(log_dir: Path, topic: str, partition: int = 0) -> int:
+    """The base offset of the partition's active segment."""
+    return max(int(path.stem) for path in (log_dir / f"{topic}-{partition}").glob("*.log"))
+
+
+def await_clean(daemon: Daemon, topic: str, partition: int = 0) -> int:
+    """Wait until all but the active segment is clean; up to which offset that is. Nobody produces meanwhile."""
+    log_dir = daemon.data_directory
+    base = active_base(log_dir, topic, partition)
+    await_until(
+        daemon,
+        lambda: clean_offset(log_dir, topic, partition) == base,
+        f"{topic}-{partition} to be clean to {base}",
+    )
+    return base
+
+
+def await_round_under_way(daemon: Daemon, topic: str, partition: int = 0) -> None:
+    """Wait until a round has begun to write the partition anew."""
+    directory = daemon.data_directory / f"{topic}-{partition}"
+    await_until(daemon, lambda: any(directory.glob("*.cleaned")), f"a round over {topic}-{partition}")
+
+
+def metric(daemon: Daemon, name: str, labels: str = "") -> float:
+    """A sample of the daemon's /metrics; `labels` as they are written there, without braces."""
+    text = metrics(daemon)
+    pattern = rf"^{re.escape(name)}{re.escape('{' + labels + '}') if labels else ''} (\S+)$"
+    found = re.search(pattern, text, re.MULTILINE)
+    assert found, f"no sample {name}{{{labels}}}"
+    return float(found[1])
+
+
+def metrics(daemon: Daemon) -> str:
+    """The daemon's /metrics."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{daemon.metrics_port}/metrics", timeout=10) as answer:
+        text: str = answer.read().decode()
+    return text
