@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from barnabas.broker.storage.inspection.findings import Finding
@@ -32,6 +31,8 @@ class Verification:
 
     def run(self) -> None:
         """Check everything, print each finding as it comes and a summary. Raises OSError."""
+        from barnabas.clients.commands.log_verify_metadata import metadata_findings
+
         self._say_who_runs()
         total = sum(log_bytes(path) for directory in self._directories for path in _logs_of(directory))
         with line_report() as self._report, progress_bar("verifying", total=total, unit="bytes") as progress:
@@ -43,9 +44,8 @@ class Verification:
             check = DirectoriesCheck(self._directories, advance=advance)
             for finding in check.run():
                 self._print(finding)
-            for directory in self._directories:
-                for finding in _metadata_findings(directory):
-                    self._print(finding)
+            for finding in metadata_findings(self._directories):
+                self._print(finding)
         self._print_summary(check.logs)
 
     def _say_who_runs(self) -> None:
@@ -80,30 +80,3 @@ class Verification:
 
 def _logs_of(directory: Path) -> list[Path]:
     return [directory] if is_partition_directory(directory) else partition_directories(directory)
-
-
-def _metadata_findings(directory: Path) -> Iterator[Finding]:
-    """What the metadata side says of a data directory, or of a metadata log's own directory."""
-    from barnabas.broker.metadata.errors import MetadataError
-    from barnabas.broker.metadata.log_replay import METADATA_DIRECTORY, replay_metadata_directory
-    from barnabas.broker.metadata.meta_properties import FILE_NAME, read_meta_properties
-
-    is_metadata_log = directory.absolute().name == METADATA_DIRECTORY
-    if not is_metadata_log and is_partition_directory(directory):
-        return
-    if not is_metadata_log:
-        try:
-            read_meta_properties(directory)
-        except MetadataError as error:
-            yield Finding(directory / FILE_NAME, None, str(error))
-    metadata_log = directory if is_metadata_log else directory / METADATA_DIRECTORY
-    # What it passes over with a warning (a torn snapshot, a torn tail) was found by the check of the files.
-    logger = logging.getLogger("barnabas.broker.metadata")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        replay_metadata_directory(metadata_log)
-    except MetadataError as error:
-        yield Finding(metadata_log, None, f"the metadata cannot be replayed: {error}")
-    finally:
-        logger.setLevel(level)

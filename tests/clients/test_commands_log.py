@@ -221,6 +221,24 @@ def test_verify_checks_properties_and_the_replay_of_the_metadata(data: Path) -> 
     assert "the metadata cannot be replayed" in result.stdout
 
 
+def test_verify_compares_the_partitions_on_disk_with_those_that_the_metadata_names(data: Path) -> None:
+    stranger = data / "stranger-3"
+    shutil.copytree(data / "orders-0", stranger)
+    other_id = data / "orders-1" / "partition.metadata"
+    other_id.write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ")
+    for path in (data / "empty-0").iterdir():
+        path.unlink()
+    (data / "empty-0").rmdir()
+    for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+        (data / name).unlink(missing_ok=True)
+    lines = run("verify", data).stdout.splitlines()
+    aside = "the metadata log knows no such partition: a start sets it aside as -stray"
+    assert f"{stranger}: {aside}" in lines
+    assert f"{data / 'orders-1'}: {aside}" in lines
+    missing = "names empty-0, which is not on disk: a start makes it anew, empty"
+    assert f"{data / '__cluster_metadata-0'}: {missing}" in lines
+
+
 @pytest.mark.parametrize("command", ["verify", "reindex"])
 def test_a_directory_that_is_not_there_is_wrong_usage(tmp_path: Path, command: str) -> None:
     assert run(command, tmp_path / "nowhere").exit_code == 2

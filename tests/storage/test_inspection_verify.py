@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -329,6 +330,30 @@ def test_files_and_directories_on_their_way_out_are_no_findings(written: Written
     gone.mkdir()
     (gone / f"{SEGMENT}.log").write_bytes(b"anything")
     assert findings(written.log_dir) == []
+
+
+def test_a_leftover_of_the_cleaner_is_found_after_a_clean_stop_and_excused_after_a_crash(written: Written) -> None:
+    unfinished = written.file(f"{SEGMENT}.log.cleaned")
+    unfinished.write_bytes(b"half a batch")
+    finished = written.file(f"{SEGMENT}.log.swap")
+    shutil.copy(written.file(f"{SEGMENT}.log"), finished)
+    assert [finding.path for finding in findings(written.log_dir)] == [unfinished, finished]
+    (written.log_dir / ".kafka_cleanshutdown").unlink()
+    assert findings(written.log_dir) == []
+
+
+@pytest.mark.parametrize("position", [70, -1])
+def test_damage_in_a_finished_swap_is_found_because_a_start_would_believe_it(written: Written, position: int) -> None:
+    (written.log_dir / ".kafka_cleanshutdown").unlink()
+    content = bytearray(written.file(f"{SEGMENT}.log").read_bytes())
+    content[position] ^= 1
+    swap = written.file(f"{SEGMENT}.log.swap")
+    swap.write_bytes(content)
+    (finding,) = findings(written.log_dir)
+    assert finding.path == swap
+    assert "a start would put in a segment's place: stored crc" in finding.message
+    swap.write_bytes(content[:-5])
+    assert "bytes at its end" in findings(written.log_dir)[-1].message
 
 
 def test_the_lock_of_another_process_is_seen_without_being_taken(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from barnabas.broker.storage.producer_state import MAX_SEQUENCE, ProducerState
 from barnabas.broker.storage.storage_errors import CorruptFileError
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from tests.support.storage import START_MS, TP, LogBench, append, batch, log_config, sized_batch
+from tests.support.transactions import end, send
 
 _DAY_MS = 86_400_000
 
@@ -204,3 +205,60 @@ def test_a_snapshot_is_written_only_past_the_last_one(tmp_path: Path) -> None:
     state.map_end_offset = 5
     assert state.take_snapshot(durably=True) == tmp_path / f"{5:020d}.snapshot"
     assert state.take_snapshot(durably=True) is None
+
+
+def test_a_marker_of_a_new_epoch_lets_the_producer_go_on_with_0(bench: LogBench) -> None:
+    """KIP-890: the coordinator raises the epoch with each transaction; there is no batch in the new one yet."""
+    log = bench.open()
+    send(log, 7, 0, b"x", b"y")
+    end(log, 7, is_commit=True, epoch=1)
+    with pytest.raises(BrokerError) as refused:
+        append(log, batch((START_MS, b"k", b"v"), producer_id=7, producer_epoch=1, base_sequence=2))
+    assert refused.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    with pytest.raises(BrokerError) as refused:
+        append(log, batch((START_MS, b"k", b"v"), producer_id=7, producer_epoch=0, base_sequence=2))
+    assert refused.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert append(log, batch((START_MS, b"k", b"v"), producer_id=7, producer_epoch=1, base_sequence=0)) == 3
+
+
+def test_a_producer_whose_transaction_is_open_does_not_expire(bench: LogBench) -> None:
+    log = bench.open()
+    send(log, 7, 0, b"x")
+    bench.clock.now_ms += 10 * bench.services.producer_id_expiration_ms
+    assert log.remove_expired_producers() == 0
+    bench.close(log)
+    log = bench.open()
+    assert (log.producer_count, log.last_stable_offset) == (1, 0)
+    end(log, 7, is_commit=True)
+    assert log.remove_expired_producers() == 1  # a marker has the timestamp of START_MS
+
+
+def test_what_retention_removes_stays_in_producer_state_until_a_reload_without_snapshots(bench: LogBench) -> None:
+    config = log_config(segment_bytes=1024)
+    log = bench.open(config)
+    append(log, batch((START_MS, b"k", bytes(100)), producer_id=7, producer_epoch=0, base_sequence=41))
+    while log.segment_count < 3:
+        append(log, batch((START_MS, b"k", bytes(300))))
+    log.delete_records(log.log_end_offset)
+    log.delete_old_segments()
+    with pytest.raises(BrokerError) as refused:
+        append(log, batch((START_MS, b"k", b"v"), producer_id=7, producer_epoch=0, base_sequence=50))
+    assert refused.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    bench.crash(log)
+    bench.log_start_offset = log.log_start_offset
+    for path in bench.directory.glob("*.snapshot"):
+        path.unlink()
+    log = bench.open(config, clean=False)
+    assert log.producer_count == 0
+    append(log, batch((START_MS, b"k", b"v"), producer_id=7, producer_epoch=0, base_sequence=50))
+
+
+def test_of_two_snapshots_that_belong_to_no_segment_only_the_last_one_above_all_stays(tmp_path: Path) -> None:
+    state = ProducerState(TP, tmp_path, 1000)
+    for offset in (5, 10, 15, 20, 25):
+        state.map_end_offset = offset
+        state.take_snapshot(durably=False)
+    state.remove_stray_snapshots({0, 10, 18})
+    assert sorted(state.snapshot_offsets) == [10, 25]
+    state.remove_stray_snapshots({0, 10, 30})
+    assert sorted(state.snapshot_offsets) == [10]

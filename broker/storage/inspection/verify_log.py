@@ -1,7 +1,7 @@
 """Checks one partition's directory: its segments, and the small files beside them.
 
-Files with a suffix of work in progress (`.deleted`, `.cleaned`, `.swap`) are not looked at: a start removes or finishes
-them. What a broker removes while it is read is no finding where one is running.
+Of files with a suffix of work in progress (`.deleted`, `.cleaned`, `.swap`) only what matters is looked at, see
+leftovers. What a broker removes while it is read is no finding where one is running.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from barnabas.broker.storage.checkpoint_file import read_checkpoint_lines
 from barnabas.broker.storage.inspection.file_types import FileType, KnownFile, known_files
 from barnabas.broker.storage.inspection.findings import Circumstances, Finding, LogExtent
 from barnabas.broker.storage.inspection.index_entries import read_transaction_index
+from barnabas.broker.storage.inspection.leftovers import check_leftovers
 from barnabas.broker.storage.inspection.log_walk import LogWalk
 from barnabas.broker.storage.inspection.verify_segment import Advance, SegmentCheck
 from barnabas.broker.storage.partition_metadata_file import read_partition_metadata
@@ -34,7 +35,8 @@ class LogCheck:
 
     def run(self) -> Iterator[Finding]:
         """All findings, segment by segment. Raises OSError."""
-        files = [known for known in known_files(self.directory) if not known.stage]
+        everything = known_files(self.directory)
+        files = [known for known in everything if not known.stage]
         bases = sorted(known.offset for known in files if known.type is FileType.LOG)
         yield from self._check_segments(bases)
         for known in files:
@@ -45,6 +47,7 @@ class LogCheck:
                     raise
             except CorruptFileError as error:
                 yield Finding(known.path, None, error.message)
+        yield from check_leftovers(everything, self._circumstances)
 
     def _check_segments(self, bases: list[int]) -> Iterator[Finding]:
         next_offset, leader_epoch = 0, -1

@@ -98,7 +98,7 @@ class SegmentCheck:
         if step.fault is not None:
             yield self._finding(step.position, f"batch of offset {batch.base_offset}: {step.fault}")
         else:
-            fault = _records_fault(batch)
+            fault = records_fault(batch)
             if fault is not None:
                 yield self._finding(step.position, f"batch of offset {batch.base_offset}: {fault}")
         yield from self._check_offsets(step.position, batch.base_offset, batch.last_offset)
@@ -112,22 +112,10 @@ class SegmentCheck:
 
     def _check_message(self, step: StoredMessage) -> Iterator[Finding]:
         message = step.message
-        first, timestamp = message.offset, message.timestamp
-        fault = step.fault
-        if fault is None:
-            try:
-                records = read_legacy_records(message)
-            except DecodeError as error:
-                fault = str(error).partition(": ")[2]
-            else:
-                first, timestamp = records[0].offset, max(record.timestamp for record in records)
+        fault = message_fault(step)
         if fault is not None:
             yield self._finding(step.position, f"message of offset {message.offset}: {fault}")
-        elif timestamp != message.timestamp:
-            yield self._finding(
-                step.position,
-                f"message of offset {message.offset}: timestamp {message.timestamp}, the messages' in it {timestamp}",
-            )
+        first = step.first_offset
         yield from self._check_offsets(step.position, first, message.offset)
         self._note(step.position, first, message.offset, message.timestamp, message.size_bytes)
 
@@ -218,7 +206,7 @@ class SegmentCheck:
             yield Finding(path, None, f"ends with {before.timestamp}, the segment's maximum is {self.max_timestamp}")
 
 
-def _records_fault(batch: RecordBatch) -> str | None:
+def records_fault(batch: RecordBatch) -> str | None:
     """Why the records are not what the header says, or None."""
     if batch.record_count < 0 or batch.last_offset_delta < 0:
         return f"{batch.record_count} records, last offset delta {batch.last_offset_delta}"
@@ -230,4 +218,18 @@ def _records_fault(batch: RecordBatch) -> str | None:
         return str(error)
     if batch.timestamp_type is TimestampType.CREATE_TIME and summary.max_timestamp != batch.max_timestamp:
         return f"maximum timestamp {batch.max_timestamp}, the records' is {summary.max_timestamp}"
+    return None
+
+
+def message_fault(step: StoredMessage) -> str | None:
+    """Why a message of an old format is not what was written, or what it holds not what it says; or None."""
+    if step.fault is not None:
+        return step.fault
+    try:
+        records = read_legacy_records(step.message)
+    except DecodeError as error:
+        return str(error).partition(": ")[2]
+    largest = max(record.timestamp for record in records)
+    if largest != step.message.timestamp:
+        return f"timestamp {step.message.timestamp}, the largest in it is {largest}"
     return None

@@ -1,0 +1,55 @@
+"""What an interrupted cleaning or splitting left in a partition's directory, as far as it matters to the next start.
+
+A `.swap` is finished: a start puts it in place of the segments that it covers, which are then gone. So it must be
+whole, and damage in it is worse than in the segments, which a recovery would cut. A `.cleaned` is dropped by a start,
+whatever it holds. After a clean stop there is neither; `.deleted` files outlive one until their delay is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from barnabas.broker.storage.file_names import CLEANED_SUFFIX, SWAP_SUFFIX
+from barnabas.broker.storage.inspection.file_types import FileType, KnownFile
+from barnabas.broker.storage.inspection.findings import Circumstances, Finding
+from barnabas.broker.storage.inspection.log_walk import LogWalk, StoredBatch
+from barnabas.broker.storage.inspection.verify_segment import message_fault, records_fault
+
+_STAGES = (SWAP_SUFFIX, CLEANED_SUFFIX)
+
+
+def check_leftovers(files: Iterable[KnownFile], circumstances: Circumstances) -> Iterator[Finding]:
+    """Of a partition's files; nothing where a broker runs, whose cleaner may be at work. Raises OSError."""
+    if circumstances.is_in_use:
+        return
+    for known in files:
+        if known.stage not in _STAGES:
+            continue
+        if circumstances.is_clean:
+            yield Finding(known.path, None, "a leftover of an interrupted cleaning, although the last stop was clean")
+        if known.stage == SWAP_SUFFIX and known.type is FileType.LOG:
+            yield from _check_swap(known)
+
+
+def _check_swap(known: KnownFile) -> Iterator[Finding]:
+    walk = LogWalk(known.path)
+    next_offset = known.offset
+    for step in walk:
+        if isinstance(step, StoredBatch):
+            fault = records_fault(step.batch) if step.fault is None else step.fault
+            first, last = step.batch.base_offset, step.batch.last_offset
+        else:
+            fault = message_fault(step)
+            first, last = step.first_offset, step.message.offset
+        if fault is None and first < next_offset:
+            fault = f"base offset {first}, but offsets are to go on from {next_offset}"
+        if fault is not None:
+            yield Finding(known.path, step.position, f"damage in what a start would put in a segment's place: {fault}")
+        next_offset = max(next_offset, last + 1)
+    if walk.end_fault is not None:
+        yield Finding(
+            known.path,
+            walk.position,
+            f"damage in what a start would put in a segment's place: {walk.left_bytes} bytes at its end: "
+            f"{walk.end_fault}",
+        )
