@@ -1,0 +1,169 @@
+"""kafka-topics, kafka-configs and kafka-cluster of Apache Kafka on our broker and on Kafka's own: the same output.
+
+What differs by nature is taken out before: ports, ids, and the min.insync.replicas that Kafka 4.x sets for all brokers
+when it formats a directory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests.support.daemon import start_daemon
+from tests.support.kafka import Kafka, KafkaError
+
+TOPICS = "org.apache.kafka.tools.TopicCommand"
+CONFIGS = "kafka.admin.ConfigCommand"
+CLUSTER = "org.apache.kafka.tools.ClusterTool"
+TRANSACTIONS = "org.apache.kafka.tools.TransactionsCommand"
+
+_STAMP = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+Z ", re.MULTILINE)
+_PORT = re.compile(r"127\.0\.0\.1[ :]\d+")
+_ID = re.compile(r"(TopicId: |Cluster ID: )\S+")
+_MIN_INSYNC = re.compile(r"min\.insync\.replicas=1,|^ *min\.insync\.replicas=1 .*\n", re.MULTILINE)
+_SENTENCE = re.compile(r"(?:Error while executing topic command : |^Caused by: \S+: )(.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The tools of one version, our broker, and Kafka's."""
+
+    kafka: Kafka
+    ours: str
+    theirs: str
+
+    def both(self, tool: str, *arguments: str) -> tuple[str, str]:
+        """What the tool says of our broker, and what of Kafka's."""
+        return self.on(self.ours, tool, *arguments), self.on(self.theirs, tool, *arguments)
+
+    def on(self, bootstrap: str, tool: str, *arguments: str) -> str:
+        """Its standard output, or both when it fails."""
+        command = arguments[: tool == CLUSTER]  # kafka-cluster alone wants its command before its options
+        try:
+            said = self.kafka.tool(tool, *command, "--bootstrap-server", bootstrap, *arguments[len(command) :])
+        except KafkaError as error:
+            said = str(error)
+        return _MIN_INSYNC.sub("", _ID.sub(r"\1X", _PORT.sub("H:P", _STAMP.sub("", said))))
+
+
+@pytest.fixture(scope="module", params=["4.3.0", "3.9.1"])
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    directory = tmp_path_factory.mktemp("tools")
+    kafka = Kafka(request.param, directory / "kafka", directory / "scratch")
+    kafka.format()
+    with kafka.running() as theirs, start_daemon(directory / "ours") as ours:
+        yield Pair(kafka, ours.bootstrap, theirs.bootstrap)
+
+
+def sentences(said: str) -> list[str]:
+    """What the tool gave as the reason of its failure."""
+    return _SENTENCE.findall(said)
+
+
+def test_topics_are_created_described_grown_and_deleted(pair: Pair) -> None:
+    topic = ("--topic", "grown")
+    for arguments in (
+        ("--create", *topic, "--partitions", "2", "--config", "retention.ms=5000", "--config", "flush.ms=9"),
+        ("--create", "--topic", "assigned", "--replica-assignment", "1,1,1"),
+        ("--list",),
+        ("--alter", *topic, "--partitions", "4"),
+        ("--describe", *topic),
+        ("--describe",),
+        ("--delete", *topic),
+        ("--delete", "--topic", "assigned"),
+        ("--list",),
+    ):
+        ours, theirs = pair.both(TOPICS, *arguments)
+        assert ours == theirs, arguments
+        assert "Exception" not in ours
+
+
+def test_what_cannot_be_done_with_topics_is_told_in_kafkas_words(pair: Pair) -> None:
+    pair.both(TOPICS, "--create", "--topic", "there", "--partitions", "3")
+    for arguments in (
+        ("--create", "--topic", "there"),
+        ("--create", "--topic", "replicated", "--partitions", "1", "--replication-factor", "3"),
+        ("--create", "--topic", "elsewhere", "--replica-assignment", "7"),
+        ("--alter", "--topic", "there", "--partitions", "2"),
+        ("--describe", "--topic", "missing"),
+        ("--delete", "--topic", "missing"),
+    ):
+        (ours,), (theirs, *_) = (sentences(said) for said in pair.both(TOPICS, *arguments))
+        common = min(len(ours), len(theirs), 90)  # either may go on with what only it has to say
+        assert ours[:common] == theirs[:common], arguments
+        assert common > 30
+
+
+def test_configs_of_topics_are_described_and_altered(pair: Pair) -> None:
+    pair.both(TOPICS, "--create", "--topic", "configured", "--config", "retention.ms=5000")
+    topic = ("--entity-type", "topics", "--entity-name", "configured")
+    for arguments in (
+        ("--describe", *topic),
+        (
+            "--alter",
+            *topic,
+            "--add-config",
+            "cleanup.policy=[compact,delete],flush.ms=9",
+            "--delete-config",
+            "retention.ms",
+        ),
+        ("--describe", *topic),
+    ):
+        ours, theirs = pair.both(CONFIGS, *arguments)
+        assert ours == theirs, arguments
+    ours, theirs = pair.both(CONFIGS, "--describe", "--all", *topic)
+    assert set(ours.splitlines()) <= set(theirs.splitlines())
+    assert len(ours.splitlines()) > 20
+
+
+def test_configs_of_brokers_are_described_and_altered(pair: Pair) -> None:
+    everyone = ("--entity-type", "brokers", "--entity-default")
+    broker = ("--entity-type", "brokers", "--entity-name", "1")
+    for arguments in (
+        ("--describe", *everyone),
+        ("--alter", *everyone, "--add-config", "log.retention.ms=100000"),
+        ("--alter", *broker, "--add-config", "log.cleaner.threads=2,log.retention.bytes=70000"),
+        ("--describe", *everyone),
+        ("--describe", *broker),
+        ("--alter", *broker, "--delete-config", "log.cleaner.threads,log.retention.bytes"),
+        ("--alter", *everyone, "--delete-config", "log.retention.ms"),
+        ("--describe", *broker),
+    ):
+        ours, theirs = pair.both(CONFIGS, *arguments)
+        assert sorted(ours.splitlines()) == sorted(theirs.splitlines()), arguments
+        assert "Exception" not in ours
+
+
+@pytest.mark.parametrize(
+    ("resource", "setting", "named"),
+    [
+        (("topics", "refused"), "retention.ms=soon", "retention.ms"),
+        (("topics", "refused"), "no.such.config=1", "no.such.config"),
+        (("brokers", "1"), "log.retention.ms=soon", "log.retention.ms"),
+        (("brokers", "1"), "log.dirs=/elsewhere", "log.dirs"),
+    ],
+)
+def test_a_refused_config_is_named(pair: Pair, resource: tuple[str, str], setting: str, named: str) -> None:
+    if resource[0] == "topics":
+        pair.on(pair.ours, TOPICS, "--create", "--topic", "refused", "--if-not-exists")
+    entity = ("--entity-type", resource[0], "--entity-name", resource[1])
+    said = pair.on(pair.ours, CONFIGS, "--alter", *entity, "--add-config", setting)
+    assert any(named in sentence for sentence in sentences(said)), said
+
+
+@pytest.mark.parametrize("entity", ["users", "clients", "ips"])
+def test_what_the_broker_does_not_serve_ends_the_tool_with_a_sentence(pair: Pair, entity: str) -> None:
+    said = pair.on(pair.ours, CONFIGS, "--describe", "--entity-type", entity)
+    assert any("does not support DESCRIBE_CLIENT_QUOTAS" in sentence for sentence in sentences(said)), said
+
+
+def test_the_cluster_and_the_producers_are_described(pair: Pair) -> None:
+    ours, theirs = pair.both(CLUSTER, "cluster-id")
+    assert ours == theirs
+    pair.both(TOPICS, "--create", "--topic", "produced", "--partitions", "1")
+    ours, theirs = pair.both(TRANSACTIONS, "describe-producers", "--topic", "produced", "--partition", "0")
+    assert ours == theirs
+    assert ours.startswith("ProducerId")
