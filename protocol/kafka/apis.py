@@ -71,6 +71,8 @@ KAFKA_APIS: Sequence[KafkaApi] = (
     KafkaApi(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4, 4, "offset_for_leader_epoch"),
     KafkaApi(ApiKey.DESCRIBE_CONFIGS, 1, 4, 4, "describe_configs"),
     KafkaApi(ApiKey.ALTER_CONFIGS, 0, 2, 2, "alter_configs"),
+    KafkaApi(ApiKey.ALTER_REPLICA_LOG_DIRS, 1, 2, 2, "alter_replica_log_dirs"),
+    KafkaApi(ApiKey.DESCRIBE_LOG_DIRS, 1, 5, 2, "describe_log_dirs"),
     KafkaApi(ApiKey.CREATE_PARTITIONS, 0, 3, 2, "create_partitions"),
     KafkaApi(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, 1, "incremental_alter_configs"),
     KafkaApi(ApiKey.DESCRIBE_CLUSTER, 0, 2, 0, "describe_cluster"),
