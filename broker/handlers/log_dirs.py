@@ -93,10 +93,19 @@ class DescribeLogDirsHandler:
     def _partition(self, log: PartitionLog) -> LogDirPartition:
         number = log.topic_partition.partition
         if not self._log_manager.moves.is_future(log):
-            return LogDirPartition(number, log.size_bytes)
+            return self._cleaning(log, LogDirPartition(number, log.size_bytes))
         current = self._log_manager.get(log.topic_partition)
         lag = NO_OFFSET_LAG if current is None else max(current.log_end_offset - log.log_end_offset, 0)
         return LogDirPartition(number, log.size_bytes, lag, is_future=True)
+
+    def _cleaning(self, log: PartitionLog, answer: LogDirPartition) -> LogDirPartition:
+        """The same answer with what the cleaner knows of the log."""
+        if self._log_manager.cleaner is not None:
+            described = self._log_manager.cleaner.describe(log)
+            answer.first_dirty_offset = described.first_dirty_offset
+            answer.dirty_ratio = described.dirty_ratio
+            answer.cleaning_state = described.state
+        return answer
 
 
 class AlterReplicaLogDirsHandler:

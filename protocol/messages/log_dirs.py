@@ -32,8 +32,9 @@ class LogDirPartition:
     """A partition's log, or the copy that a move fills (`is_future`).
 
     `offset_lag`: how many offsets the log is behind the high watermark, the copy behind the log; -1 unknown. The
-    cleaner's two are only in the native dialect: `first_dirty_offset` of its checkpoint (-1 none) and `dirty_ratio`
-    (-1.0 where the topic is not compacted).
+    cleaner's three are only in the native dialect: `first_dirty_offset` of its checkpoint (-1 none), `dirty_ratio`
+    (-1.0 where the topic is not compacted) and `cleaning_state`: idle, in progress, paused, aborted, or `uncleanable: `
+    and why; empty where the topic is not compacted.
     """
 
     partition: int
@@ -42,6 +43,7 @@ class LogDirPartition:
     is_future: bool = False
     first_dirty_offset: int = NO_DIRTY_OFFSET
     dirty_ratio: float = NO_DIRTY_RATIO
+    cleaning_state: str = ""
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 35 request   topics [[name, [partition]]] or nil = all
    response  dirs [[path, error, total_bytes, usable_bytes, [[name, [[partition, size_bytes, offset_lag, is_future,
-             first_dirty_offset, dirty_ratio]]]]]]
+             first_dirty_offset, dirty_ratio, cleaning_state]]]]]]
 34 request   dirs [[path, [[name, [partition]]]]]
    response  topics [[name, [[partition, error, message]]]]
 """
@@ -126,6 +126,7 @@ def _partition_row(each: LogDirPartition) -> list[Any]:
         each.is_future,
         each.first_dirty_offset,
         each.dirty_ratio,
+        each.cleaning_state,
     ]
 
 
@@ -146,7 +147,9 @@ def _topic(entry: Any) -> LogDirTopic:
 
 
 def _partition(entry: Any) -> LogDirPartition:
-    partition, size_bytes, offset_lag, is_future, first_dirty_offset, dirty_ratio = row(entry, "partitions[]", 6)
+    partition, size_bytes, offset_lag, is_future, first_dirty_offset, dirty_ratio, cleaning_state = row(
+        entry, "partitions[]", 7
+    )
     return LogDirPartition(
         integer(partition, "partition", INT32),
         integer(size_bytes, "size_bytes", INT64),
@@ -154,6 +157,7 @@ def _partition(entry: Any) -> LogDirPartition:
         boolean(is_future, "is_future"),
         integer(first_dirty_offset, "first_dirty_offset", INT64),
         number(dirty_ratio, "dirty_ratio"),
+        long_text(cleaning_state, "cleaning_state") or "",
     )
 
 

@@ -17,6 +17,7 @@ import pytest
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.log_dirs import DescribeLogDirsRequest, DescribeLogDirsTopic
 from barnabas.protocol.messages.topics import DeleteTopicsRequest
 from barnabas.protocol.records import Codec
 from demo.flights import Flight, load_flights
@@ -48,6 +49,13 @@ def updates(count: int, keys: int, *, seed: int = 1, value_bytes: int = 100) -> 
     return [(b"key-%d" % draw.randrange(keys), b"%d-" % number + bytes(value_bytes)) for number in range(count)]
 
 
+def cleaning_of(wire: WireClient, name: str, partition: int = 0) -> tuple[int, float, str]:
+    """What DescribeLogDirs says of the partition: clean offset, dirty ratio, state."""
+    request = DescribeLogDirsRequest([DescribeLogDirsTopic(name, [partition])])
+    (described,) = wire.call(ApiKey.DESCRIBE_LOG_DIRS, request).results[0].topics[0].partitions
+    return described.first_dirty_offset, described.dirty_ratio, described.cleaning_state
+
+
 def connect(daemon: Daemon) -> WireClient:
     return WireClient(daemon.host, daemon.port)
 
@@ -66,6 +74,7 @@ def test_the_last_record_of_each_key_stays_at_its_offset_and_so_does_the_tail(tm
         assert wire.end_offset("table") == 2000
         assert metric(daemon, "barnabas_cleaner_read_records_total") >= clean_to
         assert "cleaned table-0: from=0" in daemon.log
+        assert cleaning_of(wire, "table") == (clean_to, 0.0, "idle")
         feed(wire, "table", updates(2000, 50, seed=2), codec=codec)
         clean_to = await_clean(daemon, "table")
         found = read_all(wire, "table")
@@ -280,6 +289,10 @@ def test_a_corrupt_batch_in_the_dirty_part_marks_its_partition_and_the_others_go
                 "the mark",
             )
             assert metric(daemon, "barnabas_cleaner_uncleanable_bytes", directory) > 0
+            clean_offset_told, dirty_ratio, state = cleaning_of(wire, "table")
+            assert (clean_offset_told, dirty_ratio) == (-1, 1.0)
+            assert state.startswith("uncleanable: cannot be cleaned: ")
+            assert segment.name in state
             feed(wire, "table", updates(1000, 20, seed=5), 1)
             assert await_clean(daemon, "table", 1) > clean_to
             # Its retention waits, too; the other one's does not.

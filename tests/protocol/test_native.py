@@ -188,7 +188,11 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
         DescribeLogDirsResponse(
             [
                 LogDirResult(
-                    "/a", ErrorCode.NONE, [LogDirTopic("t", [LogDirPartition(1, 1 << 40, 7, True, 12, 0.25)])], 3, 2
+                    "/a",
+                    ErrorCode.NONE,
+                    [LogDirTopic("t", [LogDirPartition(1, 1 << 40, 7, True, 12, 0.25, "idle")])],
+                    3,
+                    2,
                 ),
                 LogDirResult("/b", ErrorCode.KAFKA_STORAGE_ERROR),
             ]
