@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.apache_kafka import ApacheKafka
+from benchmarks.kafka_dialect import KafkaDialect
 from benchmarks.lines import Workload
 from benchmarks.machine import describe
 from benchmarks.programs import Programs
@@ -40,7 +41,10 @@ def main(arguments: list[str]) -> int:
     load = os.getloadavg()[0]
     if load > BUSY_LOAD:
         _say(f"the machine is busy (load {load:.1f}): rates and latencies will mean little, CPU per unit too much")
-    systems: list[System] = [Barnabas(options.set)]
+    systems: list[System] = [
+        Barnabas(options.set),
+        Barnabas(options.set, KafkaDialect(), "Barnabas in Kafka's protocol"),
+    ]
     if options.kafka_jars is not None:
         systems.append(ApacheKafka(options.kafka_jars))
     samples = run_rounds(

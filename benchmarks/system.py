@@ -36,14 +36,14 @@ class System(Protocol):
 
 
 class Barnabas:
-    """The broker of this repository, run by this Python."""
+    """The broker of this repository, run by this Python; asked in another dialect it is another system by `name`."""
 
-    name = "Barnabas"
-    dialect: Dialect = NativeDialect()
     warm_gigabytes = 0.1
     warm_seconds = 0.2
 
-    def __init__(self, settings: list[str]) -> None:
+    def __init__(self, settings: list[str], dialect: Dialect | None = None, name: str = "Barnabas") -> None:
+        self.name = name
+        self.dialect: Dialect = NativeDialect() if dialect is None else dialect
         self._settings = settings
 
     def start(self, directory: Path) -> Running:
