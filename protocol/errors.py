@@ -8,6 +8,7 @@ Source: Kafka's org.apache.kafka.common.protocol.Errors.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 
 
@@ -80,12 +81,16 @@ RETRIABLE_CODES = frozenset(
 
 
 class BrokerError(Exception):
-    """A refusal that the client must see: one wire code, one sentence."""
+    """A refusal that the client must see: one wire code, one sentence.
 
-    def __init__(self, code: ErrorCode, message: str) -> None:
+    `record_errors`: the records of a refused batch that were why, by their index in it, each with a sentence.
+    """
+
+    def __init__(self, code: ErrorCode, message: str, record_errors: Sequence[tuple[int, str]] = ()) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
+        self.record_errors = record_errors
 
     def __str__(self) -> str:
         return f"{self.code.name}: {self.message}"

@@ -78,7 +78,11 @@ class ProduceHandler:
                     self._probe.count_error(error.code.name.lower())
                     if acks == ACKS_NONE and refusal is None:
                         refusal = f"produce with acks=0 to {printable(name or '')}-{entry.partition} failed: {error}"
-                    results.append(ProducePartitionResult(entry.partition, error.code, error.message))
+                    results.append(
+                        ProducePartitionResult(
+                            entry.partition, error.code, error.message, record_errors=error.record_errors
+                        )
+                    )
             topics.append(ProduceTopicResult(topic.name, results, topic.topic_id))
         if acks == ACKS_NONE:
             for partition, up_to_offset, _ in flushes:

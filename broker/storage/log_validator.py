@@ -2,9 +2,9 @@
 
 In the order of the checks, with the wire code of each:
     CORRUPT_MESSAGE (2)        fewer bytes than a header or than the batch claims; a wrong CRC
-    INVALID_RECORD (87)        magic other than 2; bytes after the batch; base offset other than 0; a control bit; a
-                               delete horizon (Kafka stores it, but the cleaner would trust it and could erase
-                               tombstones); a transaction (nobody here could end it); offsets that do not fit the
+    INVALID_RECORD (87)        no bytes; magic other than 2; bytes after the batch; base offset other than 0; a control
+                               bit; a delete horizon (Kafka stores it, but the cleaner would trust it and could
+                               erase tombstones); a transaction (nobody here could end it); offsets that do not fit the
                                count; a producer id without a sequence; any record that breaks the format; a record
                                without a key on a compacted topic
     MESSAGE_TOO_LARGE (10)     more bytes than max.message.bytes, as sent or as recompressed
@@ -20,6 +20,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple, NoReturn
 
+from barnabas.broker.storage.record_refusals import refusal_of_records
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.compression import CODECS, Codec, DecompressionError
 from barnabas.protocol.crc32c import crc32c
@@ -43,6 +44,7 @@ from barnabas.protocol.records.layout import (
 )
 from barnabas.protocol.records.reader import check_records
 from barnabas.protocol.records.rebuild import rebuild_batch
+from barnabas.protocol.records.record import Record
 from barnabas.protocol.topic_partition import TopicPartition
 
 _unpack_header = HEADER.unpack_from
@@ -137,7 +139,7 @@ class ClientBatchRules:
         except InvalidRecordError as error:
             raise self._refusal(ErrorCode.INVALID_RECORD, str(error)) from error
         if null_keys and self._compact:
-            self._refuse_null_keys(null_keys)
+            self._refuse_null_keys(RecordBatch(records), null_keys)
         log_append_time_ms = -1
         if self._log_append_time:
             RecordBatch(records).stamp_timestamps(TimestampType.LOG_APPEND_TIME, now_ms)
@@ -146,7 +148,7 @@ class ClientBatchRules:
             if found_max - now_ms > self._after_max_ms or (
                 now_ms - found_min > self._before_max_ms and found_min != NO_TIMESTAMP
             ):
-                self._refuse_timestamps(found_min, found_max, now_ms)
+                self._refuse_timestamps(RecordBatch(records), now_ms)
             if found_max != max_timestamp:
                 RecordBatch(records).stamp_timestamps(TimestampType.CREATE_TIME, found_max)
                 max_timestamp = found_max
@@ -175,14 +177,14 @@ class ClientBatchRules:
         except (InvalidRecordError, DecompressionError) as error:
             raise self._refusal(ErrorCode.INVALID_RECORD, str(error)) from error
         if summary.null_keys and self._compact:
-            self._refuse_null_keys(summary.null_keys)
+            self._refuse_null_keys(batch, summary.null_keys)
         if batch.attributes & TIMESTAMP_TYPE_MASK and (self._log_append_time or summary.max_timestamp == NO_TIMESTAMP):
             raise self._refusal(ErrorCode.INVALID_TIMESTAMP, "a producer must not set the timestamp type LogAppendTime")
         if not self._log_append_time and (
             summary.max_timestamp - now_ms > self._after_max_ms
             or (summary.min_timestamp != NO_TIMESTAMP and now_ms - summary.min_timestamp > self._before_max_ms)
         ):
-            self._refuse_timestamps(summary.min_timestamp, summary.max_timestamp, now_ms)
+            self._refuse_timestamps(batch, now_ms)
         data: memoryview | bytearray = records
         if self._codec is not None and self._codec is not source:
             data = rebuild_batch(batch, self._codec, level=self._level)
@@ -257,17 +259,27 @@ class ClientBatchRules:
             f"producer id {batch.producer_id} without a sequence (base sequence {batch.base_sequence})",
         )
 
-    def _refuse_null_keys(self, null_keys: int) -> NoReturn:
-        raise self._refusal(
-            ErrorCode.INVALID_RECORD, f"{null_keys} records have no key, which a compacted topic cannot take"
+    def _refuse_null_keys(self, batch: RecordBatch, null_keys: int) -> NoReturn:
+        raise refusal_of_records(
+            ErrorCode.INVALID_RECORD,
+            f"{self._topic_partition}: {null_keys} records have no key, which a compacted topic cannot take",
+            batch,
+            lambda record: None if record.key is not None else "a compacted topic cannot take a record without a key",
         )
 
-    def _refuse_timestamps(self, found_min: int, found_max: int, now_ms: int) -> NoReturn:
-        late = found_max - now_ms > self._after_max_ms
-        raise self._refusal(
+    def _refuse_timestamps(self, batch: RecordBatch, now_ms: int) -> NoReturn:
+        low, high = now_ms - self._before_max_ms, now_ms + self._after_max_ms
+
+        def fault_of(record: Record) -> str | None:
+            if record.timestamp == NO_TIMESTAMP or low <= record.timestamp <= high:
+                return None
+            return f"timestamp {record.timestamp} is outside of [{low}, {high}]"
+
+        raise refusal_of_records(
             ErrorCode.INVALID_TIMESTAMP,
-            f"timestamp {found_max if late else found_min} is outside of "
-            f"[{now_ms - self._before_max_ms}, {now_ms + self._after_max_ms}]",
+            f"{self._topic_partition}: timestamps are outside of [{low}, {high}]",
+            batch,
+            fault_of,
         )
 
     def _refusal(self, code: ErrorCode, reason: str) -> BrokerError:

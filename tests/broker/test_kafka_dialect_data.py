@@ -318,3 +318,27 @@ def test_requests_in_one_packet_are_answered_in_their_order(kafka: KafkaWire, ba
         assert select.select([kafka.socket], [], [], 10)[0]
         assert int.from_bytes(kafka.receive_frame()[:4], "big") == number
     assert kafka.list_offset(1, "packet", -1).offset == 20
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
+def test_the_records_that_were_why_a_batch_is_refused_are_named_from_version_8_on(
+    kafka: KafkaWire, wire: WireClient, codec: Codec
+) -> None:
+    topic = f"named.{codec.name}"
+    wire.create_topic(topic, cleanup_policy="compact", message_timestamp_before_max_ms="1000000000000")
+    for stamps, keys, code, bad in (
+        ((1, 1_700_000_000_000, 2), (b"k", b"k", b"k"), ErrorCode.INVALID_TIMESTAMP, [0, 2]),
+        ((1_700_000_000_000,) * 4, (b"k", None, b"k", None), ErrorCode.INVALID_RECORD, [1, 3]),
+    ):
+        builder = RecordBatchBuilder(codec, max_bytes=1 << 20)
+        for stamp, key in zip(stamps, keys, strict=True):
+            assert builder.append(stamp, key, b"value", ())
+        data = builder.build()
+        for version in range(3, 14):
+            answer = kafka.produce(version, topic, data)
+            assert answer.error_code == code
+            if version >= 8:
+                assert [each.batch_index for each in answer.record_errors] == bad
+                assert all(each.batch_index_error_message for each in answer.record_errors)
+                assert topic in answer.error_message
+    assert wire.end_offset(topic) == 0

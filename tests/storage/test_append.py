@@ -127,7 +127,7 @@ _COUNT = 57
     [
         (lambda: _two()[:40], ErrorCode.CORRUPT_MESSAGE),
         (lambda: _two()[:-1], ErrorCode.CORRUPT_MESSAGE),
-        (lambda: memoryview(bytearray()), ErrorCode.CORRUPT_MESSAGE),
+        (lambda: memoryview(bytearray()), ErrorCode.INVALID_RECORD),
         (lambda: _patched(_two(), _LENGTH, struct.pack(">i", 2**31 - 13), sealed=False), ErrorCode.CORRUPT_MESSAGE),
         (lambda: _patched(_two(), _LENGTH, struct.pack(">i", -1), sealed=False), ErrorCode.CORRUPT_MESSAGE),
         (lambda: _patched(_two(), _LENGTH, struct.pack(">i", 20), sealed=False), ErrorCode.CORRUPT_MESSAGE),
