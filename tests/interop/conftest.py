@@ -11,6 +11,8 @@ from tests.support import interop
 
 HERE = Path(__file__).parent
 
+pytest.register_assert_rewrite("tests.interop.clients.features")
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark by place: a forgotten marker would put minutes of Java into `make test`."""

@@ -191,9 +191,9 @@ class Kafka:
             raise
         broker.stop()
 
-    def tool(self, main_class: str, *arguments: str) -> str:
+    def tool(self, main_class: str, *arguments: str, stdin: str = "") -> str:
         """Runs one of Kafka's tools; returns its standard output. Raises KafkaError unless it ends with 0."""
-        return _run(self._java(main_class, *arguments), self.scratch)
+        return _run(self._java(main_class, *arguments), self.scratch, stdin)
 
     def dump_log_segments(self, *arguments: str) -> str:
         """Kafka's DumpLogSegments, whose package changed with 4.0."""
@@ -218,10 +218,17 @@ class Kafka:
         return ["java", *_SMALL_JVM, *(logging if is_broker else ()), "-cp", class_path, main_class, *arguments]
 
 
-def _run(command: Sequence[str], directory: Path) -> str:
+def _run(command: Sequence[str], directory: Path, stdin: str = "") -> str:
     try:
         done = subprocess.run(
-            command, cwd=directory, env=_environ(), capture_output=True, text=True, timeout=TOOL_TIMEOUT_S, check=False
+            command,
+            cwd=directory,
+            env=_environ(),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=TOOL_TIMEOUT_S,
+            check=False,
         )
     except subprocess.TimeoutExpired as error:
         raise KafkaError(f"{' '.join(command[-4:])} did not end within {TOOL_TIMEOUT_S} s") from error

@@ -1,0 +1,101 @@
+"""Drivers in other languages: built once into a cache outside of the repository, by the versions that are locked here.
+
+    ~/.cache/barnabas/clients/<what>-<hash of its sources>/        ($XDG_CACHE_HOME in place of ~/.cache)
+
+Java has to be there where `make interop` requires it; Go, Node and kcat may be missing, and their tests then say so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.support.interop import need_commands
+from tests.support.kafka import need_kafka
+from tests.support.kafka_jars import cache_directory
+
+BUILD_TIMEOUT_S = 300
+HERE = Path(__file__).parent
+_TAIL_CHARACTERS = 2000
+_SMALL_JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+
+
+def kcat() -> list[str]:
+    """The Python program that runs kcat for each request."""
+    _need("kcat", "kcat")
+    return [sys.executable, "-m", "tests.interop.clients.python.kcat"]
+
+
+def java(version: str) -> list[str]:
+    """The Java driver on the client of that version of Kafka."""
+    need_commands("java", "javac")
+    jars = need_kafka(version)
+
+    def build(directory: Path) -> None:
+        _run(["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(directory), str(HERE / "java" / "Driver.java")])
+
+    classes = _built(f"java-{version}", [HERE / "java" / "Driver.java"], build)
+    return ["java", *_SMALL_JVM, "-cp", f"{classes}:{jars}/*", "Driver"]
+
+
+def go(client: str) -> list[str]:
+    """The Go driver of that name."""
+    _need("go", client)
+    sources = sorted((HERE / "go").rglob("*.*"))
+
+    def build(directory: Path) -> None:
+        _run(["go", "build", "-o", str(directory / client), f"./{client}"], HERE / "go")
+
+    return [str(_built(f"go-{client}", sources, build) / client)]
+
+
+def node() -> list[str]:
+    """The driver of kafkajs."""
+    _need("node", "kafkajs")
+    _need("npm", "kafkajs")
+    sources = [HERE / "node" / name for name in ("driver.js", "package.json", "package-lock.json")]
+
+    def build(directory: Path) -> None:
+        for source in sources:
+            shutil.copy(source, directory)
+        _run(["npm", "ci", "--no-audit", "--no-fund"], directory)
+
+    return ["node", str(_built("node", sources, build) / "driver.js")]
+
+
+def _need(command: str, client: str) -> None:
+    if shutil.which(command) is None:
+        pytest.skip(f"not on the PATH: {command}, which the tests of {client} need")
+
+
+def _built(what: str, sources: Sequence[Path], build: Callable[[Path], None]) -> Path:
+    """The folder of these sources' program; built beside its place and renamed, so that what is there is whole."""
+    digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+    root = cache_directory().parent / "clients"
+    wanted = root / f"{what}-{digest}"
+    if wanted.exists():
+        return wanted
+    root.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{what}.", dir=root) as scratch:
+        directory = Path(scratch) / "built"
+        directory.mkdir()
+        build(directory)
+        try:
+            os.rename(directory, wanted)
+        except OSError:  # another run was quicker
+            assert wanted.exists()
+    return wanted
+
+
+def _run(command: Sequence[str], directory: Path | None = None) -> None:
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False)
+    said = (done.stdout + done.stderr)[-_TAIL_CHARACTERS:]
+    assert done.returncode == 0, f"{' '.join(command)} ended with {done.returncode}\n{said}"

@@ -1,0 +1,130 @@
+"""What a driver's process does: one JSON request a line on standard input, one JSON answer a line on standard output.
+
+    {"op": "produce", "bootstrap": "127.0.0.1:9092", "topic": "t", "acks": "all", "codec": "zstd",
+     "idempotence": true, "records": [{"partition": 0, "key": "aw==", "value": null, "headers": [["h", "dg=="]],
+     "timestamp": 1700000000000}]}
+        -> {"results": [{"offset": 0, "error": null}]}            error: Kafka's number, or a text
+    {"op": "read", "topic", "partition", "offset" | "timestamp", "count"}
+        -> {"records": [{"offset", "timestamp", "key", "value", "headers"}]}
+    {"op": "offsets", "topic", "partition", "timestamp"}          -> {"earliest", "latest", "at"}
+    {"op": "stream", "topic", "until": a file's path}             -> {"progress": n} at times, then {"sent", "failed"}
+    {"op": "create_topic" | "topics" | "describe_configs" | "alter_configs" | "create_partitions" | "delete_records" |
+           "delete_topic" | "cluster", ...}                       -> see the features
+    {"op": "version"}                                             -> {"version": "2.16.1"}
+
+Bytes are base64, null is null. {"unsupported": why} says that the client has no such thing, {"error": text}
+that it failed. Drivers in other languages speak the same.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+Request = Mapping[str, Any]
+Answer = dict[str, Any]
+
+PROGRESS_EVERY = 200
+STREAM_LIMIT_S = 60.0
+_PACE_S = 0.001
+
+
+class UnsupportedError(Exception):
+    """The client has no such thing."""
+
+
+def unpack(text: str | None) -> bytes | None:
+    """Base64 or null."""
+    return None if text is None else base64.b64decode(text)
+
+
+def pack(value: bytes | None) -> str | None:
+    """Base64 or null."""
+    return None if value is None else base64.b64encode(bytes(value)).decode()
+
+
+def packed_record(
+    offset: int,
+    timestamp: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: list[tuple[str, bytes | None]],
+) -> Answer:
+    """A record as an answer shows it."""
+    return {
+        "offset": offset,
+        "timestamp": timestamp,
+        "key": pack(key),
+        "value": pack(value),
+        "headers": [[name, pack(content)] for name, content in headers],
+    }
+
+
+def unpacked_headers(record: Mapping[str, Any]) -> list[tuple[str, bytes | None]]:
+    """The headers of a request's record."""
+    return [(name, unpack(content)) for name, content in record.get("headers") or []]
+
+
+def say(answer: Answer) -> None:
+    """One line."""
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+
+
+class Stream:
+    """What a `stream` sends: numbers, one a millisecond, until its file is there. It says how the answers come."""
+
+    def __init__(self, request: Request) -> None:
+        self.sent = 0
+        self.acked = 0
+        self.failed: list[str] = []
+        self._until = Path(request["until"])
+        self._deadline = time.monotonic() + STREAM_LIMIT_S
+
+    def goes_on(self) -> bool:
+        """Whether another record is due; waits for its time."""
+        if time.monotonic() > self._deadline or self._until.exists():
+            return False
+        time.sleep(_PACE_S)
+        return True
+
+    def next_value(self) -> bytes:
+        """The next record."""
+        self.sent += 1
+        return b"%d" % (self.sent - 1)
+
+    def ack(self, error: object = None) -> None:
+        """One answer has come."""
+        if error is not None:
+            self.failed.append(str(error))
+            return
+        self.acked += 1
+        if self.acked % PROGRESS_EVERY == 0:
+            say({"progress": self.acked})
+
+    def answer(self) -> Answer:
+        """The last word."""
+        return {"sent": self.sent, "acked": self.acked, "failed": self.failed[:5]}
+
+
+def serve(operations: Mapping[str, Callable[[Request], Answer]]) -> None:
+    """Answer requests until standard input ends."""
+    for line in sys.stdin:
+        request = json.loads(line)
+        operation = operations.get(request["op"])
+        try:
+            if operation is None:
+                raise UnsupportedError("no such call in this client")
+            answer = operation(request)
+        except UnsupportedError as error:
+            answer = {"unsupported": str(error)}
+        except Exception as error:  # noqa: BLE001 - the test is told, and goes on to the next feature
+            traceback.print_exc()
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        say(answer)

@@ -1,0 +1,62 @@
+"""The outcome of a run of the matrix, as JSON, which docs/compatibility.md is made of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tests.interop.clients.driver import Unsupported
+from tests.interop.clients.features import FEATURES, Feature
+from tests.interop.clients.target import Target
+
+BROKER_VARIABLE = "BARNABAS_COMPATIBILITY_BROKER"
+RESULT_VARIABLE = "BARNABAS_COMPATIBILITY_RESULT"
+YES = "yes"
+NO = "no"
+
+
+class Matrix:
+    """Clients with their versions, and for each feature "yes", "no" or the reason why the client has no such thing."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._clients: dict[str, str] = {}
+        self._outcomes: dict[str, dict[str, str]] = {}
+
+    def add_client(self, name: str, version: str) -> None:
+        """A client that was tried."""
+        self._clients[name] = version
+        self._outcomes.setdefault(name, {})
+
+    @contextmanager
+    def outcome_of(self, client: str, feature: Feature) -> Iterator[None]:
+        """Note how the block ends."""
+        self._outcomes[client][feature.name] = NO
+        try:
+            yield
+        except Unsupported as reason:
+            self._outcomes[client][feature.name] = f"{reason}"
+            raise
+        self._outcomes[client][feature.name] = YES
+
+    def write(self, path: Path) -> None:
+        """One JSON document."""
+        result = {
+            "date": datetime.now(UTC).date().isoformat(),
+            "broker": self._target.name,
+            "broker_version": self._target.version,
+            "features": {feature.name: feature.title for feature in FEATURES},
+            "clients": self._clients,
+            "outcomes": self._outcomes,
+        }
+        path.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def add_tools(path: Path, version: str, outcomes: Mapping[str, str]) -> None:
+    """Put the outcome of Kafka's tools beside that of the clients."""
+    result = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    result.update(tools_version=version, tools=dict(outcomes))
+    path.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

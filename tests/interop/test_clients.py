@@ -1,0 +1,91 @@
+"""Kafka's clients, none patched, each tried for every feature: the matrix of docs/compatibility.md.
+
+With BARNABAS_COMPATIBILITY_BROKER=kafka:4.3.0 they are tried at Apache Kafka instead, which tries the tests: a feature
+that fails there is a wrong test. With BARNABAS_COMPATIBILITY_RESULT=FILE the outcome is written there. What
+BARNABAS_COMPATIBILITY_RECORD=DIRECTORY does is said in clients/recording.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.interop.clients.driver import Driver, Unsupported
+from tests.interop.clients.features import FEATURES, Feature, Trial
+from tests.interop.clients.programs import CLIENTS, Client
+from tests.interop.clients.recording import RecordingProxy
+from tests.interop.clients.result import BROKER_VARIABLE, RESULT_VARIABLE, Matrix
+from tests.interop.clients.target import Target, running_barnabas, running_kafka
+
+RECORD_VARIABLE = "BARNABAS_COMPATIBILITY_RECORD"
+
+
+@pytest.fixture(scope="module")
+def proxy() -> Iterator[RecordingProxy | None]:
+    directory = os.environ.get(RECORD_VARIABLE)
+    if directory is None:
+        yield None
+        return
+    recording = RecordingProxy()
+    yield recording
+    recording.write(Path(directory))
+
+
+@pytest.fixture(scope="module")
+def target(proxy: RecordingProxy | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    broker, _, version = os.environ.get(BROKER_VARIABLE, "barnabas").partition(":")
+    directory = tmp_path_factory.mktemp(broker)
+    is_kafka = broker == "kafka"
+    with running_kafka(version, directory, proxy) if is_kafka else running_barnabas(directory, proxy) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def matrix(target: Target) -> Iterator[Matrix]:
+    matrix = Matrix(target)
+    yield matrix
+    if path := os.environ.get(RESULT_VARIABLE):
+        matrix.write(Path(path))
+
+
+@pytest.fixture(scope="module")
+def driver_of(
+    target: Target, proxy: RecordingProxy | None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[Client], Driver]]:
+    running: dict[str, Driver] = {}
+
+    def start(client: Client) -> Driver:
+        if client.name not in running:
+            for driver in running.values():  # one at a time: a JVM that is done gives its memory back
+                driver.close()
+            running.clear()
+            command = client.command()
+            running[client.name] = Driver(command, tmp_path_factory.mktemp("driver"), client.limits)
+        driver = running[client.name]
+        if proxy is not None:
+            proxy.client = client.name
+        driver.bootstrap = target.bootstrap
+        return driver
+
+    yield start
+    for driver in running.values():
+        driver.close()
+
+
+@pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.name)
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
+def test_a_client_that_we_did_not_write_works_unchanged(
+    client: Client, feature: Feature, target: Target, matrix: Matrix, driver_of: Callable[[Client], Driver]
+) -> None:
+    driver = driver_of(client)
+    matrix.add_client(client.name, driver.version())
+    topic = f"{re.sub('[^a-z0-9]', '', client.name.lower())}-{feature.name}"
+    try:
+        with matrix.outcome_of(client.name, feature):
+            feature.check(Trial(driver, target, topic))
+    except Unsupported as reason:
+        pytest.skip(f"not supported by {client.name}: {reason}")

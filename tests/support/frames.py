@@ -1,0 +1,105 @@
+"""Requests that real clients sent, recorded by tests/interop/clients/recording, and ways to break them."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+DIRECTORY = Path(__file__).parents[1] / "protocol" / "frames"
+_HEADER = struct.Struct(">hhih")
+_EXTREMES = (0, 1, -1, 2**31 - 1, -(2**31), 2**24, 0x7FFF, 0x8000)
+_MAX_EDITS = 4
+
+
+class Frame(NamedTuple):
+    """One request without its size, and whose it was."""
+
+    client: str
+    data: bytes
+
+    @property
+    def key(self) -> int:
+        """The API's."""
+        return int.from_bytes(self.data[:2], "big", signed=True)
+
+    @property
+    def version(self) -> int:
+        """Of the API."""
+        return int.from_bytes(self.data[2:4], "big", signed=True)
+
+    def body(self, *, is_flexible: bool) -> bytes:
+        """What follows the request header (v2 where the version is flexible, else v1)."""
+        client_id_bytes = max(0, _HEADER.unpack_from(self.data)[3])
+        tag_section = 1 if is_flexible else 0  # no client tags its header: the section is one zero
+        return self.data[_HEADER.size + client_id_bytes + tag_section :]
+
+
+def recorded() -> list[Frame]:
+    """All of them."""
+    return [
+        Frame(path.stem, bytes.fromhex(line))
+        for path in sorted(DIRECTORY.glob("*.hex"))
+        for line in path.read_text().splitlines()
+    ]
+
+
+def by_api() -> dict[int, list[Frame]]:
+    """Those of each API key."""
+    found: dict[int, list[Frame]] = defaultdict(list)
+    for frame in recorded():
+        found[frame.key].append(frame)
+    return dict(sorted(found.items()))
+
+
+class Mutator:
+    """Breaks bytes, the same way for the same seed."""
+
+    def __init__(self, seed: int, others: Sequence[bytes]) -> None:
+        self._random = random.Random(seed)
+        self._others = others
+
+    def mutate(self, data: bytes, *, first: int = 0) -> bytes:
+        """A broken copy; the bytes before `first` stay."""
+        mutant = bytearray(data)
+        for _ in range(self._random.randint(1, _MAX_EDITS)):
+            edit: Callable[[bytearray, int], None] = self._random.choice(
+                (self._flip, self._flip, self._extreme, self._extreme, self._cut, self._insert, self._drop, self._splice)
+            )
+            if len(mutant) <= first:
+                break
+            edit(mutant, first)
+        return bytes(mutant)
+
+    def _position(self, mutant: bytearray, first: int) -> int:
+        return self._random.randrange(first, len(mutant))
+
+    def _flip(self, mutant: bytearray, first: int) -> None:
+        mutant[self._position(mutant, first)] ^= 1 << self._random.randrange(8)
+
+    def _extreme(self, mutant: bytearray, first: int) -> None:
+        """A length, a count or a number at the edge of its type."""
+        position = self._position(mutant, first)
+        width = self._random.choice((1, 2, 4, 8))
+        value = self._random.choice(_EXTREMES) & (256**width - 1)
+        mutant[position : position + width] = value.to_bytes(width, "big")
+
+    def _cut(self, mutant: bytearray, first: int) -> None:
+        del mutant[self._position(mutant, first) :]
+
+    def _insert(self, mutant: bytearray, first: int) -> None:
+        position = self._position(mutant, first)
+        mutant[position:position] = self._random.randbytes(self._random.choice((1, 2, 4, 100)))
+
+    def _drop(self, mutant: bytearray, first: int) -> None:
+        position = self._position(mutant, first)
+        del mutant[position : position + self._random.choice((1, 2, 4, 16))]
+
+    def _splice(self, mutant: bytearray, first: int) -> None:
+        """The rest of another frame."""
+        other = self._random.choice(self._others)
+        position = self._position(mutant, first)
+        mutant[position:] = other[min(position, len(other)) :]
