@@ -7,6 +7,7 @@
 #   make check               lint, format, types, import table, generated pages
 #   make interop             with other people's software: Apache Kafka, other languages, containers
 #   make demo, make bench    real input end to end; measurements beside Apache Kafka's figures
+#   make compatibility       Kafka's clients, feature by feature: writes docs/compatibility.md
 #   make docs, make lock     writes generated pages; writes requirements/*.txt from pyproject.toml (LOCK="--upgrade")
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -22,7 +23,7 @@ LOCK ?=
 INTEROP := $(if $(and $(shell command -v java),$(shell command -v mvn)),require,allow-skips)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test check interop demo bench docs lock clean
+.PHONY: help setup serve test check interop compatibility demo bench docs lock clean
 
 help:
 	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
@@ -59,10 +60,16 @@ check: $(INSTALLED)
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m barnabas.config.document --check
 	$(BIN)/python -m barnabas.broker.metrics.document --check
+	$(BIN)/python -m tools.compatibility --check
 
 docs: $(INSTALLED)
 	$(BIN)/python -m barnabas.config.document --write
 	$(BIN)/python -m barnabas.broker.metrics.document --write
+
+compatibility: $(INSTALLED)
+	BARNABAS_INTEROP=$(INTEROP) BARNABAS_COMPATIBILITY_RESULT=docs/compatibility.json $(BIN)/python -m pytest -m interop \
+		tests/interop/test_clients.py tests/interop/test_kafka_tools.py $(ARGS); \
+		outcome=$$?; $(BIN)/python -m tools.compatibility --write; exit $$outcome
 
 demo: $(INSTALLED)
 	$(BIN)/python -m demo $(ARGS)

@@ -76,7 +76,7 @@ def bootstrap_option(command: Command) -> Command:
         default=DEFAULT_BOOTSTRAP,
         show_default=True,
         show_envvar=True,
-        callback=_check_bootstrap,
+        callback=check_bootstrap,
         help="The broker's address.",
     )(command)
 
@@ -109,7 +109,7 @@ def as_dict(pairs: tuple[tuple[str, str], ...], option: str) -> dict[str, str]:
     return values
 
 
-def _check_bootstrap(_ctx: click.Context, _parameter: click.Parameter, value: str) -> str:
+def check_bootstrap(_ctx: click.Context, _parameter: click.Parameter, value: str) -> str:
     """A typing error is a usage error, not a failed look-up of a name."""
     from barnabas.clients.addresses import parse_bootstrap
     from barnabas.clients.errors import ClientConfigError

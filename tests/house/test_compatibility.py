@@ -29,11 +29,12 @@ def test_a_failure_stands_out_and_what_a_client_lacks_is_said() -> None:
             "broker": "Barnabas",
             "broker_version": "1",
             "date": "2026-01-01",
-            "features": {"a": "produce", "b": "read", "c": "admin"},
+            "features": {"a": "produce", "b": "read", "c": "admin", "d": "lz4"},
             "clients": {"one": "1.2"},
-            "outcomes": {"one": {"a": "yes", "b": "no", "c": "it has no admin calls"}},
+            "outcomes": {"one": {"a": "yes", "b": "no", "c": "it has no admin calls", "d": "no: a known gap"}},
         }
     )
 
-    assert "| produce | yes |\n| read | **no** |\n| admin | n/a [1] |\n" in page
+    assert "| produce | yes |\n| read | **no** |\n| admin | n/a [1] |\n| lz4 | **no** [2] |\n" in page
+    assert "[2] one: a known gap." in page
     assert "[1] one: it has no admin calls." in page

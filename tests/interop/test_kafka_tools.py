@@ -48,13 +48,13 @@ def tool(request: pytest.FixtureRequest, tmp_path: Path, outcomes: dict[str, str
 
     def run(name: str, *arguments: str, stdin: str = "") -> str:
         used.append(name.rpartition(".")[2])
-        outcomes.setdefault(used[0], "no")
         return kafka.tool(f"{TOOLS}.{name}", *arguments, stdin=stdin)
 
     failures = request.session.testsfailed
     yield run
-    if request.session.testsfailed == failures and used:
-        outcomes[used[0]] = "yes"
+    if used:
+        failed = request.session.testsfailed > failures or outcomes.get(used[0]) == "no"
+        outcomes[used[0]] = "no" if failed else "yes"
 
 
 def test_what_the_console_producer_writes_the_console_consumer_reads(target: Target, tool: Tool) -> None:

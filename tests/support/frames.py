@@ -67,7 +67,16 @@ class Mutator:
         mutant = bytearray(data)
         for _ in range(self._random.randint(1, _MAX_EDITS)):
             edit: Callable[[bytearray, int], None] = self._random.choice(
-                (self._flip, self._flip, self._extreme, self._extreme, self._cut, self._insert, self._drop, self._splice)
+                (
+                    self._flip,
+                    self._flip,
+                    self._extreme,
+                    self._extreme,
+                    self._cut,
+                    self._insert,
+                    self._drop,
+                    self._splice,
+                )
             )
             if len(mutant) <= first:
                 break

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.interop.clients.driver import Unsupported
 from tests.interop.clients.features import FEATURES, Feature
+from tests.interop.clients.programs import KNOWN_GAPS
 from tests.interop.clients.target import Target
 
 BROKER_VARIABLE = "BARNABAS_COMPATIBILITY_BROKER"
@@ -34,7 +35,8 @@ class Matrix:
     @contextmanager
     def outcome_of(self, client: str, feature: Feature) -> Iterator[None]:
         """Note how the block ends."""
-        self._outcomes[client][feature.name] = NO
+        gap = KNOWN_GAPS.get((client, feature.name))
+        self._outcomes[client][feature.name] = NO if gap is None else f"{NO}: {gap}"
         try:
             yield
         except Unsupported as reason:

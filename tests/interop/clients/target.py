@@ -87,8 +87,9 @@ class BarnabasTarget(Target):
 
     def append(self, topic: str, records: list[Record], codec: Codec) -> None:
         with WireClient(self._daemon.host, self._daemon.port) as client:
-            batch = build(records, codec, base_offset=records[0].offset)
-            assert client.produce(topic, batch).error == 0
+            numbered = [record._replace(offset=number) for number, record in enumerate(records)]
+            result = client.produce(topic, build(numbered, codec))
+            assert result.error == 0, result.message
 
     def earliest(self, topic: str) -> int:
         request = ListOffsetsRequest(0, [ListOffsetsTopic(topic, [ListOffsetsPartition(0, _EARLIEST)])])

@@ -1,0 +1,55 @@
+"""`barnabas doctor ...`: what stands in the way, in plain sentences."""
+
+from __future__ import annotations
+
+import click
+
+from barnabas.clients.commands.exit_codes import ExitCode
+from barnabas.clients.commands.options import DEFAULT_BOOTSTRAP, check_bootstrap, json_option
+
+DEFAULT_TIMEOUT_S = 5.0
+
+
+@click.group()
+def doctor() -> None:
+    """Look for what stands in the way, and say it in plain sentences."""
+
+
+@doctor.command()
+@click.argument(
+    "bootstrap", metavar="HOST:PORT", envvar="BARNABAS_BOOTSTRAP", default=DEFAULT_BOOTSTRAP, callback=check_bootstrap
+)
+@json_option
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    default=DEFAULT_TIMEOUT_S,
+    show_default=True,
+    help="How long each connection and each answer may take.",
+)
+def client(bootstrap: str, as_json: bool, timeout_s: float) -> int:
+    """Do what a client at this place would do with HOST:PORT, and say where it would stumble.
+
+    Connect, ask for ApiVersions and Metadata by Kafka's protocol (the native one where that is not answered), then
+    look up and try every address that the brokers advertise: a client only starts at HOST:PORT and goes on at those.
+    It works on any Kafka broker. The exit code is 0 when nothing stands in the way, 1 when something does, 3 when
+    nothing was reached at all.
+    """
+    from barnabas.clients.commands.doctor_client import examine
+    from barnabas.clients.commands.output import print_json, print_line
+
+    report = examine(bootstrap, timeout_s)
+    if as_json:
+        print_json(report.as_json())
+    else:
+        for line in report.steps:
+            print_line(line)
+        for problem in report.problems:
+            print_line(f"problem: {problem}")
+        if not report.problems:
+            print_line("a client at this place has all that it needs")
+    if not report.is_connected:
+        return ExitCode.NO_CONNECTION
+    return ExitCode.FAILED if report.problems else ExitCode.OK

@@ -1,0 +1,105 @@
+"""The other side of this dialect: a client's requests and the answers to them, for tools that ask a broker.
+
+    frame             := int32 size | int16 api key | int16 version | int32 correlation id | string client id | body
+    answer            := int32 size | int32 correlation id | body
+    string            := int16 size (-1 = null) | UTF-8
+    array             := int32 count (-1 = null) | items
+
+    ApiVersions v0    request: nothing
+                      answer: int16 error | array of (int16 key | int16 lowest | int16 highest)
+    Metadata v4       request: array of topic names (empty: none) | boolean whether to create what is missing
+                      answer: int32 throttle ms | array of brokers (int32 node id | string host | int32 port |
+                      string rack) | string cluster id | int32 controller | array of topics, which is not read
+
+Written by hand because the two are small, and classic, so that every broker since Kafka 0.11 answers them.
+Source: Kafka's message definitions.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.metadata import BrokerAddress
+from barnabas.protocol.primitives import Reader
+
+Item = TypeVar("Item")
+
+_REQUEST_HEADER = struct.Struct(">hhih")
+_SIZE = struct.Struct(">i")
+_API_VERSIONS_VERSION = 0
+_METADATA_VERSION = 4
+_NO_TOPICS = b"\x00\x00\x00\x00\x00"  # an empty array, and create nothing
+
+
+class ClusterView(NamedTuple):
+    """What Metadata says of the cluster."""
+
+    cluster_id: str | None
+    brokers: tuple[BrokerAddress, ...]
+
+
+def api_versions_request(correlation_id: int, client_id: str) -> bytes:
+    """A whole frame."""
+    return _frame(ApiKey.API_VERSIONS, _API_VERSIONS_VERSION, correlation_id, client_id, b"")
+
+
+def api_versions_answer(correlation_id: int, answer: bytes) -> dict[int, tuple[int, int]]:
+    """The ranges of versions by API key, out of an answer without its size. Raises DecodeError."""
+    reader = _body(correlation_id, answer)
+    if error := reader.int16():
+        raise DecodeError(f"ApiVersions was answered with error {error}")
+    return dict(_array(reader, lambda: (reader.int16(), (reader.int16(), reader.int16()))))
+
+
+def metadata_request(correlation_id: int, client_id: str) -> bytes:
+    """A whole frame; it asks for no topic."""
+    return _frame(ApiKey.METADATA, _METADATA_VERSION, correlation_id, client_id, _NO_TOPICS)
+
+
+def metadata_answer(correlation_id: int, answer: bytes) -> ClusterView:
+    """The cluster, out of an answer without its size. Raises DecodeError."""
+    reader = _body(correlation_id, answer)
+    reader.int32()
+
+    def broker() -> BrokerAddress:
+        address = BrokerAddress(reader.int32(), _string(reader) or "", reader.int32())
+        _string(reader)
+        return address
+
+    brokers = tuple(_array(reader, broker))
+    return ClusterView(_string(reader), brokers)
+
+
+def _frame(api: ApiKey, version: int, correlation_id: int, client_id: str, body: bytes) -> bytes:
+    client = client_id.encode()
+    header = _REQUEST_HEADER.pack(api, version, correlation_id, len(client)) + client
+    return _SIZE.pack(len(header) + len(body)) + header + body
+
+
+def _body(correlation_id: int, answer: bytes) -> Reader:
+    reader = Reader(answer)
+    found = reader.int32()
+    if found != correlation_id:
+        raise DecodeError(f"the answer has correlation id {found}, not {correlation_id}")
+    return reader
+
+
+def _string(reader: Reader) -> str | None:
+    size = reader.int16()
+    if size < 0:
+        return None
+    try:
+        return reader.raw(size).decode()
+    except UnicodeDecodeError as error:
+        raise DecodeError(f"a string is not UTF-8: {error}") from error
+
+
+def _array(reader: Reader, read_item: Callable[[], Item]) -> list[Item]:
+    count = max(0, reader.int32())
+    if count > reader.remaining:  # every item has a byte at least: a lie allocates nothing
+        raise DecodeError(f"an array of {count} items in {reader.remaining} bytes")
+    return [read_item() for _ in range(count)]
