@@ -17,7 +17,14 @@ from typing import Self
 from barnabas.clients.cluster import Cluster
 from barnabas.clients.config import AdminConfig
 from barnabas.clients.errors import ClientConfigError, RefusedError, UnknownTopicError
+from barnabas.clients.log_dirs import (
+    LogDirDescription,
+    ReplicaDescription,
+    alter_replica_log_dirs,
+    describe_log_dirs,
+)
 from barnabas.clients.offsets import ListedOffset, list_offsets
+from barnabas.clients.record_deletion import delete_records
 from barnabas.clients.retrying import ask_any, command_any, ensure_no_error, with_retries
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
@@ -55,7 +62,9 @@ __all__ = [
     "ClusterDescription",
     "CreatedTopic",
     "ListedOffset",
+    "LogDirDescription",
     "PartitionDescription",
+    "ReplicaDescription",
     "TopicDescription",
 ]
 
@@ -265,6 +274,25 @@ class Admin:
         Raises RefusedError naming the partition.
         """
         return await list_offsets(self._cluster, self.config, wanted, isolation)
+
+    async def delete_records(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | RefusedError]:
+        """Delete what lies below an offset (-1: everything) in each partition; the log start offset now, or why not."""
+        return await delete_records(self._cluster, self.config, offsets)
+
+    # disks
+
+    async def describe_log_dirs(self, partitions: Iterable[TopicPartition] | None = None) -> list[LogDirDescription]:
+        """The broker's log directories, and which of these partitions (None: all) lie in each."""
+        return await describe_log_dirs(self._cluster, self.config, partitions)
+
+    async def alter_replica_log_dirs(
+        self, targets: Mapping[TopicPartition, str]
+    ) -> dict[TopicPartition, RefusedError | None]:
+        """Begin to move partitions to other log directories of their broker; why one is refused, or None.
+
+        The directory in which a partition is gives its move up. `describe_log_dirs` says when a move is over.
+        """
+        return await alter_replica_log_dirs(self._cluster, self.config, targets)
 
 
 def _describe(topic: TopicMetadata) -> TopicDescription:

@@ -19,7 +19,13 @@ from barnabas.broker.metrics.daemon_collectors import (
 from barnabas.broker.metrics.family import Family
 from barnabas.broker.metrics.probes import BrokerProbes
 from barnabas.broker.metrics.state import BrokerState
-from barnabas.broker.metrics.storage_collectors import FlushCollector, LogCollector, LogDirCollector, TaskCollector
+from barnabas.broker.metrics.storage_collectors import (
+    FlushCollector,
+    LogCollector,
+    LogDirCollector,
+    MoveCollector,
+    TaskCollector,
+)
 
 
 class DeclaredCollector(Protocol):
@@ -38,6 +44,7 @@ COLLECTORS: Final = cast(
         EventLoopCollector,
         LogCollector,
         LogDirCollector,
+        MoveCollector,
         FlushCollector,
         CleanerCollector,
         TaskCollector,
@@ -59,6 +66,7 @@ def make_registry(probes: BrokerProbes, state: BrokerState) -> CollectorRegistry
         EventLoopCollector(probes),
         LogCollector(state),
         LogDirCollector(state),
+        MoveCollector(state),
         FlushCollector(state),
         CleanerCollector(state),
         TaskCollector(state),

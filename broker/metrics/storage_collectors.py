@@ -124,7 +124,7 @@ class LogDirCollector:
         offline = {} if manager is None else manager.failures.offline
         counts: Counter[str] = Counter()
         sizes: Counter[str] = Counter()
-        for log in _all_logs(manager):
+        for log in [*_all_logs(manager), *([] if manager is None else manager.moves.futures())]:
             counts[str(log.log_dir)] += 1
             sizes[str(log.log_dir)] += log.size_bytes
         paths = sorted({*map(str, offline), *(str(directory.path) for directory in directories)})
@@ -135,6 +135,35 @@ class LogDirCollector:
         yield self.load_duration.render(((str(each.path),), each.load_seconds) for each in directories)
         yield self.logs.render(((path,), counts[path]) for path in paths)
         yield self.size.render(((path,), sizes[path]) for path in paths)
+
+
+class MoveCollector:
+    """Partitions on their way from one log directory to another."""
+
+    running = Family("barnabas_partition_moves_running", "gauge", "Partitions that are being moved now.")
+    remaining = Family(
+        "barnabas_partition_moves_remaining_bytes", "gauge", "Bytes that the running moves have still to copy."
+    )
+    copied = Family("barnabas_partition_moves_copied_bytes_total", "counter", "Bytes that moves have copied.")
+    completed = Family("barnabas_partition_moves_total", "counter", "Moves that have ended as they should.")
+    failures = Family(
+        "barnabas_partition_moves_failures_total",
+        "counter",
+        "Moves that were given up because of a failed directory or a damaged batch; the log says which.",
+    )
+    families: ClassVar = (running, remaining, copied, completed, failures)
+
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+
+    def collect(self) -> Iterator[Metric]:
+        """All families; zeros before the data directories are open."""
+        moves = None if self._state.log_manager is None else self._state.log_manager.moves
+        yield self.running.render([((), 0 if moves is None else moves.running)])
+        yield self.remaining.render([((), 0 if moves is None else moves.bytes_left)])
+        yield self.copied.render([((), 0 if moves is None else moves.bytes_copied)])
+        yield self.completed.render([((), 0 if moves is None else moves.completed)])
+        yield self.failures.render([((), 0 if moves is None else moves.failed)])
 
 
 class FlushCollector:

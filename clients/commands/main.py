@@ -35,6 +35,7 @@ _PACKAGE = "barnabas.clients.commands"
 COMMANDS = {
     "serve": LazyCommand(f"{_PACKAGE}.serve:serve", "Run the broker."),
     "topic": LazyCommand(f"{_PACKAGE}.topic:topic", "Create, list, describe, alter and delete topics."),
+    "partition": LazyCommand(f"{_PACKAGE}.partition:partition", "Where partitions lie on the disks; move them."),
     "produce": LazyCommand(f"{_PACKAGE}.produce:produce", "Send lines of standard input to a topic."),
     "consume": LazyCommand(f"{_PACKAGE}.consume:consume", "Read a topic's records."),
     "offsets": LazyCommand(f"{_PACKAGE}.offsets:offsets", "Where a topic's partitions begin, end, and are at a time."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -190,6 +190,47 @@ def delete(names: tuple[str, ...], if_exists: bool, yes: bool, bootstrap: str, t
             print_line(f"deleted topic {name}")
 
     with_admin(bootstrap, timeout_s, work)
+
+
+@topic.command(name="delete-records", context_settings={"ignore_unknown_options": True})  # for the offset -1
+@click.argument("name", metavar="[TOPIC]", required=False)
+@click.argument("partition", metavar="[PARTITION]", type=click.IntRange(min=0), required=False)
+@click.argument("offset", metavar="[OFFSET]", type=click.IntRange(min=-1), required=False)
+@click.option(
+    "--offset-json-file",
+    "file",
+    type=click.File("rb"),
+    metavar="FILE",
+    help='Partitions and offsets as {"partitions": [{"topic": "t", "partition": 0, "offset": 5}], "version": 1}.',
+)
+@click.option("--yes", is_flag=True, help="Do not ask. Only a terminal is asked, a script never.")
+@json_option
+@bootstrap_option
+@timeout_option
+def delete_records(
+    name: str | None,
+    partition: int | None,
+    offset: int | None,
+    file: BinaryIO | None,
+    yes: bool,
+    as_json: bool,
+    bootstrap: str,
+    timeout_s: float,
+) -> int:
+    """Delete the records of a partition that lie below OFFSET.
+
+    They cannot be read any more at once; the disk gets its room back with the next run of log-retention. OFFSET -1
+    deletes all records. Several partitions at once: --offset-json-file, the file of kafka-delete-records.
+    """
+    from barnabas.clients.commands.record_deletion import delete_and_report, read_offsets
+
+    if file is not None and name is None:
+        offsets = read_offsets(file)
+    elif file is None and name is not None and partition is not None and offset is not None:
+        offsets = {(name, partition): offset}
+    else:
+        raise click.UsageError("Give TOPIC PARTITION OFFSET, or --offset-json-file alone.")
+    return delete_and_report(offsets, yes=yes, as_json=as_json, bootstrap=bootstrap, timeout_s=timeout_s)
 
 
 def _created(name: str, topic_id: str, partitions: int, created: bool, warning: str | None) -> dict[str, Any]:
