@@ -29,7 +29,7 @@ from barnabas.broker.storage.log_segment import LogSegment
 from barnabas.broker.storage.log_truncation import LogTruncation
 from barnabas.broker.storage.log_validator import ClientBatchRules
 from barnabas.broker.storage.partition_metadata_file import write_partition_metadata
-from barnabas.broker.storage.producer_state import LastRecord
+from barnabas.broker.storage.producer_entry import LastRecord
 from barnabas.broker.storage.retention import RetentionRule, deletable_segments, rules_of
 from barnabas.broker.storage.segment_deletion import delete_later
 from barnabas.broker.storage.segment_replacement import Replacement, SegmentsChangedError, remove_staged

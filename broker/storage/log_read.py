@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from barnabas.broker.storage.file_records import FileSlice
-from barnabas.broker.storage.log_segment import LogSegment
+from barnabas.broker.storage.log_segment import BatchLocation, LogSegment
 from barnabas.broker.storage.log_segments import SegmentsView
 from barnabas.broker.storage.old_format_slice import MAX_RAW_BYTES, OldFormatSlice
 from barnabas.broker.storage.segment_scan import iter_headers
@@ -67,18 +67,19 @@ def read_slice(
             if available < found.size_bytes or (max_bytes < found.size_bytes and not at_least_one_batch):
                 return None
             if segment.holds_old_messages:
-                available = min(available, max(MAX_RAW_BYTES, found.size_bytes))
-            records = segment.log.slice(found.position, min(available, max(max_bytes, found.size_bytes)))
-            if segment.holds_old_messages and _has_old_message(segment, records):
-                return OldFormatSlice(records, max_bytes, at_least_one_batch=at_least_one_batch)
-            return records
+                return _slice_with_old_messages(segment, found, available, max_bytes, at_least_one_batch)
+            return segment.log.slice(found.position, min(available, max(max_bytes, found.size_bytes)))
         index += 1
     return None
 
 
-def _has_old_message(segment: LogSegment, records: FileSlice) -> bool:
-    """Whether one begins in the slice, which is walked: where formats are mixed, most of a segment is often new."""
-    end = records.position + records.size
-    return any(
-        isinstance(entry, LegacyMessage) for _, entry in iter_headers(segment.log.handle(), records.position, end)
-    )
+def _slice_with_old_messages(
+    segment: LogSegment, found: BatchLocation, available: int, max_bytes: int, at_least_one_batch: bool
+) -> FileSlice | OldFormatSlice:
+    """As stored where no old message begins in it, which is walked: where formats are mixed, most is often new."""
+    size = min(available, max(min(max_bytes, MAX_RAW_BYTES), found.size_bytes))
+    records = segment.log.slice(found.position, size)
+    for _, entry in iter_headers(segment.log.handle(), records.position, records.position + size):
+        if isinstance(entry, LegacyMessage):
+            return OldFormatSlice(records, max_bytes, at_least_one_batch=at_least_one_batch)
+    return records

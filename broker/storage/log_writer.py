@@ -21,7 +21,7 @@ from barnabas.broker.storage.log_dir_failure import is_shortage
 from barnabas.broker.storage.log_read import LogEnd
 from barnabas.broker.storage.log_segment import MAX_RELATIVE_OFFSET, AppendedBatch, LogSegment
 from barnabas.broker.storage.log_state import LogState
-from barnabas.broker.storage.producer_state import BatchMetadata
+from barnabas.broker.storage.producer_entry import BatchMetadata
 from barnabas.broker.storage.storage_errors import StorageError
 from barnabas.broker.storage.trusted_append import (
     append_with_row,

@@ -64,15 +64,7 @@ def note_stored_batch(
     of read_committed. Raises CorruptRecordError, OSError.
     """
     if not batch.is_control:
-        state.note_batch(
-            batch.producer_id,
-            batch.producer_epoch,
-            batch.base_sequence,
-            batch.last_offset,
-            batch.last_offset_delta,
-            batch.max_timestamp,
-            is_transactional=batch.is_transactional,
-        )
+        state.note_data(batch)
         return
     if batch.record_count <= 0:
         return  # the cleaner has removed the whole transaction

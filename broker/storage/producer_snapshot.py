@@ -21,7 +21,7 @@ writes. Source: Kafka ProducerStateManager, ProducerSnapshot.json.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
@@ -89,3 +89,16 @@ def write_snapshot(path: Path, rows: Sequence[SnapshotRow], *, durably: bool) ->
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def java_hash_map_order(producer_ids: Iterable[int], table_size: int) -> list[int]:
+    """The ids, given in the order of their insertion, as a Java HashMap with so many buckets walks them."""
+    mask = table_size - 1
+    return sorted(producer_ids, key=lambda producer_id: _java_long_hash(producer_id) & mask)
+
+
+def _java_long_hash(value: int) -> int:
+    """java.lang.Long.hashCode and the spreading of java.util.HashMap, as an unsigned int32."""
+    value &= 0xFFFF_FFFF_FFFF_FFFF
+    folded = (value ^ value >> 32) & 0xFFFF_FFFF
+    return folded ^ folded >> 16

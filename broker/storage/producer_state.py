@@ -19,78 +19,35 @@ import contextlib
 import logging
 import os
 from pathlib import Path
-from typing import NamedTuple
 
 from barnabas.broker.storage.file_names import DELETED_SUFFIX, SNAPSHOT_SUFFIX, FileKind, file_name, parse_file_name
-from barnabas.broker.storage.producer_snapshot import SnapshotRow, decode_snapshot, write_snapshot
+from barnabas.broker.storage.producer_entry import (
+    MAX_SEQUENCE,
+    NO_OFFSET,
+    NO_SEQUENCE,
+    REMEMBERED_BATCHES,
+    BatchMetadata,
+    LastRecord,
+    ProducerEntry,
+)
+from barnabas.broker.storage.producer_snapshot import (
+    SnapshotRow,
+    decode_snapshot,
+    java_hash_map_order,
+    write_snapshot,
+)
 from barnabas.broker.storage.storage_errors import CorruptFileError
 from barnabas.broker.storage.transaction_index import VERSION, AbortedTxn
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.end_marker import EndMarker
+from barnabas.protocol.records.scanned import ProducerBatch
 from barnabas.protocol.topic_partition import TopicPartition
-
-REMEMBERED_BATCHES = 5
-MAX_SEQUENCE = 2**31 - 1
-NO_EPOCH = -1
-NO_SEQUENCE = -1
-NO_OFFSET = -1
 
 _MIN_TABLE_SIZE = 16
 _LOAD_FACTOR_PERCENT = 75
 
 _log = logging.getLogger(__name__)
-
-
-class BatchMetadata(NamedTuple):
-    """A batch that a producer has stored."""
-
-    last_sequence: int
-    last_offset: int
-    offset_delta: int
-    timestamp: int
-
-    @property
-    def first_offset(self) -> int:
-        """The batch's base offset."""
-        return self.last_offset - self.offset_delta
-
-    @property
-    def first_sequence(self) -> int:
-        """The sequence of its first record; sequences wrap."""
-        return (self.last_sequence - self.offset_delta) & MAX_SEQUENCE
-
-
-class LastRecord(NamedTuple):
-    """Where a producer's last data ends (-1: it has none since its epoch began), and its epoch."""
-
-    last_data_offset: int
-    producer_epoch: int
-
-
-class ProducerEntry:
-    """One producer's state."""
-
-    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "producer_id", "txn_first_offset")
-
-    def __init__(self, producer_id: int, epoch: int) -> None:
-        self.producer_id = producer_id
-        self.epoch = epoch
-        self.coordinator_epoch = -1
-        self.last_timestamp = -1
-        self.txn_first_offset = NO_OFFSET
-        self.batches: list[BatchMetadata] = []
-        """At most five, the oldest first."""
-
-    @property
-    def last_sequence(self) -> int:
-        """The sequence of its last record, -1 without one in this epoch."""
-        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
-
-    def move_to_epoch(self, epoch: int) -> None:
-        """Begin a new epoch, in which nothing was stored yet."""
-        if epoch != self.epoch:
-            self.epoch = epoch
-            self.batches = []
 
 
 class ProducerState:
@@ -205,6 +162,18 @@ class ProducerState:
         if is_transactional and entry.txn_first_offset == NO_OFFSET:
             entry.txn_first_offset = last_offset - offset_delta
             self._open_transactions[entry.txn_first_offset] = producer_id
+
+    def note_data(self, batch: RecordBatch | ProducerBatch) -> None:
+        """As `note_batch`, of a stored batch or what a scan says of one."""
+        self.note_batch(
+            batch.producer_id,
+            batch.producer_epoch,
+            batch.base_sequence,
+            batch.last_offset,
+            batch.last_offset_delta,
+            batch.max_timestamp,
+            is_transactional=batch.is_transactional,
+        )
 
     def aborted_by(self, producer_id: int, marker: EndMarker, offset: int) -> AbortedTxn | None:
         """The transaction index row of a marker at `offset` that was not noted yet; None where it makes none."""
@@ -339,10 +308,9 @@ class ProducerState:
             self._open_transactions[entry.txn_first_offset] = row.producer_id
 
     def _rows(self) -> list[SnapshotRow]:
-        """One row per producer, in the order of a Java HashMap: by bucket, then by insertion."""
-        mask = self._table_size - 1
+        """One row per producer, in the order of a Java HashMap."""
         rows = []
-        for producer_id in sorted(self.producers, key=lambda key: _java_long_hash(key) & mask):
+        for producer_id in java_hash_map_order(self.producers, self._table_size):
             entry = self.producers[producer_id]
             last = entry.batches[-1] if entry.batches else BatchMetadata(NO_SEQUENCE, NO_OFFSET, 0, -1)
             rows.append(
@@ -382,10 +350,3 @@ def _list_snapshots(directory: Path) -> list[int]:
         if parsed is not None and parsed.kind is FileKind.SNAPSHOT and not parsed.stage:
             offsets.append(parsed.offset)
     return offsets
-
-
-def _java_long_hash(value: int) -> int:
-    """java.lang.Long.hashCode and the spreading of java.util.HashMap, as an unsigned int32."""
-    value &= 0xFFFF_FFFF_FFFF_FFFF
-    folded = (value ^ value >> 32) & 0xFFFF_FFFF
-    return folded ^ folded >> 16

@@ -92,12 +92,4 @@ def note_appended(producers: ProducerState, batches: Sequence[RecordBatch], end:
         return
     for batch in batches:
         if batch.producer_id >= 0:
-            producers.note_batch(
-                batch.producer_id,
-                batch.producer_epoch,
-                batch.base_sequence,
-                batch.last_offset,
-                batch.last_offset_delta,
-                batch.max_timestamp,
-                is_transactional=batch.is_transactional,
-            )
+            producers.note_data(batch)

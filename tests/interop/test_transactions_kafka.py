@@ -87,6 +87,8 @@ async def test_what_kafka_wrote_in_transactions_is_recovered_and_served_as_kafka
     with start_daemon(crashed.copy.parent) as daemon:
         for isolation, expected in crashed.read.items():
             assert await consumed(daemon.bootstrap, isolation) == expected
+            options = ["--committed"] if isolation == COMMITTED else []
+            assert read_back(crashed.kafka, daemon.bootstrap, *options) == expected
         assert daemon.stop() == 0
     with crashed.kafka.running() as broker:
         assert read_back(crashed.kafka, broker.bootstrap, "--committed") == crashed.read[COMMITTED]

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.storage.log import PartitionLog
+from barnabas.broker.storage.producer_entry import MAX_SEQUENCE
 from barnabas.broker.storage.producer_snapshot import SnapshotRow, decode_snapshot, encode_snapshot
-from barnabas.broker.storage.producer_state import MAX_SEQUENCE, ProducerState
+from barnabas.broker.storage.producer_state import ProducerState
 from barnabas.broker.storage.storage_errors import CorruptFileError
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from tests.support.storage import START_MS, TP, LogBench, append, batch, log_config, sized_batch

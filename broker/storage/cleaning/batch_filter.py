@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from barnabas.broker.storage.cleaning.cleaned_transactions import CleanedTransactions
-from barnabas.broker.storage.producer_state import LastRecord
+from barnabas.broker.storage.producer_entry import LastRecord
 from barnabas.protocol.compression import compress
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.builder import seal

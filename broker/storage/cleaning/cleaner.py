@@ -35,7 +35,7 @@ from barnabas.broker.storage.file_names import CLEANED_SUFFIX
 from barnabas.broker.storage.log import PartitionLog
 from barnabas.broker.storage.log_dir_failure import is_shortage
 from barnabas.broker.storage.log_segment import LogSegment
-from barnabas.broker.storage.producer_state import LastRecord
+from barnabas.broker.storage.producer_entry import LastRecord
 from barnabas.broker.storage.segment_replacement import SegmentsChangedError, remove_staged
 from barnabas.broker.storage.storage_errors import CorruptFileError
 from barnabas.protocol.errors import DecodeError
