@@ -68,7 +68,7 @@ class Connection(asyncio.BufferedProtocol):
         self._busy = False
         self._pumping = False
         self._paused_reading = False
-        self._pending: Deferred[Answer | None] | None = None
+        self._pending: Deferred[Answer | CloseConnection | None] | None = None
         self._transport: asyncio.Transport
         self._sender: AnswerSender
         self.draining = False
@@ -224,8 +224,12 @@ class Connection(asyncio.BufferedProtocol):
             self._paused_reading = False
             self._transport.resume_reading()
 
-    def _deferred_answer(self, answer: Answer | None) -> None:
+    def _deferred_answer(self, answer: Answer | CloseConnection | None) -> None:
         self._pending = None
+        if isinstance(answer, CloseConnection):
+            log.warning("closing the connection of %s: %s", self.session, answer)
+            self.abort("refused")
+            return
         self._answer(answer)
         if not self._busy:
             self._work()

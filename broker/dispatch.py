@@ -102,6 +102,9 @@ _new_tuple = tuple.__new__
 _DIALECTS: dict[int, Dialect] = {NATIVE_MAGIC: cast(Dialect, native), KAFKA_MAGIC: cast(Dialect, kafka)}
 """By a frame's first byte."""
 
+LateAnswer = Answer | CloseConnection | None
+"""What a deferred answer becomes: a frame, none (None), or the end of its connection."""
+
 UNKNOWN_LABEL: Final = "unknown"
 """The `api` label of requests for an API that is none of ours."""
 
@@ -119,7 +122,7 @@ class Dispatcher:
         self._loop = loop
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def serve(self, session: Session, frame: memoryview) -> Answer | Deferred[Answer | None] | None:
+    def serve(self, session: Session, frame: memoryview) -> Answer | Deferred[LateAnswer] | None:
         """The answer to one frame (without its size field), now or later; None where there is none to give.
 
         Views of `frame` are not kept. Raises FrameError: close the connection.
@@ -157,9 +160,9 @@ class Dispatcher:
             log.warning("api %d version %d asked by %s is not served", header.api, header.version, session)
         return answer
 
-    def _in_task(self, waiting: _Waiting, work: Coroutine[Any, Any, Any]) -> Deferred[Answer | None]:
+    def _in_task(self, waiting: _Waiting, work: Coroutine[Any, Any, Any]) -> Deferred[LateAnswer]:
         """Requests that change metadata: rare, so a task each is fine. They finish even when the client has gone."""
-        answer: Deferred[Answer | None] = Deferred()
+        answer: Deferred[LateAnswer] = Deferred()
 
         async def run() -> None:
             try:
@@ -198,21 +201,30 @@ class _Waiting:
         self.probe = probe
         self.started = started
 
-    def answer(self, response: Any) -> Answer | None:
-        """The frame of a response that was waited for, or of the exception that came instead; None stays None."""
-        if isinstance(response, Exception):
-            return self.refuse(response)
+    def answer(self, response: Any) -> LateAnswer:
+        """The frame of a response that was waited for, or of the exception that came instead; None stays None.
+
+        Raises nothing: whoever resolves the request must not get its bugs, and its connection must not wait for ever.
+        """
         try:
-            answer = _answer(self.dialect, self.header, response)
-        except Exception as error:  # noqa: BLE001 - whoever resolves the request must not get its bugs
-            return self.refuse(error)
+            if isinstance(response, Exception):
+                return self.refuse(response)
+            try:
+                answer = _answer(self.dialect, self.header, response)
+            except Exception as error:  # noqa: BLE001 - see above
+                return self.refuse(error)
+        except FrameError as error:
+            return CloseConnection(str(error))
+        except Exception:
+            log.exception("a bug in the error answer of api %d", self.header.api)
+            return CloseConnection(f"no answer could be made for api {self.header.api}")
         self.probe.observe(perf_counter() - self.started)
         return answer
 
-    def later(self, response: Deferred[Any]) -> Deferred[Answer | None]:
+    def later(self, response: Deferred[Any]) -> Deferred[LateAnswer]:
         """The answer that a deferred response becomes."""
         self.forget_frame()
-        answer: Deferred[Answer | None] = Deferred(on_cancel=response.cancel)
+        answer: Deferred[LateAnswer] = Deferred(on_cancel=response.cancel)
         response.then(lambda value: answer.resolve(self.answer(value)))
         return answer
 

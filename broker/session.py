@@ -34,7 +34,8 @@ class Session:
             self.peer = f"{address[0]}:{address[1]}"
         address = transport.get_extra_info("sockname")
         if address:
-            self.local_host, self.local_port = address[0], address[1]
+            # A socket for both families calls an IPv4 address ::ffff:127.0.0.1, which not every client can read.
+            self.local_host, self.local_port = address[0].removeprefix("::ffff:"), address[1]
 
     def __str__(self) -> str:
         return self.peer if self.client_id is None else f"{self.peer} (client_id={printable(self.client_id)})"

@@ -155,6 +155,25 @@ def test_an_answer_to_a_slow_reader_is_whole_and_the_next_one_follows_it(records
     play(scenario)
 
 
+@pytest.mark.parametrize("warm", [True, False])
+def test_bytes_between_the_slices_arrive_in_their_place(
+    records: FileSlice, monkeypatch: pytest.MonkeyPatch, warm: bool
+) -> None:
+    small = FileSlice(records._handle, 6, 1000)
+    parts: list[bytes | FileSlice] = [records, b"one", small, b"two", b"three", records, small, b"end"]
+    whole = b"header" + b"".join(part if isinstance(part, bytes) else part.read() for part in parts)
+
+    async def scenario(sending: Sending, client: socket.socket) -> None:
+        monkeypatch.setattr(FileSlice, "is_warm", lambda _: warm)
+        assert not sending.sender.send(Answer(b"header", parts))
+        assert await read(client, len(whole)) == whole
+        await sending.idle.wait()
+        assert sending.sender.send(Answer(b"small", [b"a", small, b"z"]))
+        assert await read(client, 1007) == b"smalla" + CONTENT[:1000] + b"z"
+
+    play(scenario)
+
+
 def test_a_cold_slice_is_read_by_the_executor_and_arrives_whole(
     records: FileSlice, monkeypatch: pytest.MonkeyPatch
 ) -> None:

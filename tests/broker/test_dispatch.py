@@ -9,16 +9,18 @@ from typing import Any
 import msgpack
 import pytest
 
-from barnabas.broker.answer import Answer
+from barnabas.broker.answer import Answer, CloseConnection
 from barnabas.broker.deferred import Deferred
-from barnabas.broker.dispatch import Dispatcher
+from barnabas.broker.dispatch import Dispatcher, LateAnswer
 from barnabas.broker.metrics.probes import BrokerProbes
 from barnabas.broker.session import Session
 from barnabas.config.listeners import Listener
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.kafka import metadata as kafka_metadata
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse, TopicMetadata
 from barnabas.protocol.native import codec
+from tests.support.kafka_wire import answer_of, metadata_request, request_frame
 
 TOO_MUCH = MetadataResponse("cluster", [], [TopicMetadata("t" * 30_000)] * 600)
 """18 MB of header."""
@@ -31,22 +33,22 @@ def frame() -> memoryview:
     return memoryview(request)[4:]
 
 
-def code_of(answer: Answer | None) -> int:
-    assert answer is not None
+def code_of(answer: LateAnswer) -> int:
+    assert isinstance(answer, Answer)
     code: int = msgpack.unpackb(answer.header[8:])[3]
     return code
 
 
-def serve(give: Callable[[Deferred[Any]], object]) -> Answer | None:
+def serve(give: Callable[[Deferred[Any]], object], request: memoryview | None = None) -> LateAnswer:
     """The answer to a request whose handler returns what `give` returns."""
 
-    async def run() -> Answer | None:
+    async def run() -> LateAnswer:
         deferred: Deferred[Any] = Deferred()
-        answers: list[Answer | None] = []
+        answers: list[LateAnswer] = []
         dispatcher = Dispatcher(
             {ApiKey.METADATA: lambda session, request: give(deferred)}, BrokerProbes(), asyncio.get_running_loop()
         )
-        outcome = dispatcher.serve(Session(Listener("PLAINTEXT", "127.0.0.1", 0)), frame())
+        outcome = dispatcher.serve(Session(Listener("PLAINTEXT", "127.0.0.1", 0)), request or frame())
         if not isinstance(outcome, Deferred):
             return outcome
         outcome.then(answers.append)
@@ -130,3 +132,27 @@ def test_an_answer_that_nobody_waits_for_any_more_is_dropped() -> None:
         deferred.resolve(SMALL)
 
     asyncio.run(run())
+
+
+def kafka_frame() -> memoryview:
+    return memoryview(bytearray(request_frame(metadata_request(4, "topic"), 7)))[4:]
+
+
+@pytest.mark.parametrize("give", [raising(REFUSED), deferring(REFUSED), awaiting(REFUSED)])
+def test_a_refusal_in_kafkas_protocol_is_the_apis_own_error_answer(give: Callable[[Deferred[Any]], object]) -> None:
+    answer = serve(give, kafka_frame())
+    assert isinstance(answer, Answer)
+    correlation_id, found = answer_of("metadata", 4, answer.header[4:])
+    assert correlation_id == 7
+    assert [(each.name, each.error_code) for each in found.topics] == [("topic", ErrorCode.POLICY_VIOLATION)]
+
+
+@pytest.mark.parametrize("give", [deferring(REFUSED), awaiting(REFUSED)])
+def test_a_late_answer_that_cannot_be_made_at_all_closes_the_connection(
+    give: Callable[[Deferred[Any]], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*arguments: object) -> bytes:
+        raise KeyError("bug")
+
+    monkeypatch.setattr(kafka_metadata, "encode_error", broken)
+    assert isinstance(serve(give, kafka_frame()), CloseConnection)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.apis import KAFKA_APIS
 from barnabas.protocol.messages.api_key import ApiKey
-from tests.support.daemon import Daemon
-from tests.support.kafka_wire import KafkaWire, answer_of, framed, message_type
+from tests.support.daemon import Daemon, start_daemon
+from tests.support.kafka_wire import KafkaWire, answer_of, framed, message_type, metadata_request
 
 TABLE = [
     (int(api.key), api.lowest if api.advertised_from is None else api.advertised_from, api.highest)
@@ -111,3 +113,20 @@ def test_both_dialects_are_served_on_one_connection(daemon: Daemon, kafka: Kafka
         kafka.socket, native.socket = native.socket, kafka.socket
         kafka.send(message_type("api_versions", 0, "request")())
         assert kafka.receive("api_versions", 0).error_code == ErrorCode.NONE
+
+
+def test_clients_are_told_the_address_of_the_listener_that_they_came_in_by(tmp_path: Path) -> None:
+    settings = (
+        "listeners=NEAR://127.0.0.1:0,FAR://127.0.0.1:0,OPEN://:0",
+        "listener.security.protocol.map=NEAR:PLAINTEXT,FAR:PLAINTEXT,OPEN:PLAINTEXT",
+        "advertised.listeners=NEAR://near.example:1111,FAR://far.example:0",
+    )
+    with start_daemon(tmp_path, *settings) as daemon:
+        ports = [int(port) for port in re.findall(r"listening, listener=\S+ port=(\d+)", daemon.log)]
+        told = []
+        for port in ports:
+            with KafkaWire("127.0.0.1", port) as client:
+                client.send(metadata_request(4))
+                told += [(each.host, each.port) for each in client.receive("metadata", 4).brokers]
+        assert told == [("near.example", 1111), ("far.example", ports[1]), ("127.0.0.1", ports[2])]
+        assert f"port={ports[0]} advertised=near.example:1111" in daemon.log
