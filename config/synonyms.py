@@ -10,6 +10,7 @@ Source: Kafka's ConfigHelper, DynamicBrokerConfig.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import dropwhile
 from typing import NamedTuple
 
@@ -17,6 +18,14 @@ from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.property import Property
 from barnabas.config.topic_properties import TOPIC_PROPERTIES
 from barnabas.config.value import ConfigSource, ConfigValue
+
+_FAMILIES: Mapping[str, tuple[str, ...]] = {
+    member.name: tuple(synonym.name for synonym in known.synonyms)
+    for known in TOPIC_PROPERTIES.values()
+    for member in known.synonyms
+    if len(known.synonyms) > 1
+}
+"""Broker property -> its family, the finest unit first."""
 
 
 class Synonym(NamedTuple):
@@ -44,16 +53,8 @@ def topic_synonyms(config: BrokerConfig, known: Property, value: ConfigValue) ->
 
 def _of_family(config: BrokerConfig, name: str) -> list[Synonym]:
     """Every layer of every member, by layer; within one the finest unit is first."""
-    family = _families().get(name, (name,))
+    family = _FAMILIES.get(name, (name,))
     found = [Synonym(member, value) for member in family for value in config.layers(member)]
+    if len(found) < 2:
+        return found
     return sorted(found, key=lambda synonym: synonym.value.source.value)
-
-
-def _families() -> dict[str, tuple[str, ...]]:
-    """Member -> family, the finest unit first."""
-    found = {}
-    for known in TOPIC_PROPERTIES.values():
-        if len(known.synonyms) > 1:
-            family = tuple(synonym.name for synonym in known.synonyms)
-            found.update(dict.fromkeys(family, family))
-    return found

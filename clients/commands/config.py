@@ -96,7 +96,7 @@ def describe(
 
     With --all-brokers: those that were set for all brokers while they ran.
     """
-    from barnabas.clients.commands.output import print_json, print_line, print_table
+    from barnabas.clients.commands.output import print_json, print_line
     from barnabas.clients.commands.session import with_admin
 
     resource = _resource(topic, broker, all_brokers)
@@ -112,7 +112,7 @@ def describe(
     if as_json:
         print_json([entry_json(entry) for entry in shown])
     elif shown:
-        print_table(("property", "value", "from"), [(entry.name, _value_text(entry), entry.source) for entry in shown])
+        _print_entries(shown, with_mode=topic is None)
     elif all_brokers:
         print_line("not set for all brokers" if names else "nothing is set for all brokers")
     else:
@@ -153,6 +153,20 @@ def alter(
     print_line(f"changed {counted(len(set_to) + len(set(deleted)), 'property')}")
 
 
+def _print_entries(entries: list[ConfigEntry], *, with_mode: bool) -> None:
+    """A table; `with_mode` of when each may change, which is always while running for a topic's."""
+    from barnabas.clients.commands.output import print_table
+
+    mode = ("may change",) if with_mode else ()
+    print_table(
+        ("property", "value", "from", *mode),
+        [
+            (entry.name, _value_text(entry), entry.source, *((_mode_text(entry.read_only),) if with_mode else ()))
+            for entry in entries
+        ],
+    )
+
+
 def _resource(topic: str | None, broker: int | None, all_brokers: bool) -> dict[str, Any]:
     """Which resource is meant, as the arguments of Admin's calls."""
     if (topic is not None) + (broker is not None) + all_brokers != 1:
@@ -181,7 +195,11 @@ def _default_text(entry: Property) -> str | None:
 
 
 def _update_text(entry: Property) -> str:
-    return "while running" if entry.is_dynamic else "at start"
+    return _mode_text(not entry.is_dynamic)
+
+
+def _mode_text(read_only: bool) -> str:
+    return "at start" if read_only else "while running"
 
 
 def _value_text(entry: ConfigEntry) -> str | None:

@@ -520,6 +520,23 @@ def test_a_property_that_cannot_change_while_running_is_refused(commands: Comman
     assert b"log.dirs" in result.stderr
 
 
+def test_a_brokers_properties_say_when_they_may_change(commands: Commands) -> None:
+    table = commands.ok("config", "describe", "--broker", "1", "log.dirs", "log.retention.ms").decode().splitlines()
+
+    assert [row.split("  ")[-1].strip() for row in table] == ["may change", "at start", "while running"]
+
+
+def test_deleting_a_topic_where_that_is_disabled_says_so(tmp_path: Path) -> None:
+    with start_daemon(tmp_path, "delete.topic.enable=false") as daemon:
+        commands = Commands(daemon.bootstrap)
+        commands.ok("topic", "create", "kept")
+        result = commands.run("topic", "delete", "kept", "--yes")
+
+    assert result.returncode == 1, result
+    assert b"delete.topic.enable is false" in result.stderr
+    assert b"(TOPIC_DELETION_DISABLED)" in result.stderr
+
+
 def test_a_topics_properties_say_where_they_come_from(commands: Commands, topic: str) -> None:
     commands.ok("config", "alter", "--topic", topic, "--config", "retention.ms=77")
 
