@@ -24,21 +24,22 @@ def open_log(
 
     Raises OSError, CorruptFileError (a bad partition.metadata).
     """
-    return _open(PartitionLog, request, services, progress, topic_id)
+    return open_log_as(PartitionLog, request, services, progress, topic_id)
 
 
 def open_future_log(request: LoadRequest, services: StorageServices, progress: LoadProgress | None = None) -> FutureLog:
     """As `open_log`, for the copy that a move fills."""
-    return _open(FutureLog, request, services, progress, None)
+    return open_log_as(FutureLog, request, services, progress)
 
 
-def _open(
+def open_log_as(
     kind: type[Log],
     request: LoadRequest,
     services: StorageServices,
-    progress: LoadProgress | None,
-    topic_id: bytes | None,
+    progress: LoadProgress | None = None,
+    topic_id: bytes | None = None,
 ) -> Log:
+    """As `open_log`, for a log of another class."""
     progress = progress or LoadProgress()
     try:
         loaded = LogLoader(request, services, progress).load()

@@ -126,3 +126,30 @@ def truncate(directory: Path, to_offset: int, without_asking: bool, dry_run: boo
     from barnabas.clients.commands.log_truncate import truncate_directory
 
     truncate_directory(directory, to_offset, without_asking=without_asking, dry_run=dry_run)
+
+
+@log.command()
+@click.argument("directory", metavar="DIR", type=_EXISTING_DIRECTORY)
+@click.option("--dry-run", is_flag=True, help="Say what would go, and change nothing.")
+@click.option(
+    "--dedupe-buffer-size",
+    "map_bytes",
+    type=click.IntRange(min=1 << 20, max=2**31 - 1),
+    default=128 << 20,
+    show_default=True,
+    metavar="BYTES",
+    help="Memory for the map from key to offset: 24 bytes a key. A smaller one takes more rounds.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object a line: partitions, then a summary.")
+def compact(directory: Path, dry_run: bool, map_bytes: int, as_json: bool) -> int:
+    """Compact the logs of topics with cleanup.policy=compact now: of a data directory all, or one partition's.
+
+    Of each key the last record stays, at its offset. What a broker keeps is kept here, too: the active segment, records
+    younger than min.compaction.lag.ms, and tombstones for delete.retention.ms. Progress is written to
+    cleaner-offset-checkpoint, where the broker goes on. Refused while a broker uses the data directory. A log that
+    cannot be compacted is left as it is, and the exit code is 1.
+    """
+    from barnabas.clients.commands.log_compact import compact_directory
+
+    failures = compact_directory(directory, dry_run=dry_run, as_json=as_json, map_bytes=map_bytes)
+    return ExitCode.FAILED if failures else ExitCode.OK

@@ -1,0 +1,98 @@
+"""What a round would take from a log, found out by the cleaner itself and without a change to any file of the log.
+
+The log is opened in a scratch directory, in which its sealed segments are symbolic links, indexes and producer
+snapshots are copies, and the active segment, which is never cleaned, is an empty file. There the cleaner makes its
+round, into segments that count what they are given and keep nothing. So a dry run needs a few MiB of scratch room,
+however large the log is. One round is made: where the map fills, what the next ones would take is not in the figures.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from barnabas.broker.storage.file_names import LOG_SUFFIX
+from barnabas.broker.storage.log import PartitionLog
+from barnabas.broker.storage.log_segment import AppendedBatch, LogSegment
+from barnabas.broker.storage.partition_directory import directory_name
+from barnabas.broker.storage.segment_replacement import remove_staged
+from barnabas.broker.storage.storage_errors import StorageError
+from barnabas.protocol.records.batch import iter_batches
+from barnabas.protocol.records.reader import read_records
+from barnabas.protocol.topic_partition import TopicPartition
+
+
+class CountingSegment(LogSegment):
+    """Takes batches, counts their tombstones and keeps nothing."""
+
+    __slots__ = ("tombstones",)
+
+    tombstones: int
+
+    def append_many(self, data: memoryview | bytearray, batches: Sequence[AppendedBatch]) -> None:
+        """Count."""
+        self.tombstones += count_tombstones(memoryview(data))
+
+
+class DryRunLog(PartitionLog):
+    """A log whose segments are never replaced; `tombstones_kept` counts over all rounds."""
+
+    tombstones_kept = 0
+
+    def create_segment(self, base_offset: int, stage: str) -> LogSegment:
+        """A segment that counts."""
+        remove_staged(self.directory, base_offset, stage)
+        services = self._services
+        segment = CountingSegment.create(
+            os.fspath(self.directory), base_offset, self.config, services.clock, services.open_files, stage=stage
+        )
+        assert isinstance(segment, CountingSegment)
+        segment.tombstones = 0
+        segment.open_indexes()
+        return segment
+
+    def replace_segments(self, new: Sequence[LogSegment], old: Sequence[LogSegment]) -> None:
+        """Count, and leave the old ones where they are."""
+        for segment in new:
+            assert isinstance(segment, CountingSegment)
+            self.tombstones_kept += segment.tombstones
+            segment.delete_files()
+
+    def tombstones_below(self, offset: int) -> int:
+        """Tombstones in the segments that a round up to `offset` reads. Raises DecodeError, OSError."""
+        count = 0
+        for segment in self.segments_view.overlapping(0, offset):
+            data = Path(segment.log.path).read_bytes()  # a segment at a time: 1 GiB at most, as a rule
+            count += count_tombstones(memoryview(data))
+        return count
+
+
+def count_tombstones(data: memoryview) -> int:
+    """Records with a null value in whole batches, control records left out. Raises DecodeError."""
+    return sum(
+        record.value is None for batch in iter_batches(data) if not batch.is_control for record in read_records(batch)
+    )
+
+
+def make_scratch_copy(directory: Path, scratch: Path, topic_partition: TopicPartition) -> Path:
+    """A directory below `scratch` that can be opened as the log of `directory`; nothing in that is changed.
+
+    Raises OSError, StorageError where a start would first have to finish something (leftovers of a crash).
+    """
+    copy = scratch / directory_name(topic_partition)
+    copy.mkdir()
+    bases = sorted(path.stem for path in directory.glob(f"*{LOG_SUFFIX}"))
+    if not bases:
+        raise StorageError(directory, "the log has no segment")
+    for path in directory.iterdir():
+        if path.suffix in (".swap", ".cleaned"):
+            raise StorageError(path, "a crash left this behind: compact without --dry-run, or start a broker, first")
+        if path.name == bases[-1] + LOG_SUFFIX:
+            (copy / path.name).touch()
+        elif path.suffix == LOG_SUFFIX:
+            (copy / path.name).symlink_to(path)
+        elif path.stem != bases[-1] and path.suffix != ".deleted" and path.is_file():
+            shutil.copy2(path, copy / path.name)
+    return copy
