@@ -20,7 +20,7 @@ MAX_RAW_BYTES: Final = 4 * 1024 * 1024
 class OldFormatSlice:
     """A slice as `FileSlice`, to be converted by `convert`, which is no work for the loop.
 
-    It costs about 5 us a message. `size` is that in the file; what is converted has at most `max_bytes`, but for a
+    It costs about 10 us a message. `size` is that in the file; what is converted has at most `max_bytes`, but for a
     first batch if `at_least_one_batch`.
     """
 

@@ -151,19 +151,15 @@ class LegacyMessage:
             raise CorruptRecordError(
                 f"message at position {self.position}: stored crc {self.crc:#010x}, computed {computed:#010x}"
             )
-        self._key_and_value()
-
-    @property
-    def key(self) -> memoryview | None:
-        """The key. Raises CorruptRecordError when it does not fit; `ensure_valid` comes first."""
-        return self._key_and_value()[0]
+        self.key_and_value()
 
     @property
     def value(self) -> memoryview | None:
-        """The value; of a wrapper the compressed messages. Raises as `key`."""
-        return self._key_and_value()[1]
+        """The value; of a wrapper the compressed messages. Raises as `key_and_value`."""
+        return self.key_and_value()[1]
 
-    def _key_and_value(self) -> tuple[memoryview | None, memoryview | None]:
+    def key_and_value(self) -> tuple[memoryview | None, memoryview | None]:
+        """Both, as views. Raises CorruptRecordError when they do not fill the message; `ensure_valid` comes first."""
         end = self.position + self.size_bytes
         if end > len(self.view):
             raise CorruptRecordError(f"message at position {self.position} is cut short")
@@ -256,5 +252,5 @@ def inner_timestamp(wrapper: LegacyMessage, message: LegacyMessage) -> int:
 
 
 def _record(message: LegacyMessage, offset: int, timestamp: int) -> Record:
-    key, value = message._key_and_value()
+    key, value = message.key_and_value()
     return Record(offset, timestamp, None if key is None else bytes(key), None if value is None else bytes(value))

@@ -86,7 +86,7 @@ class _Conversion:
                 self._add(self._batch_of(message))
             return
         run = self._run
-        key, value = message.key, message.value
+        key, value = message.key_and_value()
         if (
             run is not None
             and _belongs(run, message)

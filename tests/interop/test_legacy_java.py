@@ -62,7 +62,8 @@ async def test_kafka_and_we_serve_a_log_of_all_formats_alike(version: str, tmp_p
         )
     put_old_log(tmp_path / "kafka-data" / "old-0")
     with kafka.running() as broker:
-        expected = [line.split("\t") for line in kafka.java_program("ReadBack", broker.bootstrap, "old").splitlines()]
+        printed = kafka.java_program("ReadBack", broker.bootstrap, "old")
+    expected = [line.split("\t") for line in printed.splitlines()]
     assert [int(fields[2]) for fields in expected] == list(range(35))
 
     daemon = start_daemon(tmp_path / "ours")
@@ -72,11 +73,16 @@ async def test_kafka_and_we_serve_a_log_of_all_formats_alike(version: str, tmp_p
         daemon.stop()
         put_old_log(daemon.data_directory / "old-0")
         daemon.restart()
+        assert kafka.java_program("ReadBack", daemon.bootstrap, "old") == printed
         async with Consumer(ConsumerConfig(bootstrap=daemon.bootstrap, offset_reset="earliest")) as consumer:
             await consumer.assign([TopicPartition("old", 0)])
             got: list[ConsumerRecord] = []
             while len(got) < len(expected):
                 got += await consumer.poll(timeout_ms=10_000)
+        daemon.stop()
+    for name in (LOG_NAME, f"{0:020d}.index", f"{0:020d}.timeindex", f"{35:020d}.snapshot"):
+        theirs = (tmp_path / "kafka-data" / "old-0" / name).read_bytes()
+        assert (daemon.data_directory / "old-0" / name).read_bytes() == theirs, name
     assert [(each.offset, each.timestamp, each.key, each.value) for each in got] == [
         (int(fields[2]), int(fields[3]), data(fields[5]), data(fields[6])) for fields in expected
     ]

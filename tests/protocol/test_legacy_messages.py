@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 
 import pytest
 from hypothesis import given
@@ -119,6 +120,23 @@ def test_hostile_bytes_raise_corrupt_record_error_only(data: bytes) -> None:
                 consume(hostile)
             except CorruptRecordError:
                 continue
+
+
+@given(st.sampled_from(sorted(SETS)), st.lists(st.tuples(st.integers(16, 200), st.integers(0, 255)), min_size=1))
+def test_a_message_that_lies_behind_a_right_crc_raises_corrupt_record_error_only(
+    name: str, changes: list[tuple[int, int]]
+) -> None:
+    hostile = bytearray(SETS[name].data)
+    for position, value in changes:
+        hostile[position % len(hostile)] = value
+    size = int.from_bytes(hostile[8:12], "big", signed=True) + 12
+    if 16 < size <= len(hostile):
+        hostile[12:16] = zlib.crc32(hostile[16:size]).to_bytes(4, "big")
+    for consume in (read_all, converted):
+        try:
+            consume(bytes(hostile))
+        except CorruptRecordError:
+            continue
 
 
 def wrapper(content: bytes, *, offset: int = 9, magic: int = 1, attributes: int = 1) -> LegacyMessage:
