@@ -1,8 +1,9 @@
 """The pieces of Produce and Fetch messages that are read and written by hand, because every record passes by them.
 
-Why by hand: kio's reader copies the records, aborts the process on a hostile length, and refuses a writable buffer, in
-which a produced batch has to stay; its writer takes 25 us for the answer to a one-record produce, which these files
-write in one. The readers of requests trust nothing: what is cut short is a struct.error or an IndexError, which
+Why by hand: kio's reader (1 to 2 us) copies the records, aborts the process on a hostile length, and refuses a writable
+buffer, in which a produced batch has to stay; entity_reader.py takes 18 us for a fetch of one partition, which fetch.py
+reads in 4. kio's writer takes 7 to 15 us for the answer to a one-record produce, which produce.py writes in 1.2. The
+readers of requests trust nothing: what is cut short is a struct.error or an IndexError, which
 `cut_short` turns into a DecodeError, and slices are checked against their ends.
 
     classic    string: int16 length (-1 null), UTF-8          array: int32 count (-1 null)

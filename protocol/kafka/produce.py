@@ -67,6 +67,7 @@ _NO_THROTTLE: Final = INT32.pack(0)
 _unpack_acks_and_timeout = _ACKS_AND_TIMEOUT.unpack_from
 _unpack_partition = _PARTITION.unpack_from
 _unpack_int32 = INT32.unpack_from
+_unpack_index_and_size = struct.Struct(">iB").unpack_from
 _pack_int32 = INT32.pack
 _pack_result_v5 = _RESULT_V5.pack
 
@@ -88,8 +89,9 @@ def _decode_classic(version: int, body: memoryview) -> ProduceRequest:
     topics: list[ProduceTopic] = []
     for _ in range(topic_count):
         name, position = read_string(body, position)
-        count, position = read_count(body, position)
-        items = count_items(items, count)
+        (count,) = _unpack_int32(body, position)
+        position += 4
+        items = count_items(items, count) if count > 1 else items + 1
         partitions: list[ProducePartition] = []
         for _ in range(count):
             number, size = _unpack_partition(body, position)
@@ -128,8 +130,11 @@ def _decode_flexible(version: int, body: memoryview) -> ProduceRequest:
         items = count_items(items, count)
         partitions: list[ProducePartition] = []
         for _ in range(count):
-            (number,) = _unpack_int32(body, position)
-            size, position = read_unsigned(body, position + 4)
+            number, size = _unpack_index_and_size(body, position)
+            if size < 0x80:
+                position += 5
+            else:
+                size, position = read_unsigned(body, position + 4)
             if size > 1:
                 following = position + size - 1
                 if following > end:
