@@ -40,8 +40,10 @@ class FlushWaits:
         def flushed(partition: Partition, result: ProducePartitionResult, error: Exception | None) -> None:
             nonlocal missing
             if error is not None:
-                result.error = ErrorCode.KAFKA_STORAGE_ERROR
-                result.message = f"{partition.log.topic_partition} could not be flushed: {error}"
+                gone = partition.is_retired
+                result.error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if gone else ErrorCode.KAFKA_STORAGE_ERROR
+                reason = "was deleted before it was flushed" if gone else f"could not be flushed: {error}"
+                result.message = f"{partition.log.topic_partition} {reason}"
                 result.base_offset = -1
             missing -= 1
             if missing == 0:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from barnabas.config.log_properties import LOG_PROPERTIES
 from barnabas.config.property import CLUSTER_WIDE, INT_MAX, LONG_MAX, PER_BROKER, Property, PropertyType, by_name
-from barnabas.config.validators import AtLeast, ListOf, OneOf
+from barnabas.config.validators import AtLeast, ListOf
 
 BOOLEAN, STRING, INT, LONG = PropertyType.BOOLEAN, PropertyType.STRING, PropertyType.INT, PropertyType.LONG
 LIST = PropertyType.LIST
@@ -222,8 +222,8 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         "default.replication.factor",
         INT,
         1,
-        "Replicas of a topic that is created without a number. Barnabas is one node: 1, or -1 for the same.",
-        OneOf((1, -1)),
+        "Replicas of a topic that is created without a number. Barnabas is one node: whatever it says, a topic gets "
+        "one, which is said once at start.",
         group=TOPICS,
     ),
     Property(
@@ -244,6 +244,7 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         10,
         "Threads for the scheduled tasks (retention, flushing, checkpoints, deletion).",
         AtLeast(1),
+        CLUSTER_WIDE,
         group=THREADS,
     ),
     Property(

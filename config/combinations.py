@@ -143,6 +143,8 @@ def warnings(config: BrokerConfig) -> Iterator[str]:
             f"{config.setting('min.insync.replicas')}: Barnabas is one node, so acks=all is answered "
             "NOT_ENOUGH_REPLICAS (19) by every topic that does not set it to 1"
         )
+    if config.get_int("default.replication.factor") > 1:
+        yield f"{config.setting('default.replication.factor')}: Barnabas is one node, a topic gets one replica"
     for name in ("controller.quorum.voters", "controller.quorum.bootstrap.servers"):
         if len(config.get_list(name)) > 1:
             yield f"{config.setting(name)}: Barnabas runs alone and takes no part in a quorum"

@@ -43,8 +43,6 @@ DIFFERENCES = {
     "listeners": "open on the loopback address only, read at start, and the NAME:// may be left out",
     "listener.security.protocol.map": "read at start",
     "log.dir": "./barnabas-data, not /tmp/kafka-logs, which many machines empty at boot",
-    "default.replication.factor": "1 or -1: there is one node",
-    "background.threads": "read at start",
     "num.recovery.threads.per.data.dir": "read at start",
     "socket.send.buffer.bytes": "at least -1; Kafka checks nothing",
     "socket.receive.buffer.bytes": "at least -1; Kafka checks nothing",

@@ -15,6 +15,7 @@ from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse, PartitionMetadata, TopicMetadata
 from barnabas.protocol.messages.topics import CreateTopicsRequest, NewTopic
+from barnabas.protocol.metadata.partition_state import NO_LEADER
 from barnabas.protocol.topic_name import is_internal, topic_name_fault
 
 if TYPE_CHECKING:
@@ -112,8 +113,9 @@ class MetadataHandler:
         node_id = self._store.node_id
         return PartitionMetadata(
             number,
-            ErrorCode.NONE if state.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
-            state.leader,
+            # As Kafka's controller has it: without its log directory the only replica cannot lead.
+            ErrorCode.NONE if is_online and state.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+            state.leader if is_online else NO_LEADER,
             state.leader_epoch,
             state.replicas,
             state.isr,

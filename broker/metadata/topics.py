@@ -4,8 +4,8 @@ Nothing is written here. Each item of a request fails alone, with one wire code;
 sentences are Kafka's (ReplicationControlManager). One node is all there is: the replication factor is 1, or -1 for the
 default, and every partition is led by this node.
 
-Different from Kafka: the default replication factor is taken as 1 whatever `default.replication.factor` says, since a
-directory of Kafka's comes with its configuration.
+Different from Kafka: the default replication factor is 1 whatever `default.replication.factor` says, since people bring
+their server.properties along; a start says so.
 """
 
 from __future__ import annotations

@@ -130,7 +130,8 @@ def _sync(log: PartitionLog) -> tuple[Exception | None, float]:
     try:
         log.flush()
     except (StorageError, OSError) as failure:
-        _log.error("group commit of %s failed: %s", log.topic_partition, failure)
+        level = logging.DEBUG if log.is_retired else logging.ERROR
+        _log.log(level, "group commit of %s failed: %s", log.topic_partition, failure)
         error = failure
     return error, time.monotonic() - started
 

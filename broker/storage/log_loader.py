@@ -321,7 +321,7 @@ class LogLoader:
         )
 
     def _new_producer_state(self) -> ProducerState:
-        return ProducerState(self._request.topic_partition, self._directory, self._services.producer_id_expiration_ms)
+        return ProducerState(self._request.topic_partition, self._directory, self._services.producer_expiration)
 
 
 def _is_sane(index: TransactionIndex) -> bool:

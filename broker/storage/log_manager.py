@@ -41,6 +41,7 @@ from barnabas.broker.storage.partition_directory import (
     stray_directory_name,
 )
 from barnabas.broker.storage.partition_moves import PartitionMoves
+from barnabas.broker.storage.producer_expiration import ProducerExpiration
 from barnabas.broker.storage.scheduler import BackgroundScheduler, Scheduler
 from barnabas.broker.storage.services import StorageServices
 from barnabas.broker.storage.storage_errors import StartupStorageError, StorageError
@@ -83,7 +84,11 @@ class LogManager:
             scheduler = self._own_scheduler = BackgroundScheduler(clock, config.get_int("background.threads"))
         self.scheduler: Scheduler = scheduler
         self.services = StorageServices(
-            clock, scheduler, OpenFiles(), self.failures, config.get_int("producer.id.expiration.ms")
+            clock,
+            scheduler,
+            OpenFiles(),
+            self.failures,
+            ProducerExpiration(config.get_int("producer.id.expiration.ms")),
         )
         self.deletions = DeletionQueue(self.services, lambda: self.config.log_config.file_delete_delay_ms)
         self.cleaner: CleanerManager | None = None
@@ -267,6 +272,9 @@ class LogManager:
     def update_broker_config(self, config: BrokerConfig) -> None:
         """The broker's configuration changed at runtime: every log gets its own anew, by `load_logs`' lookup."""
         self.config = config
+        self.services.producer_expiration.ms = config.get_int("producer.id.expiration.ms")
+        if self._own_scheduler is not None:
+            self._own_scheduler.resize(config.get_int("background.threads"))
         for log in self.logs_and_futures():
             self._update_config(log, self._log_config_of(log.topic_partition.topic))
         if self.cleaner is not None:

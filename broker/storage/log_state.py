@@ -161,6 +161,11 @@ class LogState:
         """Offsets that a crash of the machine could take."""
         return self.log_end_offset - self.durable_offset
 
+    @property
+    def is_retired(self) -> bool:
+        """Whether it is out of service although its directory works: its topic was deleted."""
+        return self.state == "offline" and not self._services.failures.is_offline(self.log_dir)
+
     def _rename(self, name: str) -> None:
         """Rename the log's directory within its data directory; open files go on. The lock is held. Raises OSError."""
         target = self.log_dir / name

@@ -30,6 +30,7 @@ from barnabas.broker.storage.producer_entry import (
     LastRecord,
     ProducerEntry,
 )
+from barnabas.broker.storage.producer_expiration import ProducerExpiration
 from barnabas.broker.storage.producer_snapshot import (
     SnapshotRow,
     decode_snapshot,
@@ -53,14 +54,14 @@ _log = logging.getLogger(__name__)
 class ProducerState:
     """The producers of one log, and its snapshot files."""
 
-    def __init__(self, topic_partition: TopicPartition, directory: Path, expiration_ms: int) -> None:
+    def __init__(self, topic_partition: TopicPartition, directory: Path, expiration: ProducerExpiration) -> None:
         self.producers: dict[int, ProducerEntry] = {}
         self.map_end_offset = 0
         """The state is that of a log that ends here."""
         self.last_snapshot_offset = 0
         self._topic_partition = topic_partition
         self._directory = directory
-        self._expiration_ms = expiration_ms
+        self._expiration = expiration
         self._open_transactions: dict[int, int] = {}
         """First offset -> producer id."""
         self._table_size = _MIN_TABLE_SIZE
@@ -292,7 +293,7 @@ class ProducerState:
         return entry
 
     def _is_expired(self, entry: ProducerEntry, now_ms: int) -> bool:
-        return entry.txn_first_offset == NO_OFFSET and now_ms - entry.last_timestamp >= self._expiration_ms
+        return entry.txn_first_offset == NO_OFFSET and now_ms - entry.last_timestamp >= self._expiration.ms
 
     def _load_row(self, row: SnapshotRow, now_ms: int) -> None:
         entry = ProducerEntry(row.producer_id, row.producer_epoch)

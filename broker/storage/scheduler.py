@@ -72,6 +72,7 @@ class BackgroundScheduler:
         self._sequence = itertools.count()
         self._condition = threading.Condition()
         self._threads: list[threading.Thread] = []
+        self._thread_numbers = itertools.count()
         self._idle = 0
         self._stopping = False
 
@@ -85,6 +86,14 @@ class BackgroundScheduler:
             if not self._stopping:
                 self._push(self._clock.monotonic() + delay_ms / 1000, task)
         return task
+
+    def resize(self, max_threads: int) -> None:
+        """Use at most so many threads from now on; those that are too many end with the task at hand."""
+        with self._condition:
+            self._max_threads = max_threads
+            if self._queue:
+                self._maybe_add_thread()
+            self._condition.notify_all()
 
     def shutdown(self, timeout_seconds: float | None = None) -> bool:
         """Start nothing more and wait for what runs; whether all of it ended in time."""
@@ -107,7 +116,7 @@ class BackgroundScheduler:
 
     def _maybe_add_thread(self) -> None:
         if len(self._threads) < self._max_threads:
-            name = f"{self._thread_name}-{len(self._threads)}"
+            name = f"{self._thread_name}-{next(self._thread_numbers)}"
             thread = threading.Thread(target=self._work, name=name, daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -128,6 +137,10 @@ class BackgroundScheduler:
         """Wait for a task that is due; None once the scheduler stops."""
         with self._condition:
             while not self._stopping:
+                if len(self._threads) > self._max_threads:
+                    self._threads.remove(threading.current_thread())
+                    self._condition.notify()  # what this thread was woken for is another one's now
+                    return None
                 wait: float | None = None
                 if self._queue:
                     wait = min(self._queue[0][0] - self._clock.monotonic(), _MAX_WAIT_SECONDS)

@@ -5,14 +5,13 @@ Handed to each log as one value, so that nothing of it is a global of the proces
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from barnabas.broker.storage.clock import Clock
 from barnabas.broker.storage.log_dir_failure import LogDirFailures
 from barnabas.broker.storage.open_files import OpenFiles
+from barnabas.broker.storage.producer_expiration import ProducerExpiration
 from barnabas.broker.storage.scheduler import Scheduler
-
-DEFAULT_PRODUCER_ID_EXPIRATION_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,4 +22,4 @@ class StorageServices:
     scheduler: Scheduler
     open_files: OpenFiles
     failures: LogDirFailures
-    producer_id_expiration_ms: int = DEFAULT_PRODUCER_ID_EXPIRATION_MS
+    producer_expiration: ProducerExpiration = field(default_factory=ProducerExpiration)

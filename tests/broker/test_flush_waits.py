@@ -30,8 +30,8 @@ def _waits(loop: asyncio.AbstractEventLoop) -> tuple[FlushWaits, HeldFlusher]:
     return waits, flusher
 
 
-def _partition(number: int) -> Partition:
-    return cast("Partition", SimpleNamespace(log=SimpleNamespace(topic_partition=number)))
+def _partition(number: int, *, is_retired: bool = False) -> Partition:
+    return cast("Partition", SimpleNamespace(log=SimpleNamespace(topic_partition=number), is_retired=is_retired))
 
 
 async def test_an_answer_waits_for_all_of_its_partitions_and_a_failed_one_is_told_apart() -> None:
@@ -62,3 +62,12 @@ async def test_what_one_turn_of_the_loop_appended_is_asked_for_together() -> Non
     waits.begin(_partition(1), 8)
     await asyncio.sleep(0)
     assert [[request.up_to_offset for request in requests] for requests in flusher.asked] == [[1, 2, 3, 7], [8]]
+
+
+async def test_records_of_a_topic_that_was_deleted_before_their_flush_are_of_no_partition() -> None:
+    waits, flusher = _waits(asyncio.get_running_loop())
+    result = ProducePartitionResult(0, base_offset=3)
+    waits.answer_after([(_partition(0, is_retired=True), 4, result)], ProduceResponse([]))
+    await asyncio.sleep(0)
+    flusher.asked[0][0].callback(OSError("gone"))
+    assert (result.error, result.base_offset) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)

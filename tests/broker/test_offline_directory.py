@@ -11,6 +11,7 @@ import pytest
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.protocol.messages.topics import CreateTopicsRequest, NewTopic
 from barnabas.protocol.native import codec
 from tests.broker.conftest import Batch
@@ -105,3 +106,11 @@ def test_a_log_that_cannot_be_made_fails_its_own_topic_only(two: TwoDirectories,
         fine, blocked = client.call(ApiKey.CREATE_TOPICS, request).topics
         assert (fine.name, fine.error) == ("fine", ErrorCode.NONE)
         assert (blocked.name, blocked.error) == ("blocked", ErrorCode.KAFKA_STORAGE_ERROR)
+
+
+def test_a_partition_of_an_offline_directory_has_no_leader_in_the_metadata(two: TwoDirectories, batch: Batch) -> None:
+    with WireClient(two.daemon.host, two.daemon.port) as client:
+        fail_second_directory(two, client, batch)
+        topic = client.call(ApiKey.METADATA, MetadataRequest(["t"])).topics[0]
+        found = {each.partition: (each.error, each.leader) for each in topic.partitions}
+        assert found == {two.here: (ErrorCode.NONE, 1), two.there: (ErrorCode.LEADER_NOT_AVAILABLE, -1)}

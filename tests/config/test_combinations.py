@@ -190,7 +190,6 @@ def test_a_controller_alone_is_refused() -> None:
         ("log.segment.bytes=1023", "must be at least 1024"),
         ("log.cleanup.policy=compress", "compress is none of compact, delete"),
         ("log.cleanup.policy=delete,delete", "names delete twice"),
-        ("default.replication.factor=3", "must be one of 1, -1"),
         ("min.insync.replicas=0", "must be at least 1"),
         ("log.cleaner.min.cleanable.ratio=1.5", "must be 0 to 1"),
         ("compression.type=brotli", "must be one of uncompressed, zstd, lz4, snappy, gzip, producer"),
@@ -208,6 +207,7 @@ def test_a_value_against_its_rule_is_refused(setting: str, reason: str) -> None:
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
+        (["default.replication.factor=3"], "a topic gets one replica"),
         (["min.insync.replicas=2"], "acks=all is answered NOT_ENOUGH_REPLICAS (19)"),
         (["controller.quorum.voters=1@a:1,2@b:1"], "Barnabas runs alone"),
         (["message.max.bytes=2000", "socket.request.max.bytes=1000"], "a request with such a batch is never read"),

@@ -270,6 +270,7 @@ def test_any_bytes_end_a_scan_without_an_error(data: bytes, piece: int) -> None:
 def test_the_batches_that_are_left_out_make_no_difference_to_producer_state(
     tmp_path_factory: pytest.TempPathFactory, specs: list[_Spec], producers: int
 ) -> None:
+    from barnabas.broker.storage.producer_expiration import ProducerExpiration
     from barnabas.broker.storage.producer_state import ProducerState
     from barnabas.protocol.records.end_marker import EndMarker
 
@@ -278,7 +279,7 @@ def test_the_batches_that_are_left_out_make_no_difference_to_producer_state(
     directory = tmp_path_factory.getbasetemp()
 
     def state_after(batches: list[ProducerBatch]) -> object:
-        state = ProducerState(TopicPartition("t", 0), directory, 2**40)
+        state = ProducerState(TopicPartition("t", 0), directory, ProducerExpiration(2**40))
         marker, rows = EndMarker(is_commit=False, coordinator_epoch=0), []
         for batch in batches:
             if batch.is_control:

@@ -21,6 +21,7 @@ from barnabas.broker.storage.maintenance import (
     PRODUCER_EXPIRATION_TASK,
     RECOVERY_POINT_TASK,
 )
+from barnabas.broker.storage.scheduler import BackgroundScheduler
 from barnabas.broker.storage.storage_errors import StartupStorageError
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.errors import BrokerError, ErrorCode
@@ -681,3 +682,42 @@ def test_a_disk_that_is_full_at_the_stop_leaves_no_marker_and_stays_online(
     assert manager.failures.offline == {}
     assert not (node.paths[0] / ".kafka_cleanshutdown").exists()
     assert _offsets(node.start().get(_tp())) == [0, 1, 2]
+
+
+def test_the_expiration_of_producers_and_the_threads_follow_the_configuration(tmp_path: Path) -> None:
+    manager = LogManager(broker_config(log_dirs=tmp_path / "data"))
+    manager.open_directories()
+    manager.load_logs(lambda topic: manager.config.log_config)
+    log = manager.get_or_create(_tp(), TOPIC_ID)
+    now_ms = manager.services.clock.wall_ms()
+    append(log, sized_batch(200, now_ms - 5000, producer_id=7, producer_epoch=0, base_sequence=0))
+    assert manager.maintenance.expire_producers() == 0
+    manager.update_broker_config(
+        broker_config(log_dirs=tmp_path / "data", producer_id_expiration_ms=1000, background_threads=2)
+    )
+    assert manager.maintenance.expire_producers() == 1
+    assert isinstance(manager.scheduler, BackgroundScheduler)
+    assert manager.scheduler._max_threads == 2
+    manager.shutdown()
+
+
+def test_a_topic_that_goes_while_it_is_flushed_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = _Node(tmp_path)
+    manager = node.start()
+    log = _make(manager, batches=20)  # several rolls, whose flushes are still to come
+    scheduled = list(node.scheduler.pending())
+    assert "flush-log" in scheduled
+    real = PartitionLog.flush
+
+    def flush(self: PartitionLog, up_to: int | None = None) -> int:
+        if self is log and self.state == "online":
+            manager.delete([_tp()])  # between the task's look at the state and the sync
+        return real(self, up_to)
+
+    monkeypatch.setattr(PartitionLog, "flush", flush)
+    node.scheduler.run_due()
+    assert manager.get(_tp()) is None
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+    assert manager.failures.offline == {}

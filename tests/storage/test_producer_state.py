@@ -9,6 +9,7 @@ import pytest
 
 from barnabas.broker.storage.log import PartitionLog
 from barnabas.broker.storage.producer_entry import MAX_SEQUENCE
+from barnabas.broker.storage.producer_expiration import ProducerExpiration
 from barnabas.broker.storage.producer_snapshot import SnapshotRow, decode_snapshot, encode_snapshot
 from barnabas.broker.storage.producer_state import ProducerState
 from barnabas.broker.storage.storage_errors import CorruptFileError
@@ -191,7 +192,7 @@ def test_a_damaged_snapshot_is_told(change: object) -> None:
 
 
 def test_rows_lie_in_the_order_of_a_java_hash_map(tmp_path: Path) -> None:
-    state = ProducerState(TP, tmp_path, _DAY_MS)
+    state = ProducerState(TP, tmp_path, ProducerExpiration(_DAY_MS))
     for offset, producer_id in enumerate((0, 1, 4, 1000, 2000, 16, 3000)):
         state.note_batch(producer_id, 0, 0, offset, 0, START_MS)
     state.map_end_offset = 7
@@ -201,7 +202,7 @@ def test_rows_lie_in_the_order_of_a_java_hash_map(tmp_path: Path) -> None:
 
 
 def test_a_snapshot_is_written_only_past_the_last_one(tmp_path: Path) -> None:
-    state = ProducerState(TP, tmp_path, _DAY_MS)
+    state = ProducerState(TP, tmp_path, ProducerExpiration(_DAY_MS))
     assert state.take_snapshot(durably=True) is None
     state.map_end_offset = 5
     assert state.take_snapshot(durably=True) == tmp_path / f"{5:020d}.snapshot"
@@ -225,7 +226,7 @@ def test_a_marker_of_a_new_epoch_lets_the_producer_go_on_with_0(bench: LogBench)
 def test_a_producer_whose_transaction_is_open_does_not_expire(bench: LogBench) -> None:
     log = bench.open()
     send(log, 7, 0, b"x")
-    bench.clock.now_ms += 10 * bench.services.producer_id_expiration_ms
+    bench.clock.now_ms += 10 * bench.services.producer_expiration.ms
     assert log.remove_expired_producers() == 0
     bench.close(log)
     log = bench.open()
@@ -255,7 +256,7 @@ def test_what_retention_removes_stays_in_producer_state_until_a_reload_without_s
 
 
 def test_of_two_snapshots_that_belong_to_no_segment_only_the_last_one_above_all_stays(tmp_path: Path) -> None:
-    state = ProducerState(TP, tmp_path, 1000)
+    state = ProducerState(TP, tmp_path, ProducerExpiration(1000))
     for offset in (5, 10, 15, 20, 25):
         state.map_end_offset = offset
         state.take_snapshot(durably=False)

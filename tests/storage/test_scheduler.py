@@ -152,3 +152,31 @@ def test_a_queued_task_gets_a_thread_when_the_only_one_is_taken(scheduler: Backg
     scheduler.schedule("other", other_ran.set, delay_ms=40)
     assert done.wait(_WAIT_S)
     assert waited == [True]
+
+
+def test_fewer_and_more_threads_are_used_once_the_number_changes(scheduler: BackgroundScheduler) -> None:
+    def run_together(count: int) -> int:
+        """How many of `count` tasks get to run at once."""
+        started, go_on, done = threading.Semaphore(0), threading.Event(), threading.Semaphore(0)
+
+        def run() -> None:
+            started.release()
+            go_on.wait(_WAIT_S)
+            done.release()
+
+        for _ in range(count):
+            scheduler.schedule("together", run)
+        allowed = scheduler._max_threads
+        for _ in range(min(allowed, count)):
+            assert started.acquire(timeout=_WAIT_S)
+        at_once = min(allowed, count) + started.acquire(blocking=False)
+        go_on.set()
+        for _ in range(count):
+            assert done.acquire(timeout=_WAIT_S)
+        return at_once
+
+    assert run_together(5) == 3
+    scheduler.resize(1)
+    assert run_together(3) == 1
+    scheduler.resize(4)
+    assert run_together(6) == 4

@@ -32,9 +32,9 @@ from barnabas.broker.storage.leader_epoch import LeaderEpochFile
 from barnabas.broker.storage.log_segment import LogSegment
 from barnabas.broker.storage.log_segments import LogSegments
 from barnabas.broker.storage.open_files import OpenFiles
+from barnabas.broker.storage.producer_expiration import ProducerExpiration
 from barnabas.broker.storage.producer_rebuild import rebuild_producer_state
 from barnabas.broker.storage.producer_state import ProducerState
-from barnabas.broker.storage.services import DEFAULT_PRODUCER_ID_EXPIRATION_MS
 from barnabas.broker.storage.transaction_index import ROW_BYTES
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.topic_partition import TopicPartition
@@ -190,7 +190,7 @@ def _write_producer_state(directory: Path, topic_partition: TopicPartition, end_
         for known in known_files(directory)
         if known.type is FileType.LOG and not known.stage
     )
-    state = ProducerState(topic_partition, directory, DEFAULT_PRODUCER_ID_EXPIRATION_MS)
+    state = ProducerState(topic_partition, directory, ProducerExpiration())
     start = max(segments.first.base_offset, _log_start_offset(directory.parent, topic_partition))
     rebuild_producer_state(state, segments, start, end_offset, clock.wall_ms(), after_clean_stop=False)
     for segment in segments:
