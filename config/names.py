@@ -10,6 +10,10 @@ from barnabas.config.errors import ConfigError
 from barnabas.config.topic_properties import TOPIC_PROPERTIES
 
 
+MAX_COMPARED_LENGTH = 200
+"""Of a name that is looked for among the real ones: anybody on the network may send one of a million characters."""
+
+
 def is_unserved(name: str) -> bool:
     """True for a broker property of Kafka 3.7 to 4.3 that is accepted without effect."""
     from barnabas.config import unserved
@@ -78,6 +82,8 @@ def _served_by_variable() -> dict[str, str]:
 
 
 def _nearest(name: str, candidates: Iterable[str]) -> str | None:
+    if len(name) > MAX_COMPARED_LENGTH:
+        return None
     from difflib import get_close_matches
 
     # A name in the wrong case is the nearest of all, which difflib does not see.

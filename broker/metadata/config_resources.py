@@ -1,4 +1,4 @@
-"""What configs may belong to: topics and brokers here, a few things more in Kafka."""
+"""What configs may belong to (topics and brokers here, a few things more in Kafka), and how long a value may be."""
 
 from __future__ import annotations
 
@@ -6,6 +6,16 @@ from barnabas.protocol.errors import BrokerError, ErrorCode
 
 _UNSERVED = {8: "BROKER_LOGGER", 16: "CLIENT_METRICS", 32: "GROUP"}
 """Kafka's other types of config resources."""
+
+MAX_VALUE_BYTES = 2**15 - 1
+"""Of a value in UTF-8, as in Kafka: a classic message of its protocol cannot tell more."""
+
+
+def ensure_value_fits(name: str, value: str) -> None:
+    """Raises BrokerError INVALID_CONFIG for a value that is too long to be told again."""
+    if len(value.encode()) > MAX_VALUE_BYTES:
+        message = f"{name}: the value exceeds the maximum value size of {MAX_VALUE_BYTES} bytes."
+        raise BrokerError(ErrorCode.INVALID_CONFIG, message)
 
 
 def unserved_resource_type(resource_type: int) -> BrokerError:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from barnabas.broker.metadata.config_resources import unserved_resource_type
+from barnabas.broker.metadata.config_resources import ensure_value_fits, unserved_resource_type
 from barnabas.broker.metadata.image import ALL_BROKERS, ConfigScope, MetadataImage
 from barnabas.broker.metadata.plan import Plan, PlanningImage
 from barnabas.config import (
@@ -40,9 +40,6 @@ from barnabas.protocol.messages.configs import (
     ConfigResource,
 )
 from barnabas.protocol.metadata.records import BROKER_RESOURCE, TOPIC_RESOURCE, ConfigRecord, MetadataRecord
-
-MAX_VALUE_LENGTH = 2**15 - 1
-"""Characters of a value, as in Kafka: a classic message of its protocol cannot tell more."""
 
 
 def plan_alter_configs(
@@ -148,9 +145,7 @@ def _apply(
         if value is None:
             raise BrokerError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {name}")
         after[name] = value if kind == OP_SET else _changed_list(after.get(name), operation, value, table)
-        if len(after[name]) > MAX_VALUE_LENGTH:
-            message = f"{name}: the value exceeds the maximum value size of {MAX_VALUE_LENGTH} bytes."
-            raise BrokerError(ErrorCode.INVALID_CONFIG, message)
+        ensure_value_fits(name, after[name])
     return after
 
 

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from barnabas.broker.metadata.assignments import assigned_partition_count, ensure_assignments_of_growth
+from barnabas.broker.metadata.config_resources import ensure_value_fits
 from barnabas.broker.metadata.image import MetadataImage, TopicImage
 from barnabas.broker.metadata.plan import Plan, PlanningImage
 from barnabas.config import BrokerConfig, ConfigError, validate_topic_configs
@@ -195,7 +196,10 @@ def _texts_of(configs: Mapping[str, str | None]) -> dict[str, str]:
     if nulls:
         message = f"Null value not supported for topic configs: {','.join(nulls)}"
         raise BrokerError(ErrorCode.INVALID_CONFIG, message)
-    return {name: value for name, value in configs.items() if value is not None}
+    texts = {name: value for name, value in configs.items() if value is not None}
+    for name, value in texts.items():
+        ensure_value_fits(name, value)
+    return texts
 
 
 def _ensure_configs(configs: Mapping[str, str], config: BrokerConfig) -> list[str]:

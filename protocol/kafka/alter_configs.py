@@ -58,7 +58,7 @@ def rows_of(schema: Any, results: list[AlterConfigsResult]) -> tuple[Any, ...]:
     return tuple(
         schema.AlterConfigsResourceResponse(
             error_code=result.error,
-            error_message=None if result.error is ErrorCode.NONE else result.message,
+            error_message=None if result.error is ErrorCode.NONE else entities.sentence(result.message),
             resource_type=result.resource.type,
             resource_name=result.resource.name,
         )

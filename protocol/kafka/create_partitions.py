@@ -42,7 +42,7 @@ def _encode(version: int, topics: list[TopicResult]) -> bytes:
         schema.CreatePartitionsTopicResult(
             name=topic.name,
             error_code=topic.error,
-            error_message=None if topic.error is ErrorCode.NONE else topic.message,
+            error_message=None if topic.error is ErrorCode.NONE else entities.sentence(topic.message),
         )
         for topic in topics
     )

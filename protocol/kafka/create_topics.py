@@ -62,7 +62,7 @@ def _row(schema: Any, topic: TopicResult) -> Any:
         topic_id=entities.uuid_of(topic.topic_id),
         error_code=topic.error,
         # Kafka's clients take a message for a failure's, but none of them shows one that comes with NONE.
-        error_message=None if topic.error is ErrorCode.NONE else topic.message,
+        error_message=None if topic.error is ErrorCode.NONE else entities.sentence(topic.message),
         num_partitions=topic.partitions,
         replication_factor=topic.replication_factor,
         configs=tuple(

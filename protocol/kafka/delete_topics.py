@@ -61,5 +61,5 @@ def _row(version: int, schema: Any, topic: TopicResult) -> Any:
         name=None if is_nameless else topic.name,
         topic_id=entities.uuid_of(topic.topic_id),
         error_code=error,
-        error_message=None if error is ErrorCode.NONE else topic.message,
+        error_message=None if error is ErrorCode.NONE else entities.sentence(topic.message),
     )

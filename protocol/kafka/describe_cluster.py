@@ -58,7 +58,7 @@ def encode_error(version: int, request: Any, code: ErrorCode, message: str) -> b
             schema.DescribeClusterResponse,
             throttle_time=entities.NO_THROTTLE,
             error_code=code,
-            error_message=message,
+            error_message=entities.sentence(message),
             cluster_id="",
             brokers=(),
         )

@@ -50,7 +50,7 @@ def encode_error(version: int, request: DescribeConfigsRequest, code: ErrorCode,
 def _row(schema: Any, result: DescribeConfigsResult) -> Any:
     return schema.DescribeConfigsResult(
         error_code=result.error,
-        error_message=result.message,
+        error_message=entities.sentence(result.message),
         resource_type=result.resource.type,
         resource_name=result.resource.name,
         configs=tuple(_entry(schema, entry) for entry in result.entries or ()),

@@ -51,7 +51,7 @@ def _row(schema: Any, result: DescribeProducersPartitionResult) -> Any:
     return schema.PartitionResponse(
         partition_index=result.partition,
         error_code=result.error,
-        error_message=result.message,
+        error_message=entities.sentence(result.message),
         active_producers=tuple(
             schema.ProducerState(
                 producer_id=each.producer_id,

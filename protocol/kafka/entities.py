@@ -25,6 +25,9 @@ from barnabas.protocol.uuids import ZERO_UUID
 NO_THROTTLE = timedelta(0)
 """Nobody is throttled here."""
 
+MAX_MESSAGE_CHARACTERS = 8000
+"""In UTF-8 at most 32,000 bytes: a classic string's length is an int16."""
+
 
 def read_request(api: str, version: int, body: memoryview) -> Any:
     """The request entity of `body`; nothing of `body` is kept. Raises DecodeError, naming the field."""
@@ -48,6 +51,11 @@ def write(entity: Any) -> bytes:
     kind: Any = type(entity)
     _writer(kind)(buffer, entity)
     return buffer.getvalue()
+
+
+def sentence(message: str | None) -> str | None:
+    """An error's message, cut to what a string of a classic version holds: it may quote a very long name."""
+    return None if message is None else message[:MAX_MESSAGE_CHARACTERS]
 
 
 def uuid_of(value: bytes) -> UUID | None:

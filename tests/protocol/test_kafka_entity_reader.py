@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import random
-import types
-import uuid
-from collections.abc import Callable
-from dataclasses import fields, is_dataclass
-from datetime import timedelta
-from typing import Any, get_args, get_origin
 
 import pytest
 from kio.index import load_entity_schema
 from kio.schema.create_topics.v7.request import CreateTopicsRequest
 from kio.schema.index import schema_name_map
 from kio.schema.metadata.v0.request import MetadataRequest
-from kio.serial import entity_reader, entity_writer
+from kio.serial import entity_reader
 from kio.static.constants import EntityType
 
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.kafka import entity_reader as module
 from barnabas.protocol.kafka.entity_reader import read_entity
+from tests.support.kafka_drawing import draw
+from tests.support.kafka_wire import written
 
 REQUESTS = [
     (name, version)
@@ -29,42 +24,6 @@ REQUESTS = [
     for version, kinds in versions.items()
     if EntityType.request in kinds
 ]
-
-_DRAWN: dict[str, Callable[[random.Random], Any]] = {
-    "bool": lambda rng: rng.random() < 0.5,
-    "string": lambda rng: "".join(rng.choices("aä-€.Z", k=rng.randrange(9))),
-    "bytes": lambda rng: rng.randbytes(rng.randrange(9)),
-    "records": lambda rng: rng.randbytes(rng.randrange(9)),
-    "uuid": lambda rng: uuid.UUID(int=rng.getrandbits(128)),
-    "float64": lambda rng: rng.random(),
-    "timedelta_i32": lambda rng: timedelta(milliseconds=rng.randrange(-5, 1 << 20)),
-    "timedelta_i64": lambda rng: timedelta(milliseconds=rng.randrange(-5, 1 << 40)),
-}
-
-
-def draw(annotation: Any, kind: str | None, rng: random.Random) -> Any:
-    if get_origin(annotation) is types.UnionType:
-        if rng.random() < 0.3:
-            return None
-        annotation = next(each for each in get_args(annotation) if each is not types.NoneType)
-    if get_origin(annotation) is tuple:
-        return tuple(draw(get_args(annotation)[0], kind, rng) for _ in range(rng.randrange(4)))
-    if is_dataclass(annotation):
-        assert isinstance(annotation, type)
-        return annotation(
-            **{each.name: draw(each.type, each.metadata.get("kafka_type"), rng) for each in fields(annotation)}
-        )
-    assert kind is not None
-    if kind in _DRAWN:
-        return _DRAWN[kind](rng)
-    bits = int(kind.removeprefix("u").removeprefix("int"))
-    return rng.getrandbits(bits - 1)
-
-
-def written(entity: Any) -> bytes:
-    buffer = io.BytesIO()
-    entity_writer(type(entity))(buffer, entity)
-    return buffer.getvalue()
 
 
 @pytest.mark.parametrize(("name", "version"), REQUESTS, ids=[f"{name}-v{version}" for name, version in REQUESTS])

@@ -1,0 +1,45 @@
+"""Random entities of Kafka's messages, for tests that try every field of every version.
+
+request = draw(load_entity_schema("create_topics", 7, EntityType.request), None, random.Random("seed"))
+"""
+
+from __future__ import annotations
+
+import random
+import types
+import uuid
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from datetime import timedelta
+from typing import Any, get_args, get_origin
+
+_DRAWN: dict[str, Callable[[random.Random], Any]] = {
+    "bool": lambda rng: rng.random() < 0.5,
+    "string": lambda rng: "".join(rng.choices("aä-€.Z", k=rng.randrange(9))),
+    "bytes": lambda rng: rng.randbytes(rng.randrange(9)),
+    "records": lambda rng: rng.randbytes(rng.randrange(9)),
+    "uuid": lambda rng: uuid.UUID(int=rng.getrandbits(128)),
+    "float64": lambda rng: rng.random(),
+    "timedelta_i32": lambda rng: timedelta(milliseconds=rng.randrange(-5, 1 << 20)),
+    "timedelta_i64": lambda rng: timedelta(milliseconds=rng.randrange(-5, 1 << 40)),
+}
+
+
+def draw(annotation: Any, kind: str | None, rng: random.Random) -> Any:
+    """A value of a field's annotation and kio's type; `kind` None for a message as a whole."""
+    if get_origin(annotation) is types.UnionType:
+        if rng.random() < 0.3:
+            return None
+        annotation = next(each for each in get_args(annotation) if each is not types.NoneType)
+    if get_origin(annotation) is tuple:
+        return tuple(draw(get_args(annotation)[0], kind, rng) for _ in range(rng.randrange(4)))
+    if is_dataclass(annotation):
+        assert isinstance(annotation, type)
+        return annotation(
+            **{each.name: draw(each.type, each.metadata.get("kafka_type"), rng) for each in fields(annotation)}
+        )
+    assert kind is not None
+    if kind in _DRAWN:
+        return _DRAWN[kind](rng)
+    bits = int(kind.removeprefix("u").removeprefix("int"))
+    return rng.getrandbits(bits - 1)
