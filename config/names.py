@@ -9,7 +9,6 @@ from barnabas.config.broker_properties import BROKER_PROPERTIES
 from barnabas.config.errors import ConfigError
 from barnabas.config.topic_properties import TOPIC_PROPERTIES
 
-
 MAX_COMPARED_LENGTH = 200
 """Of a name that is looked for among the real ones: anybody on the network may send one of a million characters."""
 
