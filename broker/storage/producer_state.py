@@ -54,7 +54,14 @@ _log = logging.getLogger(__name__)
 class ProducerState:
     """The producers of one log, and its snapshot files."""
 
-    def __init__(self, topic_partition: TopicPartition, directory: Path, expiration: ProducerExpiration) -> None:
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        directory: Path,
+        expiration: ProducerExpiration,
+        snapshot_offsets: set[int] | None = None,
+    ) -> None:
+        """`snapshot_offsets`: of the snapshots in the directory, kept true from now on; None asks the directory."""
         self.producers: dict[int, ProducerEntry] = {}
         self.map_end_offset = 0
         """The state is that of a log that ends here."""
@@ -65,7 +72,7 @@ class ProducerState:
         self._open_transactions: dict[int, int] = {}
         """First offset -> producer id."""
         self._table_size = _MIN_TABLE_SIZE
-        self.snapshot_offsets: set[int] = set(_list_snapshots(directory))
+        self.snapshot_offsets = set(_list_snapshots(directory)) if snapshot_offsets is None else snapshot_offsets
 
     @property
     def first_unstable_offset(self) -> int | None:

@@ -37,7 +37,8 @@ def recover_segment(
             note_stored_batch(state, file, batch, segment.transaction_index)
     if scan.fault is ScanFault.OVERFLOW and (pieces := plan_split(segment, next_base_offset)):
         raise SegmentOverflowError(segment, pieces)
-    if scan.fault is not None:
+    if scan.fault not in (None, ScanFault.TORN):
+        assert scan.fault is not None
         _log.warning(
             "the batch at position=%s of %s %s: cutting the segment there",
             scan.position,
