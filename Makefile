@@ -76,6 +76,7 @@ demo: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks $(ARGS)
+	$(BIN)/python -m benchmarks.loading $(LOADING_ARGS)
 
 # uv resolves for every platform at once; it is needed for nothing else and so lives in an environment of its own.
 $(VENV)/lock/bin/uv: | $(BIN)/python

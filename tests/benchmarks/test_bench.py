@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.protocol.records import RecordBatch, read_records
+from benchmarks import loading
 from benchmarks.dialect import NativeDialect
 from benchmarks.programs import Programs
 from benchmarks.records import build_batch, build_full_batch
@@ -97,3 +98,18 @@ def test_writing_the_page_renews_what_lies_between_the_marks_and_nothing_else() 
 def test_a_page_without_its_marks_is_refused() -> None:
     with pytest.raises(ValueError, match="lost its marks"):
         write_page("text", samples(1), [], "make bench", 1)
+
+
+@pytest.mark.parametrize("segments", [3, 1])
+def test_a_measured_recovery_starts_from_what_a_killed_broker_leaves_and_reads_it_all(
+    tmp_path: Path, segments: int
+) -> None:
+    samples = loading.recovery(tmp_path, 1, 300_000, segments, loading.VALUE_BYTES["1 KiB"])
+    assert samples["ratio"] == [samples["seconds"][0] / samples["cat_seconds"][0]]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_measured_clean_starts_and_lookups_find_all_that_was_written(tmp_path: Path) -> None:
+    assert len(loading.clean_start(tmp_path, 2, 3)["cpu_seconds"]) == 2
+    assert min(loading.lookups(tmp_path, 1, 200_000)["timestamp_us"]) > 0
+    assert [len(build_batch(1, size).data) for size in loading.VALUE_BYTES.values()] == [16384, 1024, 170]
