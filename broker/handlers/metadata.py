@@ -3,8 +3,9 @@
 `topics` None lists all of them, an empty list none. A topic that is unknown is answered UNKNOWN_TOPIC_OR_PARTITION, or
 created with the broker's defaults when the client allows it and auto.create.topics.enable is true; a name that no topic
 can have is INVALID_TOPIC_EXCEPTION. Topics may be asked for by their ids instead: an unknown one is UNKNOWN_TOPIC_ID,
-and nothing is created. A partition whose log directory is offline names this node as an offline replica. This broker
-is the controller, too.
+and nothing is created. What is named twice is answered once, as in Kafka: a small request must not ask for a large
+topic a hundred thousand times. A partition whose log directory is offline names this node as an offline replica. This
+broker is the controller, too.
 """
 
 from __future__ import annotations
@@ -54,19 +55,22 @@ class MetadataHandler:
         """The answer to one request; the contract is at the top of the file."""
         image = self._store.image
         if request.topic_ids is not None:
-            return self._response(session, request, [self._topic_by_id(each) for each in request.topic_ids])
+            return self._response(
+                session, request, [self._topic_by_id(each) for each in dict.fromkeys(request.topic_ids)]
+            )
         if request.topics is None:
             return self._answer(session, request, sorted(image.topics), {})
-        missing = [name for name in request.topics if name not in image.topics]
+        names = list(dict.fromkeys(request.topics))
+        missing = [name for name in names if name not in image.topics]
         if missing and request.allow_auto_creation and self._config.broker.get_bool("auto.create.topics.enable"):
-            return self._create_and_answer(session, request, request.topics, missing)
-        return self._answer(session, request, request.topics, {})
+            return self._create_and_answer(session, request, names, missing)
+        return self._answer(session, request, names, {})
 
     async def _create_and_answer(
         self, session: Session, request: MetadataRequest, names: list[str], missing: list[str]
     ) -> MetadataResponse:
         try:
-            created = await self._changes.create_topics(CreateTopicsRequest([NewTopic(name) for name in set(missing)]))
+            created = await self._changes.create_topics(CreateTopicsRequest([NewTopic(name) for name in missing]))
         except BrokerError as error:
             return self._answer(session, request, names, dict.fromkeys(missing, error.code))
         # Somebody else may have created it meanwhile: then it is in the image, which is all that was asked for.

@@ -133,6 +133,17 @@ def test_a_large_request_of_an_api_without_records_is_refused_before_it_is_decod
     assert f"a {api.key.label} request of {api.max_body_bytes + 1} bytes is above" in daemon.log
 
 
+def test_a_topic_that_is_named_many_times_is_answered_once(daemon: Daemon) -> None:
+    with KafkaWire(daemon.host, daemon.port) as client:
+        topic_id = client.topic_id("named")
+        client.send(metadata_request(4, *["named"] * 100_000))
+        assert [each.name for each in client.receive("metadata", 4).topics] == ["named"]
+        kio = schema("metadata", 12, "request")
+        topics = (kio.MetadataRequestTopic(topic_id=topic_id, name=None),) * 1000
+        answer = client.call("metadata", 12, topics=topics, include_topic_authorized_operations=False)
+        assert [each.name for each in answer.topics] == ["named"]
+
+
 def test_a_frame_above_socket_request_max_bytes_closes_only_its_connection(daemon: Daemon) -> None:
     with KafkaWire(daemon.host, daemon.port) as neighbour, KafkaWire(daemon.host, daemon.port) as client:
         client.socket.sendall(struct.pack(">ihhih", 0x7FFFFFFF, 0, 7, 1, -1))

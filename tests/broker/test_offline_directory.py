@@ -16,6 +16,7 @@ from barnabas.protocol.messages.topics import CreateTopicsRequest, NewTopic
 from barnabas.protocol.native import codec
 from tests.broker.conftest import Batch
 from tests.support.daemon import Daemon, start_daemon
+from tests.support.kafka_wire import KafkaWire, metadata_request
 from tests.support.metrics import wait_for_metric
 from tests.support.wire import WireClient, fetch_request
 
@@ -73,6 +74,18 @@ def test_a_consumer_at_the_end_of_an_offline_log_is_told_so(two: TwoDirectories,
         fail_second_directory(two, client, batch)
         assert client.fetch("t", 1, two.there).error == ErrorCode.KAFKA_STORAGE_ERROR
         assert client.fetch("t", 0, two.there).error == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_kafkas_metadata_names_the_replicas_of_a_failed_directory_offline(two: TwoDirectories, batch: Batch) -> None:
+    with (
+        WireClient(two.daemon.host, two.daemon.port) as client,
+        KafkaWire(two.daemon.host, two.daemon.port) as kafka,
+    ):
+        fail_second_directory(two, client, batch)
+        kafka.send(metadata_request(12, "t"))
+        (topic,) = kafka.receive("metadata", 12).topics
+        offline = {each.partition_index: each.offline_replicas for each in topic.partitions}
+        assert offline == {two.here: (), two.there: (1,)}
 
 
 def test_the_other_directory_goes_on_and_takes_new_topics(two: TwoDirectories, batch: Batch) -> None:
