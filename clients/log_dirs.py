@@ -12,6 +12,8 @@ from barnabas.clients.retrying import ask_any, command_any
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.log_dirs import (
+    NO_DIRTY_OFFSET,
+    NO_DIRTY_RATIO,
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
@@ -25,12 +27,19 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class ReplicaDescription:
-    """A partition's log in a directory, or (`is_future`) the copy that a move fills; `offset_lag` -1 is unknown."""
+    """A partition's log in a directory, or (`is_future`) the copy that a move fills; `offset_lag` -1 is unknown.
+
+    Of a compacted topic's log also: `clean_offset`, below which a key has one record at most (-1 before the first
+    round), `dirty_ratio`, and `cleaning_state`; elsewhere -1, -1.0 and "".
+    """
 
     topic_partition: TopicPartition
     size_bytes: int
     offset_lag: int
     is_future: bool
+    clean_offset: int = NO_DIRTY_OFFSET
+    dirty_ratio: float = NO_DIRTY_RATIO
+    cleaning_state: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +71,13 @@ async def describe_log_dirs(
             result.usable_bytes,
             tuple(
                 ReplicaDescription(
-                    TopicPartition(topic.name, entry.partition), entry.size_bytes, entry.offset_lag, entry.is_future
+                    TopicPartition(topic.name, entry.partition),
+                    entry.size_bytes,
+                    entry.offset_lag,
+                    entry.is_future,
+                    entry.first_dirty_offset,
+                    entry.dirty_ratio,
+                    entry.cleaning_state,
                 )
                 for topic in result.topics
                 for entry in topic.partitions

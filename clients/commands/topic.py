@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from barnabas.clients.commands.config_entries import checked_changes, config_options, entry_json, is_topics_own
+from barnabas.clients.commands.config_entries import checked_changes, config_options
 from barnabas.clients.commands.failures import CommandFailure
 from barnabas.clients.commands.options import as_dict, bootstrap_option, json_option, parse_key_value, timeout_option
 
@@ -109,19 +109,20 @@ def list_topics(as_json: bool, bootstrap: str, timeout_s: float) -> None:
 @bootstrap_option
 @timeout_option
 def describe(names: tuple[str, ...], all_configs: bool, as_json: bool, bootstrap: str, timeout_s: float) -> None:
-    """Show the partitions, offsets and properties of each TOPIC."""
+    """Show the partitions, offsets and properties of each TOPIC, and how clean a compacted one is."""
     from barnabas.clients.commands.output import print_json
     from barnabas.clients.commands.session import with_admin
+    from barnabas.clients.commands.topic_description import description_of, print_description
 
     async def work(admin: Admin) -> list[dict[str, Any]]:
-        return [await _description(admin, name, all_configs) for name in names]
+        return [await description_of(admin, name, all_configs) for name in names]
 
     descriptions = with_admin(bootstrap, timeout_s, work)
     if as_json:
         print_json(descriptions)
         return
     for number, description in enumerate(descriptions):
-        _print_description(description, is_first=number == 0)
+        print_description(description, is_first=number == 0)
 
 
 @topic.command()
@@ -241,54 +242,3 @@ def _created(name: str, topic_id: str, partitions: int, created: bool, warning: 
         "created": created,
         "warning": warning,
     }
-
-
-async def _description(admin: Admin, name: str, all_configs: bool) -> dict[str, Any]:
-    from barnabas.clients.commands.partition_offsets import earliest_and_latest
-    from barnabas.protocol.errors import ErrorCode
-
-    found = await admin.describe_topic(name)
-    usable = [entry.partition for entry in found.partitions if entry.error is ErrorCode.NONE and entry.leader >= 0]
-    offsets = await earliest_and_latest(admin, name, usable)
-    configs = await admin.describe_configs(topic=name)
-    partitions = []
-    for entry in found.partitions:
-        earliest, latest = offsets.get(entry.partition, (None, None))
-        partitions.append(
-            {
-                "partition": entry.partition,
-                "leader": entry.leader if entry.leader >= 0 else None,
-                "leader_epoch": entry.leader_epoch,
-                "earliest": earliest,
-                "latest": latest,
-                "error": None if entry.error is ErrorCode.NONE else entry.error.name,
-            }
-        )
-    return {
-        "topic": found.name,
-        "topic_id": found.topic_id,
-        "partitions": partitions,
-        "configs": [entry_json(entry) for entry in configs if all_configs or is_topics_own(entry)],
-    }
-
-
-def _print_description(description: dict[str, Any], *, is_first: bool) -> None:
-    from barnabas.clients.commands.output import print_line, print_table
-
-    if not is_first:
-        print_line("")
-    print_line(f"topic {description['topic']}, id {description['topic_id']}")
-    columns = ["partition", "leader", "leader epoch", "earliest", "latest"]
-    keys = ["partition", "leader", "leader_epoch", "earliest", "latest"]
-    if any(entry["error"] for entry in description["partitions"]):
-        columns.append("error")
-        keys.append("error")
-    print_table(columns, [[entry[key] for key in keys] for entry in description["partitions"]])
-    print_line("")
-    if description["configs"]:
-        print_table(
-            ("property", "value", "from"),
-            [(entry["name"], entry["value"], entry["source"]) for entry in description["configs"]],
-        )
-    else:
-        print_line("all properties are the broker's (--all-configs shows them)")

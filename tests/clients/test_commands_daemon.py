@@ -128,6 +128,23 @@ def test_a_topic_is_created_listed_described_altered_and_deleted(commands: Comma
     assert "life" not in {entry["topic"] for entry in commands.json("topic", "list")}
 
 
+def test_describe_says_how_clean_a_compacted_topic_is_and_nothing_of_it_for_another(commands: Commands) -> None:
+    configs = ("cleanup.policy=compact", "segment.bytes=65536", "min.cleanable.dirty.ratio=1.0")
+    commands.run("topic", "create", "table", *(part for config in configs for part in ("--config", config)))
+    commands.ok("produce", "table", "--key-separator", ":", stdin=b"k:value of some length\n" * 20_000)
+    fields = ("clean_offset", "dirty_ratio", "cleaning")
+    (described,) = commands.json("topic", "describe", "table")
+    assert [described["partitions"][0][field] for field in fields] == [None, 1.0, "idle"]
+    table = commands.ok("topic", "describe", "table").decode().splitlines()
+    assert " ".join(table[1].split()) == "partition leader leader epoch earliest latest clean to dirty cleaning"
+    assert table[2].split() == ["0", "1", "0", "0", "20000", "-", "1.0", "idle"]
+
+    commands.ok("topic", "alter", "table", "--config", "cleanup.policy=delete")
+    (described,) = commands.json("topic", "describe", "table")
+    assert [described["partitions"][0][field] for field in fields] == [None, None, None]
+    assert b"cleaning" not in commands.ok("topic", "describe", "table")
+
+
 def test_a_topic_that_exists_is_refused_unless_that_is_allowed(commands: Commands, topic: str) -> None:
     _refused(commands.run("topic", "create", topic), 1, "TOPIC_ALREADY_EXISTS")
 
