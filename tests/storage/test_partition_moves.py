@@ -15,9 +15,11 @@ from barnabas.broker.storage import partition_moves
 from barnabas.broker.storage.future_log import FutureLog
 from barnabas.broker.storage.log import PartitionLog
 from barnabas.broker.storage.log_manager import LogManager
+from barnabas.broker.storage.partition_metadata_file import write_partition_metadata
 from barnabas.broker.storage.partition_moves import MOVE_TASK
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.topic_partition import TopicPartition
+from tests.support.legacy import message_sets
 from tests.support.storage import (
     START_MS,
     TOPIC_ID,
@@ -29,6 +31,7 @@ from tests.support.storage import (
     read_batches,
     sized_batch,
 )
+from tests.support.transactions import end, send
 
 
 class MovingNode:
@@ -189,6 +192,51 @@ def test_log_start_epochs_producers_and_topic_id_move_along(node: MovingNode) ->
     assert (loaded.log_start_offset, loaded.log_end_offset) == (6, 8)
     assert loaded._epochs.entries == epochs[:-1]  # the last one has no record: a load drops it, the next append adds it
     assert loaded._producers.producers[77].last_sequence == 6
+
+
+def test_open_and_aborted_transactions_move_along(node: MovingNode) -> None:
+    log = node.log()
+    send(log, 1, 0, b"a", b"b")
+    send(log, 2, 0, b"c")
+    end(log, 1, is_commit=False)
+    append(log, sized_batch(900))  # rolls
+    send(log, 1, 2, b"d")
+    end(log, 1, is_commit=False)
+    before = log.aborted_transactions(0, log.log_end_offset)
+    assert len(before) == 2
+    node.manager.move(TP, node.b)
+    node.run()
+    assert log.log_dir == node.b
+    assert log.aborted_transactions(0, log.log_end_offset) == before
+    assert log.last_stable_offset == 2
+    assert sorted(path.name for path in log.directory.glob("*.txnindex")) != []
+    end(log, 2, is_commit=True)
+    assert log.last_stable_offset == log.log_end_offset
+
+
+def test_messages_of_the_old_formats_move_as_they_are_stored(tmp_path: Path) -> None:
+    sets = message_sets().values()
+    directory = tmp_path / "a" / "orders-0"
+    directory.mkdir(parents=True)
+    stored = b"".join(each.data for each in sets)
+    (directory / f"{0:020d}.log").write_bytes(stored)
+    write_partition_metadata(directory, TOPIC_ID)
+    node = MovingNode(tmp_path, log_segment_bytes=1 << 20)
+    log = node.manager.get(TP)
+    assert log is not None
+    end_offset = log.log_end_offset
+    assert end_offset > 0
+    found = log.read(0, 1 << 20, upper_bound=end_offset, at_least_one_batch=True)
+    assert found is not None
+    converted = found.read()
+    node.manager.move(TP, node.b)
+    node.run()
+    assert (log.log_dir, log.log_end_offset) == (node.b, end_offset)
+    assert (log.directory / f"{0:020d}.log").read_bytes() == stored
+    moved = log.read(0, 1 << 20, upper_bound=end_offset, at_least_one_batch=True)
+    assert moved is not None
+    assert moved.read() == converted
+    assert append(log, sized_batch(200)) == end_offset
 
 
 def test_a_log_that_ends_behind_a_hole_moves_with_its_end(node: MovingNode) -> None:
