@@ -91,8 +91,8 @@ class MetadataStore:
 
     def reconcile(self, log_manager: LogManager) -> None:
         """At start, when all logs are loaded: makes what is missing and sets aside what is unknown."""
+        log_manager.moves.assign = self.assign  # before a copy that was found goes on
         reconcile_logs(self.image, log_manager, self.directory_ids)
-        log_manager.moves.assign = self.assign
         found = {
             log.topic_partition: self.directory_ids[log.log_dir]
             for log in log_manager.logs()
