@@ -249,6 +249,32 @@ def test_a_bad_index_is_seen_before_its_first_use_although_the_stop_was_clean(
         assert part.read()[:8] == struct.pack(">q", offset)
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\0" * 13,
+        b"\xff" * 36,
+        bytes(10485756),  # as after a crash: its full size
+        struct.pack(">qi", START_MS + 5, -1),
+        struct.pack(">qiqi", START_MS + 9, 3, START_MS + 5, 6),
+    ],
+    ids=["short", "garbage", "oversized", "below", "descending"],
+)
+@pytest.mark.parametrize("base", [10, 20])
+def test_a_bad_time_index_is_seen_before_its_first_use_although_the_stop_was_clean(
+    bench: LogBench, base: int, content: bytes
+) -> None:
+    log = _fill(bench, 25)
+    bench.close(log)
+    bench.path(base, ".timeindex").write_bytes(content)
+    log = bench.open(_CONFIG)
+    assert log.segments[base // 10].largest_timestamp() == START_MS + min(base + 9, 24)
+    for offset in range(base, min(base + 10, 25)):
+        found = log.offset_for_timestamp(START_MS + offset)
+        assert found is not None
+        assert found.offset == offset
+
+
 def test_a_torn_tail_behind_a_clean_marker_is_recovered(bench: LogBench) -> None:
     log = _fill(bench, 25)
     bench.close(log)
