@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
+import io
 import random
 import struct
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import timedelta
+from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, get_args, get_origin
+from uuid import UUID
+
+from kio.serial import entity_writer
+
+from barnabas.protocol.kafka.apis import ROUTES, Route
+from tests.support.records import plain
 
 DIRECTORY = Path(__file__).parents[1] / "protocol" / "frames"
 _HEADER = struct.Struct(">hhih")
 _EXTREMES = (0, 1, -1, 2**31 - 1, -(2**31), 2**24, 0x7FFF, 0x8000)
 _MAX_EDITS = 4
+_CLIENT_ID = b"made"
+_SAMPLES: dict[str, Any] = {
+    "bool": True,
+    "int8": 0,
+    "int16": 1,
+    "int32": 0,
+    "int64": 0,
+    "string": "before",
+    "records": bytes(plain(2)),
+    "timedelta_i32": timedelta(milliseconds=100),
+    "uuid": UUID(int=1),
+}
 
 
 class Frame(NamedTuple):
@@ -38,8 +62,9 @@ class Frame(NamedTuple):
         return self.data[_HEADER.size + client_id_bytes + tag_section :]
 
 
+@cache
 def recorded() -> list[Frame]:
-    """All of them."""
+    """All that clients sent."""
     return [
         Frame(path.stem, bytes.fromhex(line))
         for path in sorted(DIRECTORY.glob("*.hex"))
@@ -48,11 +73,49 @@ def recorded() -> list[Frame]:
 
 
 def by_api() -> dict[int, list[Frame]]:
-    """Those of each API key."""
+    """What was recorded and what was made, of each API key."""
     found: dict[int, list[Frame]] = defaultdict(list)
-    for frame in recorded():
+    for frame in (*recorded(), *made()):
         found[frame.key].append(frame)
     return dict(sorted(found.items()))
+
+
+def made() -> list[Frame]:
+    """One for each version that is served and that no client sent: every field has a value, every array an item."""
+    sent = {(frame.key, frame.version) for frame in recorded()}
+    return [
+        Frame("made", _header(route) + _write(_sample(_request_type(route.api.module, route.version))))
+        for (key, version), route in sorted(ROUTES.items())
+        if (key, version) not in sent
+    ]
+
+
+def _header(route: Route) -> bytes:
+    tags = b"\0" if route.is_flexible else b""
+    return _HEADER.pack(route.api.key, route.version, 7, len(_CLIENT_ID)) + _CLIENT_ID + tags
+
+
+def _request_type(api: str, version: int) -> Any:
+    module = import_module(f"kio.schema.{api}.v{version}.request")
+    return getattr(module, "".join(word.capitalize() for word in api.split("_")) + "Request")
+
+
+def _sample(kind: Any) -> Any:
+    return kind(**{field.name: _sample_of(field.type, field.metadata.get("kafka_type")) for field in fields(kind)})
+
+
+def _sample_of(kind: Any, kafka_type: str | None) -> Any:
+    if get_origin(kind) is UnionType:
+        (kind,) = (each for each in get_args(kind) if each is not NoneType)
+    if get_origin(kind) is tuple:
+        return (_sample_of(get_args(kind)[0], kafka_type),)
+    return _sample(kind) if is_dataclass(kind) else _SAMPLES[kafka_type or ""]
+
+
+def _write(entity: Any) -> bytes:
+    buffer = io.BytesIO()
+    entity_writer(type(entity))(buffer, entity)
+    return buffer.getvalue()
 
 
 class Mutator:
