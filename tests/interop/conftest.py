@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.interop.clients.recording import RecordingProxy
+from tests.interop.clients.target import Target, running_barnabas, running_kafka
 from tests.support import interop
 
 HERE = Path(__file__).parent
+BROKER_VARIABLE = "BARNABAS_COMPATIBILITY_BROKER"
+RECORD_VARIABLE = "BARNABAS_COMPATIBILITY_RECORD"
 
 pytest.register_assert_rewrite("tests.interop.clients.features")
 
@@ -25,3 +30,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def require_or_skip() -> Callable[[str], None]:
     """`tests.support.interop.require_or_skip`: call it with what is missing."""
     return interop.require_or_skip
+
+
+@pytest.fixture(scope="module")
+def proxy(request: pytest.FixtureRequest) -> Iterator[RecordingProxy | None]:
+    """Between the clients and the broker while BARNABAS_COMPATIBILITY_RECORD says where their requests are to go."""
+    directory = os.environ.get(RECORD_VARIABLE)
+    if directory is None:
+        yield None
+        return
+    recording = RecordingProxy()
+    recording.client = request.module.__name__.rpartition(".")[2]
+    yield recording
+    recording.write(Path(directory))
+
+
+@pytest.fixture(scope="module")
+def target(proxy: RecordingProxy | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    """The broker that others' clients are tried at: ours, or the one that BARNABAS_COMPATIBILITY_BROKER names."""
+    broker, _, version = os.environ.get(BROKER_VARIABLE, "barnabas").partition(":")
+    directory = tmp_path_factory.mktemp(broker)
+    is_kafka = broker == "kafka"
+    with running_kafka(version, directory, proxy) if is_kafka else running_barnabas(directory, proxy) as running:
+        yield running

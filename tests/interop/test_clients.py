@@ -18,30 +18,8 @@ from tests.interop.clients.driver import Driver, Unsupported
 from tests.interop.clients.features import FEATURES, Feature, Trial
 from tests.interop.clients.programs import CLIENTS, KNOWN_GAPS, Client
 from tests.interop.clients.recording import RecordingProxy
-from tests.interop.clients.result import BROKER_VARIABLE, RESULT_VARIABLE, Matrix
-from tests.interop.clients.target import Target, running_barnabas, running_kafka
-
-RECORD_VARIABLE = "BARNABAS_COMPATIBILITY_RECORD"
-
-
-@pytest.fixture(scope="module")
-def proxy() -> Iterator[RecordingProxy | None]:
-    directory = os.environ.get(RECORD_VARIABLE)
-    if directory is None:
-        yield None
-        return
-    recording = RecordingProxy()
-    yield recording
-    recording.write(Path(directory))
-
-
-@pytest.fixture(scope="module")
-def target(proxy: RecordingProxy | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    broker, _, version = os.environ.get(BROKER_VARIABLE, "barnabas").partition(":")
-    directory = tmp_path_factory.mktemp(broker)
-    is_kafka = broker == "kafka"
-    with running_kafka(version, directory, proxy) if is_kafka else running_barnabas(directory, proxy) as running:
-        yield running
+from tests.interop.clients.result import RESULT_VARIABLE, Matrix
+from tests.interop.clients.target import Target
 
 
 @pytest.fixture(scope="module")

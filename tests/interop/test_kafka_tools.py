@@ -14,22 +14,14 @@ import pytest
 
 from barnabas.protocol.records import Record, iter_batches, read_records
 from tests.interop.clients.features import TIMESTAMP, plain
-from tests.interop.clients.result import BROKER_VARIABLE, RESULT_VARIABLE, add_tools
-from tests.interop.clients.target import Target, running_barnabas, running_kafka
+from tests.interop.clients.result import RESULT_VARIABLE, add_tools
+from tests.interop.clients.target import Target
 from tests.support.kafka import Kafka
 
 VERSION = "4.3.0"
 TOOLS = "org.apache.kafka.tools"
 
 Tool = Callable[..., str]
-
-
-@pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    broker, _, version = os.environ.get(BROKER_VARIABLE, "barnabas").partition(":")
-    directory = tmp_path_factory.mktemp(broker)
-    with running_kafka(version, directory) if broker == "kafka" else running_barnabas(directory) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,6 @@ from tests.interop.clients.features import FEATURES, Feature
 from tests.interop.clients.programs import KNOWN_GAPS
 from tests.interop.clients.target import Target
 
-BROKER_VARIABLE = "BARNABAS_COMPATIBILITY_BROKER"
 RESULT_VARIABLE = "BARNABAS_COMPATIBILITY_RESULT"
 YES = "yes"
 NO = "no"
