@@ -106,7 +106,6 @@ class BrokerProcess:
             raise BrokerProcessError("the daemon is running already")
         self.directory.mkdir(parents=True, exist_ok=True)
         self._ready_file.unlink(missing_ok=True)
-        environ = {name: value for name, value in os.environ.items() if not name.startswith("BARNABAS_")}
         self._starts += 1
         with self.log_path.open("ab") as log:
             log.write(f"--- start {self._starts}\n".encode())
@@ -114,7 +113,7 @@ class BrokerProcess:
             self._process = subprocess.Popen(
                 self.command(),
                 cwd=self.directory,  # a folder called `barnabas` beside somebody's tests would be imported instead
-                env={**environ, "PYTHONUNBUFFERED": "1", **self._environ},
+                env={**_own_environ(), "PYTHONUNBUFFERED": "1", **self._environ},
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -215,6 +214,15 @@ def broker(settings: Mapping[str, object] | None = None, *, directory: Path | No
     with tempfile.TemporaryDirectory(prefix="barnabas-") as temporary:
         with BrokerProcess(directory or Path(temporary), settings) as running:
             yield running
+
+
+def _own_environ() -> dict[str, str]:
+    """The environment of this process; a `barnabas` that was imported from a checkout is that of the broker, too."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("BARNABAS_")}
+    home = Path(__file__).absolute().parents[2]  # of the folder `barnabas`; clients/ in it may be a link
+    if home.name not in ("site-packages", "dist-packages"):
+        environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(home), environ.get("PYTHONPATH"))))
+    return environ
 
 
 def _close_pipe(process: subprocess.Popen[bytes]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from barnabas import ClientError
-from demo.broker_process import BrokerFailedError
+from barnabas.clients.testing import BrokerProcessError
 from demo.run import Demo, Options
 from demo.screen import Screen
 from demo.traffic import TrafficError
@@ -33,7 +33,7 @@ def main(rows: int | None, partitions: int, segment_bytes: int, compression: str
     is_good = False
     try:
         is_good = Demo(Options(rows, partitions, segment_bytes, compression), directory, screen).run()
-    except (BrokerFailedError, TrafficError, ClientError) as error:
+    except (BrokerProcessError, TrafficError, ClientError) as error:
         screen.failed(str(error))
     except BaseExceptionGroup as group:  # the producer or the consumer failed; the other was then cancelled
         expected, unexpected = group.split((TrafficError, ClientError))

@@ -69,13 +69,13 @@ class Demo:
         self._is_good = True
 
     def run(self) -> bool:
-        """All steps. Raises BrokerFailedError, TrafficError or a ClientError when the demo cannot go on."""
+        """All steps. Raises BrokerProcessError, TrafficError or a ClientError when the demo cannot go on."""
         self._load()
         with self._broker() as broker:
             self._check("the broker serves", broker.start_seconds)
             asyncio.run(self._fill(broker.bootstrap))
             resident_mib = broker.resident_mib()
-            stop_seconds = broker.stop()
+            stop_seconds = broker.stop_cleanly()
         self._check(
             f"SIGTERM: the broker flushed, closed its logs and ended with exit code 0{_mib(resident_mib)}", stop_seconds
         )
@@ -90,7 +90,7 @@ class Demo:
                 broker.start_seconds,
             )
             asyncio.run(self._read_back(broker.bootstrap))
-            broker.stop()
+            broker.stop_cleanly()
         self._screen.table(
             "Rates (producer, consumer and broker on this machine at once)",
             ("pass", "records", "time", "records/s", "keys and values"),
