@@ -9,7 +9,7 @@ at fetch; up, Kafka converts at produce only: LogValidator).
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.records.batch import RecordBatch
@@ -18,12 +18,22 @@ from barnabas.protocol.records.errors import CorruptRecordError
 from barnabas.protocol.records.layout import HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, MAGIC_V2, TimestampType
 from barnabas.protocol.records.legacy_messages import LegacyMessage, read_legacy_records
 from barnabas.protocol.records.reader import MAX_DECOMPRESSED_BYTES
+from barnabas.protocol.records.record import Record
 
 BATCH_BYTES: Final = 16 * 1024
 """Messages without a codec are put into batches of about this much, Kafka's producer's default."""
 
 _MAX_DELTA: Final = 2**31 - 1
 _UNLIMITED: Final = 1 << 62
+
+
+class _LooseRecord(NamedTuple):
+    """A message's record, whose key and value are views of the message."""
+
+    offset: int
+    timestamp: int
+    key: memoryview | None
+    value: memoryview | None
 
 
 def convert_to_v2(
@@ -86,17 +96,14 @@ class _Conversion:
                 self._add(self._batch_of(message))
             return
         run = self._run
-        key, value = message.key_and_value()
-        if (
-            run is not None
-            and _belongs(run, message)
-            and run.append(message.timestamp, key, value, offset=message.offset)
-        ):
+        record = _LooseRecord(message.offset, message.timestamp, *message.key_and_value())
+        if run is not None and _belongs(run, message) and _append(run, record):
             return
         if self.end_run():
             room = max(min(BATCH_BYTES, self._max_bytes - len(self.output)), HEADER_SIZE)
-            self._run = _builder(message, message.offset, Codec.NONE, room)
-            self._run.append(message.timestamp, key, value, offset=message.offset)
+            run = _builder(message, message.offset, Codec.NONE, room)
+            _append(run, record)
+            self._run = run
 
     def end_run(self) -> bool:
         """Add the messages that were put together. Whether there is room behind them."""
@@ -112,7 +119,7 @@ class _Conversion:
             raise CorruptRecordError(f"message of offset {wrapper.offset}: it holds offset {base_offset}, too far off")
         builder = _builder(wrapper, base_offset, wrapper.codec, _UNLIMITED)
         for record in records:
-            builder.append(record.timestamp, record.key, record.value, offset=record.offset)
+            _append(builder, record)
         return builder.build()
 
     def _add(self, batch: bytes | memoryview) -> None:
@@ -128,6 +135,14 @@ def _belongs(run: RecordBatchBuilder, message: LegacyMessage) -> bool:
     if message.timestamp_type is not run.timestamp_type or message.offset - run.base_offset > _MAX_DELTA:
         return False
     return run.timestamp_type is TimestampType.CREATE_TIME or message.timestamp == run.append_timestamp
+
+
+def _append(builder: RecordBatchBuilder, record: Record | _LooseRecord) -> bool:
+    """Whether there was room. Raises CorruptRecordError: an offset that goes back, a timestamp far from the others."""
+    try:
+        return builder.append(record.timestamp, record.key, record.value, offset=record.offset)
+    except ValueError as error:
+        raise CorruptRecordError(f"message of offset {record.offset}: {error}") from error
 
 
 def _builder(message: LegacyMessage, base_offset: int, codec: Codec, max_bytes: int) -> RecordBatchBuilder:

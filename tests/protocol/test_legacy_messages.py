@@ -6,7 +6,7 @@ import gzip
 import zlib
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.protocol.compression import Codec
@@ -112,6 +112,7 @@ def test_a_flipped_bit_anywhere_behind_the_length_is_found(name: str) -> None:
             read_all(bytes(damaged))
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_hostile_bytes_raise_corrupt_record_error_only(data: bytes) -> None:
     for hostile in (data, message(5, data, attributes=1), message(5, data, attributes=3, magic=0)):
@@ -122,6 +123,7 @@ def test_hostile_bytes_raise_corrupt_record_error_only(data: bytes) -> None:
                 continue
 
 
+@settings(deadline=None, max_examples=500)
 @given(st.sampled_from(sorted(SETS)), st.lists(st.tuples(st.integers(16, 200), st.integers(0, 255)), min_size=1))
 def test_a_message_that_lies_behind_a_right_crc_raises_corrupt_record_error_only(
     name: str, changes: list[tuple[int, int]]
@@ -137,6 +139,16 @@ def test_a_message_that_lies_behind_a_right_crc_raises_corrupt_record_error_only
             consume(bytes(hostile))
         except CorruptRecordError:
             continue
+
+
+@pytest.mark.parametrize(
+    "second",
+    [message(4, b"y"), message(6, b"y", timestamp=-(2**63))],
+    ids=["an offset that goes back", "a far timestamp"],
+)
+def test_a_message_that_cannot_follow_the_one_before_it_ends_a_conversion(second: bytes) -> None:
+    first = message(5, b"x", timestamp=2**62)
+    assert [record.offset for record in converted(first + second)] == [5]
 
 
 def wrapper(content: bytes, *, offset: int = 9, magic: int = 1, attributes: int = 1) -> LegacyMessage:
