@@ -84,7 +84,7 @@ class ApiTable:
             ApiKey.DESCRIBE_CLUSTER: DescribeClusterHandler(store, addresses),
             ApiKey.DESCRIBE_PRODUCERS: DescribeProducersHandler(partitions, probe(ApiKey.DESCRIBE_PRODUCERS)),
             ApiKey.LIST_CONFIG_RESOURCES: ListConfigResourcesHandler(store),
-            ApiKey.DESCRIBE_TOPIC_PARTITIONS: DescribeTopicPartitionsHandler(store),
+            ApiKey.DESCRIBE_TOPIC_PARTITIONS: DescribeTopicPartitionsHandler(store, partitions),
             ApiKey.ALTER_REPLICA_LOG_DIRS: AlterReplicaLogDirsHandler(
                 log_manager, partitions, blocking_io, probe(ApiKey.ALTER_REPLICA_LOG_DIRS)
             ),

@@ -10,21 +10,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.handlers.described_topics import describe_partition, unknown_topic
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.authorized_operations import TOPIC_OPERATIONS
 from barnabas.protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
-    PartitionDescription,
-    TopicDescription,
 )
-from barnabas.protocol.topic_name import is_internal, topic_name_fault
+from barnabas.protocol.messages.metadata import TopicMetadata
+from barnabas.protocol.topic_name import is_internal
 
 if TYPE_CHECKING:
     from barnabas.broker.metadata.image import TopicImage
     from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.partition_registry import PartitionRegistry
     from barnabas.broker.session import Session
-    from barnabas.protocol.metadata.partition_state import PartitionState
 
 PARTITION_LIMIT: Final = 2000
 """Partitions of a page at most, whatever is asked for: the default of Kafka's max.request.partition.size.limit."""
@@ -33,8 +34,9 @@ PARTITION_LIMIT: Final = 2000
 class DescribeTopicPartitionsHandler:
     """Serves DescribeTopicPartitions."""
 
-    def __init__(self, store: MetadataStore) -> None:
+    def __init__(self, store: MetadataStore, partitions: PartitionRegistry) -> None:
         self._store = store
+        self._partitions = partitions
 
     def __call__(self, session: Session, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
         """The answer to one request; the contract is at the top of the file."""
@@ -45,21 +47,36 @@ class DescribeTopicPartitionsHandler:
         if cursor is not None:
             _ensure_possible(cursor, request)
         room = max(min(PARTITION_LIMIT, request.partition_limit), 1)
-        described: list[TopicDescription] = []
+        described: list[TopicMetadata] = []
         for name in names:
             if room == 0:
                 return DescribeTopicPartitionsResponse(described, Cursor(name, 0))
             topic = topics.get(name)
             if topic is None:
-                described.append(_unknown(name))
+                described.append(unknown_topic(name))
                 continue
             start = cursor.partition if cursor is not None and name == cursor.topic else 0
             numbers = [number for number in sorted(topic.partitions) if number >= start]
-            described.append(_describe(topic, numbers[:room]))
+            described.append(self._describe(topic, numbers[:room]))
             if len(numbers) > room:
                 return DescribeTopicPartitionsResponse(described, Cursor(name, numbers[room]))
             room -= len(numbers)
         return DescribeTopicPartitionsResponse(described)
+
+    def _describe(self, topic: TopicImage, numbers: list[int]) -> TopicMetadata:
+        return TopicMetadata(
+            topic.name,
+            ErrorCode.NONE,
+            topic.topic_id,
+            tuple(
+                describe_partition(
+                    self._partitions, topic.name, number, topic.partitions[number], node_id=self._store.node_id
+                )
+                for number in numbers
+            ),
+            is_internal(topic.name),
+            TOPIC_OPERATIONS,
+        )
 
 
 def _ensure_possible(cursor: Cursor, request: DescribeTopicPartitionsRequest) -> None:
@@ -69,23 +86,3 @@ def _ensure_possible(cursor: Cursor, request: DescribeTopicPartitionsRequest) ->
     if cursor.partition < 0:
         message = f"DescribeTopicPartitionsRequest cursor partition must be valid: {cursor.partition}"
         raise BrokerError(ErrorCode.INVALID_REQUEST, message)
-
-
-def _unknown(name: str) -> TopicDescription:
-    is_legal = topic_name_fault(name) is None
-    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal else ErrorCode.INVALID_TOPIC_EXCEPTION
-    return TopicDescription(name, error, is_internal=is_internal(name))
-
-
-def _describe(topic: TopicImage, numbers: list[int]) -> TopicDescription:
-    return TopicDescription(
-        topic.name,
-        topic_id=topic.topic_id,
-        is_internal=is_internal(topic.name),
-        partitions=tuple(_partition(number, topic.partitions[number]) for number in numbers),
-    )
-
-
-def _partition(number: int, state: PartitionState) -> PartitionDescription:
-    error = ErrorCode.NONE if state.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE
-    return PartitionDescription(number, error, state.leader, state.leader_epoch, state.replicas, state.isr)

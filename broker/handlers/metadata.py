@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.handlers.described_topics import describe_partition, unknown_topic
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
-from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse, PartitionMetadata, TopicMetadata
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse, TopicMetadata
 from barnabas.protocol.messages.topics import CreateTopicsRequest, NewTopic
-from barnabas.protocol.metadata.partition_state import NO_LEADER
-from barnabas.protocol.topic_name import is_internal, topic_name_fault
+from barnabas.protocol.topic_name import is_internal
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata_changes import MetadataChanges
     from barnabas.broker.partition_registry import PartitionRegistry
     from barnabas.broker.session import Session
-    from barnabas.protocol.metadata.partition_state import PartitionState
 
 
 class MetadataHandler:
@@ -101,27 +100,12 @@ class MetadataHandler:
         topic = self._store.image.topics.get(name)
         if topic is not None:
             return self._known(topic)
-        if refused is None:
-            is_legal = topic_name_fault(name) is None
-            refused = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal else ErrorCode.INVALID_TOPIC_EXCEPTION
-        return TopicMetadata(name, refused, is_internal=is_internal(name))
+        return unknown_topic(name) if refused is None else TopicMetadata(name, refused, is_internal=is_internal(name))
 
     def _known(self, topic: TopicImage) -> TopicMetadata:
         name = topic.name
-        partitions = tuple(self._partition(name, number, state) for number, state in sorted(topic.partitions.items()))
-        return TopicMetadata(name, ErrorCode.NONE, topic.topic_id, partitions, is_internal(name))
-
-    def _partition(self, topic: str, number: int, state: PartitionState) -> PartitionMetadata:
-        partition = self._partitions.get(topic, number)
-        is_online = partition is not None and partition.is_available
-        node_id = self._store.node_id
-        return PartitionMetadata(
-            number,
-            # As Kafka's controller has it: without its log directory the only replica cannot lead.
-            ErrorCode.NONE if is_online and state.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
-            state.leader if is_online else NO_LEADER,
-            state.leader_epoch,
-            state.replicas,
-            state.isr,
-            () if is_online or node_id not in state.replicas else (node_id,),
+        partitions = tuple(
+            describe_partition(self._partitions, name, number, state, node_id=self._store.node_id)
+            for number, state in sorted(topic.partitions.items())
         )
+        return TopicMetadata(name, ErrorCode.NONE, topic.topic_id, partitions, is_internal(name))

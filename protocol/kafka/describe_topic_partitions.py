@@ -10,9 +10,8 @@ from barnabas.protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
-    PartitionDescription,
-    TopicDescription,
 )
+from barnabas.protocol.messages.metadata import PartitionMetadata, TopicMetadata
 
 _API: Final = "describe_topic_partitions"
 
@@ -46,11 +45,11 @@ def encode_response(version: int, response: DescribeTopicPartitionsResponse) -> 
 def encode_error(version: int, request: DescribeTopicPartitionsRequest, code: ErrorCode, message: str) -> bytes:
     """The same refusal for every topic."""
     return encode_response(
-        version, DescribeTopicPartitionsResponse([TopicDescription(name, code) for name in request.topics])
+        version, DescribeTopicPartitionsResponse([TopicMetadata(name, code) for name in request.topics])
     )
 
 
-def _topic(schema: Any, topic: TopicDescription) -> Any:
+def _topic(schema: Any, topic: TopicMetadata) -> Any:
     return schema.DescribeTopicPartitionsResponseTopic(
         error_code=topic.error,
         name=topic.name,
@@ -61,7 +60,7 @@ def _topic(schema: Any, topic: TopicDescription) -> Any:
     )
 
 
-def _partition(schema: Any, partition: PartitionDescription) -> Any:
+def _partition(schema: Any, partition: PartitionMetadata) -> Any:
     return schema.DescribeTopicPartitionsResponsePartition(
         error_code=partition.error,
         partition_index=partition.partition,

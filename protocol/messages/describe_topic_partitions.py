@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.authorized_operations import TOPIC_OPERATIONS
-from barnabas.protocol.uuids import ZERO_UUID
+from barnabas.protocol.messages.metadata import TopicMetadata
 
 
 @dataclass(slots=True)
@@ -27,33 +25,8 @@ class DescribeTopicPartitionsRequest:
 
 
 @dataclass(slots=True)
-class PartitionDescription:
-    """`leader` is a node id, -1 without one; `offline` are replicas that cannot be reached."""
-
-    partition: int
-    error: ErrorCode
-    leader: int
-    leader_epoch: int
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-    offline: tuple[int, ...] = ()
-
-
-@dataclass(slots=True)
-class TopicDescription:
-    """`topic_id` is zeros where the topic is unknown."""
-
-    name: str
-    error: ErrorCode = ErrorCode.NONE
-    topic_id: bytes = ZERO_UUID
-    is_internal: bool = False
-    partitions: tuple[PartitionDescription, ...] = ()
-    authorized_operations: int = TOPIC_OPERATIONS
-
-
-@dataclass(slots=True)
 class DescribeTopicPartitionsResponse:
     """By name. `next_cursor` None: this was the last page."""
 
-    topics: list[TopicDescription]
+    topics: list[TopicMetadata]
     next_cursor: Cursor | None = None

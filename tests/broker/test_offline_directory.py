@@ -16,7 +16,7 @@ from barnabas.protocol.messages.topics import CreateTopicsRequest, NewTopic
 from barnabas.protocol.native import codec
 from tests.broker.conftest import Batch
 from tests.support.daemon import Daemon, start_daemon
-from tests.support.kafka_wire import KafkaWire, metadata_request
+from tests.support.kafka_wire import KafkaWire, metadata_request, schema
 from tests.support.metrics import wait_for_metric
 from tests.support.wire import WireClient, fetch_request
 
@@ -127,3 +127,11 @@ def test_a_partition_of_an_offline_directory_has_no_leader_in_the_metadata(two: 
         topic = client.call(ApiKey.METADATA, MetadataRequest(["t"])).topics[0]
         found = {each.partition: (each.error, each.leader) for each in topic.partitions}
         assert found == {two.here: (ErrorCode.NONE, 1), two.there: (ErrorCode.LEADER_NOT_AVAILABLE, -1)}
+    kinds = schema("describe_topic_partitions", 0, "request")
+    with KafkaWire(two.daemon.host, two.daemon.port) as kafka:
+        (page,) = kafka.call("describe_topic_partitions", 0, topics=(kinds.TopicRequest(name="t"),)).topics
+    told = {each.partition_index: (each.error_code, each.leader_id, each.offline_replicas) for each in page.partitions}
+    assert told == {
+        two.here: (ErrorCode.NONE, 1, ()),
+        two.there: (ErrorCode.LEADER_NOT_AVAILABLE, -1, (1,)),
+    }

@@ -25,11 +25,9 @@ from barnabas.protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
-    PartitionDescription,
-    TopicDescription,
 )
 from barnabas.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
-from barnabas.protocol.messages.metadata import BrokerAddress
+from barnabas.protocol.messages.metadata import BrokerAddress, PartitionMetadata, TopicMetadata
 from tests.protocol.kafka_codecs import decoded, encoded, refused, row, subset, versions_of
 
 CLUSTER, PAGE, PRODUCERS, RESOURCES = (
@@ -72,12 +70,12 @@ def test_a_page_of_topics_both_ways() -> None:
     request = decoded(PAGE, 0, topics=topics, response_partition_limit=5, cursor=cursor)
     assert request == DescribeTopicPartitionsRequest(["a", "b"], 5, Cursor("b", 3))
     assert decoded(PAGE, 0, topics=(), cursor=None) == DescribeTopicPartitionsRequest([])
-    partition = PartitionDescription(3, ErrorCode.NONE, 1, 4, (1,), (1,))
+    partition = PartitionMetadata(3, ErrorCode.NONE, 1, 4, (1,), (1,))
     answer = encoded(
         PAGE,
         0,
         DescribeTopicPartitionsResponse(
-            [TopicDescription("b", ErrorCode.NONE, ID, True, (partition,))], Cursor("c", 0)
+            [TopicMetadata("b", ErrorCode.NONE, ID, (partition,), True, TOPIC_OPERATIONS)], Cursor("c", 0)
         ),
     )
     assert answer["next_cursor"] == {"topic_name": "c", "partition_index": 0}
