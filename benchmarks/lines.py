@@ -37,6 +37,7 @@ class Workload:
     latency_seconds: float
     produce_depth: int = 4
     fetch_depth: int = 1
+    compacted_bytes: int = 1 << 30
 
     @property
     def bulk_bytes(self) -> int:

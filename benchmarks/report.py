@@ -95,6 +95,22 @@ TABLES = (
         ),
     ),
     Table(
+        "Compaction: one cleaner thread, records of 200 bytes, half a million keys per GiB, all of it dirty",
+        ("log", "MB/s", "CPU s/GB", "time / time of cp", "memory above the configured buffers, MiB", "kept, %"),
+        (
+            (
+                "both passes",
+                (
+                    Cell("compaction", "mb_per_s", "{:.0f}", ">= 400"),
+                    Cell("compaction", "cpu_s_per_gb", "{:.2f}", "<= 2.5"),
+                    Cell("compaction", "cp_ratio"),
+                    Cell("compaction", "memory_above_buffers_mib", "{:.0f}", "<= 20"),
+                    Cell("compaction", "kept_percent", "{:.0f}"),
+                ),
+            ),
+        ),
+    ),
+    Table(
         "Footprint",
         ("what", "measured"),
         (

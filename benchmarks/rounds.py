@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from benchmarks.compaction import compaction
 from benchmarks.lines import DURABLE_PARTITIONS, Bench, Columns, Workload, limits, smallest_server
 from benchmarks.page_cache import PageCacheFiller
 from benchmarks.programs import Programs
@@ -53,6 +54,9 @@ def run_rounds(
             frame = systems[0].dialect.produce("small", work.small_batch.data)
             for line, columns in smallest_server(programs, frame, place, work, CONNECTIONS).items():
                 samples[line].append(columns)
+            say(f"round {number + 1} of {rounds}: compaction")
+            refill()
+            samples["compaction"].append(compaction(place / "compaction", work.compacted_bytes))
             for system in systems:
                 say(f"round {number + 1} of {rounds}: {system.name}")
                 home_of_system = place / system.name.replace(" ", "-")
