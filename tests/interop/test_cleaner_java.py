@@ -22,6 +22,7 @@ from barnabas.protocol.records import RecordBatch, iter_batches
 from barnabas.protocol.records.reader import borrow_payload
 from tests.support.cleaning import clean, new_cleaner
 from tests.support.kafka import Kafka
+from tests.support.legacy import message, message_sets
 from tests.support.storage import START_MS, LogBench, append, batch, log_config
 from tests.support.transactions import end
 
@@ -208,6 +209,31 @@ def test_under_log_append_time_they_are_too(kafka: Kafka, tmp_path: Path) -> Non
 
     assert all(found.timestamp_type for found in iter_batches((ours / names(ours)[1]).read_bytes()))
     assert_same_files(ours, theirs)
+
+
+def test_messages_of_the_old_formats_become_the_batches_that_kafka_makes_of_them(kafka: Kafka, tmp_path: Path) -> None:
+    """Formats 0 and 1, each codec, then single messages: keys that come again, tombstones, and one without a key."""
+
+    def fill(log: PartitionLog) -> None:
+        for number in range(40):
+            append(log, batch((START_MS + number, b"key-%d" % (number % 9), b"v" * 150)))
+
+    bench = LogBench(tmp_path / "ours")
+    sets = message_sets().values()
+    offset = max(record.offset for each in sets for record in each.records) + 1
+    singles = [
+        message(offset, b"first", key=b"key-3", timestamp=START_MS),
+        message(offset + 1, b"second", key=b"key-old", timestamp=START_MS + 1),
+        message(offset + 2, None, key=b"key-old", timestamp=START_MS + 2),
+        message(offset + 3, b"no key", timestamp=START_MS + 3),
+        message(offset + 4, b"old", key=b"key-0", magic=0),
+        message(offset + 5, b"stays", key=b"key-stays", magic=0),
+    ]
+    bench.log_path().write_bytes(b"".join([*(each.data for each in sets), *singles]))
+
+    ours, theirs = clean_both(kafka, tmp_path, fill, ROUNDS)
+
+    assert_same_files(ours, theirs, by_content=True)
 
 
 @pytest.mark.parametrize("codec", CODECS[1:])
