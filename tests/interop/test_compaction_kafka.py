@@ -30,12 +30,14 @@ _POLL_INTERVAL_S = 0.05
 CONFIGS = {"cleanup_policy": "compact", "internal_segment_bytes": "16384", "min_cleanable_dirty_ratio": "0.01"}
 
 
-def update(wire: WireClient, seed: int) -> dict[bytes, bytes]:
+def update(wire: WireClient, seed: int) -> dict[bytes | None, bytes | None]:
     """1,500 updates of 60 keys; the last value of each."""
     draw = random.Random(seed)
-    rows = [(b"key-%d" % draw.randrange(60), b"%d of %d" % (number, seed) * 9) for number in range(1500)]
+    rows: list[tuple[bytes, bytes | None]] = [
+        (b"key-%d" % draw.randrange(60), b"%d of %d" % (number, seed) * 9) for number in range(1500)
+    ]
     feed(wire, "table", rows)
-    return dict(rows)
+    return {**dict(rows)}
 
 
 def records_of(daemon: Daemon) -> list[Record]:
@@ -82,7 +84,7 @@ def test_kafka_and_we_compact_one_directory_in_turn_and_keep_the_same(tmp_path: 
             assert ours.stop() == 0
         assert f"cleaned table-0: from={kafkas}, " in ours.log
         assert compacted(found, clean_to) == found
-        assert last_values(found) == {**last_values(survivors), **updated}
+        assert last_values(found) == dict(last_values(survivors)) | updated
 
         writing.start()
         with WireClient(writing.host, writing.port) as wire:
