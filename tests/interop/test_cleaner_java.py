@@ -200,6 +200,28 @@ def test_uncompressed_segments_are_kafkas_byte_for_byte(kafka: Kafka, tmp_path: 
     assert_same_files(ours, theirs)
 
 
+def test_kafkas_dump_reads_compacted_segments_and_their_indexes(kafka: Kafka, tmp_path: Path) -> None:
+    bench = LogBench(tmp_path)
+    log = bench.open(config())
+    random_log(log, 1)
+    log.roll()
+    clean(log, now_ms=ROUNDS[0])
+    bench.close(log)
+    files = [
+        bench.directory / name for name in names(bench.directory) if not name.startswith(f"{log.log_end_offset:020d}")
+    ]
+    batches = [found for path in files if path.suffix == ".log" for found in iter_batches(path.read_bytes())]
+
+    dump = kafka.dump_log_segments("--deep-iteration", "--index-sanity-check", "--files", ",".join(map(str, files)))
+
+    assert dump.count("isvalid: true") == len(batches)
+    # Segments of which nothing is left have empty indexes.
+    assert dump.count("passed sanity check") + dump.count(".index is empty") == sum(
+        path.suffix != ".log" for path in files
+    )
+    assert dump.count("| offset: ") == sum(found.record_count for found in batches)
+
+
 def test_under_log_append_time_they_are_too(kafka: Kafka, tmp_path: Path) -> None:
     def fill(log: PartitionLog) -> None:
         log.update_config(replace(config(), timestamp_type="LogAppendTime"))
