@@ -36,7 +36,6 @@ class OffsetMap:
             in_use = min(self.slots, math.ceil(max(most_keys, 1) / load_factor) + 1)
         self._memory = mmap.mmap(-1, max(in_use, 1) * ENTRY_BYTES)
         self.table = OffsetTable(memoryview(self._memory), secrets.token_bytes(_SECRET_BYTES), hash_mask)
-        self._entries = 0
 
     @property
     def utilization(self) -> float:
