@@ -91,7 +91,7 @@ class Bench:
         work = self.work
         return self._fetch("bulk", work.bulk_batch, depth=work.fetch_depth, requests=work.bulk_requests)
 
-    def one_record(self, connections: int) -> Columns:
+    def one_record(self, connections: int, seconds: float | None = None) -> Columns:
         work = self.work
         return self._produce(
             "small",
@@ -99,7 +99,7 @@ class Bench:
             connections=connections,
             depth=1,
             requests=LATENCY_REQUESTS_MAX,
-            seconds=work.latency_seconds,
+            seconds=work.latency_seconds if seconds is None else seconds,
         )
 
     def durable(self, connections: int, partitions: int) -> Columns:

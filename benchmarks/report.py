@@ -76,6 +76,7 @@ TABLES = (
             ("1", _small("one_record_1", "")),
             ("8", _small("one_record_8", "<= 10")),
             ("64", _small("one_record_64", "")),
+            ("8, beside a compaction", _small("one_record_8_compacting", "")),
             ("limit: 1, a C server that only answers", _small("server_1", "")),
             ("limit: 8", _small("server_8", "")),
             ("limit: 64", _small("server_64", "")),

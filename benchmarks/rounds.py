@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from benchmarks.beside_compaction import one_record_beside_compaction
 from benchmarks.compaction import compaction
 from benchmarks.lines import DURABLE_PARTITIONS, Bench, Columns, Workload, limits, smallest_server
 from benchmarks.page_cache import PageCacheFiller
@@ -90,6 +91,8 @@ def _one_round(
         for partitions in DURABLE_PARTITIONS:
             for connections in CONNECTIONS:
                 lines.append((f"durable_{partitions}_{connections}", partial(bench.durable, connections, partitions)))
+        if system.name == BARNABAS:
+            lines.append(("one_record_8_compacting", partial(one_record_beside_compaction, bench)))
         for line, measure in lines:
             refill()
             columns = measure()

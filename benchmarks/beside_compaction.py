@@ -1,0 +1,60 @@
+"""One-record produce beside a compaction: the line `one_record_8_compacting`, to compare with `one_record_8`.
+
+A compacted topic is filled with records of 200 bytes while its minimum dirty ratio keeps the cleaner off; then the
+ratio is lowered, so that the cleaner begins, and the one-record load runs for about as long as a round over all of it
+takes. Whether the round had ended by then is told with it. Native dialect only.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import time
+
+from barnabas.protocol.records.builder import RecordBatchBuilder
+from benchmarks.lines import Bench, Columns
+
+TOPIC = "compacted"
+CONNECTIONS = 8
+RECORD_BYTES = 200
+BATCH_BYTES = 256 << 10
+BATCHES = 64
+KEYS = 500_000
+BYTES_PER_SECOND = 400e6
+"""What a cleaner thread is to do: so long the load runs."""
+CONFIGS = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "1.0", "segment.bytes": str(64 << 20)}
+
+
+def one_record_beside_compaction(bench: Bench) -> Columns:
+    """The columns of a one-record line, and `compacting_at_end`: 1 while the round still went on."""
+    work, running = bench.work, bench.running
+    batches = [_batch(number) for number in range(BATCHES)]
+    requests = max(BATCHES, work.compacted_bytes // len(batches[0]))
+    with running.connect() as connection:
+        bench.dialect.create(connection, TOPIC, 1, CONFIGS)
+    frames = bench.directory / "compacted-frames"
+    frames.write_bytes(b"".join(bench.dialect.produce(TOPIC, batch) for batch in batches))
+    bench.programs.load(running.host, running.port, frames, connections=1, depth=4, requests=requests)
+    bootstrap = f"{running.host}:{running.port}"
+    _barnabas("topic", "alter", TOPIC, "--config", "min.cleanable.dirty.ratio=0.01", "--bootstrap", bootstrap)
+    seconds = min(work.latency_seconds, work.compacted_bytes / BYTES_PER_SECOND)
+    columns = bench.one_record(CONNECTIONS, seconds)
+    (described,) = json.loads(_barnabas("topic", "describe", TOPIC, "--json", "--bootstrap", bootstrap))
+    columns["compacting_at_end"] = float(described["partitions"][0]["cleaning"] == "in progress")
+    return columns
+
+
+def _batch(seed: int) -> bytes:
+    noise = random.Random(seed)
+    builder = RecordBatchBuilder(max_bytes=BATCH_BYTES)
+    now_ms = time.time_ns() // 1_000_000
+    while builder.append(now_ms, b"%016d" % noise.randrange(KEYS), noise.randbytes(RECORD_BYTES - 16 - 11)):
+        pass
+    return builder.build()
+
+
+def _barnabas(*arguments: str) -> str:
+    done = subprocess.run([sys.executable, "-m", "barnabas", *arguments], check=True, stdout=subprocess.PIPE, text=True)
+    return done.stdout
