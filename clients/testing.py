@@ -13,7 +13,6 @@ Under pytest, the plugin's fixtures do the same with less: see `pytest_plugin`.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
@@ -22,7 +21,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -160,6 +158,9 @@ class BrokerProcess:
 
         Raises BrokerError when the broker refuses (a topic of that name, a bad value).
         """
+        import asyncio  # here: the pytest plugin is loaded by sessions that never ask for a broker, too
+        from concurrent.futures import ThreadPoolExecutor
+
         from barnabas.clients.admin import Admin
         from barnabas.clients.config import AdminConfig
 

@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.clients.addresses import Address, parse_bootstrap
-from barnabas.clients.commands.doctor_conversation import Conversation, NoAnswerError
+from barnabas.clients.commands.doctor_conversation import KAFKA, NATIVE, Conversation, NoAnswerError
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.metadata import BrokerAddress
 
+_SPOKEN = {KAFKA: "Kafka's protocol", NATIVE: "the native protocol alone: Kafka's clients cannot use it"}
 _NEEDED = (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.METADATA)
 
 
@@ -67,7 +68,7 @@ def _examine_bootstrap(report: Report, address: Address, timeout_s: float) -> No
             peer = conversation.peer_host
             hello = conversation.greet()
             report.dialect = hello.dialect
-            report.steps.append(f"{address}: speaks {hello.dialect}, {len(hello.versions)} APIs")
+            report.steps.append(f"{address}: speaks {_SPOKEN[hello.dialect]}, {len(hello.versions)} APIs")
             for api in _NEEDED:
                 if api not in hello.versions:
                     report.problems.append(f"{address} does not offer {api.name}, which every client needs.")

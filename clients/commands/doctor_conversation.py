@@ -19,7 +19,7 @@ from barnabas.protocol.native import codec
 
 CLIENT_ID = "barnabas-doctor"
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
-_KAFKA, _NATIVE = "Kafka's protocol", "the native protocol"
+KAFKA, NATIVE = "kafka", "native"
 _TLS_ALERT = 0x15
 
 
@@ -41,7 +41,7 @@ class Conversation:
         self._address = address
         self._connection = connection
         self._timeout_s = timeout_s
-        self._dialect = _KAFKA
+        self._dialect = KAFKA
         self._correlation_id = 0
 
     @classmethod
@@ -58,11 +58,11 @@ class Conversation:
         """By Kafka's protocol; by the native one, on a new connection, when the other side does not take that."""
         try:
             answer = self._ask(asking.api_versions_request(self._next_id(), CLIENT_ID))
-            return Hello(_KAFKA, asking.api_versions_answer(self._correlation_id, answer))
+            return Hello(KAFKA, asking.api_versions_answer(self._correlation_id, answer))
         except (NoAnswerError, DecodeError) as not_kafka:
             self._connection.close()
             self._connection = _connect(self._address, self._timeout_s)
-            self._dialect = _NATIVE
+            self._dialect = NATIVE
             try:
                 return self._greet_natively()
             except (NoAnswerError, DecodeError):
@@ -70,7 +70,7 @@ class Conversation:
 
     def cluster(self) -> ClusterView:
         """Metadata without topics."""
-        if self._dialect == _KAFKA:
+        if self._dialect == KAFKA:
             answer = self._ask(asking.metadata_request(self._next_id(), CLIENT_ID))
             return asking.metadata_answer(self._correlation_id, answer)
         found = self._ask_natively(ApiKey.METADATA, MetadataRequest([]))
@@ -86,7 +86,7 @@ class Conversation:
 
     def _greet_natively(self) -> Hello:
         found = self._ask_natively(ApiKey.API_VERSIONS, ApiVersionsRequest(CLIENT_ID, __version__))
-        return Hello(_NATIVE, {int(each.api): (each.min_version, each.max_version) for each in found.apis})
+        return Hello(NATIVE, {int(each.api): (each.min_version, each.max_version) for each in found.apis})
 
     def _ask_natively(self, api: ApiKey, request: object) -> Any:
         answer = self._ask(b"".join(codec.encode_request(api, self._next_id(), CLIENT_ID, request)))

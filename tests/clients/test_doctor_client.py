@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import threading
@@ -15,6 +16,7 @@ from click.testing import CliRunner, Result
 
 from barnabas.clients.commands.exit_codes import ExitCode
 from barnabas.clients.commands.main import main
+from tests.clients.fake_broker import FakeBroker
 from tests.support.daemon import Daemon, start_daemon
 
 
@@ -63,6 +65,19 @@ def unused_port() -> int:
         return int(listener.getsockname()[1])
 
 
+def other_address() -> str:
+    """An address of this machine that is not loopback; skips the test where there is none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # nothing is sent: it only picks the interface
+        except OSError:
+            pytest.skip("this machine has no address but loopback")
+        address = str(probe.getsockname()[0])
+    if address.startswith("127."):
+        pytest.skip("this machine has no address but loopback")
+    return address
+
+
 def test_a_sound_broker_is_said_to_be_sound(sound: Daemon) -> None:
     result = run(sound.bootstrap)
 
@@ -82,8 +97,26 @@ def test_the_json_has_cluster_and_brokers(sound: Daemon) -> None:
         if line.startswith("cluster.id=")
     )
     assert (report["cluster_id"], report["problems"]) == (cluster_id, [])
+    assert report["protocol"] == "kafka"
     (broker,) = report["brokers"]
     assert (broker["node_id"], broker["reachable"], broker["port"]) == (1, True, sound.port)
+
+
+def test_loopback_is_no_address_for_clients_of_other_machines(tmp_path: Path) -> None:
+    address = other_address()
+    port = unused_port()
+    settings = (f"listeners=0.0.0.0:{port}", f"advertised.listeners=127.0.0.1:{port}")
+    with start_daemon(tmp_path, *settings):
+        problem = problems_of(f"{address}:{port}")
+
+    assert f"127.0.0.1:{port}, which is each client's own machine" in problem
+
+
+async def test_a_broker_of_the_native_protocol_alone_is_asked_by_that(broker: FakeBroker) -> None:
+    result = await asyncio.to_thread(run, broker.bootstrap, "--json", "--timeout", "3")
+
+    report = json.loads(result.stdout)
+    assert (report["protocol"], [each["reachable"] for each in report["brokers"]]) == ("native", [True])
 
 
 def test_nothing_listens_at_the_advertised_address(tmp_path: Path) -> None:
