@@ -65,6 +65,7 @@ check: $(INSTALLED)
 docs: $(INSTALLED)
 	$(BIN)/python -m barnabas.config.document --write
 	$(BIN)/python -m barnabas.broker.metrics.document --write
+	$(BIN)/python -m tools.compatibility --write
 
 compatibility: $(INSTALLED)
 	BARNABAS_INTEROP=$(INTEROP) BARNABAS_COMPATIBILITY_RESULT=docs/compatibility.json $(BIN)/python -m pytest -m interop \

@@ -13,7 +13,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, Records
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError
 
-from tests.interop.clients.python.loop import Answer, Request, Stream, packed_record, serve, unpack, unpacked_headers
+from tests.interop.clients.python.loop import Answer, Request, Stream, packed_record, send_arguments, serve
 
 TIMEOUT_S = 30.0
 TIMEOUT_MS = 30_000
@@ -35,17 +35,7 @@ def _producer(request: Request) -> Any:
 async def produce(request: Request) -> Answer:
     results: list[Answer] = []
     async with _producer(request) as producer:
-        futures = [
-            await producer.send(
-                request["topic"],
-                value=unpack(record["value"]),
-                key=unpack(record["key"]),
-                headers=unpacked_headers(record),
-                partition=record["partition"],
-                timestamp_ms=record["timestamp"],
-            )
-            for record in request["records"]
-        ]
+        futures = [await producer.send(request["topic"], **send_arguments(record)) for record in request["records"]]
         for future in futures:
             try:
                 metadata = await asyncio.wait_for(future, TIMEOUT_S)

@@ -12,7 +12,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, NewPartitions, NewTopic
 from kafka.errors import KafkaError
 
-from tests.interop.clients.python.loop import Answer, Request, Stream, packed_record, serve, unpack, unpacked_headers
+from tests.interop.clients.python.loop import Answer, Request, Stream, packed_record, send_arguments, serve
 
 TIMEOUT_S = 30.0
 TIMEOUT_MS = 30_000
@@ -39,17 +39,7 @@ def _error(error: BaseException) -> Any:
 def produce(request: Request) -> Answer:
     results: list[Answer] = []
     with _producer(request) as producer:
-        futures = [
-            producer.send(
-                request["topic"],
-                value=unpack(record["value"]),
-                key=unpack(record["key"]),
-                headers=unpacked_headers(record),
-                partition=record["partition"],
-                timestamp_ms=record["timestamp"],
-            )
-            for record in request["records"]
-        ]
+        futures = [producer.send(request["topic"], **send_arguments(record)) for record in request["records"]]
         for future in futures:
             try:
                 results.append({"offset": future.get(TIMEOUT_S).offset, "error": None})

@@ -71,6 +71,17 @@ def unpacked_headers(record: Mapping[str, Any]) -> list[tuple[str, bytes | None]
     return [(name, unpack(content)) for name, content in record.get("headers") or []]
 
 
+def send_arguments(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A request's record as kafka-python's `send` takes it, whose signature aiokafka has taken over."""
+    return {
+        "value": unpack(record["value"]),
+        "key": unpack(record["key"]),
+        "headers": unpacked_headers(record),
+        "partition": record["partition"],
+        "timestamp_ms": record["timestamp"],
+    }
+
+
 def say(answer: Answer) -> None:
     """One line."""
     sys.stdout.write(json.dumps(answer) + "\n")
