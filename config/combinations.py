@@ -127,6 +127,9 @@ def ensure_possible(config: BrokerConfig) -> None:
             f"{config.setting('log.cleaner.dedupe.buffer.size')} over {config.setting('log.cleaner.threads')}: "
             f"each thread must get more than {MEBIBYTE} bytes"
         )
+    for name in ("log.cleaner.io.max.bytes.per.second", "log.cleaner.io.buffer.load.factor"):
+        if not config.get_float(name) > 0:  # so is NaN
+            raise ConfigError(f"{config.setting(name)}: it must be above 0, or no log would ever be clean")
     if "broker" not in config.get_list("process.roles"):
         raise ConfigError(
             f"{config.setting('process.roles')}: Barnabas is a broker that is its own controller; it cannot run as a "

@@ -104,7 +104,8 @@ Refused combinations: node.id and broker.id that differ; two data directories th
 other; listeners that share a name or a port, that are not PLAINTEXT, or that all belong to controllers;
 advertised.listeners with a name that is not opened, or 0.0.0.0; a broker retention of 0;
 log.cleaner.min.compaction.lag.ms above the maximum; 1 MiB or less of log.cleaner.dedupe.buffer.size for each cleaner
-thread; process.roles without broker.
+thread; log.cleaner.io.max.bytes.per.second or log.cleaner.io.buffer.load.factor of 0 or less; process.roles without
+broker.
 
 A property of Kafka 3.7 to 4.3 that Barnabas does not serve is accepted, kept, and named in one warning at start
 ([all of them](#kafkas-properties-that-barnabas-does-not-serve)). Those that guard who may connect or read are named in

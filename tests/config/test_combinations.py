@@ -179,6 +179,18 @@ def test_a_cleaner_thread_needs_more_than_a_mebibyte() -> None:
     assert load(overrides=["log.cleaner.dedupe.buffer.size=1048577"]).get_int("log.cleaner.threads") == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("log.cleaner.io.max.bytes.per.second", "0"),
+        ("log.cleaner.io.max.bytes.per.second", "-1.5"),
+        ("log.cleaner.io.buffer.load.factor", "0"),
+    ],
+)
+def test_a_cleaner_that_could_never_clean_is_refused(name: str, value: str) -> None:
+    assert "no log would ever be clean" in refusal(f"{name}={value}")
+
+
 def test_a_controller_alone_is_refused() -> None:
     assert refusal("process.roles=controller").startswith("process.roles=controller in --set: Barnabas is a broker")
 
