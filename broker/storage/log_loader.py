@@ -1,8 +1,6 @@
 """Loading one log from its directory, in passes, and recovering it after an unclean stop.
 
-    1. remove `.deleted`; drop `.swap` files whose base is not below the smallest `.cleaned`, then all `.cleaned`
-    2. find what the remaining, finished `.swap` segments cover
-    3. delete the segments that they replace, then strip their suffix
+    1. to 3. remove or finish what a crash left of deletions, cleanings and swaps (log_leftovers)
     4. list segments; delete indexes without a segment; a missing .timeindex becomes an empty file; a missing .index
        or a bad .txnindex rebuilds its segment, even after a clean stop
     5. after an unclean stop: recover from the segment that contains the recovery point on. The first batch that is
@@ -22,19 +20,15 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from barnabas.broker.storage.durable_files import sync_directory
 from barnabas.broker.storage.file_names import (
-    CLEANED_SUFFIX,
-    DELETED_SUFFIX,
     LOG_SUFFIX,
-    SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
     FileKind,
     ParsedFileName,
     file_name,
-    parse_file_name,
 )
 from barnabas.broker.storage.leader_epoch import LeaderEpochFile
+from barnabas.broker.storage.log_leftovers import remove_leftovers
 from barnabas.broker.storage.log_segment import LogSegment
 from barnabas.broker.storage.log_segments import LogSegments
 from barnabas.broker.storage.producer_rebuild import rebuild_producer_state
@@ -50,9 +44,6 @@ from barnabas.protocol.records.errors import CorruptRecordError
 from barnabas.protocol.topic_partition import TopicPartition
 
 _log = logging.getLogger(__name__)
-
-METADATA_SNAPSHOT_SUFFIX = ".checkpoint.deleted"
-"""A snapshot of the metadata log on its way out; its own code removes it."""
 
 
 @dataclass(slots=True)
@@ -140,7 +131,7 @@ class LogLoader:
         while True:
             self._segments = LogSegments()
             try:
-                self._list_segments(self._remove_leftovers())
+                self._list_segments(remove_leftovers(self._directory, self._open_segment))
                 if not self._request.had_clean_shutdown:
                     self._recover()
             except SegmentOverflowError as error:
@@ -149,69 +140,6 @@ class LogLoader:
                     segment.release()
             else:
                 return
-
-    def _files(self) -> list[tuple[str, ParsedFileName]]:
-        """The directory's segment files and snapshots, sorted by name."""
-        return _parse_names(os.listdir(self._directory))
-
-    def _remove_leftovers(self) -> list[tuple[str, ParsedFileName]]:
-        """Passes 1 to 3; the files that are there afterwards."""
-        names = os.listdir(self._directory)
-        deleted = [
-            name for name in names if name.endswith(DELETED_SUFFIX) and not name.endswith(METADATA_SNAPSHOT_SUFFIX)
-        ]
-        for name in deleted:
-            _log.debug("removing a leftover of a deletion: %s/%s", self._directory, name)
-            os.unlink(self._directory / name)
-        files = self._files() if deleted else _parse_names(names)
-        if not any(parsed.stage for _, parsed in files):
-            return files
-        cleaned = [(name, parsed.offset) for name, parsed in files if parsed.stage == CLEANED_SUFFIX]
-        swaps = [(name, parsed) for name, parsed in files if parsed.stage == SWAP_SUFFIX]
-        if cleaned:
-            # A `.swap` above an unfinished `.cleaned` may be one half of a split: the original is still there.
-            smallest = min(offset for _, offset in cleaned)
-            for name, parsed in swaps:
-                if parsed.offset >= smallest:
-                    os.unlink(self._directory / name)
-            swaps = [(name, parsed) for name, parsed in swaps if parsed.offset < smallest]
-            for name, _ in cleaned:
-                os.unlink(self._directory / name)
-        if swaps:
-            self._finish_swaps(swaps)
-        return self._files()
-
-    def _finish_swaps(self, swaps: list[tuple[str, ParsedFileName]]) -> None:
-        logs = [parsed.offset for _, parsed in swaps if parsed.kind is FileKind.LOG]
-        if logs:
-            first = min(logs)
-            # A segment that was emptied covers its base offset, too: its old files must go.
-            end = max(max(self._end_of_swap(offset), offset + 1) for offset in logs)
-            for name, parsed in self._files():
-                if not parsed.stage and first <= parsed.offset < end:
-                    _log.info("removing %s/%s: a finished .swap replaces it", self._directory, name)
-                    os.unlink(self._directory / name)
-            # An empty one above the first is only a mark for the end of what was replaced: segment_replacement.py.
-            marks = {offset for offset in logs if offset > first and self._end_of_swap(offset) == offset}
-            for name, parsed in swaps:
-                if parsed.offset in marks:
-                    os.unlink(self._directory / name)
-            swaps = [(name, parsed) for name, parsed in swaps if parsed.offset not in marks]
-        for name, parsed in set(self._files()) - set(swaps):
-            if parsed.stage == SWAP_SUFFIX:  # made to find an end; without it the segment is recovered, .txnindex too
-                os.unlink(self._directory / name)
-        for name, _ in swaps:
-            _log.info("finishing the interrupted swap of %s/%s", self._directory, name)
-            os.rename(self._directory / name, self._directory / name.removesuffix(SWAP_SUFFIX))
-        sync_directory(self._directory)
-
-    def _end_of_swap(self, base_offset: int) -> int:
-        segment = self._open_segment(base_offset, SWAP_SUFFIX)
-        segment.change_stage_names(SWAP_SUFFIX)
-        try:
-            return segment.read_next_offset()
-        finally:
-            segment.release()
 
     def _list_segments(self, files: list[tuple[str, ParsedFileName]]) -> None:
         self._snapshots = {parsed.offset for _, parsed in files if parsed.kind is FileKind.SNAPSHOT}
@@ -331,10 +259,6 @@ class LogLoader:
         return ProducerState(
             self._request.topic_partition, self._directory, self._services.producer_expiration, self._snapshots
         )
-
-
-def _parse_names(names: list[str]) -> list[tuple[str, ParsedFileName]]:
-    return [(name, parsed) for name in sorted(names) if (parsed := parse_file_name(name))]
 
 
 def _is_sane(index: TransactionIndex) -> bool:
