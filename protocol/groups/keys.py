@@ -1,0 +1,78 @@
+"""Keys of the records in `__consumer_offsets`: what a record is about.
+
+    int16 version | fields of that version
+
+    version  key              fields                                value of the record
+    0, 1     OffsetCommit     group, topic string, partition int32  `offsets`: where a group is in a partition
+    2        GroupMetadata    group string                          `metadata`: a classic group and its members
+    3 ...                                                           groups of the newer protocols, not ours
+
+0 is what Kafka before 0.8.3 wrote; both mean the same. Keys of another version are kept as they are and skipped, so
+that a log of a newer Kafka loads. Source: Kafka's OffsetCommitKey, LegacyOffsetCommitKey, GroupMetadataKey,
+CoordinatorRecordType.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final, NamedTuple, TypeAlias
+
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.groups.classic_fields import read_string, write_string
+from barnabas.protocol.primitives import Reader, Writer
+
+LEGACY_OFFSET_COMMIT: Final = 0
+OFFSET_COMMIT: Final = 1
+GROUP_METADATA: Final = 2
+
+_VERSION: Final = Struct(">h")
+
+
+class OffsetCommitKey(NamedTuple):
+    """A group's offset in one partition."""
+
+    group: str
+    topic: str
+    partition: int
+
+
+class GroupMetadataKey(NamedTuple):
+    """A classic group."""
+
+    group: str
+
+
+class UnknownKey(NamedTuple):
+    """A record of a kind that is not ours; `body` is the key behind its version."""
+
+    version: int
+    body: bytes
+
+
+GroupKey: TypeAlias = OffsetCommitKey | GroupMetadataKey | UnknownKey
+
+
+def encode_key(key: GroupKey) -> bytes:
+    """The key's bytes. Raises ValueError for a string above 32,767 bytes."""
+    if isinstance(key, UnknownKey):
+        return _VERSION.pack(key.version) + key.body
+    if isinstance(key, GroupMetadataKey):
+        return write_string(Writer().int16(GROUP_METADATA), key.group).to_bytes()
+    writer = write_string(Writer().int16(OFFSET_COMMIT), key.group)
+    return write_string(writer, key.topic).int32(key.partition).to_bytes()
+
+
+def decode_key(data: bytes) -> GroupKey:
+    """Inverse of `encode_key`; version 0 gives what 1 gives. Raises DecodeError."""
+    reader = Reader(data)
+    version = reader.int16()
+    if version in (LEGACY_OFFSET_COMMIT, OFFSET_COMMIT):
+        key: GroupKey = OffsetCommitKey(read_string(reader), read_string(reader), reader.int32())
+    elif version == GROUP_METADATA:
+        key = GroupMetadataKey(read_string(reader))
+    elif version < 0:
+        raise DecodeError(f"version {version} of a key is negative")
+    else:
+        return UnknownKey(version, reader.rest())
+    reader.ensure_end()
+    return key

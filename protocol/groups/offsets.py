@@ -1,0 +1,90 @@
+"""Value of an OffsetCommit record: how far a group has come in one partition.
+
+    int16 version | fields
+
+    version  fields
+    0, 2     offset int64, metadata string, commit timestamp int64
+    1        as 0, then expire timestamp int64: written where the commit named a retention of its own
+    3        offset int64, leader epoch int32, metadata string, commit timestamp int64
+    4        as 3 with a compact string, then tagged fields: 0 topic id uuid, left out when it is zero
+
+Kafka 4.3 writes 4 (1 with an expire timestamp); 3.7 and later read it, and skip the topic id before 4.2. Tags that we
+do not know are skipped. Source: Kafka's OffsetCommitValue.json, GroupCoordinatorRecordHelpers.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.groups.classic_fields import read_string, write_string
+from barnabas.protocol.primitives import Reader, Writer
+from barnabas.protocol.uuids import UUID_SIZE, ZERO_UUID
+
+NO_LEADER_EPOCH: Final = -1
+NO_TIMESTAMP: Final = -1
+
+_NEWEST: Final = 4
+_WITH_EXPIRY: Final = 1
+_EPOCH_FROM: Final = 3
+_FLEXIBLE_FROM: Final = 4
+_TOPIC_ID_TAG: Final = 0
+
+
+class OffsetCommitValue(NamedTuple):
+    """The next offset that the group will read. Timestamps in ms.
+
+    leader_epoch       of the last record that was read, -1 where the client did not say
+    expire_timestamp   -1: after offsets.retention.minutes
+    topic_id           zero where it was not known
+    """
+
+    offset: int
+    leader_epoch: int = NO_LEADER_EPOCH
+    metadata: str = ""
+    commit_timestamp: int = NO_TIMESTAMP
+    expire_timestamp: int = NO_TIMESTAMP
+    topic_id: bytes = ZERO_UUID
+
+
+def value_version(value: OffsetCommitValue) -> int:
+    """The version in which Kafka 4.3 writes it."""
+    return _NEWEST if value.expire_timestamp == NO_TIMESTAMP else _WITH_EXPIRY
+
+
+def encode_offset_commit(value: OffsetCommitValue, version: int | None = None) -> bytes:
+    """The value's bytes; what `version` cannot hold is left out. Raises ValueError for a string above 32,767 bytes."""
+    if version is None:
+        version = value_version(value)
+    if not 0 <= version <= _NEWEST:
+        raise ValueError(f"there is no version {version} of an offset commit")
+    writer = Writer().int16(version).int64(value.offset)
+    if version >= _EPOCH_FROM:
+        writer.int32(value.leader_epoch)
+    if version >= _FLEXIBLE_FROM:
+        tags = {} if value.topic_id == ZERO_UUID else {_TOPIC_ID_TAG: value.topic_id}
+        return writer.compact_string(value.metadata).int64(value.commit_timestamp).tagged_fields(tags).to_bytes()
+    write_string(writer, value.metadata).int64(value.commit_timestamp)
+    if version == _WITH_EXPIRY:
+        writer.int64(value.expire_timestamp)
+    return writer.to_bytes()
+
+
+def decode_offset_commit(data: bytes) -> OffsetCommitValue:
+    """Inverse of `encode_offset_commit`, of every version. Raises DecodeError."""
+    reader = Reader(data)
+    version = reader.int16()
+    if not 0 <= version <= _NEWEST:
+        raise DecodeError(f"version {version} of an offset commit is not 0 to {_NEWEST}")
+    offset = reader.int64()
+    leader_epoch = reader.int32() if version >= _EPOCH_FROM else NO_LEADER_EPOCH
+    metadata = reader.compact_string() if version >= _FLEXIBLE_FROM else read_string(reader)
+    commit_timestamp = reader.int64()
+    expire_timestamp = reader.int64() if version == _WITH_EXPIRY else NO_TIMESTAMP
+    topic_id = ZERO_UUID
+    if version >= _FLEXIBLE_FROM:
+        topic_id = reader.tagged_fields().get(_TOPIC_ID_TAG, ZERO_UUID)
+        if len(topic_id) != UUID_SIZE:
+            raise DecodeError(f"a topic id of {len(topic_id)} bytes")
+    reader.ensure_end()
+    return OffsetCommitValue(offset, leader_epoch, metadata, commit_timestamp, expire_timestamp, topic_id)
