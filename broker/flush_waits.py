@@ -9,7 +9,7 @@ each group would be such a handful, and the syncs would cost more than the appen
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -52,6 +52,10 @@ class FlushWaits:
         for partition, up_to_offset, result in flushes:
             self._gather(FlushRequest(partition.log, up_to_offset, partial(flushed, partition, result)))
         return answer
+
+    def wait(self, partition: Partition, up_to_offset: int, flushed: Callable[[Exception | None], None]) -> None:
+        """Call `flushed` in the event loop once it is durable up to that offset, or with why it is not."""
+        self._gather(FlushRequest(partition.log, up_to_offset, flushed))
 
     def begin(self, partition: Partition, up_to_offset: int) -> None:
         """Flush for nobody who waits; a failure takes the log directory offline."""

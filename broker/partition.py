@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from barnabas.broker.storage.append import AppendOrigin
 from barnabas.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
@@ -70,8 +71,15 @@ class Partition:
     def append(self, records: memoryview) -> AppendResult:
         """Append one client batch, which is stamped in place. Raises BrokerError with the partition's code."""
         result = self.log.append_as_leader(records, leader_epoch=self.leader_epoch)
-        if result.is_duplicate:
-            return result
+        return result if result.is_duplicate else self._appended(result)
+
+    def append_internal(self, records: memoryview) -> AppendResult:
+        """Append whole batches of a coordinator of this broker, stamped in place. Raises BrokerError."""
+        return self._appended(
+            self.log.append_as_leader(records, leader_epoch=self.leader_epoch, origin=AppendOrigin.COORDINATOR)
+        )
+
+    def _appended(self, result: AppendResult) -> AppendResult:
         self.appended_bytes += result.size_bytes
         probe = self.probe
         probe.bytes_in += result.size_bytes

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from barnabas.config.group_properties import GROUP_PROPERTIES
 from barnabas.config.log_properties import LOG_PROPERTIES
 from barnabas.config.property import CLUSTER_WIDE, INT_MAX, LONG_MAX, PER_BROKER, Property, PropertyType, by_name
 from barnabas.config.validators import AtLeast, ListOf
@@ -238,6 +239,7 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         group=TOPICS,
     ),
     *LOG_PROPERTIES,
+    *GROUP_PROPERTIES,
     Property(
         "background.threads",
         INT,

@@ -48,6 +48,7 @@ DIFFERENCES = {
     "socket.receive.buffer.bytes": "at least -1; Kafka checks nothing",
     "log.segment.bytes": "from 1024; Apache Kafka 4.x refuses less than 1048576, 3.9 less than 14",
     "log.index.size.max.bytes": "from 24; Kafka from 4, though under 24 a segment would roll at every append",
+    "offsets.topic.compression.codec": "0 to 4; Kafka checks nothing before it starts",
     "log.cleaner.threads": "at least 1; Kafka divides by it and would fail on 0",
     "log.cleaner.io.buffer.load.factor": "0 to 1; Kafka checks nothing",
     "log.flush.interval.ms": "at least 0; Kafka checks nothing",

@@ -35,10 +35,9 @@ _BROKER = {
         metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms metadata.log.segment.bytes
         metadata.log.segment.ms metadata.max.idle.interval.ms metadata.max.retention.bytes metadata.max.retention.ms
         metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms num.io.threads
-        num.network.threads num.replica.alter.log.dirs.threads num.replica.fetchers offset.metadata.max.bytes
-        offsets.commit.timeout.ms offsets.load.buffer.size offsets.retention.check.interval.ms offsets.retention.minutes
-        offsets.topic.compression.codec offsets.topic.num.partitions offsets.topic.replication.factor
-        offsets.topic.segment.bytes principal.builder.class producer.purgatory.purge.interval.requests
+        num.network.threads num.replica.alter.log.dirs.threads num.replica.fetchers
+        offsets.commit.timeout.ms offsets.topic.replication.factor principal.builder.class
+        producer.purgatory.purge.interval.requests
         queued.max.request.bytes queued.max.requests quota.window.num quota.window.size.seconds
         remote.log.index.file.cache.total.size.bytes remote.log.manager.task.interval.ms
         remote.log.manager.task.retry.backoff.max.ms remote.log.manager.task.retry.backoff.ms

@@ -1,0 +1,228 @@
+"""GroupLog: the one door to `__consumer_offsets`.
+
+A change is appended first, as one batch to its group's partition, and then becomes state by the same `replay` that a
+start gives the records to: what is in memory is always what the log says. It is answered once it is as durable as the
+topic's flush settings ask (flush.messages: after the flusher's group commit).
+
+The topic is made at its first use; whoever came meanwhile is appended afterwards, in the order in which they came. A
+partition serves once it is loaded: COORDINATOR_LOAD_IN_PROGRESS (14) before, which clients ask again for, and
+COORDINATOR_NOT_AVAILABLE (15) where it could not be loaded or its directory is offline. The number of partitions is
+what the topic had when it was made or when this broker started, since it decides where a group's records are.
+Source: Kafka's CoordinatorRuntime.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.broker.deferred import Deferred
+from barnabas.broker.groups.group_records import GroupRecord, encode_batches
+from barnabas.broker.groups.offsets_topic import OFFSETS_TOPIC, new_offsets_topic, partition_of
+from barnabas.protocol.compression import Codec
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.topics import CreateTopicsRequest
+
+if TYPE_CHECKING:
+    from barnabas.broker.flush_waits import FlushWaits
+    from barnabas.broker.live_config import LiveConfig
+    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.metadata_changes import MetadataChanges
+    from barnabas.broker.partition import Partition
+    from barnabas.broker.partition_registry import PartitionRegistry
+
+log = logging.getLogger(__name__)
+
+Appended = Deferred[BrokerError | None]
+"""None once the records are durable as the topic asks, or why they are not there."""
+
+Replay = Callable[[GroupRecord], None]
+"""Makes a record of the log state."""
+
+_AS_NOT_AVAILABLE = (
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.TOPIC_ALREADY_EXISTS,
+)
+"""Faults of the topic that a client of a group is told about as COORDINATOR_NOT_AVAILABLE, as in Kafka."""
+
+
+class GroupLog:
+    """Appends the records of groups, in the event loop."""
+
+    def __init__(
+        self,
+        *,
+        partitions: PartitionRegistry,
+        store: MetadataStore,
+        changes: MetadataChanges,
+        config: LiveConfig,
+        flush_waits: FlushWaits,
+        wall_ms: Callable[[], int],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._partitions = partitions
+        self._store = store
+        self._changes = changes
+        self._config = config
+        self._flush_waits = flush_waits
+        self._wall_ms = wall_ms
+        self._loop = loop
+        self._replays: list[Replay] = []
+        self._creating: asyncio.Task[BrokerError | None] | None = None
+        self._waiting: list[tuple[str, Callable[[BrokerError | None], None]]] = []
+        self._loading: set[int] = set()
+        self._unloadable: set[int] = set()
+        topic = store.image.topics.get(OFFSETS_TOPIC)
+        self._partition_count = 0 if topic is None else len(topic.partitions)
+
+    def add_replay(self, replay: Replay) -> None:
+        """Call `replay` with every record, once it is appended, from now on."""
+        self._replays.append(replay)
+
+    @property
+    def exists(self) -> bool:
+        """Whether the topic is there."""
+        return OFFSETS_TOPIC in self._store.image.topics
+
+    def partition_of(self, group_id: str) -> int:
+        """The number of the group's partition of the topic."""
+        count = self._partition_count or self._config.broker.get_int("offsets.topic.num.partitions")
+        return partition_of(group_id, count)
+
+    def ensure_loaded(self, group_id: str) -> None:
+        """Raises BrokerError COORDINATOR_LOAD_IN_PROGRESS or COORDINATOR_NOT_AVAILABLE."""
+        if self._loading or self._unloadable:
+            self._ensure_loaded(self.partition_of(group_id))
+
+    def ensure_all_loaded(self) -> None:
+        """For what is about all groups; raises as `ensure_loaded`."""
+        for partition in (*self._loading, *self._unloadable):
+            self._ensure_loaded(partition)
+
+    def begin_loading(self, partition: int) -> None:
+        """Refuse its groups until `end_loading`."""
+        self._loading.add(partition)
+
+    def end_loading(self, partition: int, *, failed: bool = False) -> None:
+        """Serve its groups from now on, or never, if it failed."""
+        self._loading.discard(partition)
+        if failed:
+            self._unloadable.add(partition)
+
+    def forget_topic(self) -> None:
+        """The topic was deleted: the next use makes it anew."""
+        self._partition_count = 0
+        self._loading.clear()
+        self._unloadable.clear()
+
+    def append(self, group_id: str, records: Sequence[GroupRecord], *, atomic: bool = True) -> Appended:
+        """Append `records`, which are all of that group's partition, and make them state.
+
+        One batch; with `atomic` False as many as it takes. The state is there when this returns, unless the topic has
+        to be made first. Raises nothing: what went wrong is what the answer brings.
+        """
+        if not self.exists:
+            answer: Appended = Deferred()
+            self._when_created(group_id, records, atomic, answer)
+            return answer
+        return self._append(group_id, records, atomic)
+
+    async def ensure_topic(self) -> BrokerError | None:
+        """Make the topic if it is not there; why that failed, if it did."""
+        if self.exists:
+            return None
+        if self._creating is None:
+            self._creating = self._loop.create_task(self._create())
+        return await asyncio.shield(self._creating)
+
+    def _ensure_loaded(self, partition: int) -> None:
+        if partition in self._loading:
+            raise BrokerError(
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{OFFSETS_TOPIC}-{partition} is being loaded, ask again"
+            )
+        if partition in self._unloadable:
+            raise BrokerError(
+                ErrorCode.COORDINATOR_NOT_AVAILABLE,
+                f"{OFFSETS_TOPIC}-{partition} could not be loaded; the broker's log says why",
+            )
+
+    def _when_created(self, group_id: str, records: Sequence[GroupRecord], atomic: bool, answer: Appended) -> None:
+        def created(error: BrokerError | None) -> None:
+            if error is not None:
+                answer.resolve(error)
+            else:
+                self._append(group_id, records, atomic).then(answer.resolve)
+
+        self._waiting.append((group_id, created))
+        if self._creating is None:
+            self._creating = self._loop.create_task(self._create())
+
+    async def _create(self) -> BrokerError | None:
+        error: BrokerError | None = None
+        try:
+            answer = await self._changes.create_topics(CreateTopicsRequest([new_offsets_topic(self._config.broker)]))
+            (result,) = answer.topics
+            if result.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+                error = _as_coordinator_error(BrokerError(result.error, result.message or "it could not be created"))
+        except BrokerError as refused:
+            error = _as_coordinator_error(refused)
+        if error is None:
+            self._partition_count = len(self._store.image.topics[OFFSETS_TOPIC].partitions)
+            log.info("%s is created, partitions=%d", OFFSETS_TOPIC, self._partition_count)
+        else:
+            log.error("%s cannot be created, groups wait for the next attempt: %s", OFFSETS_TOPIC, error)
+        self._creating = None
+        waiting, self._waiting = self._waiting, []
+        for _, created in waiting:
+            created(error)
+        return error
+
+    def _append(self, group_id: str, records: Sequence[GroupRecord], atomic: bool) -> Appended:
+        answer: Appended = Deferred()
+        number = self.partition_of(group_id)
+        try:
+            self._ensure_loaded(number)
+            partition = self._partitions.get(OFFSETS_TOPIC, number)
+            if partition is None:
+                raise self._partitions.refusal(OFFSETS_TOPIC, number)
+            flush_to = self._write(partition, records, atomic)
+        except BrokerError as error:
+            answer.resolve(_as_coordinator_error(error))
+            return answer
+        for record in records:
+            for replay in self._replays:
+                replay(record)
+        if flush_to is None:
+            answer.resolve(None)
+        else:
+            self._flush_waits.wait(partition, flush_to, lambda failed: answer.resolve(_flush_error(number, failed)))
+        return answer
+
+    def _write(self, partition: Partition, records: Sequence[GroupRecord], atomic: bool) -> int | None:
+        """The offset up to which it has to be flushed before the answer, if it has. Raises BrokerError."""
+        batches = encode_batches(
+            records,
+            codec=Codec(self._config.broker.get_int("offsets.topic.compression.codec")),
+            timestamp_ms=self._wall_ms(),
+            max_bytes=partition.log.config.max_message_bytes,
+            atomic=atomic,
+        )
+        appended = partition.append_internal(memoryview(batches))
+        return appended.last_offset + 1 if appended.flush_due else None
+
+
+def _as_coordinator_error(error: BrokerError) -> BrokerError:
+    if error.code in _AS_NOT_AVAILABLE:
+        return BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC} cannot be written: {error}")
+    return error
+
+
+def _flush_error(number: int, failed: Exception | None) -> BrokerError | None:
+    if failed is None:
+        return None
+    message = f"{OFFSETS_TOPIC}-{number} could not be flushed: {failed}"
+    return BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, message)

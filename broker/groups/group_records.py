@@ -1,0 +1,60 @@
+"""A record of `__consumer_offsets` as the coordinator has it, and the batches that it becomes.
+
+A value of None is a tombstone: what the key names is gone. A change becomes one batch, so that all of it is there after
+a crash or nothing; tombstones of many groups or offsets may take several, since each stands for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+from barnabas.protocol.compression import Codec
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey, encode_key
+from barnabas.protocol.groups.metadata import GroupMetadataValue, encode_group_metadata
+from barnabas.protocol.groups.offsets import OffsetCommitValue, encode_offset_commit
+from barnabas.protocol.records.builder import RecordBatchBuilder
+
+GroupValue: TypeAlias = OffsetCommitValue | GroupMetadataValue | None
+
+
+class GroupRecord(NamedTuple):
+    """One record: OffsetCommitKey goes with OffsetCommitValue, GroupMetadataKey with GroupMetadataValue."""
+
+    key: OffsetCommitKey | GroupMetadataKey
+    value: GroupValue
+
+
+def encode_batches(
+    records: Sequence[GroupRecord], *, codec: Codec, timestamp_ms: int, max_bytes: int, atomic: bool
+) -> bytearray:
+    """The batches to append, each of at most `max_bytes`; with `atomic` there is one.
+
+    Raises BrokerError MESSAGE_TOO_LARGE where that is not enough, INVALID_REQUEST for a string above 32,767 bytes.
+    """
+    batches = bytearray()
+    builder = RecordBatchBuilder(codec, max_bytes=max_bytes)
+    for record in records:
+        try:
+            key, value = encode_key(record.key), _encode_value(record.value)
+        except ValueError as error:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, f"{error}") from error
+        if builder.append(timestamp_ms, key, value):
+            continue
+        if atomic:
+            raise BrokerError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"{len(records)} records of group {record.key.group!r} do not fit one batch of {max_bytes} bytes",
+            )
+        batches += builder.build()
+        builder = RecordBatchBuilder(codec, max_bytes=max_bytes)
+        builder.append(timestamp_ms, key, value)
+    batches += builder.build()
+    return batches
+
+
+def _encode_value(value: GroupValue) -> bytes | None:
+    if value is None:
+        return None
+    return encode_offset_commit(value) if isinstance(value, OffsetCommitValue) else encode_group_metadata(value)

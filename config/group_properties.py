@@ -1,0 +1,78 @@
+"""Properties of consumer groups: their offsets and the topic that these are kept in.
+
+Source: Apache Kafka 4.3's GroupCoordinatorConfig.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from barnabas.config.property import Property, PropertyType
+from barnabas.config.validators import AtLeast, Between
+
+INT, LONG = PropertyType.INT, PropertyType.LONG
+
+GROUPS = "Consumer groups"
+
+_NEWEST_CODEC = 4
+
+GROUP_PROPERTIES: Sequence[Property] = (
+    Property(
+        "offset.metadata.max.bytes",
+        INT,
+        4096,
+        "Most characters of metadata that a client may keep with a committed offset.",
+        group=GROUPS,
+    ),
+    Property(
+        "offsets.topic.num.partitions",
+        INT,
+        50,
+        "Partitions of __consumer_offsets when it is created, at the first use of a group. A group belongs to one of "
+        "them by its name: adding partitions later makes groups lose their offsets.",
+        AtLeast(1),
+        group=GROUPS,
+    ),
+    Property(
+        "offsets.topic.segment.bytes",
+        INT,
+        104857600,
+        "segment.bytes of __consumer_offsets when it is created: small enough that compaction comes soon, which is "
+        "what keeps a start short.",
+        AtLeast(1),
+        group=GROUPS,
+    ),
+    Property(
+        "offsets.topic.compression.codec",
+        INT,
+        0,
+        "Compression of the broker's batches in __consumer_offsets: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
+        Between(0, _NEWEST_CODEC),
+        group=GROUPS,
+    ),
+    Property(
+        "offsets.load.buffer.size",
+        INT,
+        5242880,
+        "Bytes that are read at a time when committed offsets are loaded at start.",
+        AtLeast(1),
+        group=GROUPS,
+    ),
+    Property(
+        "offsets.retention.minutes",
+        INT,
+        10080,
+        "How long committed offsets are kept: of a group with members that left, since the last one left; of a "
+        "consumer without a group membership, since its last commit. Then a tombstone is written.",
+        AtLeast(1),
+        group=GROUPS,
+    ),
+    Property(
+        "offsets.retention.check.interval.ms",
+        LONG,
+        600000,
+        "How often offsets are looked for that offsets.retention.minutes has expired.",
+        AtLeast(1),
+        group=GROUPS,
+    ),
+)
