@@ -16,8 +16,6 @@ HERE = Path(__file__).parent
 BROKER_VARIABLE = "BARNABAS_COMPATIBILITY_BROKER"
 RECORD_VARIABLE = "BARNABAS_COMPATIBILITY_RECORD"
 
-pytest.register_assert_rewrite("tests.interop.clients.features")
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark by place: a forgotten marker would put minutes of Java into `make test`."""
