@@ -1,7 +1,7 @@
 """What a PartitionLog consists of, what may be asked of it at any time, and how it refuses.
 
-The lowest of three layers, split for reading only: LogState (this file); LogReader and LogWriter (appends, rolls,
-flushes) on it, and on the latter LogTruncation; PartitionLog (retention, the log's life). The invariants are in log.py.
+The lowest layer, split for reading only: LogState (this file); on it LogReader and LogFlushing, on the latter LogWriter
+(appends, rolls) and LogTruncation; PartitionLog (retention, the log's life) on all. The invariants are in log.py.
 """
 
 from __future__ import annotations
@@ -194,11 +194,6 @@ class LogState:
         self.durable_offset, other.durable_offset = other.durable_offset, self.durable_offset
         self.recovery_point, other.recovery_point = other.recovery_point, self.recovery_point
         self.recovery_point = max(self.recovery_point, self.log_start_offset)
-
-    def _has_moved_from(self, directory: Path) -> bool:
-        """Whether the log's directory is another one by now: why a file was not found. Waits for a rename at hand."""
-        with self._lock:
-            return self.directory != directory
 
     def _ensure_online(self) -> None:
         if self.state != "online":

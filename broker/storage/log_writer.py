@@ -1,4 +1,4 @@
-"""How records get into a log: appends, rolls, and making them durable.
+"""How records get into a log: appends and rolls.
 
 Order of an append: epoch cache, size check, producer check, roll, write, indexes, end offset. (Kafka rolls before the
 producer check: a repeated batch can leave an empty segment there.) Source: Kafka UnifiedLog, LocalLog.
@@ -6,8 +6,6 @@ producer check: a repeated batch can leave an empty segment there.) Source: Kafk
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import logging
 import os
 import struct
@@ -15,14 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from barnabas.broker.storage.append import AppendOrigin, AppendResult
-from barnabas.broker.storage.durable_files import sync_directory
 from barnabas.broker.storage.file_names import SEGMENT_SUFFIXES, file_name
 from barnabas.broker.storage.log_dir_failure import is_shortage
+from barnabas.broker.storage.log_flushing import LogFlushing
 from barnabas.broker.storage.log_read import LogEnd
 from barnabas.broker.storage.log_segment import MAX_RELATIVE_OFFSET, AppendedBatch, LogSegment
-from barnabas.broker.storage.log_state import LogState
 from barnabas.broker.storage.producer_entry import BatchMetadata
-from barnabas.broker.storage.storage_errors import StorageError
 from barnabas.broker.storage.trusted_append import (
     append_with_row,
     check_trusted_batches,
@@ -40,7 +36,7 @@ _pack_placement = struct.Struct(">qii").pack_into  # base offset, length, partit
 _new_tuple = tuple.__new__
 
 
-class LogWriter(LogState):
+class LogWriter(LogFlushing):
     """The writing half of a PartitionLog."""
 
     def append_as_leader(
@@ -248,73 +244,3 @@ class LogWriter(LogState):
                 raise
             _log.warning("no producer snapshot of %s at this roll: %s", self.topic_partition, error)
             return None
-
-    def _flush_rolled(self, end_offset: int, snapshot: Path | None) -> None:
-        if self.state != "online":
-            return
-        if snapshot is not None:
-            try:
-                with contextlib.suppress(FileNotFoundError), snapshot.open("rb") as file:
-                    os.fsync(file.fileno())
-            except OSError as error:
-                self._fail("cannot sync a producer snapshot", error)
-        try:
-            self.flush(end_offset)
-        except StorageError as error:
-            if self.state == "online":
-                raise
-            _log.debug("%s went while it was flushed: %s", self.topic_partition, error)
-
-    def flush(self, up_to: int | None = None) -> int:
-        """Make what is appended below `up_to` (default: everything) durable; the offset up to which it is.
-
-        Sealed segments are synced once, with their indexes; the active one without, because recovery reads the segment
-        of the recovery point again anyway. Raises StorageError after taking the directory offline: a failed fsync is
-        never retried.
-        """
-        if self.state == "offline":
-            raise StorageError(self.directory, f"cannot sync {self.topic_partition}: it is offline")
-        truncations = self.truncations
-        target = self.log_end_offset if up_to is None else min(up_to, self.log_end_offset)
-        active = self._active
-        segments = self._segments
-        directory = self.directory
-        sealed = [segment for segment in self._unsynced_sealed if segment.base_offset < target]
-        start = self.recovery_point
-        if target <= start and not sealed:
-            return start
-        try:
-            for segment in sealed:
-                segment.sync(with_indexes=True)
-            if target > max(active.base_offset, start):
-                active.sync(with_indexes=False)
-            if sealed or active.base_offset >= start:
-                sync_directory(self.directory)  # new files: their names must last, too
-        except FileNotFoundError as error:
-            if self.state != "online" or self.log_start_offset > start:
-                return self.recovery_point  # deleted meanwhile: nothing is left to be made durable
-            if self._has_moved_from(directory):
-                return self.flush(up_to)
-            raise StorageError(self.directory, f"a file of {self.topic_partition} is missing: {error}") from error
-        except OSError as error:
-            if error.errno not in (errno.EMFILE, errno.ENFILE):  # those come from open(): nothing was synced yet
-                self._fail("cannot sync the log", error)
-            raise StorageError(self.directory, f"cannot sync {self.topic_partition}: {error}") from error
-        with self._lock:
-            if self._segments is segments:
-                return self._note_synced(target, active, sealed, truncations)
-        return self.flush(up_to)  # what was synced are the files of a directory that the log has left meanwhile
-
-    def _note_synced(self, target: int, active: LogSegment, sealed: Sequence[LogSegment], truncations: int) -> int:
-        """What lies below `target` is durable, unless the log was truncated meanwhile. The lock is held."""
-        if truncations != self.truncations:
-            return self.durable_offset
-        self._unsynced_sealed = [segment for segment in self._unsynced_sealed if segment not in sealed]
-        self.durable_offset = max(self.durable_offset, target)
-        if active is not self._active:
-            # Sealed while it was synced: its indexes were not, so recovery must still begin in it.
-            target = min(target, active.base_offset)
-        if target > self.recovery_point:
-            self.recovery_point = target
-            self.last_flush_ms = self._wall_ms()
-        return self.durable_offset

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.storage.flusher import FLUSHER_THREAD, FlushCompletion, FlushRequest, GroupCommitFlusher
+from barnabas.broker.storage.log_segment import AppendedBatch, LogSegment
 from barnabas.broker.storage.storage_errors import StorageError
-from tests.support.storage import LogBench, append, log_config, sized_batch
+from tests.support.storage import START_MS, LogBench, append, log_config, sized_batch
 
 _WAIT_S = 20.0
 
@@ -240,3 +241,81 @@ def test_the_logs_of_one_round_are_synced_side_by_side_and_a_failed_one_fails_al
     assert sorted(isinstance(error, StorageError) for error in errors) == [False, True]
     assert sorted(log.state for log in logs) == ["offline", "online"]
     assert (flusher.rounds, flusher.syncs, flusher.failures) == (1, 2, 1)
+
+
+class _AnnouncedLock:
+    """A lock that says when a thread comes to take it."""
+
+    def __init__(self, thread: str) -> None:
+        """`wanted` is set when the thread of that name comes."""
+        self.wanted = threading.Event()
+        self._thread = thread
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        if threading.current_thread().name == self._thread:
+            self.wanted.set()
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def test_a_flush_that_comes_in_the_middle_of_a_roll_syncs_the_segment_that_is_sealed(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = bench.open()
+    append(log, sized_batch(100))
+    lock = _AnnouncedLock("flush")
+    monkeypatch.setattr(log, "_lock", lock)
+    flush = threading.Thread(target=log.flush, name="flush")
+    take_snapshot = log._producers.take_snapshot
+
+    def while_it_rolls(*, durably: bool) -> Path | None:
+        flush.start()
+        assert lock.wanted.wait(_WAIT_S)  # as far as it gets without the lock
+        return take_snapshot(durably=durably)
+
+    monkeypatch.setattr(log._producers, "take_snapshot", while_it_rolls)
+    synced = _synced_files(monkeypatch)
+    log.roll()
+    flush.join(_WAIT_S)
+    assert log.durable_offset == 1
+    assert ".log" in synced
+
+
+@pytest.mark.parametrize("change", ["retention", "compaction"])
+def test_a_flush_whose_sealed_segment_is_taken_away_meanwhile_goes_on_with_what_is_there(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    log = bench.open(log_config(segment_bytes=1024))
+    for _ in range(15):
+        append(log, sized_batch(100))
+    first = log.segments[0]
+
+    def take_away() -> None:
+        if change == "retention":
+            log.delete_records(10)
+            log.delete_old_segments()
+        else:
+            cleaned = log.create_segment(0, ".cleaned")
+            part = log.read(0, 1024, upper_bound=10, at_least_one_batch=True)
+            assert part is not None
+            cleaned.append_many(memoryview(bytearray(part.read())), [AppendedBatch(0, part.size, 9, START_MS)])
+            cleaned.seal()
+            cleaned.sync(with_indexes=True)
+            log.replace_segments((cleaned,), (first,))
+
+    real = LogSegment.sync
+    taken: list[LogSegment] = []
+
+    def sync(segment: LogSegment, *, with_indexes: bool) -> None:
+        if segment is first and not taken:
+            taken.append(segment)
+            take_away()
+            raise FileNotFoundError(errno.ENOENT, "renamed between two system calls")
+        real(segment, with_indexes=with_indexes)
+
+    monkeypatch.setattr(LogSegment, "sync", sync)
+    assert log.flush() == 15
+    assert (log.durable_offset, log.recovery_point, log.state) == (15, 15, "online")
