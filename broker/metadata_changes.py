@@ -18,8 +18,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from barnabas.broker.metadata.configs import plan_alter_configs
+from barnabas.broker.metadata.placement import Placement
 from barnabas.broker.metadata.producer_ids import plan_producer_id_block
-from barnabas.broker.metadata.topics import Placement, plan_create_partitions, plan_create_topics, plan_delete_topics
+from barnabas.broker.metadata.topics import plan_create_partitions, plan_create_topics, plan_delete_topics
+from barnabas.broker.storage.open_files import partitions_at_once
 from barnabas.protocol.errors import BrokerError
 from barnabas.protocol.messages.configs import AlterConfigsRequest, AlterConfigsResponse, AlterConfigsResult
 from barnabas.protocol.messages.topics import (
@@ -118,7 +120,12 @@ class MetadataChanges:
             self._thread.shutdown(wait=True)
 
     def _placement(self, image: MetadataImage) -> Placement:
-        return Placement(self._store.node_id, self._applier.online_directory_ids(), image)
+        return Placement(
+            self._store.node_id,
+            self._applier.online_directory_ids(),
+            image,
+            partitions_max=partitions_at_once(),
+        )
 
     async def _change(self, make_plan: Callable[[MetadataImage], Plan[Result]], *, commit: bool) -> list[Result]:
         async with self._one_at_a_time:

@@ -4,7 +4,7 @@ Nothing is written here. Each item of a request fails alone, with one wire code;
 sentences are Kafka's (ReplicationControlManager). One node is all there is: the replication factor is 1, or -1 for the
 default, and every partition is led by this node.
 
-Different from Kafka: the default replication factor is 1 whatever `default.replication.factor` says, since people bring
+Different from Kafka: what this process could not hold open is refused (placement.py); the default replication factor is 1 whatever `default.replication.factor` says, since people bring
 their server.properties along; a start says so.
 """
 
@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from barnabas.broker.metadata.assignments import assigned_partition_count, ensure_assignments_of_growth
 from barnabas.broker.metadata.config_resources import ensure_value_fits
 from barnabas.broker.metadata.image import MetadataImage, TopicImage
+from barnabas.broker.metadata.placement import Placement
 from barnabas.broker.metadata.plan import Plan, PlanningImage
 from barnabas.config import BrokerConfig, ConfigError, validate_topic_configs
 from barnabas.protocol.errors import BrokerError, ErrorCode
@@ -41,26 +42,6 @@ MAX_PARTITIONS_PER_REQUEST = 10_000
 """New partitions of one request, as in Kafka: more are refused with POLICY_VIOLATION."""
 
 
-class Placement:
-    """Which log directory a new partition goes to: the one with the fewest, first named first."""
-
-    def __init__(self, node_id: int, directory_ids: Sequence[bytes], image: MetadataImage) -> None:
-        if not directory_ids:
-            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "no log directory is online")
-        self.node_id = node_id
-        self._counts = Counter(dict.fromkeys(directory_ids, 0))
-        if len(directory_ids) > 1:
-            for topic in image.topics.values():
-                for state in topic.partitions.values():
-                    self._counts.update(directory for directory in state.directories if directory in self._counts)
-
-    def next_state(self) -> PartitionState:
-        """State of a new partition, led by this node."""
-        directory = min(self._counts, key=self._counts.__getitem__)
-        self._counts[directory] += 1
-        return PartitionState((self.node_id,), (self.node_id,), self.node_id, directories=(directory,))
-
-
 def plan_create_topics(
     image: MetadataImage, topics: Sequence[NewTopic], *, config: BrokerConfig, placement: Placement
 ) -> Plan[TopicResult]:
@@ -76,7 +57,7 @@ def plan_create_topics(
             _ensure_new_name(planning.image, topic.name)
             configs = _texts_of(topic.configs)
             warnings = _ensure_configs(configs, config)
-            count = _partition_count(topic, config, placement.node_id, room)
+            count = _partition_count(topic, config, placement, room)
             result, records = _create(topic.name, configs, count, placement)
             result.message = " ".join(warnings) or None
             planning.add(records)
@@ -128,7 +109,7 @@ def plan_create_partitions(
             if times_named[asked.name] > 1:
                 raise BrokerError(ErrorCode.INVALID_REQUEST, f"Duplicate topic name: '{asked.name}'.")
             topic = _existing(planning.image, asked.name)
-            _ensure_growth(topic, asked, placement.node_id, room)
+            _ensure_growth(topic, asked, placement, room)
             numbers = range(len(topic.partitions), asked.count)
             planning.add([PartitionRecord(number, topic.topic_id, placement.next_state()) for number in numbers])
             room -= len(numbers)
@@ -151,10 +132,10 @@ def _ensure_new_name(image: MetadataImage, name: str) -> None:
             raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
 
 
-def _partition_count(topic: NewTopic, config: BrokerConfig, node_id: int, room: int) -> int:
+def _partition_count(topic: NewTopic, config: BrokerConfig, placement: Placement, room: int) -> int:
     if topic.assignments:
-        _ensure_room(len(topic.assignments), room)
-        return assigned_partition_count(topic, node_id)
+        _ensure_room(len(topic.assignments), room, placement)
+        return assigned_partition_count(topic, placement.node_id)
     factor = topic.replication_factor
     if factor != DEFAULT_COUNT and factor < 1:
         message = "Replication factor must be larger than 0, or -1 to use the default value."
@@ -169,26 +150,27 @@ def _partition_count(topic: NewTopic, config: BrokerConfig, node_id: int, room: 
         )
         raise BrokerError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
     count = config.get_int("num.partitions") if topic.partitions == DEFAULT_COUNT else topic.partitions
-    _ensure_room(count, room)
+    _ensure_room(count, room, placement)
     return count
 
 
-def _ensure_growth(topic: TopicImage, asked: NewPartitions, node_id: int, room: int) -> None:
+def _ensure_growth(topic: TopicImage, asked: NewPartitions, placement: Placement, room: int) -> None:
     current, count = len(topic.partitions), asked.count
     if count == current:
         raise BrokerError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {current} partition(s).")
     if count < current:
         message = f"The topic {topic.name} currently has {current} partition(s); {count} would not be an increase."
         raise BrokerError(ErrorCode.INVALID_PARTITIONS, message)
-    _ensure_room(count - current, room)
+    _ensure_room(count - current, room, placement)
     if asked.assignments is not None:
-        ensure_assignments_of_growth(asked.assignments, count - current, node_id)
+        ensure_assignments_of_growth(asked.assignments, count - current, placement.node_id)
 
 
-def _ensure_room(count: int, room: int) -> None:
+def _ensure_room(count: int, room: int, placement: Placement) -> None:
     if count > room:
         message = f"Excessively large number of partitions per request: at most {MAX_PARTITIONS_PER_REQUEST}."
         raise BrokerError(ErrorCode.POLICY_VIOLATION, message)
+    placement.ensure_room(count)
 
 
 def _texts_of(configs: Mapping[str, str | None]) -> dict[str, str]:

@@ -13,9 +13,13 @@ from __future__ import annotations
 
 import os
 import resource
+import sys
 import threading
 from collections import deque
 from typing import Protocol
+
+FILES_OF_A_PARTITION = 3
+"""The log, the offset index and the time index of its active segment."""
 
 _SHARE_OF_LIMIT = 4
 _MIN_CACHED = 16
@@ -84,6 +88,12 @@ def default_limit() -> int:
     if soft == resource.RLIM_INFINITY:
         return _MAX_CACHED
     return max(_MIN_CACHED, min(_MAX_CACHED, soft // _SHARE_OF_LIMIT))
+
+
+def partitions_at_once() -> int:
+    """How many partitions half of the descriptors that this process may have can hold open."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if soft == resource.RLIM_INFINITY else soft // (2 * FILES_OF_A_PARTITION)
 
 
 def raise_descriptor_limit() -> int:

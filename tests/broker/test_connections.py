@@ -61,6 +61,22 @@ def test_more_connections_than_descriptors_leave_enough_for_the_logs(tmp_path: P
         assert daemon.stop() == 0
 
 
+def test_topics_that_a_client_has_created_by_naming_them_leave_enough_descriptors_for_the_logs(
+    tmp_path: Path, batch: Batch
+) -> None:
+    daemon = DaemonWithFewDescriptors(tmp_path)
+    daemon.start()
+    with daemon, WireClient(daemon.host, daemon.port) as client:
+        client.create_topic("t")
+        asked = MetadataRequest([f"named-{n}" for n in range(60)], allow_auto_creation=True)
+        found = [topic.error for topic in client.call(ApiKey.METADATA, asked).topics]
+        assert set(found) == {ErrorCode.NONE, ErrorCode.POLICY_VIOLATION}
+        assert found.count(ErrorCode.NONE) == 128 // 6 - 1
+        assert client.produce("t", batch(b"x")).error == ErrorCode.NONE
+        assert "offline" not in daemon.log
+        assert daemon.stop() == 0
+
+
 def test_max_connections_can_be_changed_at_run_time(tmp_path: Path) -> None:
     def alter(client: WireClient, operation: AlterConfigOp) -> None:
         resource = AlterConfigsResource(ConfigResource(BROKER_RESOURCE, ""), [operation])

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from barnabas.broker.metadata.image import MetadataImage
+from barnabas.broker.metadata.placement import Placement
 from barnabas.broker.metadata.topics import (
     MAX_PARTITIONS_PER_REQUEST,
-    Placement,
     plan_create_partitions,
     plan_create_topics,
     plan_delete_topics,
@@ -104,6 +104,19 @@ def test_what_cannot_be_created_is_refused_by_its_code_and_leaves_no_record(
     assert [result.error for result in plan.results] == [code]
     assert plan.results[0].message
     assert plan.records == []
+
+
+def test_partitions_that_could_not_be_held_open_are_refused_before_anything_is_written(
+    image: MetadataImage, config: BrokerConfig
+) -> None:
+    placement = Placement(1, [DIRECTORY], image, partitions_max=6)  # two are there
+    asked = [NewTopic("a", 3), NewTopic("b", 2), NewTopic("c", 1), NewTopic("d", 1)]
+    plan = plan_create_topics(image, asked, config=config, placement=placement)
+    none, refused = ErrorCode.NONE, ErrorCode.POLICY_VIOLATION
+    assert [result.error for result in plan.results] == [none, refused, none, refused]
+    assert "open files" in (plan.results[1].message or "")
+    growth = [NewPartitions("old.topic", 3)]
+    assert plan_create_partitions(image, growth, placement=placement).results[0].error is refused
 
 
 def test_one_bad_topic_does_not_fail_the_others(
