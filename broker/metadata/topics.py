@@ -4,8 +4,9 @@ Nothing is written here. Each item of a request fails alone, with one wire code;
 sentences are Kafka's (ReplicationControlManager). One node is all there is: the replication factor is 1, or -1 for the
 default, and every partition is led by this node.
 
-Different from Kafka: what this process could not hold open is refused (placement.py); the default replication factor is 1 whatever `default.replication.factor` says, since people bring
-their server.properties along; a start says so.
+Different from Kafka: partitions that this process could not hold open are refused (placement.py), and the default
+replication factor is 1 whatever `default.replication.factor` says, since people bring their server.properties along; a
+start says so.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from barnabas.broker.metadata.plan import Plan, PlanningImage
 from barnabas.config import BrokerConfig, ConfigError, validate_topic_configs
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.topics import DEFAULT_COUNT, NewPartitions, NewTopic, TopicReference, TopicResult
-from barnabas.protocol.metadata.partition_state import PartitionState
 from barnabas.protocol.metadata.records import (
     TOPIC_RESOURCE,
     ConfigRecord,

@@ -13,8 +13,8 @@ import pytest
 from barnabas.broker.metadata.batches import decode_batches, encode_change
 from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.metadata.log_replay import replay_metadata_directory
-from barnabas.broker.metadata.store import open_metadata
 from barnabas.broker.metadata.placement import Placement
+from barnabas.broker.metadata.store import open_metadata
 from barnabas.broker.metadata.topics import plan_create_topics, plan_delete_topics
 from barnabas.broker.storage.clock import SystemClock
 from barnabas.broker.storage.log_manager import LogManager
