@@ -20,7 +20,7 @@ import mmap
 import os
 from struct import Struct
 
-from barnabas.broker.storage.open_files import OpenFiles
+from barnabas.broker.storage.open_files import OpenFiles, open_for_reading
 from barnabas.broker.storage.storage_errors import CorruptFileError
 
 _PAGE_BYTES = mmap.PAGESIZE
@@ -158,7 +158,7 @@ class AbstractIndex:
         buffer = self._map
         if buffer is not None:
             return buffer
-        descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = open_for_reading(self)
         try:
             length = os.fstat(descriptor).st_size
             buffer = mmap.mmap(descriptor, length, mmap.MAP_SHARED, mmap.PROT_READ) if length else b""

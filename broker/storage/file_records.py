@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 
-from barnabas.broker.storage.open_files import FileHandle, OpenFiles
+from barnabas.broker.storage.open_files import FileHandle, OpenFiles, open_for_reading
 from barnabas.broker.storage.storage_errors import CorruptFileError
 
 MAX_SIZE_BYTES = 2**31 - 1
@@ -113,7 +113,7 @@ class FileRecords:
         """The open file; a sealed one is opened if it is not. Raises OSError (FileNotFoundError once removed)."""
         handle = self._handle
         if handle is None:
-            handle = FileHandle(os.open(self.path, os.O_RDONLY | os.O_CLOEXEC))
+            handle = FileHandle(open_for_reading(self))
             self._handle = handle
             self._open_files.register(self)
         self.recently_used = True

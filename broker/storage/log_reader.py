@@ -7,9 +7,9 @@ failed disk takes the directory offline, a damaged batch is CORRUPT_MESSAGE for 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from barnabas.broker.storage.aborted_transactions import (
     aborted_transactions,
@@ -35,6 +35,8 @@ from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.records.errors import CorruptRecordError
 
 _log = logging.getLogger(__name__)
+
+Found = TypeVar("Found")
 
 
 class LogReader(LogState):
@@ -68,28 +70,23 @@ class LogReader(LogState):
                 at_least_one_batch=at_least_one_batch,
             )
         except FileNotFoundError:
-            if offset < self.log_start_offset:
-                self._refuse_offset(offset, end_offset)  # retention was faster
-            with self._reading(offset):
-                return self._read_again(offset, max_bytes, upper_bound, at_least_one_batch)
+            return self._again(offset, lambda: self._slice(offset, max_bytes, upper_bound, at_least_one_batch))
         except OSError as error:
             self._refuse_read(error)
         except (CorruptRecordError, CorruptFileError) as error:
             self._refuse_corrupt(offset, error)
 
-    def _read_again(
+    def _slice(
         self, offset: int, max_bytes: int, upper_bound: int, at_least_one_batch: bool
     ) -> FileSlice | OldFormatSlice | None:
-        """The cleaner was renaming a segment's files when they were to be opened: it holds the lock as long as that."""
-        with self._lock:
-            return read_slice(
-                self._segments.view,
-                self._end,
-                offset,
-                max_bytes,
-                upper_bound=upper_bound,
-                at_least_one_batch=at_least_one_batch,
-            )
+        return read_slice(
+            self._segments.view,
+            self._end,
+            offset,
+            max_bytes,
+            upper_bound=upper_bound,
+            at_least_one_batch=at_least_one_batch,
+        )
 
     def convert_old_format(self, offset: int, records: OldFormatSlice, max_bytes: int) -> bytes:
         """What was read from `offset`, as version 2, within `max_bytes`; empty where nothing fits. Raises as `read`."""
@@ -98,17 +95,19 @@ class LogReader(LogState):
 
     def aborted_transactions(self, start_offset: int, upper_bound: int) -> list[AbortedTxn]:
         """The aborted transactions that overlap with [start_offset, upper_bound). Raises BrokerError. Takes no lock."""
-        with self._reading(start_offset):
-            return aborted_transactions(self._segments.view, start_offset, upper_bound)
+        return self._steady(start_offset, lambda: aborted_transactions(self._segments.view, start_offset, upper_bound))
 
     def aborted_transactions_of(self, start_offset: int, records: FileSlice | OldFormatSlice) -> list[AbortedTxn]:
         """Those that a consumer must know of for `records`, which were read from `start_offset`. Errors as there."""
-        view = self._segments.view
-        with self._reading(start_offset):
+
+        def look_up() -> list[AbortedTxn]:
+            view = self._segments.view
             if not has_aborted_transactions(view, start_offset):
                 return []
             bound = upper_bound_of(view, self.log_end_offset, start_offset, records.size)
             return aborted_transactions(view, start_offset, bound)
+
+        return self._steady(start_offset, look_up)
 
     def offset_for_timestamp(self, timestamp: int, *, upper_bound: int | None = None) -> FoundOffset | None:
         """The first record at or after `timestamp` (ms), or a special value: -1 latest, -2 earliest, -3 maximum.
@@ -123,19 +122,19 @@ class LogReader(LogState):
             start = self.log_start_offset
             return FoundOffset(-1, start, first.epoch if first is not None and first.start_offset <= start else -1)
         self._ensure_online()
+        # Retention never makes a lookup by time out of range: it begins at the log's start as it is then.
+        found = self._steady(self.log_end_offset, lambda: self._find(timestamp))
+        return found if found is not None and found.offset < bound else None
+
+    def _find(self, timestamp: int) -> FoundOffset | None:
+        view = self._segments.view
         try:
             if timestamp == MAX_TIMESTAMP:
-                found = find_max_timestamp(self._segments.view)
-            else:
-                found = find_by_timestamp(self._segments.view, timestamp, self.log_start_offset)
-        except FileNotFoundError as error:
-            self._refuse_missing(error)
-        except OSError as error:
-            self._refuse_read(error)
+                return find_max_timestamp(view)
+            return find_by_timestamp(view, timestamp, self.log_start_offset)
         except (CorruptRecordError, CorruptFileError) as error:
             _log.error("cannot look up timestamp=%s in %s: %s", timestamp, self.topic_partition, error)
             raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{self.topic_partition}: {error}") from error
-        return found if found is not None and found.offset < bound else None
 
     def offset_for_max_timestamp(self) -> FoundOffset | None:
         """The first record that carries the largest timestamp. Raises BrokerError."""
@@ -148,6 +147,21 @@ class LogReader(LogState):
     def end_offset_for_epoch(self, epoch: int) -> EpochEntry | None:
         """Where a leader epoch ended (the greatest known one not above it)."""
         return self._epochs.end_offset_for(epoch, self.log_end_offset)
+
+    def _steady(self, start_offset: int, look_up: Callable[[], Found]) -> Found:
+        """What is found from that offset on; looked up again where a file was renamed meanwhile. Raises BrokerError."""
+        with self._reading(start_offset):
+            try:
+                return look_up()
+            except FileNotFoundError:
+                return self._again(start_offset, look_up)
+
+    def _again(self, start_offset: int, look_up: Callable[[], Found]) -> Found:
+        """A file was not found under its name: whoever renames one (the cleaner, a move) holds the lock as long."""
+        if start_offset < self.log_start_offset:
+            self._refuse_offset(start_offset, self.log_end_offset)  # retention was faster
+        with self._reading(start_offset), self._lock:
+            return look_up()
 
     @contextmanager
     def _reading(self, start_offset: int) -> Iterator[None]:

@@ -11,6 +11,7 @@ A broker with 1,000 partitions of 10 segments would pass any limit otherwise.
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import sys
@@ -36,6 +37,26 @@ class FileHandle:
 
     def __del__(self) -> None:
         os.close(self.fd)
+
+
+def open_for_reading(named: Named) -> int:
+    """A descriptor of the file at `named.path`. Raises OSError; FileNotFoundError when it was renamed meanwhile.
+
+    The cleaner gives an old segment's name to the new one. A thread that read the old name and got the processor back
+    late would open the new segment's file as the old one's, and find batches at positions that hold none.
+    """
+    path = named.path
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    if named.path != path:
+        os.close(descriptor)
+        raise FileNotFoundError(errno.ENOENT, "renamed while it was opened", path)
+    return descriptor
+
+
+class Named(Protocol):
+    """Something whose `path` follows its file's renames."""
+
+    path: str
 
 
 class Evictable(Protocol):

@@ -11,6 +11,7 @@ from the batches, which costs a read of the `.log` file once. Source: Kafka LogS
 from __future__ import annotations
 
 import logging
+import os
 import threading
 
 from barnabas.broker.storage.file_records import FileRecords
@@ -168,6 +169,8 @@ class SegmentIndexes(SegmentFiles):
                 self.time_index.check(self.log.size_bytes)
                 self._check_last_index_entry()
             except (CorruptFileError, CorruptRecordError, FileNotFoundError) as error:
+                # Gone with the whole segment: what is rebuilt would lie where another segment's index is by now.
+                os.stat(self.log.path)
                 _log.warning("rebuilding the indexes of %s: %s", self.log.path, error)
                 self.rebuild_indexes()
             self._indexes_trusted = True

@@ -21,6 +21,7 @@ from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
 
+from barnabas.broker.storage.file_names import LOG_SUFFIX, TRANSACTION_INDEX_SUFFIX
 from barnabas.broker.storage.storage_errors import CorruptFileError
 
 VERSION = 0
@@ -65,13 +66,25 @@ class TransactionIndex:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of rows; 0 without a file. Raises OSError."""
+        """Bytes of rows; 0 for a segment without the file. Raises OSError."""
         if self._size_bytes < 0:
+            path = self.path
             try:
-                self._size_bytes = os.stat(self.path).st_size
+                self._size_bytes = os.stat(path).st_size
             except FileNotFoundError:
+                self._ensure_not_renamed(path)
                 self._size_bytes = 0
         return self._size_bytes
+
+    def _ensure_not_renamed(self, path: str) -> None:
+        """Raises FileNotFoundError when the whole segment has gone from there, not only a file that it never had.
+
+        Who takes one for the other shows aborted records to a read_committed consumer. A rename takes the `.log` first.
+        """
+        stem, _, stage = path.rpartition(TRANSACTION_INDEX_SUFFIX)
+        os.stat(f"{stem}{LOG_SUFFIX}{stage}")
+        if path != self.path:
+            raise FileNotFoundError(errno.ENOENT, "the segment was renamed", path)
 
     def append(self, row: AbortedTxn) -> None:
         """Add a row; its last offset must be above that of the last one. Raises OSError; then nothing was added."""

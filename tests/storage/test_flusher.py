@@ -13,7 +13,7 @@ import pytest
 from barnabas.broker.storage.flusher import FLUSHER_THREAD, FlushCompletion, FlushRequest, GroupCommitFlusher
 from barnabas.broker.storage.log_segment import AppendedBatch, LogSegment
 from barnabas.broker.storage.storage_errors import StorageError
-from tests.support.storage import START_MS, LogBench, append, log_config, sized_batch
+from tests.support.storage import START_MS, AnnouncedLock, LogBench, append, log_config, sized_batch
 
 _WAIT_S = 20.0
 
@@ -243,30 +243,12 @@ def test_the_logs_of_one_round_are_synced_side_by_side_and_a_failed_one_fails_al
     assert (flusher.rounds, flusher.syncs, flusher.failures) == (1, 2, 1)
 
 
-class _AnnouncedLock:
-    """A lock that says when a thread comes to take it."""
-
-    def __init__(self, thread: str) -> None:
-        """`wanted` is set when the thread of that name comes."""
-        self.wanted = threading.Event()
-        self._thread = thread
-        self._lock = threading.Lock()
-
-    def __enter__(self) -> None:
-        if threading.current_thread().name == self._thread:
-            self.wanted.set()
-        self._lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
-
-
 def test_a_flush_that_comes_in_the_middle_of_a_roll_syncs_the_segment_that_is_sealed(
     bench: LogBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = bench.open()
     append(log, sized_batch(100))
-    lock = _AnnouncedLock("flush")
+    lock = AnnouncedLock("flush")
     monkeypatch.setattr(log, "_lock", lock)
     flush = threading.Thread(target=log.flush, name="flush")
     take_snapshot = log._producers.take_snapshot

@@ -14,6 +14,7 @@ import pytest
 from barnabas.broker.storage import partition_moves
 from barnabas.broker.storage.future_log import FutureLog
 from barnabas.broker.storage.log import PartitionLog
+from barnabas.broker.storage.log_lookup import FoundOffset
 from barnabas.broker.storage.log_manager import LogManager
 from barnabas.broker.storage.partition_metadata_file import write_partition_metadata
 from barnabas.broker.storage.partition_moves import MOVE_TASK
@@ -24,6 +25,7 @@ from tests.support.storage import (
     START_MS,
     TOPIC_ID,
     TP,
+    AnnouncedLock,
     ManualClock,
     StepScheduler,
     append,
@@ -212,6 +214,45 @@ def test_open_and_aborted_transactions_move_along(node: MovingNode) -> None:
     assert sorted(path.name for path in log.directory.glob("*.txnindex")) != []
     end(log, 2, is_commit=True)
     assert log.last_stable_offset == log.log_end_offset
+
+
+@pytest.mark.parametrize("question", ["aborted transactions", "time"])
+def test_a_lookup_while_a_moved_directory_is_renamed_waits_and_finds_what_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, question: str
+) -> None:
+    node = MovingNode(tmp_path)
+    send(node.log(), 1, 0, b"a")
+    end(node.log(), 1, is_commit=False)
+    append(node.log(), sized_batch(900))  # rolls
+    node.manager.shutdown()
+    node.manager = node.start()  # nothing of the old segment was looked at yet
+    log = node.log()
+    lock = AnnouncedLock("reader")
+    monkeypatch.setattr(log, "_lock", lock)
+    found: list[object] = []
+
+    def ask() -> None:
+        if question == "time":
+            found.append(log.offset_for_timestamp(START_MS))
+        else:
+            found.append([(row.producer_id, row.last_offset) for row in log.aborted_transactions(0, 3)])
+
+    reader = threading.Thread(target=ask, name="reader")
+    rename = os.rename
+
+    def while_it_is_renamed(source: Path, target: Path) -> None:
+        rename(source, target)
+        if str(target).endswith("-delete"):
+            log.segments[0].log.evict()  # as other logs' reads do
+            reader.start()
+            assert lock.wanted.wait(20)
+
+    node.manager.move(TP, node.b)
+    monkeypatch.setattr(os, "rename", while_it_is_renamed)
+    node.run()
+    reader.join(20)
+    assert log.log_dir == node.b
+    assert found == [FoundOffset(START_MS, 0, 0) if question == "time" else [(1, 1)]]
 
 
 def test_messages_of_the_old_formats_move_as_they_are_stored(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import struct
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -214,3 +215,21 @@ def read_records(log: PartitionLog, offset: int | None = None, max_bytes: int = 
         for record in records_of(found)
         if record.offset >= start
     ]
+
+
+class AnnouncedLock:
+    """In the place of a log's lock: says when a thread comes to take it."""
+
+    def __init__(self, thread: str) -> None:
+        """`wanted` is set when the thread of that name comes."""
+        self.wanted = threading.Event()
+        self._thread = thread
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        if threading.current_thread().name == self._thread:
+            self.wanted.set()
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
