@@ -25,7 +25,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 from barnabas.broker.storage.log import PartitionLog
 from barnabas.broker.storage.log_read import LogEnd
@@ -33,6 +34,8 @@ from barnabas.broker.storage.log_segment import MAX_RELATIVE_OFFSET, LogSegment
 from barnabas.broker.storage.old_format_slice import OldFormatSlice
 from barnabas.broker.storage.partition_directory import delete_directory_name, directory_name
 from barnabas.broker.storage.producer_rebuild import note_stored_batch
+from barnabas.broker.storage.retention import RetentionRule
+from barnabas.broker.storage.segment_deletion import remove_now
 from barnabas.broker.storage.segment_scan import StoredEntry
 from barnabas.broker.storage.storage_errors import CorruptFileError
 from barnabas.protocol.records.batch import RecordBatch
@@ -45,7 +48,11 @@ _log = logging.getLogger(__name__)
 
 
 class FutureLog(PartitionLog):
-    """The copy. One thread feeds it; maintenance may flush it and apply retention meanwhile."""
+    """The copy. One thread feeds it; maintenance may flush it meanwhile.
+
+    It begins where its log begins, and no retention rule is applied to it: were its start ahead, readers would wait for
+    ever at an offset between the two once it has taken over.
+    """
 
     def catch_up(self, current: PartitionLog, max_bytes: int) -> int:
         """Copy the next batches of `current`: about `max_bytes`, one batch at least; 0 once there are no more.
@@ -65,6 +72,10 @@ class FutureLog(PartitionLog):
             self._skip_to(end)  # the log's end lies behind its last batch: nothing is stored in between
             return 0
         return self.append_as_follower(memoryview(found.read()))
+
+    def delete_old_segments(self) -> int:
+        """Apply the retention rules, if this is the log by now (it was promoted at start); see the class."""
+        return 0 if self._is_copy else super().delete_old_segments()
 
     def bytes_behind(self, current: PartitionLog) -> int:
         """Bytes of `current` that are not copied yet. Raises OSError, CorruptRecordError."""
@@ -139,6 +150,18 @@ class FutureLog(PartitionLog):
         if log_start_offset > self.log_start_offset:
             with self._lock:
                 self._move_log_start(min(log_start_offset, self.log_end_offset))
+            self._delete_by(RetentionRule.START_OFFSET)
+
+    @property
+    def _is_copy(self) -> bool:
+        return self.directory.name != directory_name(self.topic_partition)
+
+    def _remove_later(self, segments: Sequence[LogSegment], snapshots: Iterable[Path]) -> None:
+        """At once: nobody reads a copy, and what is to go after a delay would not be found once it is renamed."""
+        if self._is_copy:
+            remove_now(segments, snapshots)
+        else:
+            super()._remove_later(segments, snapshots)
 
     def _skip_to(self, end_offset: int) -> None:
         """Let the log end at `end_offset`, behind a hole."""

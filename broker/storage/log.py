@@ -20,7 +20,8 @@ import contextlib
 import logging
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from barnabas.broker.storage.durable_files import sync_directory
 from barnabas.broker.storage.log_dir_failure import is_shortage
@@ -151,7 +152,7 @@ class PartitionLog(LogReader, LogTruncation):
                     self.log_start_offset,
                     self.config.file_delete_delay_ms,
                 )
-                delete_later(doomed, snapshots, self.log_dir, self._services, self.config.file_delete_delay_ms)
+                self._remove_later(doomed, snapshots)
             except FileNotFoundError as error:
                 _log.warning(
                     "retention of %s finds a file missing, nothing is deleted: %s", self.topic_partition, error
@@ -165,6 +166,10 @@ class PartitionLog(LogReader, LogTruncation):
                 raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic_partition}: {error}") from error
             else:
                 return len(doomed)
+
+    def _remove_later(self, segments: Sequence[LogSegment], snapshots: Iterable[Path]) -> None:
+        """They are out of the map already. Raises OSError."""
+        delete_later(segments, snapshots, self.log_dir, self._services, self.config.file_delete_delay_ms)
 
     def _move_log_start(self, offset: int) -> None:
         """Raise the log start offset. The lock is held."""

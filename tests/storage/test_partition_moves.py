@@ -308,6 +308,25 @@ def test_retention_during_a_move_is_followed(node: MovingNode) -> None:
     assert log.segments[1].base_offset > 17
 
 
+def test_a_copy_follows_its_logs_start_and_no_retention_rule_of_its_own(tmp_path: Path) -> None:
+    node = MovingNode(tmp_path, log_retention_bytes=2000)
+    log = node.log(batches=30)
+    node.manager.move(TP, node.b)
+    for _ in range(3):
+        node.manager.moves.step()
+    [future] = node.manager.moves.futures()
+    assert future.size_bytes > 2000
+    assert future.delete_old_segments() == 0
+    assert future.log_start_offset == log.log_start_offset == 0
+    log.delete_old_segments()
+    node.manager.moves.step()
+    assert future.log_start_offset == min(log.log_start_offset, future.log_end_offset) > 0
+    node.run()
+    assert log.log_dir == node.b
+    assert [batch.base_offset for batch in read_batches(log)] == list(range(20, 30))
+    assert not list(log.directory.glob("*.deleted"))
+
+
 def test_slices_in_flight_and_waiting_flushes_survive(node: MovingNode) -> None:
     log = node.log(batches=3)
     part = log.read(0, 1 << 20, upper_bound=3, at_least_one_batch=True)
