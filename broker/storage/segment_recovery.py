@@ -14,8 +14,10 @@ from barnabas.broker.storage.leader_epoch import LeaderEpochFile
 from barnabas.broker.storage.log_segment import LogSegment
 from barnabas.broker.storage.producer_rebuild import note_stored_batch
 from barnabas.broker.storage.producer_state import ProducerState
-from barnabas.broker.storage.segment_scan import scan_segment
+from barnabas.broker.storage.segment_scan import iter_headers, scan_segment
 from barnabas.broker.storage.segment_split import SegmentOverflowError, plan_split
+from barnabas.protocol.records.batch import RecordBatch
+from barnabas.protocol.records.scan import BatchScan
 from barnabas.protocol.records.scanned import ScanFault
 
 _log = logging.getLogger(__name__)
@@ -47,8 +49,16 @@ def recover_segment(
         )
     for epoch, start_offset in scan.epochs:
         epochs.note_recovered(epoch, start_offset)
-    state.map_end_offset = scan.next_offset
+    state.map_end_offset = max(state.map_end_offset, _end_of_batches(segment, scan))
     dropped_bytes = segment.log.truncate_to(scan.position)
     segment.replace_indexes(scan)
     segment.log.seal()
     return dropped_bytes
+
+
+def _end_of_batches(segment: LogSegment, scan: BatchScan) -> int:
+    """Behind the last batch of version 2: messages of format 0 and 1 have no producers, and Kafka skips them here."""
+    if not segment.holds_old_messages:
+        return scan.next_offset
+    entries = (entry for _, entry in iter_headers(segment.log.handle(), 0, scan.position))
+    return max((entry.next_offset for entry in entries if isinstance(entry, RecordBatch)), default=segment.base_offset)

@@ -7,23 +7,30 @@ its tools there. Compared are topics, partitions, offsets, timestamps, keys, val
 from __future__ import annotations
 
 import base64
+import itertools
 import re
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from click.testing import CliRunner
 
 from barnabas import Admin, AdminConfig, Consumer, ConsumerConfig, Producer, ProducerConfig, TopicPartition
+from barnabas.clients.commands.main import main
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.kafka import Broker, Kafka, need_kafka
+from tests.support.two_brokers import stored_batches
 
 VERSIONS = ("4.3.0", "3.9.1")
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-RECORDS_PER_CODEC = 60
+RECORDS_PER_PRODUCER = 40
 FIRST_TIMESTAMP = 1_700_000_000_000
 PARTITIONS = {"orders": 3, "small": 1, "one.record": 1, "empty": 2}
+ALL_PARTITIONS = [(topic, number) for topic, count in PARTITIONS.items() for number in range(count)]
 KAFKA_RECORDS = 30
+SMALL_SEGMENTS_RECORDS = 500
 
 
 class Seen(NamedTuple):
@@ -55,9 +62,12 @@ async def write_with_barnabas(daemon: Daemon, version: str) -> dict[str, str]:
         for topic, partitions in PARTITIONS.items():
             await admin.create_topic(topic, partitions=partitions, configs=configs.get(topic, {}))
             ids[topic] = (await admin.describe_topic(topic)).topic_id
-    for codec in CODECS:
-        async with Producer(ProducerConfig(bootstrap=daemon.bootstrap, compression=codec, batch_size=4096)) as producer:
-            for number in range(RECORDS_PER_CODEC):
+    for codec, idempotent in itertools.product(CODECS, (True, False)):
+        config = ProducerConfig(
+            bootstrap=daemon.bootstrap, compression=codec, batch_size=4096, enable_idempotence=idempotent
+        )
+        async with Producer(config) as producer:
+            for number in range(RECORDS_PER_PRODUCER):
                 key = None if number % 10 == 0 else f"{codec}-{number % 7}".encode()
                 value = None if number % 15 == 1 else bytes([number]) * (number * 11 % 900)
                 headers = [("codec", codec.encode()), ("none", None)] if number % 3 == 0 else []
@@ -151,7 +161,7 @@ async def test_kafka_serves_every_record_of_our_directory_and_hands_it_back(
         ids = await write_with_barnabas(daemon, version)
         ours = await read_with_barnabas(daemon)
         daemon.kill() if stop == "killed" else daemon.stop()
-        assert len(ours) == 2 * len(CODECS) * RECORDS_PER_CODEC + 1
+        assert len(ours) == 2 * 2 * len(CODECS) * RECORDS_PER_PRODUCER + 1
 
         kafka = Kafka(version, daemon.data_directory, tmp_path / "kafka")
         metadata_log = daemon.data_directory / "__cluster_metadata-0" / f"{0:020d}.log"
@@ -187,32 +197,47 @@ async def test_kafka_serves_every_record_of_our_directory_and_hands_it_back(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_we_serve_every_record_of_a_directory_that_kafka_made(tmp_path: Path, version: str) -> None:
-    data = tmp_path / "barnabas" / "data"
-    data.mkdir(parents=True)
+@pytest.mark.parametrize("stop", ["clean", "killed"])
+async def test_we_serve_every_record_of_a_directory_that_kafka_left(tmp_path: Path, version: str, stop: str) -> None:
+    data = tmp_path / "kafka-data"
     kafka = Kafka(version, data, tmp_path / "kafka", node_id=3)
     kafka.format()
-    with kafka.running() as broker:
+    broker = kafka.start()
+    try:
         for topic, partitions in PARTITIONS.items():
+            configs = {"retention.ms": "-1", **configs_of(version).get(topic, {})}
             kafka.tool(
                 "org.apache.kafka.tools.TopicCommand",
                 *("--bootstrap-server", broker.bootstrap, "--create", "--topic", topic),
-                *("--partitions", str(partitions), "--config", "retention.ms=-1"),
+                *("--partitions", str(partitions)),
+                *(word for name, value in configs.items() for word in ("--config", f"{name}={value}")),
             )
-        for codec in CODECS:
-            for idempotent in ("true", "false"):
-                arguments = ("orders", str(PARTITIONS["orders"]), str(KAFKA_RECORDS), codec, codec, idempotent)
-                kafka.java_program("WriteRecords", broker.bootstrap, *arguments)
+        for codec, idempotent in itertools.product(CODECS, ("true", "false")):
+            arguments = ("orders", str(PARTITIONS["orders"]), str(KAFKA_RECORDS), codec, codec, idempotent)
+            kafka.java_program("WriteRecords", broker.bootstrap, *arguments)
+        arguments = ("small", "1", str(SMALL_SEGMENTS_RECORDS), "small", "none", "true")
+        kafka.java_program("WriteRecords", broker.bootstrap, *arguments)
         theirs = read_with_kafka(kafka, broker)
+        served = {name: stored_batches("127.0.0.1", broker.port, *name) for name in ALL_PARTITIONS}
         described = described_by_kafka(kafka, broker)
-    assert len(theirs) == 2 * len(CODECS) * KAFKA_RECORDS
+        broker.stop() if stop == "clean" else broker.kill()
+    except BaseException:
+        broker.kill()
+        raise
+    assert len(theirs) == 2 * len(CODECS) * KAFKA_RECORDS + SMALL_SEGMENTS_RECORDS
+    assert len(list((data / "small-0").glob("*.log"))) > 1
 
+    shutil.copytree(data, tmp_path / "barnabas" / "data")
     with start_daemon(tmp_path / "barnabas") as daemon:
         assert await read_with_barnabas(daemon) == theirs
+        assert {name: stored_batches(daemon.host, daemon.port, *name) for name in ALL_PARTITIONS} == served
         async with Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin:
             ids = {topic: (await admin.describe_topic(topic)).topic_id for topic in PARTITIONS}
             assert ids == {topic: described[topic][0] for topic in PARTITIONS}
-            (retention,) = await admin.describe_configs(topic="orders", names=["retention.ms"])
-            assert retention.value == "-1"
+            for topic, configs in configs_of(version).items():
+                found = await admin.describe_configs(topic=topic, names=list(configs))
+                assert {entry.name: entry.value for entry in found} == configs
         assert daemon.stop() == 0
-    assert "node.id=3" in (data / "meta.properties").read_text()
+    assert "node.id=3" in (daemon.data_directory / "meta.properties").read_text()
+    verified = CliRunner().invoke(main, ["log", "verify", str(daemon.data_directory)])
+    assert (verified.exit_code, verified.stdout.splitlines()[1:]) == (0, []), verified.stdout

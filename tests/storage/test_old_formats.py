@@ -8,6 +8,7 @@ import pytest
 
 from barnabas.broker.storage.log import PartitionLog
 from barnabas.broker.storage.old_format_slice import OldFormatSlice
+from barnabas.broker.storage.producer_snapshot import encode_snapshot
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.records.batch import iter_batches
 from barnabas.protocol.records.layout import TimestampType
@@ -175,6 +176,19 @@ def test_formats_in_segments_of_their_own_are_one_log(tmp_path: Path) -> None:
     assert read_records(log) == RECORDS
     bench.close(log)
     assert read_records(bench.open()) == RECORDS
+
+
+def test_a_segment_of_old_messages_that_is_recovered_alone_gets_no_producer_snapshot_at_its_end(tmp_path: Path) -> None:
+    bench = LogBench(tmp_path)
+    for base, data in ((0, OLD), (30, NEW), (35, plain(5, base_offset=35)), (40, plain(5, base_offset=40))):
+        bench.log_path(base).write_bytes(data)
+        if base:
+            for suffix in (".index", ".timeindex"):
+                bench.path(base, suffix).touch()
+    bench.path(45, ".snapshot").write_bytes(encode_snapshot([]))
+    bench.close(bench.open())
+    kafkas = [f"{offset:020d}.snapshot" for offset in (35, 40, 45)]  # of the last two segments, and of the end
+    assert [name for name in bench.names() if name.endswith(".snapshot")] == kafkas
 
 
 def test_a_damaged_message_is_a_corrupt_message_for_its_reader_and_for_nobody_else(bench: LogBench) -> None:

@@ -11,12 +11,14 @@ end of the broker's log. Java's memory is kept small.
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import signal
 import socket
 import subprocess
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -149,7 +151,7 @@ class Kafka:
     def format(self, *arguments: str) -> str:
         """Prepares the empty directories as `kafka-storage format` does; returns the cluster id."""
         path, _ = self.write_properties()
-        cluster_id = self.tool("kafka.tools.StorageTool", "random-uuid").split()[-1]
+        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes)[:22].decode().replace("-", "_")
         self.tool("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(path), *arguments)
         return cluster_id
 
