@@ -154,9 +154,9 @@ async def test_records_that_were_given_up_do_not_come_back_behind_later_ones(tmp
             (log,) = (daemon.data_directory / "t-0").glob("*.log")
             epochs = [RecordBatch(log.read_bytes(), position).producer_epoch for position in _batch_positions(log)]
     assert values[-100:] == [b"later %d" % number for number in range(100)]
-    assert values[:-100] == [
-        b"doomed %d" % number for number in range(len(values) - 100)
-    ]  # in doubt, each at most once
+    # In doubt: each at most once and in order. A slow machine gives some up while those behind them still have time.
+    doomed_and_stored = [int(str(value, "ascii").removeprefix("doomed ")) for value in values[:-100] if value]
+    assert doomed_and_stored == sorted(set(doomed_and_stored))
     assert epochs == sorted(epochs)
     assert epochs[-1] > epochs[0]
 
