@@ -2,8 +2,9 @@
 
     start   bind the listeners; metrics port; open and lock the log directories; replay the metadata log; load the logs;
             begin the background tasks; accept clients
-    stop    accept nobody more; answer the long polls; let connections finish the request at hand; end the metadata
-            writer; close the logs (which flushes, checkpoints and writes the clean-shutdown marker); metrics port
+    stop    accept nobody more; answer the long polls; let connections finish the request at hand; end the groups' tasks
+            and the metadata writer; close the logs (which flushes, checkpoints and writes the clean-shutdown marker);
+            metrics port
 
 No state of a broker is global to the process: a process may run several.
 """
@@ -24,6 +25,7 @@ from barnabas.broker.connection_limit import ConnectionLimit
 from barnabas.broker.connection_registry import ConnectionRegistry
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.flush_waits import FlushWaits
+from barnabas.broker.groups.coordinator import GroupCoordinator
 from barnabas.broker.handlers.api_table import ApiTable
 from barnabas.broker.image_applier import ImageApplier
 from barnabas.broker.listening import bind
@@ -80,6 +82,7 @@ class Node:
         self._log_manager: LogManager
         self._store: MetadataStore
         self._changes: MetadataChanges
+        self._groups: GroupCoordinator
         self._apis: ApiTable
         self._connections: ConnectionRegistry
 
@@ -122,6 +125,7 @@ class Node:
         self._apis.fetch.answer_all()
         await self._connections.drain(DRAIN_SECONDS)
         self._loop_lag.stop()
+        await self._groups.stop()
         await self._changes.close()
         clean = await self._blocking(self._close_storage)
         if self._metrics is not None:
@@ -161,6 +165,16 @@ class Node:
         applier = ImageApplier(self._store, self._log_manager, self._partitions, self._live, probes, loop)
         applier.serve_all()
         self._changes = MetadataChanges(self._store, self._live, applier, on_store_failed=self.failed.set)
+        self._groups = GroupCoordinator(
+            partitions=self._partitions,
+            store=self._store,
+            changes=self._changes,
+            config=self._live,
+            flush_waits=self._flush_waits,
+            blocking_io=self._blocking_io,
+            wall_ms=SystemClock().wall_ms,
+            loop=loop,
+        )
         self._apis = ApiTable(
             loop=loop,
             probes=probes,
@@ -168,6 +182,7 @@ class Node:
             log_manager=self._log_manager,
             store=self._store,
             changes=self._changes,
+            groups=self._groups,
             config=self._live,
             addresses=AdvertisedAddresses(self._store.node_id, config.advertised_listeners),
             flush_waits=self._flush_waits,
@@ -187,6 +202,7 @@ class Node:
     async def _accept(self) -> None:
         self._log_manager.start_tasks()
         self._flush_waits.flusher.start()
+        self._groups.start()
         self._loop_lag.start()
         self._connections.start()
         backlog = self._config.get_int("socket.listen.backlog.size")

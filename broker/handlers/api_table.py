@@ -11,11 +11,15 @@ from barnabas.broker.handlers.describe_cluster import DescribeClusterHandler
 from barnabas.broker.handlers.describe_producers import DescribeProducersHandler
 from barnabas.broker.handlers.describe_topic_partitions import DescribeTopicPartitionsHandler
 from barnabas.broker.handlers.fetch import FetchHandler
+from barnabas.broker.handlers.find_coordinator import FindCoordinatorHandler
+from barnabas.broker.handlers.groups import DeleteGroupsHandler, ListGroupsHandler, OffsetDeleteHandler
 from barnabas.broker.handlers.init_producer_id import InitProducerIdHandler
 from barnabas.broker.handlers.list_config_resources import ListConfigResourcesHandler
 from barnabas.broker.handlers.list_offsets import ListOffsetsHandler
 from barnabas.broker.handlers.log_dirs import AlterReplicaLogDirsHandler, DescribeLogDirsHandler
 from barnabas.broker.handlers.metadata import MetadataHandler
+from barnabas.broker.handlers.offset_commit import OffsetCommitHandler
+from barnabas.broker.handlers.offset_fetch import OffsetFetchHandler
 from barnabas.broker.handlers.offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from barnabas.broker.handlers.produce import ProduceHandler
 from barnabas.broker.handlers.topics import CreatePartitionsHandler, CreateTopicsHandler, DeleteTopicsHandler
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from barnabas.broker.advertised import AdvertisedAddresses
     from barnabas.broker.dispatch import Handler
     from barnabas.broker.flush_waits import FlushWaits
+    from barnabas.broker.groups.coordinator import GroupCoordinator
     from barnabas.broker.live_config import LiveConfig
     from barnabas.broker.metadata.store import MetadataStore
     from barnabas.broker.metadata_changes import MetadataChanges
@@ -49,6 +54,7 @@ class ApiTable:
         log_manager: LogManager,
         store: MetadataStore,
         changes: MetadataChanges,
+        groups: GroupCoordinator,
         config: LiveConfig,
         addresses: AdvertisedAddresses,
         flush_waits: FlushWaits,
@@ -70,6 +76,12 @@ class ApiTable:
             ApiKey.LIST_OFFSETS: ListOffsetsHandler(partitions, blocking_io, probe(ApiKey.LIST_OFFSETS)),
             ApiKey.METADATA: MetadataHandler(store, partitions, addresses, changes, config),
             ApiKey.API_VERSIONS: ApiVersionsHandler(store, static.get_int("socket.request.max.bytes")),
+            ApiKey.OFFSET_COMMIT: OffsetCommitHandler(groups.offsets, probe(ApiKey.OFFSET_COMMIT)),
+            ApiKey.OFFSET_FETCH: OffsetFetchHandler(groups.offsets, groups.log, store, probe(ApiKey.OFFSET_FETCH)),
+            ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(addresses, probe(ApiKey.FIND_COORDINATOR)),
+            ApiKey.LIST_GROUPS: ListGroupsHandler(groups.offsets),
+            ApiKey.DELETE_GROUPS: DeleteGroupsHandler(groups.offsets, probe(ApiKey.DELETE_GROUPS)),
+            ApiKey.OFFSET_DELETE: OffsetDeleteHandler(groups.offsets, store, probe(ApiKey.OFFSET_DELETE)),
             ApiKey.DELETE_RECORDS: DeleteRecordsHandler(partitions, probe(ApiKey.DELETE_RECORDS)),
             ApiKey.INIT_PRODUCER_ID: InitProducerIdHandler(ProducerIds(changes)),
             ApiKey.OFFSET_FOR_LEADER_EPOCH: OffsetForLeaderEpochHandler(

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.groups.offsets_topic import auto_created
 from barnabas.broker.handlers.described_topics import describe_partition, unknown_topic
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse, TopicMetadata
-from barnabas.protocol.messages.topics import CreateTopicsRequest, NewTopic
+from barnabas.protocol.messages.topics import CreateTopicsRequest
 from barnabas.protocol.topic_name import is_internal
 
 if TYPE_CHECKING:
@@ -69,7 +70,9 @@ class MetadataHandler:
         self, session: Session, request: MetadataRequest, names: list[str], missing: list[str]
     ) -> MetadataResponse:
         try:
-            created = await self._changes.create_topics(CreateTopicsRequest([NewTopic(name) for name in missing]))
+            created = await self._changes.create_topics(
+                CreateTopicsRequest([auto_created(name, self._config.broker) for name in missing])
+            )
         except BrokerError as error:
             return self._answer(session, request, names, dict.fromkeys(missing, error.code))
         # Somebody else may have created it meanwhile: then it is in the image, which is all that was asked for.

@@ -2,10 +2,11 @@
 
 Order of checks: no transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED for the whole request: the one code that
 every client takes for fatal, while transactions are not served); acks is 0, 1 or -1 (INVALID_REQUIRED_ACKS); per
-partition: it is here (UNKNOWN_TOPIC_OR_PARTITION, or UNKNOWN_TOPIC_ID where the topic is named by its id); no zstd from
-a client whose protocol is older than that (UNSUPPORTED_COMPRESSION_TYPE); acks=-1 with min.insync.replicas above 1
-(NOT_ENOUGH_REPLICAS: there is one replica, ever); then what `PartitionLog.append_as_leader` checks. One bad partition
-never fails the others.
+partition: the topic is not one that the broker writes itself (INVALID_TOPIC_EXCEPTION, unless the client is Kafka's own
+administrator's); it is here (UNKNOWN_TOPIC_OR_PARTITION, or UNKNOWN_TOPIC_ID where the topic is named by its id); no
+zstd from a client whose protocol is older than that (UNSUPPORTED_COMPRESSION_TYPE); acks=-1 with min.insync.replicas
+above 1 (NOT_ENOUGH_REPLICAS: there is one replica, ever); then what `PartitionLog.append_as_leader` checks. One bad
+partition never fails the others.
 
 acks=1 and acks=-1 mean the same on a single node: written to the page cache, and flushed first where flush.messages
 says so (flush.ms is the log-flusher's, and nobody waits for it). acks=0 is not answered, and waits for no flush, though
@@ -15,7 +16,7 @@ notices.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.answer import CloseConnection
 from barnabas.broker.deferred import Deferred
@@ -33,6 +34,7 @@ from barnabas.protocol.messages.produce import (
     ProduceTopicResult,
 )
 from barnabas.protocol.records.layout import CODEC_MASK
+from barnabas.protocol.topic_name import INTERNAL_TOPICS
 
 if TYPE_CHECKING:
     from barnabas.broker.flush_waits import FlushWaits
@@ -40,6 +42,10 @@ if TYPE_CHECKING:
     from barnabas.broker.partition import Partition
     from barnabas.broker.partition_registry import PartitionRegistry, TopicName
     from barnabas.broker.session import Session
+
+
+ADMIN_CLIENT_ID: Final = "__admin_client"
+"""Who may write to the broker's own topics, as in Kafka (AdminUtils)."""
 
 
 class ProduceHandler:
@@ -73,7 +79,7 @@ class ProduceHandler:
                 try:
                     if not request.takes_zstd and _is_zstd(entry.records):
                         raise BrokerError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
-                    results.append(self._append(acks, name, entry, flushes))
+                    results.append(self._append(session, acks, name, entry, flushes))
                 except BrokerError as error:
                     self._probe.count_error(error.code.name.lower())
                     if acks == ACKS_NONE and refusal is None:
@@ -95,6 +101,7 @@ class ProduceHandler:
 
     def _append(
         self,
+        session: Session,
         acks: int,
         topic: str | None,
         entry: ProducePartition,
@@ -104,6 +111,8 @@ class ProduceHandler:
             raise BrokerError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks} is not 0, 1 or -1")
         if topic is None:
             raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, "there is no topic with that id here")
+        if topic in INTERNAL_TOPICS and session.client_id != ADMIN_CLIENT_ID:
+            raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is written by the broker alone")
         partition = self._partitions.get(topic, entry.partition)
         if partition is None:
             raise self._partitions.refusal(topic, entry.partition)

@@ -35,6 +35,7 @@ _SAMPLES: dict[str, Any] = {
     "string": "before",
     "records": bytes(plain(2)),
     "timedelta_i32": timedelta(milliseconds=100),
+    "timedelta_i64": timedelta(milliseconds=100),
     "uuid": UUID(int=1),
 }
 

@@ -1,0 +1,190 @@
+"""GroupCoordinator: the parts of it, and when they begin and end.
+
+    start    every partition of `__consumer_offsets` that has records is read on a thread, one after the other; its
+             groups are refused meanwhile (COORDINATOR_LOAD_IN_PROGRESS), all others are served
+    later    offsets that have expired are taken back, and those of topics that were deleted
+    stop     the background tasks end; whatever was answered is in the log
+
+If `__consumer_offsets` itself is deleted, all groups are forgotten, and the next commit makes it anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.groups.group_log import GroupLog
+from barnabas.broker.groups.group_records import GroupRecord
+from barnabas.broker.groups.members import GroupMembers, StoredGroups
+from barnabas.broker.groups.offset_expiry import OffsetExpiryTask
+from barnabas.broker.groups.offsets_loader import LoadedPartition, load_offsets_partition
+from barnabas.broker.groups.offsets_service import GroupOffsets
+from barnabas.broker.groups.offsets_topic import OFFSETS_TOPIC
+from barnabas.broker.storage.storage_errors import StorageError
+from barnabas.protocol.errors import BrokerError, DecodeError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from barnabas.broker.flush_waits import FlushWaits
+    from barnabas.broker.live_config import LiveConfig
+    from barnabas.broker.metadata.image import MetadataImage
+    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.metadata_changes import MetadataChanges
+    from barnabas.broker.partition_registry import PartitionRegistry
+
+log = logging.getLogger(__name__)
+
+PROGRESS_SECONDS: Final = 5.0
+"""Between two lines about a load that takes long."""
+
+
+class GroupCoordinator:
+    """Owns the group log, the offsets and their background tasks."""
+
+    def __init__(
+        self,
+        *,
+        partitions: PartitionRegistry,
+        store: MetadataStore,
+        changes: MetadataChanges,
+        config: LiveConfig,
+        flush_waits: FlushWaits,
+        blocking_io: Executor,
+        wall_ms: Callable[[], int],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._partitions = partitions
+        self._store = store
+        self._config = config
+        self._blocking_io = blocking_io
+        self._loop = loop
+        self.log = GroupLog(
+            partitions=partitions,
+            store=store,
+            changes=changes,
+            config=config,
+            flush_waits=flush_waits,
+            wall_ms=wall_ms,
+            loop=loop,
+        )
+        self.members: GroupMembers = StoredGroups()
+        self.offsets = GroupOffsets(self.log, self.members, store, config, wall_ms)
+        self._expiry = OffsetExpiryTask(self.offsets, config, wall_ms)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stopping = False
+
+    def start(self) -> None:
+        """Begin to load. Before the first client is accepted: its groups must not be taken for unknown."""
+        topic = self._store.image.topics.get(OFFSETS_TOPIC)
+        to_load = []
+        for number in sorted(topic.partitions) if topic is not None else ():
+            partition = self._partitions.get(OFFSETS_TOPIC, number)
+            if partition is not None and partition.log.log_start_offset < partition.log.high_watermark:
+                self.log.begin_loading(number)
+                to_load.append(number)
+        self._store.add_listener(self._image_changed)
+        if to_load:
+            self._tasks.append(self._loop.create_task(self._load(to_load)))
+        self._tasks.append(self._loop.create_task(self._expiry.run()))
+
+    async def stop(self) -> None:
+        """End the background tasks."""
+        self._stopping = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _load(self, numbers: list[int]) -> None:
+        started = said = time.monotonic()
+        records = 0
+        for done, number in enumerate(numbers):
+            records += await self._load_partition(number)
+            if time.monotonic() - said >= PROGRESS_SECONDS:
+                said = time.monotonic()
+                log.info("loading %s, partitions=%d/%d records=%d", OFFSETS_TOPIC, done + 1, len(numbers), records)
+        gc.freeze()  # what was loaded stays: no collection needs to look at it again
+        log.info(
+            "%s is loaded, partitions=%d records=%d offsets=%d seconds=%.3f",
+            OFFSETS_TOPIC,
+            len(numbers),
+            records,
+            self.offsets.committed.count(),
+            time.monotonic() - started,
+        )
+
+    async def _load_partition(self, number: int) -> int:
+        partition = self._partitions.get(OFFSETS_TOPIC, number)
+        if partition is None:  # it was deleted meanwhile
+            self.log.end_loading(number)
+            return 0
+        buffer_bytes = self._config.broker.get_int("offsets.load.buffer.size")
+        try:
+            loaded: LoadedPartition = await self._loop.run_in_executor(
+                self._blocking_io,
+                load_offsets_partition,
+                partition.log,
+                lambda group_id: self.log.partition_of(group_id) == number,
+                buffer_bytes,
+            )
+        except (DecodeError, BrokerError, StorageError, OSError) as error:
+            log.error("%s-%d cannot be loaded, its groups are not served: %s", OFFSETS_TOPIC, number, error)
+            self.log.end_loading(number, failed=True)
+            return 0
+        if partition.is_retired:
+            return 0
+        if loaded.skipped:
+            log.warning(
+                "%s-%d has records that are not served here (of newer group protocols, or of groups that belong to"
+                " another partition), skipped=%d",
+                OFFSETS_TOPIC,
+                number,
+                loaded.skipped,
+            )
+        self.offsets.committed.adopt(loaded.offsets)
+        for group_id, value in loaded.groups.items():
+            self.members.load(group_id, value)
+        self.log.end_loading(number)
+        return loaded.records
+
+    def _image_changed(self, before: MetadataImage, after: MetadataImage) -> None:
+        """On the metadata writer's thread."""
+        if before.topics is after.topics:
+            return
+        gone = {
+            name: topic.topic_id
+            for name, topic in before.topics.items()
+            if name not in after.topics or after.topics[name].topic_id != topic.topic_id
+        }
+        if gone:
+            self._loop.call_soon_threadsafe(self._topics_deleted, gone)
+
+    def _topics_deleted(self, topics: dict[str, bytes]) -> None:
+        if self._stopping:
+            return
+        if OFFSETS_TOPIC in topics:
+            self._forget_all()
+            return
+        by_group: dict[str, list[GroupRecord]] = {}
+        for key in self.offsets.committed.of_topics(topics):
+            by_group.setdefault(key.group, []).append(GroupRecord(key, None))
+        for group_id, records in by_group.items():
+            self.log.append(group_id, records, atomic=False).then(_say)
+        if by_group:
+            log.info("offsets of deleted topics are taken back, groups=%d topics=%s", len(by_group), sorted(topics))
+
+    def _forget_all(self) -> None:
+        log.warning("%s was deleted: all groups and their offsets are forgotten", OFFSETS_TOPIC)
+        for group_id in list(self.members.group_ids()):
+            self.members.unload(group_id)
+        self.offsets.committed.forget(list(self.offsets.committed.group_ids()))
+        self.log.forget_topic()
+
+
+def _say(error: BrokerError | None) -> None:
+    if error is not None:
+        log.warning("offsets of a deleted topic stay until they expire: %s", error)

@@ -1,0 +1,85 @@
+"""OffsetCommit (key 8): how far a group has come, partition by partition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from barnabas.protocol.errors import ErrorCode
+
+NO_GENERATION = -1
+"""Of a consumer that is no member of a group: it assigned its partitions itself."""
+
+DEFAULT_RETENTION = -1
+
+
+@dataclass(slots=True)
+class OffsetCommitPartition:
+    """`offset` is the next one to read; `leader_epoch` that of the last record that was read, -1 for unknown."""
+
+    partition: int
+    offset: int
+    leader_epoch: int = -1
+    metadata: str | None = None
+
+
+@dataclass(slots=True)
+class OffsetCommitTopic:
+    """One topic by its name, or by `topic_id` where that is not None; then the name is empty."""
+
+    name: str
+    partitions: list[OffsetCommitPartition]
+    topic_id: bytes | None = None
+
+
+@dataclass(slots=True)
+class OffsetCommitRequest:
+    """`retention_ms`: how long to keep the offsets, -1 as the broker does.
+
+    `knows_unknown_groups`: the client's version has GROUP_ID_NOT_FOUND for a member of an unknown group.
+    """
+
+    group_id: str
+    topics: list[OffsetCommitTopic]
+    generation: int = NO_GENERATION
+    member_id: str = ""
+    group_instance_id: str | None = None
+    retention_ms: int = DEFAULT_RETENTION
+    knows_unknown_groups: bool = True
+
+
+@dataclass(slots=True)
+class OffsetCommitPartitionResult:
+    """Committed, or why not."""
+
+    partition: int
+    error: ErrorCode = ErrorCode.NONE
+
+
+@dataclass(slots=True)
+class OffsetCommitTopicResult:
+    """One topic's results, named as the request named it."""
+
+    name: str
+    partitions: list[OffsetCommitPartitionResult]
+    topic_id: bytes | None = None
+
+
+@dataclass(slots=True)
+class OffsetCommitResponse:
+    """In the order of the request."""
+
+    topics: list[OffsetCommitTopicResult]
+
+
+def refuse_commit(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
+    """The same error for every partition: the message has no place for one of the whole request."""
+    return OffsetCommitResponse(
+        [
+            OffsetCommitTopicResult(
+                topic.name,
+                [OffsetCommitPartitionResult(each.partition, error) for each in topic.partitions],
+                topic.topic_id,
+            )
+            for topic in request.topics
+        ]
+    )
