@@ -27,7 +27,13 @@ from barnabas.protocol.native import (
     topics,
 )
 from barnabas.protocol.native.fields import INT16, INT32, body_of, error_code, integer
-from barnabas.protocol.native.frame import MAX_REQUEST_HEADER_BYTES, HeaderTooLargeError, pack_header, split_frame
+from barnabas.protocol.native.frame import (
+    MAX_REQUEST_HEADER_BYTES,
+    HeaderTooLargeError,
+    ensure_few_values,
+    pack_header,
+    split_frame,
+)
 
 VERSION = 0
 """The one version of every native API so far: fields are added as keys, which both sides ignore when they are new."""
@@ -166,6 +172,7 @@ class ResponseHeader(NamedTuple):
 def read_request(frame: memoryview) -> RequestHeader:
     """The header of a request's frame (without its size field). Raises FrameError: close the connection."""
     header, records = split_frame(frame, MAX_REQUEST_HEADER_BYTES)
+    ensure_few_values(header, len(frame) - len(records))
     api, version, correlation_id, client_id, _ = header
     if not (type(api) is int and type(version) is int and type(correlation_id) is int):
         raise FrameError("header does not begin with the integers api, version, correlation_id")

@@ -23,12 +23,35 @@ MAX_HEADER_BYTES = (1 << 24) - 1
 MAX_REQUEST_HEADER_BYTES = 2 * 1024 * 1024
 """Of a request: room for 10,000 topics with long names. Decoded, a header takes up to 70 times its bytes."""
 
+MAX_REQUEST_VALUES = 250_000
+"""In the arrays of one request, all together: 60,000 partitions with what is asked of each. Served, a partition holds
+the event loop for up to 10 us."""
+
+_FEW_BYTES = 64 * 1024
+"""A header that is no longer has few values: it need not be counted."""
+
 PREFIX_SIZE = SIZE_PREFIX + 4
 """Bytes in front of the msgpack header: size, magic, header_size."""
 
 _PREFIX = struct.Struct(">iI")
 _MAGIC_AND_SIZE = struct.Struct(">I")
 _HEADER_FIELDS = 5
+
+
+def ensure_few_values(header: list[Any], header_bytes: int) -> None:
+    """Raises FrameError where the arrays in a header of that size have more than MAX_REQUEST_VALUES values."""
+    if header_bytes <= _FEW_BYTES:
+        return
+    left = MAX_REQUEST_VALUES
+    unseen: list[Any] = [header]
+    while unseen:
+        value = unseen.pop()
+        left -= len(value)
+        if left < 0:
+            raise FrameError(f"more than {MAX_REQUEST_VALUES} values in one request")
+        unseen.extend(
+            [each for each in (value.values() if type(value) is dict else value) if type(each) in (list, dict)]
+        )
 
 
 class HeaderTooLargeError(ValueError):

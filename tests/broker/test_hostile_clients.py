@@ -203,6 +203,12 @@ def test_a_header_that_would_take_a_gigabyte_when_decoded_is_refused(daemon: Dae
     assert resident_bytes(daemon.pid) - before < 30 * MIB
 
 
+def test_a_request_that_names_more_than_a_broker_can_have_is_refused(daemon: Daemon, wire: WireClient) -> None:
+    wire.send(ApiKey.METADATA, MetadataRequest([""] * 260_000))
+    assert wire.is_closed_by_broker()
+    assert "more than 250000 values in one request" in daemon.log
+
+
 def test_a_small_request_for_a_very_large_answer_is_refused(wire: WireClient) -> None:
     wire.create_topic("described")
     resource = DescribeConfigsResource(ConfigResource(TOPIC_RESOURCE, "described"))
