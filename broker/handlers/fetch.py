@@ -2,13 +2,14 @@
 
 `max_bytes` (at most fetch.max.bytes) is spent on the partitions in the order of the request; the first one that has
 anything may exceed it, and its own `max_bytes`, by its first batch, so that a batch larger than both can be read at
-all. With read_committed an answer ends before the first open transaction, and says which aborted ones are in it.
-The head of an answer is never cut, its tail may be. An offset beyond the end of the log or below its start is
+all. With read_committed an answer ends before the first open transaction, and says which aborted ones are in it. The
+head of an answer is never cut, its tail may be. An offset beyond the end of the log or below its start is
 OFFSET_OUT_OF_RANGE for that partition; a leader epoch other than the current one FENCED_LEADER_EPOCH or
 UNKNOWN_LEADER_EPOCH; a topic id that is none UNKNOWN_TOPIC_ID. There are no fetch sessions: who goes on with one is
-told FETCH_SESSION_ID_NOT_FOUND, and then asks for everything again. Answered at once, however little there is: any
-error, `max_wait_ms` 0, and records of a segment that is not the last one, because an answer takes one segment's and
-more lie behind it.
+told FETCH_SESSION_ID_NOT_FOUND, and then asks for everything again. There are no followers: one that asks is told so by
+Kafka's codes, NOT_LEADER_OR_FOLLOWER, or UNKNOWN_LEADER_EPOCH where it names an epoch. Answered at once, however little
+there is: any error, `max_wait_ms` 0, and records of a segment that is not the last one, because an answer takes one
+segment's and more lie behind it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.delayed_fetch import DelayedFetch
 from barnabas.broker.fetch_conversion import OldFormatPart, convert_parts
+from barnabas.broker.printable import printable
 from barnabas.broker.storage.old_format_slice import OldFormatSlice
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
@@ -121,7 +123,6 @@ class FetchHandler:
 
     def _read(self, session: Session, request: FetchRequest) -> FetchAttempt:
         attempt = FetchAttempt(min(request.max_bytes, self._fetch_max_bytes))
-        committed_only = request.isolation == READ_COMMITTED
         for topic in request.topics:
             name = topic.name if topic.topic_id is None else self._topic_name(topic.topic_id)
             results: list[FetchPartitionResult] = []
@@ -129,7 +130,7 @@ class FetchHandler:
                 try:
                     if name is None:
                         raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, "there is no topic with that id here")
-                    results.append(self._read_one(session, name, entry, attempt, committed_only))
+                    results.append(self._read_one(session, name, entry, attempt, request))
                 except BrokerError as error:
                     attempt.failed = True
                     results.append(self._refusal(name, entry, error))
@@ -137,12 +138,15 @@ class FetchHandler:
         return attempt
 
     def _read_one(
-        self, session: Session, topic: str, entry: FetchPartition, attempt: FetchAttempt, committed_only: bool
+        self, session: Session, topic: str, entry: FetchPartition, attempt: FetchAttempt, request: FetchRequest
     ) -> FetchPartitionResult:
         partition = self._partitions.get(topic, entry.partition)
         if partition is None:
             raise self._partitions.refusal(topic, entry.partition)
         partition.ensure_current_epoch(entry.current_leader_epoch)
+        if request.replica_id >= 0:
+            raise _not_a_replica(request.replica_id, topic, entry)
+        committed_only = request.isolation == READ_COMMITTED
         attempt.partitions.append(partition)
         log = partition.log
         records = partition.read(
@@ -230,6 +234,13 @@ def _aborted(log: PartitionLog, offset: int, records: FileSlice | OldFormatSlice
     """What a read_committed consumer skips in `records`. Raises BrokerError."""
     rows = log.aborted_transactions_of(offset, records)
     return [AbortedTransaction(row.producer_id, row.first_offset) for row in rows]
+
+
+def _not_a_replica(replica_id: int, topic: str, entry: FetchPartition) -> BrokerError:
+    """What Kafka tells a follower that has no replica: both codes have it ask again, without harm."""
+    has_epoch = entry.current_leader_epoch >= 0
+    code = ErrorCode.UNKNOWN_LEADER_EPOCH if has_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return BrokerError(code, f"node {replica_id} has no replica of {printable(topic)}-{entry.partition}")
 
 
 def _count_records_out(

@@ -5,7 +5,8 @@ that carries the maximum timestamp; -4, the earliest offset that is not only in 
 well; -5 and -6, which are about tiered storage, offset -1, as there is none; any time from 0 on the first record at or
 after it (offset and timestamp -1 where there is none, or where it lies beyond the high watermark). Another negative
 timestamp is UNSUPPORTED_VERSION for its partition, as Kafka answers what its version does not know. A client that
-believes in another leader epoch is answered FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH.
+believes in another leader epoch is answered FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH. A partition that is named
+twice is INVALID_REQUEST, both times: a lookup reads the log, and a small request must not ask for thousands of one.
 
 A lookup by time reads the log, perhaps from a slow disk: those run on the blocking-I/O executor.
 """
@@ -13,6 +14,7 @@ A lookup by time reads the log, perhaps from a slow disk: those run on the block
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from barnabas.protocol.errors import BrokerError, ErrorCode
@@ -64,11 +66,14 @@ class ListOffsetsHandler:
 
     def _answer(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
         committed_only = request.isolation == READ_COMMITTED
+        times_named = Counter((topic.name, entry.partition) for topic in request.topics for entry in topic.partitions)
         topics = []
         for topic in request.topics:
             results = []
             for entry in topic.partitions:
                 try:
+                    if times_named[topic.name, entry.partition] > 1:
+                        raise BrokerError(ErrorCode.INVALID_REQUEST, "Each partition must appear at most once.")
                     partition = self._partitions.get(topic.name, entry.partition)
                     if partition is None:
                         raise self._partitions.refusal(topic.name, entry.partition)

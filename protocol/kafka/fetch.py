@@ -7,6 +7,7 @@
                7+   forgotten [topic, [partition int32]]
                11+  rack_id string
                12+  flexible        13+  topic_id uuid in the place of every topic
+               15+  tagged field 1: replica_id int32, replica_epoch int64
     response   4+   throttle int32,
                7+   error int16, session_id int32,
                     [topic string, [partition int32, error int16, high_watermark int64, last_stable_offset int64,
@@ -15,9 +16,9 @@
                12+  flexible        13+  topic_id in the place of topic
                16+  tagged field 1 of a partition: the current leader and its epoch
 
-There are no fetch sessions: the session id is always 0, which tells a client so, and forgotten topics mean nothing.
-What a follower would say of itself (replica_id and its like) is read over: whoever asks is a consumer. Written by hand,
-see hot_fields.py. Source: Kafka's FetchRequest.json, FetchResponse.json.
+There are no fetch sessions: the session id is always 0, which tells a client so, and forgotten topics mean nothing. Of
+what a follower says of itself only its replica_id is read. Written by hand, see hot_fields.py. Source: Kafka's
+FetchRequest.json, FetchResponse.json.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ from barnabas.protocol.messages.fetch import (
     FetchTopic,
     FetchTopicResult,
 )
+from barnabas.protocol.primitives import Reader
 
 _LOG_START_FROM: Final = 5
 _SESSIONS_FROM: Final = 7
@@ -60,8 +62,12 @@ _LEADER_EPOCH_FROM: Final = 9
 _PREFERRED_REPLICA_FROM: Final = 11
 _FLEXIBLE_FROM: Final = 12
 _TOPIC_IDS_FROM: Final = 13
-_NO_REPLICA_ID_FROM: Final = 15
+_REPLICA_STATE_FROM: Final = 15
 _CURRENT_LEADER_FROM: Final = 16
+
+_REPLICA_STATE_TAG: Final = 1
+_CONSUMERS_TAIL: Final = b"\x01\x01\x00"
+"""No forgotten topics, an empty rack, no tagged fields."""
 
 _LIMITS = struct.Struct(">iiib")
 _SESSION = struct.Struct(">ii")
@@ -93,7 +99,10 @@ def decode_request(version: int, body: memoryview) -> FetchRequest:
 def _decode(version: int, body: memoryview) -> FetchRequest:
     flexible = version >= _FLEXIBLE_FROM
     read_array, read_text = (read_compact_count, read_compact_string) if flexible else (read_count, read_string)
-    position = 0 if version >= _NO_REPLICA_ID_FROM else 4
+    replica_id, position = -1, 0
+    if version < _REPLICA_STATE_FROM:
+        (replica_id,) = INT32.unpack_from(body)
+        position = INT32.size
     max_wait_ms, min_bytes, max_bytes, isolation = _LIMITS.unpack_from(body, position)
     if isolation not in (READ_UNCOMMITTED, READ_COMMITTED):
         raise DecodeError(f"isolation level {isolation} is none")
@@ -125,10 +134,33 @@ def _decode(version: int, body: memoryview) -> FetchRequest:
         topics.append(FetchTopic(name or "", partitions, topic_id))
         if flexible:
             position = skip_tags(body, position)
-    # What follows (forgotten topics, a rack, tagged fields) has no meaning here and is not read.
+    # What follows (forgotten topics, a rack, tagged fields) has no meaning here and is not read, but for a follower.
+    if version >= _REPLICA_STATE_FROM and bytes(body[position : position + 4]) != _CONSUMERS_TAIL:
+        replica_id = _replica_id(Reader(body, position))
     return FetchRequest(
-        max(0, max_wait_ms), max(0, min_bytes), max(0, max_bytes), isolation, topics, session_id, session_epoch
+        max(0, max_wait_ms),
+        max(0, min_bytes),
+        max(0, max_bytes),
+        isolation,
+        topics,
+        session_id,
+        session_epoch,
+        replica_id,
     )
+
+
+def _replica_id(tail: Reader) -> int:
+    """A follower's node, -1 for a consumer; `tail` is at the forgotten topics. Raises DecodeError, struct.error."""
+    for _ in range(tail.unsigned_varint() - 1):  # ends at the first missing byte, however large the count
+        tail.uuid()
+        tail.raw(INT32.size * max(0, tail.unsigned_varint() - 1))
+        tail.tagged_fields()
+    tail.raw(max(0, tail.unsigned_varint() - 1))
+    state = tail.tagged_fields().get(_REPLICA_STATE_TAG)
+    if state is None:
+        return -1
+    replica_id: int = INT32.unpack_from(state)[0]
+    return replica_id
 
 
 def _read_partition(version: int, body: memoryview, position: int) -> tuple[FetchPartition, int]:

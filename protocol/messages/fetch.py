@@ -63,7 +63,7 @@ class FetchRequest:
     """`isolation`: 0 read_uncommitted, 1 read_committed.
 
     `session_id` and `session_epoch` are those of Kafka's fetch sessions: an epoch of 0 asks for a new one, -1 for none,
-    any other goes on with one.
+    any other goes on with one. `replica_id` is the node of a follower, negative for a consumer.
     """
 
     max_wait_ms: int
@@ -73,6 +73,7 @@ class FetchRequest:
     topics: list[FetchTopic]
     session_id: int = 0
     session_epoch: int = -1
+    replica_id: int = -1
 
 
 @dataclass(slots=True)

@@ -236,6 +236,28 @@ def test_a_fenced_leader_epoch_is_answered_with_the_current_leader(
             ]
 
 
+@pytest.mark.parametrize("version", [4, 11, 14, 15, 18])
+def test_a_follower_is_told_that_it_has_no_replica(kafka: KafkaWire, batch: Batch, version: int) -> None:
+    topic = f"followed.{version}"
+    topic_id = kafka.topic_id(topic)
+    kafka.produce(8, topic, batch())
+    for leader_epoch in (-1, 0) if version >= 9 else (-1,):
+        kafka.send(fetch_request(version, topic, 0, topic_id, replica_id=7, leader_epoch=leader_epoch, max_wait_ms=500))
+        (answer,) = kafka.receive("fetch", version).responses[0].partitions
+        expected = ErrorCode.NOT_LEADER_OR_FOLLOWER if leader_epoch < 0 else ErrorCode.UNKNOWN_LEADER_EPOCH
+        assert (answer.error_code, answer.records) == (expected, b"")
+
+
+def test_list_offsets_refuses_a_partition_that_is_named_twice(kafka: KafkaWire, batch: Batch) -> None:
+    kafka.topic_id("twice")
+    kafka.produce(8, "twice", batch())
+    kio = schema("list_offsets", 5, "request")
+    entries = tuple(kio.ListOffsetsPartition(partition_index=0, timestamp=timestamp) for timestamp in (-1, 5))
+    topics = (kio.ListOffsetsTopic(name="twice", partitions=entries),)
+    answer = kafka.call("list_offsets", 5, replica_id=-1, isolation_level=0, topics=topics)
+    assert {each.error_code for each in answer.topics[0].partitions} == {ErrorCode.INVALID_REQUEST}
+
+
 def test_there_are_no_fetch_sessions(kafka: KafkaWire, batch: Batch) -> None:
     topic_id = kafka.topic_id("sessions")
     for version in range(7, 19):

@@ -113,13 +113,16 @@ def fetch_request(
     max_bytes: int = 1 << 20,
     leader_epoch: int = -1,
     session_epoch: int = -1,
+    replica_id: int = -1,
 ) -> Any:
     """One partition."""
     kio = schema("fetch", version, "request")
     key = {"topic_id": topic_id} if version >= 13 else {"topic": topic}
     epoch = {"current_leader_epoch": leader_epoch} if version >= 9 else {}
     entry = kio.FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes, **epoch)
-    fields: dict[str, Any] = {"replica_id": -1} if version < 15 else {}
+    fields: dict[str, Any] = {"replica_id": replica_id} if version < 15 else {}
+    if version >= 15 and replica_id >= 0:
+        fields["replica_state"] = kio.ReplicaState(replica_id=replica_id)
     if version >= 7:
         fields |= {"forgotten_topics_data": (), "session_epoch": session_epoch}
     if version >= 11:
