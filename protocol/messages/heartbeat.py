@@ -1,0 +1,24 @@
+"""Heartbeat (key 12): a member lives, and asks whether its generation still holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from barnabas.protocol.errors import ErrorCode
+
+
+@dataclass(slots=True)
+class HeartbeatRequest:
+    """`group_instance_id` of a static member."""
+
+    group_id: str
+    generation: int
+    member_id: str
+    group_instance_id: str | None
+
+
+class HeartbeatResponse(NamedTuple):
+    """REBALANCE_IN_PROGRESS: join again."""
+
+    error: ErrorCode = ErrorCode.NONE
