@@ -56,11 +56,11 @@ def test_nobody_gets_an_assignment_before_it_is_written_down(host: GroupHost) ->
     waiting = host.sync(follower, 1)
     leading = host.sync(leader, 1, {leader: b"0", follower: b"1"})
     assert not host.answers.keys() & {waiting, leading}
-    assert host.group.state == GroupState.COMPLETING_REBALANCE
+    assert host.is_in(GroupState.COMPLETING_REBALANCE)
     value = host.write_done()
     assert [(each.member_id, each.assignment) for each in value.members] == [(leader, b"0"), (follower, b"1")]
     assert (host.synced(leading).assignment, host.synced(waiting).assignment) == (b"0", b"1")
-    assert host.group.state == GroupState.STABLE
+    assert host.is_in(GroupState.STABLE)
 
 
 def test_a_write_that_fails_makes_everybody_join_again(host: GroupHost) -> None:
@@ -148,7 +148,7 @@ def test_a_follower_that_joins_again_unchanged_is_told_the_generation_that_there
     leader, follower = host.form(2)
     answer = host.joined(host.join(follower))
     assert (answer.generation, answer.leader, answer.members) == (1, leader, ())
-    assert host.group.state == GroupState.STABLE
+    assert host.is_in(GroupState.STABLE)
 
 
 @pytest.mark.parametrize("who", ["leader", "changed follower"])
@@ -158,7 +158,7 @@ def test_a_leader_or_a_changed_member_that_joins_again_begins_a_rebalance(host: 
         host.join(leader)
     else:
         host.join(follower, (("range", b"other topics"),))
-    assert host.group.state == GroupState.PREPARING_REBALANCE
+    assert host.is_in(GroupState.PREPARING_REBALANCE)
 
 
 def test_a_static_member_that_comes_back_keeps_its_assignment_and_fences_its_old_self(host: GroupHost) -> None:
@@ -268,11 +268,11 @@ def test_a_restored_group_goes_on_where_it_was(host: GroupHost) -> None:
     host.pass_time(0)
     host.sync(member, 1, {member: b"0"})
     again = GroupHost(restored=host.write_done())
-    assert again.group.state == GroupState.STABLE
+    assert again.is_in(GroupState.STABLE)
     assert again.heartbeat(member, 1) == ErrorCode.NONE
     assert again.synced(again.sync(member, 1)).assignment == b"0"
     again.pass_time(SESSION_MS)
-    assert again.group.state == GroupState.EMPTY
+    assert again.is_in(GroupState.EMPTY)
 
 
 def test_a_dead_group_refuses_all(host: GroupHost) -> None:

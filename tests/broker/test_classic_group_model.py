@@ -62,13 +62,30 @@ class GroupMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def a_client_syncs(self, data: st.DataObject) -> None:
         known = self.known(data)
-        if known is None:
-            return
-        told, instance = known
+        if known is not None:
+            self.sync(*known)
+
+    def sync(self, told: JoinGroupResponse, instance: str | None) -> None:
         members = [each.member_id for each in told.members]
         assignments = {member: bytes(range(at, PARTITIONS, len(members))) for at, member in enumerate(members)}
         number = self.host.sync(told.member_id, told.generation, assignments, instance=instance)
         self.syncs[number] = (told.generation, instance or told.member_id)
+
+    @rule(protocols=PROTOCOLS, writes=ERRORS)
+    def all_members_do_as_they_should(self, protocols: tuple[tuple[str, bytes], ...], writes: ErrorCode) -> None:
+        """Without this the group would hardly ever be stable."""
+        members = self.host.group.describe().members
+        for each in members:
+            number = self.host.join(each.member_id, protocols, instance=each.group_instance_id)
+            self.instances[number] = each.group_instance_id
+        self.host.pass_time(0)
+        self.a_partition_has_at_most_one_owner_in_a_generation()
+        newest = {told.member_id: (told, self.instances[number]) for number, told in sorted(self.told.items())}
+        for told, instance in newest.values():
+            if told.error == ErrorCode.NONE:
+                self.sync(told, instance)
+        while self.host.writes:
+            self.host.write_done(writes)
 
     @rule(data=st.data())
     def a_client_sends_a_heartbeat(self, data: st.DataObject) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from barnabas.broker.groups.classic_group import ClassicGroup
 from barnabas.broker.groups.group_actions import Answer, WriteGroup
 from barnabas.broker.groups.group_core import GroupClock, GroupSettings
+from barnabas.broker.groups.group_state import GroupState
 from barnabas.broker.groups.joining import JoiningClient
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.groups.metadata import GroupMetadataValue
@@ -93,6 +94,10 @@ class GroupHost:
         left = self.group.leave(list(members))
         self.take()
         return left
+
+    def is_in(self, state: GroupState) -> bool:
+        """Whether the group is in that state."""
+        return self.group.state == state
 
     def take(self) -> None:
         """Sort what the group wants done."""
