@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.storage.inspection.findings import Circumstances, Finding
+from barnabas.broker.storage.inspection.index_entries import read_transaction_index
 from barnabas.broker.storage.inspection.lock_probe import lock_holder
 from barnabas.broker.storage.inspection.verify_directory import DirectoriesCheck
 from barnabas.broker.storage.inspection.verify_log import LogCheck
@@ -19,8 +20,10 @@ from barnabas.broker.storage.partition_metadata_file import write_partition_meta
 from barnabas.broker.storage.producer_snapshot import decode_snapshot, write_snapshot
 from barnabas.protocol.compression import CODECS
 from barnabas.protocol.records import RecordBatch
+from tests.support.cleaning import clean
 from tests.support.records import plain, reseal
 from tests.support.storage import START_MS, TOPIC_ID, LogBench, append, batch, log_config
+from tests.support.transactions import end, send
 
 SEGMENT = f"{0:020d}"
 
@@ -270,7 +273,7 @@ def test_a_producer_beyond_its_snapshot_is_found(written: Written) -> None:
 @pytest.mark.parametrize(
     ("rows", "position"),
     [
-        ([(0, 7, 3, 4, 3), (0, 7, 5, 9, 5)], -1),
+        ([(0, 7, 3, 4, 3), (0, 7, 5, 9, 11)], 0),
         ([(1, 7, 3, 4, 3)], 0),
         ([(0, 7, 3, 4, 3), (0, 7, 9, 8, 5)], 34),
         ([(0, 7, 3, 6, 3), (0, 7, 1, 5, 5)], 34),
@@ -282,9 +285,77 @@ def test_a_transaction_index_that_is_wrong_is_found_at_its_row(
     path = written.file(f"{SEGMENT}.txnindex")
     content = b"".join(struct.pack(">hqqqq", *row) for row in rows)
     path.write_bytes(content)
-    assert [finding.position for finding in findings(written.log_dir)] == ([] if position < 0 else [position])
+    assert findings(written.log_dir)[0].position == position
     path.write_bytes(content + b"\0")
     assert findings(written.log_dir)[0] == Finding(path, None, "1 bytes at the end make no row")
+
+
+@pytest.fixture
+def transactional(tmp_path: Path) -> LogBench:
+    """Transactions of two producers, one open meanwhile, over several segments; every second one is aborted."""
+    bench = LogBench(tmp_path)
+    log = bench.open(log_config(segment_bytes=1024))
+    sequences = {7: 0, 8: 0}
+    for number in range(12):
+        for producer in (7, 8, 7):
+            send(log, producer, sequences[producer], b"value-%d" % number, size=40)
+            sequences[producer] += 1
+        end(log, 7, is_commit=number % 2 == 0)
+        if number % 3 == 2:
+            end(log, 8, is_commit=number % 4 == 1)
+    send(log, 8, sequences[8], b"open")
+    assert log.segment_count > 3
+    bench.close(log)
+    (tmp_path / ".kafka_cleanshutdown").touch()
+    return bench
+
+
+def transaction_indexes(bench: LogBench) -> list[Path]:
+    return sorted(path for path in bench.directory.glob("*.txnindex") if path.stat().st_size)
+
+
+def test_the_rows_of_transaction_indexes_are_compared_with_the_markers(transactional: LogBench) -> None:
+    log_dir = transactional.directory.parent
+    assert len(transaction_indexes(transactional)) > 2
+    assert findings(log_dir) == []
+    path = transaction_indexes(transactional)[1]
+    rows = read_transaction_index(path).entries
+    for changes, message in (
+        ({"producer_id": 9}, "aborts a transaction of producer 9"),
+        ({"last_offset": rows[0].last_offset - 1}, f"no marker at offset {rows[0].last_offset - 1}"),
+        ({"first_offset": rows[0].first_offset + 1}, f"producer {rows[0].producer_id} has data of it"),
+        ({"last_stable_offset": rows[0].last_offset + 2}, "it can be"),
+    ):
+        content = path.read_bytes()
+        path.write_bytes(struct.pack(">hqqqq", *rows[0]._replace(**changes)) + content[34:])
+        found = findings(log_dir)
+        assert (found[0].path, message in " ".join(finding.message for finding in found)) == (path, True), found
+        path.write_bytes(content)
+    path.unlink()
+    found = findings(log_dir)
+    assert {finding.path for finding in found} == {path}
+    assert len(found) == len(rows)
+    assert f"that offset {rows[0].last_offset} aborts" in found[0].message
+
+
+@pytest.mark.parametrize("rows", [0, -1])
+def test_rows_that_a_running_broker_has_not_written_yet_are_no_finding(transactional: LogBench, rows: int) -> None:
+    path = transactional.path(max(int(path.stem) for path in transactional.directory.glob("*.log")), ".txnindex")
+    content = path.read_bytes() if path.exists() else b""
+    path.write_bytes(content[: 34 * rows])
+    check = LogCheck(transactional.directory, Circumstances(is_in_use=True), lambda _: None)
+    assert list(check.run()) == []
+
+
+def test_what_retention_and_the_cleaner_leave_of_transactions_is_no_finding(transactional: LogBench) -> None:
+    log = transactional.open(log_config(segment_bytes=1024, compact=True))
+    log.delete_records(log.segments[1].base_offset + 1)
+    log.delete_old_segments()
+    transactional.scheduler.advance(3_600_000)
+    clean(log)
+    transactional.scheduler.advance(3_600_000)
+    transactional.close(log)
+    assert findings(transactional.directory.parent) == []
 
 
 @pytest.mark.parametrize("content", ["0\n2\n0 0\n", "1\n0\n", "0\n1\nx 0\n", "0\n2\n3 0\n2 5\n", "0\n1\n7 100000\n"])

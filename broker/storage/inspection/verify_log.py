@@ -12,10 +12,10 @@ from pathlib import Path
 from barnabas.broker.storage.checkpoint_file import read_checkpoint_lines
 from barnabas.broker.storage.inspection.file_types import FileType, KnownFile, known_files
 from barnabas.broker.storage.inspection.findings import Circumstances, Finding, LogExtent
-from barnabas.broker.storage.inspection.index_entries import read_transaction_index
 from barnabas.broker.storage.inspection.leftovers import check_leftovers
 from barnabas.broker.storage.inspection.log_walk import LogWalk
 from barnabas.broker.storage.inspection.verify_segment import Advance, SegmentCheck
+from barnabas.broker.storage.inspection.verify_transactions import TransactionsCheck
 from barnabas.broker.storage.partition_metadata_file import read_partition_metadata
 from barnabas.broker.storage.producer_snapshot import decode_snapshot
 from barnabas.broker.storage.storage_errors import CorruptFileError
@@ -51,9 +51,10 @@ class LogCheck:
 
     def _check_segments(self, bases: list[int]) -> Iterator[Finding]:
         next_offset, leader_epoch = 0, -1
+        transactions = TransactionsCheck()
         for base_offset in bases:
             check = SegmentCheck(
-                self.directory, base_offset, base_offset == bases[-1], self._circumstances, self._advance
+                self.directory, base_offset, base_offset == bases[-1], self._circumstances, self._advance, transactions
             )
             check.leader_epoch = leader_epoch
             if base_offset < next_offset:
@@ -71,8 +72,6 @@ class LogCheck:
     def _check_small_file(self, known: KnownFile, bases: list[int]) -> Iterator[Finding]:
         if known.type in _INDEX_TYPES and known.offset not in bases:
             yield Finding(known.path, None, "an index without its segment")
-        elif known.type is FileType.TRANSACTION_INDEX:
-            yield from _check_transaction_index(known)
         elif known.type is FileType.PRODUCER_SNAPSHOT:
             yield from self._check_snapshot(known)
         elif known.type is FileType.EPOCH_CHECKPOINT:
@@ -124,17 +123,3 @@ def check_batches_file(path: Path) -> Iterator[Finding]:
             yield Finding(path, step.position, step.fault)
     if walk.end_fault is not None:
         yield Finding(path, walk.position, f"{walk.left_bytes} bytes behind the last whole batch: {walk.end_fault}")
-
-
-def _check_transaction_index(known: KnownFile) -> Iterator[Finding]:
-    content = read_transaction_index(known.path)
-    if content.odd_bytes:
-        yield Finding(known.path, None, f"{content.odd_bytes} bytes at the end make no row")
-    last_before = -1
-    for slot, row in enumerate(content.entries):
-        if row.version != 0:
-            yield Finding(known.path, slot * 34, f"row of version {row.version}, only 0 is known")
-            return
-        if not 0 <= row.first_offset <= row.last_offset or row.last_offset <= last_before:
-            yield Finding(known.path, slot * 34, f"offsets {row.first_offset}..{row.last_offset} are out of order")
-        last_before = row.last_offset

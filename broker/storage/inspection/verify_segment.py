@@ -14,10 +14,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from barnabas.broker.storage.file_names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
+from barnabas.broker.storage.file_names import (
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    file_name,
+)
 from barnabas.broker.storage.inspection.findings import Circumstances, Finding
 from barnabas.broker.storage.inspection.index_entries import IndexContent, read_offset_index, read_time_index
 from barnabas.broker.storage.inspection.log_walk import LogWalk, StoredBatch, StoredMessage, is_zeros
+from barnabas.broker.storage.inspection.verify_transactions import TransactionsCheck
 from barnabas.broker.storage.offset_index import OffsetPosition
 from barnabas.broker.storage.time_index import NO_TIMESTAMP, TimestampOffset
 from barnabas.protocol.errors import DecodeError
@@ -41,6 +48,8 @@ class SegmentCheck:
     circumstances: Circumstances
     advance: Advance
     """Called with the bytes that were read, for a progress bar."""
+    transactions: TransactionsCheck
+    """Of the log: it goes on from segment to segment."""
     next_offset: int = 0
     leader_epoch: int = -1
     max_timestamp: int = NO_TIMESTAMP
@@ -57,8 +66,10 @@ class SegmentCheck:
         self.next_offset = self.base_offset
         # The indexes first: what a broker adds to them meanwhile then belongs to batches that are read later.
         yield from self._load_indexes()
+        yield from self.transactions.begin(self._path(TRANSACTION_INDEX_SUFFIX), may_lag=self._excuses_unused_room)
         yield from self._check_batches()
         yield from self._check_indexes()
+        yield from self.transactions.end(self.next_offset)
 
     @property
     def log_path(self) -> Path:
@@ -101,6 +112,7 @@ class SegmentCheck:
             fault = records_fault(batch)
             if fault is not None:
                 yield self._finding(step.position, f"batch of offset {batch.base_offset}: {fault}")
+            yield from self.transactions.note(batch)
         yield from self._check_offsets(step.position, batch.base_offset, batch.last_offset)
         if 0 <= batch.partition_leader_epoch < self.leader_epoch:
             yield self._finding(
