@@ -138,7 +138,9 @@ def _open(config: BrokerConfig, log_manager: LogManager, clock: Clock) -> Metada
     if not replayed.exists:
         ensure_log_is_not_missing(found, identity=identity, is_known_node=bool(known), metadata_log_dir=log_dir)
     ensure_single_node(replayed.image, identity.node_id, str(log_dir))
-    was_clean = all((each / CLEAN_SHUTDOWN_FILE).exists() for each in known)
+    # The markers are of directories that hold partitions: a metadata.log.dir outside of log.dirs never gets one.
+    held = [each for each in log_manager.live_directories if each in known]
+    was_clean = bool(held or not known) and all((each / CLEAN_SHUTDOWN_FILE).exists() for each in held)
     opening = plan_opening(replayed, identity=identity, bootstrap=bootstrap, found=found, was_clean=was_clean)
 
     if not (log_dir / bootstrap_checkpoint.FILE_NAME).exists():

@@ -150,6 +150,23 @@ def test_a_clean_restart_writes_nothing_and_knows_everything(tmp_path: Path) -> 
     assert tree(tmp_path / "__cluster_metadata-0")[Path(SEGMENT).name] == files[Path(SEGMENT).name]
 
 
+def test_a_clean_restart_is_one_with_the_metadata_log_outside_of_the_log_directories_too(tmp_path: Path) -> None:
+    meta, data = tmp_path / "meta", tmp_path / "data"
+    with opened(data, metadata_log_dir=str(meta)) as first:
+        first.create(NewTopic("orders", 1))
+    with opened(data, metadata_log_dir=str(meta)):
+        pass  # the metadata say where the partition is
+    before = records_of(meta)
+    with opened(data, metadata_log_dir=str(meta)) as again:
+        assert again.log_manager.get(TopicPartition("orders", 0)) is not None
+    assert records_of(meta) == before
+    (data / ".kafka_cleanshutdown").unlink()
+    with opened(data, metadata_log_dir=str(meta)) as crashed:
+        state = crashed.store.image.partition("orders", 0)
+        assert state is not None
+        assert state.leader_epoch == 1
+
+
 def test_after_a_crash_every_partition_gets_the_next_leader_epoch(tmp_path: Path) -> None:
     first = open_store(tmp_path / "first")
     first.create(NewTopic("orders", 2))
