@@ -7,6 +7,16 @@ from typing import Any, Final
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka import entities
 from barnabas.protocol.kafka.config_codes import source_code, type_code
+from barnabas.protocol.kafka.hot_fields import (
+    INT16,
+    INT32,
+    NO_TAGS,
+    compact_count,
+    compact_nullable_string,
+    compact_string,
+    nullable_string,
+    string,
+)
 from barnabas.protocol.messages.configs import (
     ConfigEntry,
     ConfigResource,
@@ -17,6 +27,8 @@ from barnabas.protocol.messages.configs import (
 )
 
 _API: Final = "describe_configs"
+_FLEXIBLE_FROM: Final = 4
+_NO_THROTTLE: Final = INT32.pack(0)
 
 
 def decode_request(version: int, body: memoryview) -> DescribeConfigsRequest:
@@ -35,26 +47,33 @@ def decode_request(version: int, body: memoryview) -> DescribeConfigsRequest:
 
 
 def encode_response(version: int, response: DescribeConfigsResponse) -> bytes:
-    """A row for each resource."""
+    """A row for each resource. Its head by hand, so that entries which several topics share are written once."""
     schema = entities.response_schema(_API, version)
-    rows = tuple(_row(schema, result) for result in response.results)
-    return entities.write(schema.DescribeConfigsResponse(throttle_time=entities.NO_THROTTLE, results=rows))
+    flexible = version >= _FLEXIBLE_FROM
+    count = compact_count if flexible else INT32.pack
+    text, nullable_text = (compact_string, compact_nullable_string) if flexible else (string, nullable_string)
+    out = bytearray(_NO_THROTTLE + count(len(response.results)))
+    written: dict[int, bytes] = {}
+    for result in response.results:
+        entries = result.entries or []
+        body = written.get(id(entries))
+        if body is None:
+            body = count(len(entries)) + b"".join([entities.write(_entry(schema, each)) for each in entries])
+            if entries:
+                written[id(entries)] = body  # the response holds the list: its id is nobody else's
+        out += INT16.pack(result.error) + nullable_text(entities.sentence(result.message))
+        out.append(result.resource.type & 0xFF)  # an int8, of the client
+        out += text(result.resource.name)
+        out += body
+        out += NO_TAGS if flexible else b""
+    out += NO_TAGS if flexible else b""
+    return bytes(out)
 
 
 def encode_error(version: int, request: DescribeConfigsRequest, code: ErrorCode, message: str) -> bytes:
     """The same refusal for every resource."""
     results = [DescribeConfigsResult(each.resource, code, message) for each in request.resources]
     return encode_response(version, DescribeConfigsResponse(results))
-
-
-def _row(schema: Any, result: DescribeConfigsResult) -> Any:
-    return schema.DescribeConfigsResult(
-        error_code=result.error,
-        error_message=entities.sentence(result.message),
-        resource_type=result.resource.type,
-        resource_name=result.resource.name,
-        configs=tuple(_entry(schema, entry) for entry in result.entries or ()),
-    )
 
 
 def _entry(schema: Any, entry: ConfigEntry) -> Any:

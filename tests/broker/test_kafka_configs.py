@@ -228,3 +228,24 @@ def test_altered_configs_outlive_the_broker(tmp_path: Path, clean: bool) -> None
             assert configs["retention.ms"].value == "5000"
             assert (configs["retention.bytes"].value, configs["retention.bytes"].config_source) == ("9000", 3)
             assert describe(kafka, THIS_BROKER)["log.cleaner.threads"].value == "2"
+
+
+def test_topics_of_one_request_that_have_set_the_same_are_told_the_same_and_others_their_own(
+    kafka: KafkaWire, wire: WireClient
+) -> None:
+    for name in ("plain.1", "plain.2"):
+        wire.create_topic(name)
+    for name, retention in (("set.1", "5"), ("set.2", "5"), ("set.3", "6")):
+        wire.create_topic(name, retention_ms=retention)
+    kinds = schema("describe_configs", 4, "request")
+    asked = [("plain.1", None), ("set.1", None), ("set.2", ("retention.ms",)), ("set.3", None), ("plain.2", None)]
+    resources = tuple(
+        kinds.DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=keys)
+        for name, keys in asked
+    )
+    answer = kafka.call("describe_configs", 4, resources=resources, include_synonyms=True, include_documentation=True)
+    values = [{each.name: each.value for each in result.configs}["retention.ms"] for result in answer.results]
+    assert values == [values[0], "5", "5", "6", values[0]]
+    assert values[0] not in ("5", "6")
+    counts = [len(result.configs) for result in answer.results]
+    assert counts == [counts[0], counts[0], 1, counts[0], counts[0]]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from barnabas.config import ConfigSource, PropertyType
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.kafka import entities
 from barnabas.protocol.kafka.config_codes import source_code, type_code
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.configs import (
@@ -48,6 +51,33 @@ def test_what_is_to_be_described(api: ApiKey, version: int) -> None:
         include_synonyms=True,
         include_documentation=version >= 3,
     )
+
+
+@pytest.mark.parametrize(("api", "version"), versions_of(DESCRIBE))
+def test_entries_that_resources_share_are_written_once_and_told_of_each(
+    api: ApiKey, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+    write = entities.write
+
+    def noted(entity: Any) -> bytes:
+        written.append(entity.name)
+        return write(entity)
+
+    monkeypatch.setattr(entities, "write", noted)
+    shared, own = (
+        [ConfigEntry("a", "1", "STATIC_BROKER_CONFIG", "int", "")],
+        [ConfigEntry("a", "2", "DYNAMIC_TOPIC_CONFIG", "int", "")],
+    )
+    asked = [("x", 2, shared), ("y", 2, own), ("z", -3, shared)]
+    results = [DescribeConfigsResult(ConfigResource(kind, name), entries=entries) for name, kind, entries in asked]
+    found = encoded(api, version, DescribeConfigsResponse(results))["results"]
+    assert [(each["resource_name"], each["resource_type"], each["configs"][0]["value"]) for each in found] == [
+        ("x", 2, "1"),
+        ("y", 2, "2"),
+        ("z", -3, "1"),
+    ]
+    assert written == ["a", "a"]
 
 
 @pytest.mark.parametrize(("api", "version"), versions_of(DESCRIBE))
