@@ -6,7 +6,8 @@
 #   make test                everything that needs nothing but this repository     (ARGS="-k name" goes to pytest)
 #   make check               lint, format, types, import table, generated pages
 #   make interop             with other people's software: Apache Kafka, other languages, containers
-#   make demo, make bench    real input end to end; measurements beside Apache Kafka's figures
+#   make demo, make bench    real input end to end; measurements beside the machine's limits
+#   make bench-kafka         one librdkafka client at Barnabas and at Apache Kafka
 #   make compatibility       Kafka's clients, feature by feature: writes docs/compatibility.md
 #   make docs, make lock     writes generated pages; writes requirements/*.txt from pyproject.toml (LOCK="--upgrade")
 
@@ -23,7 +24,7 @@ LOCK ?=
 INTEROP := $(if $(and $(shell command -v java),$(shell command -v mvn)),require,allow-skips)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test check interop compatibility demo bench docs lock clean
+.PHONY: help setup serve test check interop compatibility demo bench bench-kafka docs lock clean
 
 help:
 	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
@@ -78,6 +79,11 @@ demo: $(INSTALLED)
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks $(ARGS)
 	$(BIN)/python -m benchmarks.loading $(LOADING_ARGS)
+
+# One librdkafka client (Debian: librdkafka-dev) at Barnabas, at its own mock cluster and at Apache Kafka, whose jars are
+# fetched with Maven where they are not there yet.
+bench-kafka: $(INSTALLED)
+	$(BIN)/python -m benchmarks.librdkafka --kafka-jars "$$($(BIN)/python -c 'from tests.support.kafka_jars import fetch; print(fetch("4.3.0"))')" $(ARGS)
 
 # uv resolves for every platform at once; it is needed for nothing else and so lives in an environment of its own.
 $(VENV)/lock/bin/uv: | $(BIN)/python

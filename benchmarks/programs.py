@@ -22,7 +22,7 @@ class Programs:
         for source in sorted(SOURCES.glob("*.c")):
             program = directory / source.stem
             if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
-                _compile(source, program)
+                compile_program(source, program)
 
     def load(
         self,
@@ -62,8 +62,12 @@ class Programs:
         return result
 
 
-def _compile(source: Path, program: Path) -> None:
+def compile_program(source: Path, program: Path, *libraries: str) -> None:
+    """Compile one C file. Raises RuntimeError without a compiler, or when it fails: a header that is missing, say."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         raise RuntimeError("the benchmark's load generator needs a C compiler: none of cc, gcc, clang is on the PATH")
-    subprocess.run([compiler, "-O2", "-Wall", "-Wextra", "-o", program, source], check=True)
+    command = [compiler, "-O2", "-Wall", "-Wextra", "-o", str(program), str(source), *libraries]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{source.name} does not compile: {done.stderr.strip()}")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.protocol.records import RecordBatch, read_records
-from benchmarks import loading
+from benchmarks import librdkafka, loading
 from benchmarks.dialect import NativeDialect
 from benchmarks.programs import Programs
 from benchmarks.records import build_batch, build_full_batch
@@ -113,3 +113,21 @@ def test_measured_clean_starts_and_lookups_find_all_that_was_written(tmp_path: P
     assert len(loading.clean_start(tmp_path, 2, 3)["cpu_seconds"]) == 2
     assert min(loading.lookups(tmp_path, 1, 200_000)["timestamp_us"]) > 0
     assert [len(build_batch(1, size).data) for size in loading.VALUE_BYTES.values()] == [16384, 1024, 170]
+
+
+needs_librdkafka = pytest.mark.skipif(
+    not Path("/usr/include/librdkafka/rdkafka.h").exists(), reason="librdkafka's headers are not here (librdkafka-dev)"
+)
+
+
+@needs_compiler
+@needs_librdkafka
+def test_librdkafka_produces_and_consumes_what_it_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(librdkafka, "WORK", tmp_path)
+    arguments = ["--rounds", "1", "--gigabytes", "0.001", "--no-page-cache-fill", "--directory", str(tmp_path)]
+    assert librdkafka.main(arguments) == 0
+    table = capsys.readouterr().out
+    for line in ("produce 100 B, Barnabas", "consume 1024 B, Barnabas", "produce 1024 B, librdkafka's mock cluster"):
+        assert f"| {line} | **" in table
