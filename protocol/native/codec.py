@@ -18,6 +18,7 @@ from barnabas.protocol.native import (
     configs,
     delete_records,
     fetch,
+    groups,
     hello,
     init_producer_id,
     list_offsets,
@@ -126,6 +127,27 @@ NATIVE_APIS: dict[int, NativeApi] = {
         _bare(configs.decode_alter),
         configs.encode_alter_response,
         _bare(configs.decode_alter_response),
+    ),
+    ApiKey.OFFSET_COMMIT: NativeApi(
+        groups.encode_commit,
+        _bare(groups.decode_commit),
+        groups.encode_commit_response,
+        _bare(groups.decode_commit_response),
+    ),
+    ApiKey.OFFSET_FETCH: NativeApi(
+        groups.encode_fetch,
+        _bare(groups.decode_fetch),
+        groups.encode_fetch_response,
+        _bare(groups.decode_fetch_response),
+    ),
+    ApiKey.LIST_GROUPS: NativeApi(
+        groups.encode_list, _bare(groups.decode_list), groups.encode_list_response, _bare(groups.decode_list_response)
+    ),
+    ApiKey.DELETE_GROUPS: NativeApi(
+        groups.encode_delete,
+        _bare(groups.decode_delete),
+        groups.encode_delete_response,
+        _bare(groups.decode_delete_response),
     ),
     ApiKey.ALTER_REPLICA_LOG_DIRS: NativeApi(
         log_dirs.encode_alter,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -326,6 +328,29 @@ def test_offsets_are_there_after_the_broker_ended(tmp_path: Path, end: str) -> N
             assert fetch(kafka, f"g{group}", "t") == {0: (newest, 0, "")}
         assert fetch(kafka, "gone", "t") == {0: (-1, 0, "")}
         assert {each.group_id for each in kafka.call("list_groups", 5).groups} == {f"g{number}" for number in range(7)}
+
+
+def test_committed_offsets_never_go_back_when_the_broker_is_killed_amid_commits(tmp_path: Path) -> None:
+    acknowledged = 0
+    for round_number in range(4):
+        with start_daemon(tmp_path) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
+            if round_number == 0:
+                create_topic(kafka, "t")
+            else:
+                until_loaded(kafka)
+                (offset, error, _) = fetch(kafka, "g", "t")[0]
+                assert error == 0
+                assert acknowledged <= offset <= acknowledged + 1
+                acknowledged = offset
+            first = acknowledged
+            killer = threading.Thread(target=daemon.kill)
+            with contextlib.suppress(OSError, EOFError):  # the broker goes in the middle of one
+                while True:
+                    assert commit(kafka, "g", "t", {0: acknowledged + 1}) == [0]
+                    acknowledged += 1
+                    if acknowledged == first + 50:
+                        killer.start()
+            killer.join()
 
 
 def test_a_commit_with_a_retention_of_its_own_expires_and_its_group_with_it(tmp_path: Path) -> None:

@@ -44,6 +44,14 @@ from barnabas.protocol.messages.fetch import (
     FetchTopicResult,
     records_of,
 )
+from barnabas.protocol.messages.groups import (
+    DeleteGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    ListedGroup,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -73,6 +81,23 @@ from barnabas.protocol.messages.metadata import (
     MetadataResponse,
     PartitionMetadata,
     TopicMetadata,
+)
+from barnabas.protocol.messages.offset_commit import (
+    OffsetCommitPartition,
+    OffsetCommitPartitionResult,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitTopic,
+    OffsetCommitTopicResult,
+)
+from barnabas.protocol.messages.offset_fetch import (
+    OffsetFetchGroup,
+    OffsetFetchGroupResult,
+    OffsetFetchPartitionResult,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchTopic,
+    OffsetFetchTopicResult,
 )
 from barnabas.protocol.messages.produce import (
     ProducePartition,
@@ -174,6 +199,34 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
         DeleteRecordsResponse(
             [DeleteRecordsTopicResult("t", [DeleteRecordsPartitionResult(3, ErrorCode.OFFSET_OUT_OF_RANGE, "no", -1)])]
         ),
+    ),
+    (
+        ApiKey.OFFSET_COMMIT,
+        OffsetCommitRequest("g", [OffsetCommitTopic("t", [OffsetCommitPartition(0, 1 << 40, 3, "m")])], 7, "member"),
+        OffsetCommitResponse([OffsetCommitTopicResult("t", [OffsetCommitPartitionResult(0, ErrorCode.NONE)])]),
+    ),
+    (
+        ApiKey.OFFSET_FETCH,
+        OffsetFetchRequest([OffsetFetchGroup("g", [OffsetFetchTopic("t", [0, 2])])]),
+        OffsetFetchResponse(
+            [
+                OffsetFetchGroupResult(
+                    "g",
+                    [OffsetFetchTopicResult("t", [OffsetFetchPartitionResult(0, ErrorCode.NONE, 1 << 40, 3, "m")])],
+                    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+                )
+            ]
+        ),
+    ),
+    (
+        ApiKey.LIST_GROUPS,
+        ListGroupsRequest(["Empty"], ["classic"]),
+        ListGroupsResponse([ListedGroup("g", "consumer", "Stable", "Classic")]),
+    ),
+    (
+        ApiKey.DELETE_GROUPS,
+        DeleteGroupsRequest(["g"]),
+        DeleteGroupsResponse([DeleteGroupResult("g", ErrorCode.NON_EMPTY_GROUP)]),
     ),
     (
         ApiKey.ALTER_REPLICA_LOG_DIRS,

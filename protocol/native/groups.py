@@ -1,0 +1,220 @@
+"""commit_offsets (8), fetch_offsets (9), list_groups (16), delete_groups (42): groups and what they have committed.
+
+commit_offsets  request   group, topics [[name, [[partition, offset, leader_epoch, metadata]]]], generation, member_id
+                response  topics [[name, [[partition, error]]]]
+fetch_offsets   request   group, topics [[name, [partition]]] or nil (all that it has committed)
+                response  error, topics [[name, [[partition, error, offset, leader_epoch, metadata]]]]
+list_groups     request   states [str], types [str]
+                response  groups [[group, protocol_type, state, type]]
+delete_groups   request   groups [group]
+                response  groups [[group, error]]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas.protocol.messages.groups import (
+    DeleteGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    ListedGroup,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+from barnabas.protocol.messages.offset_commit import (
+    NO_GENERATION,
+    OffsetCommitPartition,
+    OffsetCommitPartitionResult,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitTopic,
+    OffsetCommitTopicResult,
+)
+from barnabas.protocol.messages.offset_fetch import (
+    OffsetFetchGroup,
+    OffsetFetchGroupResult,
+    OffsetFetchPartitionResult,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchTopic,
+    OffsetFetchTopicResult,
+)
+from barnabas.protocol.native.fields import INT32, INT64, array, error_code, field, integer, optional_text, row, text
+
+
+def encode_commit(request: OffsetCommitRequest) -> dict[str, Any]:
+    """The body of a commit."""
+    return {
+        "group": request.group_id,
+        "generation": request.generation,
+        "member_id": request.member_id,
+        "topics": [
+            [topic.name, [[p.partition, p.offset, p.leader_epoch, p.metadata] for p in topic.partitions]]
+            for topic in request.topics
+        ],
+    }
+
+
+def decode_commit(body: dict[str, Any]) -> OffsetCommitRequest:
+    """Raises DecodeError, naming the field."""
+    topics = []
+    for topic in array(field(body, "topics"), "topics"):
+        name, entries = row(topic, "topics[]", 2)
+        topics.append(OffsetCommitTopic(text(name, "name"), [_offset(each) for each in array(entries, "partitions")]))
+    return OffsetCommitRequest(
+        text(field(body, "group"), "group"),
+        topics,
+        integer(field(body, "generation", NO_GENERATION), "generation", INT32),
+        text(field(body, "member_id", ""), "member_id"),
+    )
+
+
+def encode_commit_response(response: OffsetCommitResponse) -> dict[str, Any]:
+    """A code for each partition."""
+    return {
+        "topics": [[topic.name, [[p.partition, int(p.error)] for p in topic.partitions]] for topic in response.topics]
+    }
+
+
+def decode_commit_response(body: dict[str, Any]) -> OffsetCommitResponse:
+    """Raises DecodeError, naming the field."""
+    topics = []
+    for topic in array(field(body, "topics"), "topics"):
+        name, entries = row(topic, "topics[]", 2)
+        results = []
+        for entry in array(entries, "partitions"):
+            partition, error = row(entry, "partitions[]", 2)
+            results.append(
+                OffsetCommitPartitionResult(integer(partition, "partition", INT32), error_code(error, "error"))
+            )
+        topics.append(OffsetCommitTopicResult(text(name, "name"), results))
+    return OffsetCommitResponse(topics)
+
+
+def encode_fetch(request: OffsetFetchRequest) -> dict[str, Any]:
+    """The body of a fetch: one group."""
+    (group,) = request.groups
+    topics = None if group.topics is None else [[topic.name, list(topic.partitions)] for topic in group.topics]
+    return {"group": group.group_id, "topics": topics}
+
+
+def decode_fetch(body: dict[str, Any]) -> OffsetFetchRequest:
+    """Raises DecodeError, naming the field."""
+    topics: list[OffsetFetchTopic] | None = None
+    asked = field(body, "topics", None)
+    if asked is not None:
+        topics = []
+        for topic in array(asked, "topics"):
+            name, numbers = row(topic, "topics[]", 2)
+            partitions = [integer(each, "partition", INT32) for each in array(numbers, "partitions")]
+            topics.append(OffsetFetchTopic(text(name, "name"), partitions))
+    return OffsetFetchRequest([OffsetFetchGroup(text(field(body, "group"), "group"), topics)])
+
+
+def encode_fetch_response(response: OffsetFetchResponse) -> dict[str, Any]:
+    """The group's offsets."""
+    (group,) = response.groups
+    return {
+        "group": group.group_id,
+        "error": int(group.error),
+        "topics": [
+            [
+                topic.name,
+                [[p.partition, int(p.error), p.offset, p.leader_epoch, p.metadata] for p in topic.partitions],
+            ]
+            for topic in group.topics
+        ],
+    }
+
+
+def decode_fetch_response(body: dict[str, Any]) -> OffsetFetchResponse:
+    """Raises DecodeError, naming the field."""
+    topics = []
+    for topic in array(field(body, "topics"), "topics"):
+        name, entries = row(topic, "topics[]", 2)
+        topics.append(
+            OffsetFetchTopicResult(text(name, "name"), [_found(each) for each in array(entries, "partitions")])
+        )
+    group = text(field(body, "group"), "group")
+    return OffsetFetchResponse([OffsetFetchGroupResult(group, topics, error_code(field(body, "error"), "error"))])
+
+
+def encode_list(request: ListGroupsRequest) -> dict[str, Any]:
+    """The filters."""
+    return {"states": list(request.states), "types": list(request.types)}
+
+
+def decode_list(body: dict[str, Any]) -> ListGroupsRequest:
+    """Raises DecodeError, naming the field."""
+    return ListGroupsRequest(_texts(field(body, "states", []), "states"), _texts(field(body, "types", []), "types"))
+
+
+def encode_list_response(response: ListGroupsResponse) -> dict[str, Any]:
+    """A row for each group."""
+    return {"groups": [[each.group_id, each.protocol_type, each.state, each.group_type] for each in response.groups]}
+
+
+def decode_list_response(body: dict[str, Any]) -> ListGroupsResponse:
+    """Raises DecodeError, naming the field."""
+    groups = []
+    for entry in array(field(body, "groups"), "groups"):
+        group, protocol_type, state, group_type = row(entry, "groups[]", 4)
+        groups.append(
+            ListedGroup(
+                text(group, "group"),
+                text(protocol_type, "protocol_type"),
+                text(state, "state"),
+                text(group_type, "type"),
+            )
+        )
+    return ListGroupsResponse(groups)
+
+
+def encode_delete(request: DeleteGroupsRequest) -> dict[str, Any]:
+    """The groups."""
+    return {"groups": list(request.group_ids)}
+
+
+def decode_delete(body: dict[str, Any]) -> DeleteGroupsRequest:
+    """Raises DecodeError, naming the field."""
+    return DeleteGroupsRequest(_texts(field(body, "groups"), "groups"))
+
+
+def encode_delete_response(response: DeleteGroupsResponse) -> dict[str, Any]:
+    """A code for each group."""
+    return {"groups": [[each.group_id, int(each.error)] for each in response.results]}
+
+
+def decode_delete_response(body: dict[str, Any]) -> DeleteGroupsResponse:
+    """Raises DecodeError, naming the field."""
+    results = []
+    for entry in array(field(body, "groups"), "groups"):
+        group, error = row(entry, "groups[]", 2)
+        results.append(DeleteGroupResult(text(group, "group"), error_code(error, "error")))
+    return DeleteGroupsResponse(results)
+
+
+def _texts(values: Any, name: str) -> list[str]:
+    return [text(each, name) for each in array(values, name)]
+
+
+def _offset(entry: Any) -> OffsetCommitPartition:
+    partition, offset, leader_epoch, metadata = row(entry, "partitions[]", 4)
+    return OffsetCommitPartition(
+        integer(partition, "partition", INT32),
+        integer(offset, "offset", INT64),
+        integer(leader_epoch, "leader_epoch", INT32),
+        optional_text(metadata, "metadata"),
+    )
+
+
+def _found(entry: Any) -> OffsetFetchPartitionResult:
+    partition, error, offset, leader_epoch, metadata = row(entry, "partitions[]", 5)
+    return OffsetFetchPartitionResult(
+        integer(partition, "partition", INT32),
+        error_code(error, "error"),
+        integer(offset, "offset", INT64),
+        integer(leader_epoch, "leader_epoch", INT32),
+        text(metadata, "metadata"),
+    )

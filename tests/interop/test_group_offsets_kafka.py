@@ -1,0 +1,91 @@
+"""`__consumer_offsets` is Kafka's: its decoder prints ours, its broker serves ours, and ours serves what it left.
+
+One directory goes from our daemon to Apache Kafka and back; both are asked by librdkafka.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from barnabas.broker.groups.offsets_topic import OFFSETS_TOPIC, partition_of
+from tests.support.daemon import start_daemon
+from tests.support.kafka import Kafka
+
+VERSIONS = ("4.3.0", "3.9.1")
+GROUPS = ("billing", "my-group", "gr\u00fcppe")
+"""The hash of the second is negative: its partition shows which of Kafka's two ways to the positive is taken."""
+PARTITIONS = 5
+
+
+def commit(bootstrap: str, group: str, offsets: dict[int, int], metadata: str) -> None:
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
+    partitions = [TopicPartition("orders", number, offset, metadata) for number, offset in offsets.items()]
+    for result in consumer.commit(offsets=partitions, asynchronous=False):
+        assert result.error is None
+    consumer.close()
+
+
+def committed(bootstrap: str, group: str, partitions: int) -> dict[int, int]:
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
+    found = consumer.committed([TopicPartition("orders", number) for number in range(partitions)], 30.0)
+    consumer.close()
+    return {each.partition: each.offset for each in found}
+
+
+def make_topic(bootstrap: str) -> None:
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for made in admin.create_topics([NewTopic("orders", 2, 1)]).values():
+        made.result(30)
+
+
+def delete_group(bootstrap: str, group: str) -> None:
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for deleted in admin.delete_consumer_groups([group]).values():
+        deleted.result(30)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_kafka_decodes_and_serves_our_offsets_and_we_serve_its(tmp_path: Path, version: str) -> None:
+    data = tmp_path / "data"
+    settings = (f"offsets.topic.num.partitions={PARTITIONS}", "node.id=1")
+    with start_daemon(tmp_path, *settings) as daemon:
+        make_topic(daemon.bootstrap)
+        for number, group in enumerate(GROUPS):
+            commit(daemon.bootstrap, group, {0: 1, 1: 2}, "old")
+            commit(daemon.bootstrap, group, {0: 10 + number, 1: 20 + number}, f"note {number}")
+        commit(daemon.bootstrap, "deleted", {0: 7}, "")
+        delete_group(daemon.bootstrap, "deleted")
+        assert daemon.stop() == 0
+
+    kafka = Kafka(version, data, tmp_path / "kafka", offsets_topic_num_partitions=str(PARTITIONS))
+    for number, group in enumerate(GROUPS):
+        segment = data / f"{OFFSETS_TOPIC}-{partition_of(group, PARTITIONS)}" / f"{0:020d}.log"
+        printed = kafka.dump_log_segments("--offsets-decoder", "--files", str(segment))
+        assert f'"group":"{group}"' in printed
+        assert re.search(rf'"offset":{10 + number},.*"metadata":"note {number}', printed), printed
+        assert "Could not deserialize" not in printed
+
+    with kafka.running() as broker:
+        for number, group in enumerate(GROUPS):
+            assert committed(broker.bootstrap, group, 2) == {0: 10 + number, 1: 20 + number}
+        assert committed(broker.bootstrap, "deleted", 1) == {0: -1001}
+        commit(broker.bootstrap, "my-group", {0: 111}, "kafka's")
+        commit(broker.bootstrap, "kafkas-own", {1: 222}, "kafka's")
+        delete_group(broker.bootstrap, "billing")
+
+    with start_daemon(tmp_path, *settings) as daemon:
+        assert committed(daemon.bootstrap, "my-group", 2) == {0: 111, 1: 21}
+        assert committed(daemon.bootstrap, "kafkas-own", 2) == {0: -1001, 1: 222}
+        assert committed(daemon.bootstrap, "gr\u00fcppe", 2) == {0: 12, 1: 22}
+        assert committed(daemon.bootstrap, "billing", 2) == {0: -1001, 1: -1001}
