@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -29,6 +29,9 @@ from barnabas.config.log_config import LogConfig
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.topic_name import CLUSTER_METADATA_TOPIC
 from barnabas.protocol.topic_partition import TopicPartition
+
+PROGRESS_INTERVAL_S = 10.0
+"""How often a long loading says how far it is."""
 
 _log = logging.getLogger(__name__)
 
@@ -72,6 +75,8 @@ class DirectoryLoader:
         self._threads = threads_per_directory
         self._found = FoundLogs()
         self._owner: dict[TopicPartition, Path] = {}
+        self._under_way: dict[Path, LoadProgress] = {}
+        """The logs that are being loaded at the moment."""
         self._lock = threading.Lock()
 
     def load(self, directories: Sequence[DataDirectory]) -> FoundLogs:
@@ -91,6 +96,7 @@ class DirectoryLoader:
                 pools.append(pool)
                 pending.append((directory, [pool.submit(job) for job in jobs]))
             for directory, futures in pending:
+                self._await_and_say([each for each, _ in pending], futures)
                 self._await(directory, futures)
                 directory.load_seconds = time.monotonic() - started
         finally:
@@ -99,6 +105,29 @@ class DirectoryLoader:
         if self._found.logs:
             _log.info("loaded %s logs in %.0f ms", len(self._found.logs), (time.monotonic() - started) * 1000)
         return self._found
+
+    def _await_and_say(self, directories: Sequence[DataDirectory], futures: Sequence[Future[None]]) -> None:
+        """Wait until all are done, or one has failed; say now and then how far all directories are."""
+        while True:
+            done, left = wait(futures, PROGRESS_INTERVAL_S, FIRST_EXCEPTION)
+            if not left or any(future.exception() for future in done):
+                return
+            with self._lock:
+                under_way = dict(self._under_way)
+            for directory in directories:
+                logs = [
+                    f"{path.name} ({progress.segments_left} of {progress.segments_total} segments left)"
+                    for path, progress in under_way.items()
+                    if path.parent == directory.path
+                ]
+                if logs:
+                    _log.info(
+                        "loading logs: loaded=%s of=%s log_dir=%s, under way: %s",
+                        directory.logs_loaded,
+                        directory.logs_total,
+                        directory.path,
+                        ", ".join(logs),
+                    )
 
     def _await(self, directory: DataDirectory, futures: list[Future[None]]) -> None:
         whole = True
@@ -189,10 +218,15 @@ class DirectoryLoader:
             if self._services.failures.is_offline(directory.path):
                 return
             log: PartitionLog
+            with self._lock:
+                self._under_way[path] = progress
             try:
                 log = (open_future_log if is_future else open_log)(request, self._services, progress)
             except DecodeError as error:
                 raise DecodeError(f"{path}: {error}") from error
+            finally:
+                with self._lock:
+                    del self._under_way[path]
             found = FoundPartition(topic_partition, log.topic_id, path)
             if self._is_stray is not None and self._is_stray(found):
                 log.rename_directory(stray_directory_name(topic_partition))

@@ -96,6 +96,26 @@ def _epochs(tmp_path: Path, *entries: tuple[int, int]) -> LeaderEpochFile:
     return epochs
 
 
+def test_a_checkpoint_is_synced_before_it_is_renamed_and_its_name_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    real_sync, real_rename = os.fsync, os.rename
+
+    def fsync(fd: int) -> None:
+        steps.append(f"sync {os.path.basename(os.readlink(f'/proc/self/fd/{fd}'))}")
+        real_sync(fd)
+
+    def rename(source: Path, target: Path) -> None:
+        steps.append(f"rename {target.name}")
+        real_rename(source, target)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "rename", rename)
+    OffsetCheckpointFile(tmp_path / "c").write({TopicPartition("orders", 0): 7})
+    assert steps == ["sync c.tmp", "rename c", f"sync {tmp_path.name}"]
+
+
 def test_an_epoch_is_recorded_once_with_its_first_offset(tmp_path: Path) -> None:
     epochs = _epochs(tmp_path, (0, 0))
     assert not epochs.assign(0, 10)

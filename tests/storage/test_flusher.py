@@ -178,6 +178,48 @@ def test_a_flush_syncs_sealed_segments_with_their_indexes_and_the_active_one_wit
     assert synced == ["20.log"]
 
 
+def test_a_roll_makes_the_new_files_names_durable_before_the_recovery_point_moves(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = bench.open()
+    append(log, sized_batch(100))
+    log.roll()
+    directories: list[tuple[str, int]] = []
+    real = os.fsync
+
+    def fsync(fd: int) -> None:
+        path = os.readlink(f"/proc/self/fd/{fd}")
+        if os.path.isdir(path):
+            directories.append((path, log.recovery_point))
+        real(fd)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    bench.scheduler.run_due()
+    assert directories == [(str(bench.directory), 0)]
+    assert log.recovery_point == 1
+    log.rename_directory("orders-0.0123456789abcdef0123456789abcdef-delete")
+    assert directories[1:] == [(str(bench.directory.parent), 1)]
+
+
+def test_a_directory_that_cannot_be_synced_goes_offline_and_the_recovery_point_stays(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = bench.open()
+    append(log, sized_batch(100))
+    real = os.fsync
+
+    def fsync(fd: int) -> None:
+        if os.path.isdir(f"/proc/self/fd/{fd}"):
+            raise OSError(errno.EIO, "Input/output error")
+        real(fd)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(StorageError):
+        log.flush()
+    assert bench.failed_directories == [bench.directory.parent]
+    assert log.recovery_point == 0
+
+
 def test_a_segment_that_was_durable_before_its_roll_gets_its_indexes_synced_after_it(
     bench: LogBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from barnabas.broker.storage import directory_loading
 from barnabas.broker.storage.deletion_queue import DELETE_LOGS_TASK
 from barnabas.broker.storage.log import PartitionLog
+from barnabas.broker.storage.log_loader import LoadProgress, LoadRequest
 from barnabas.broker.storage.log_manager import DIRECTORY_FAILURE_TASK, LogManager
+from barnabas.broker.storage.log_opening import open_log
 from barnabas.broker.storage.maintenance import (
     HIGH_WATERMARK_TASK,
     LOG_FLUSHER_TASK,
@@ -22,6 +27,7 @@ from barnabas.broker.storage.maintenance import (
     RECOVERY_POINT_TASK,
 )
 from barnabas.broker.storage.scheduler import BackgroundScheduler
+from barnabas.broker.storage.services import StorageServices
 from barnabas.broker.storage.storage_errors import StartupStorageError
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.errors import BrokerError, ErrorCode
@@ -39,6 +45,7 @@ from tests.support.storage import (
 )
 
 _MINUTE = 60_000
+_WAIT_S = 30
 _METADATA = TopicPartition("__cluster_metadata", 0)
 
 
@@ -98,6 +105,16 @@ def _make(manager: LogManager, number: int = 0, batches: int = 0, topic: str = "
 def _offsets(log: PartitionLog | None) -> list[int]:
     assert log is not None
     return [found.base_offset for found in read_batches(log)]
+
+
+def _open_with(monkeypatch: pytest.MonkeyPatch, before: Callable[[LoadProgress], object]) -> None:
+    """Do something on the loading thread before a log is opened."""
+
+    def open_later(request: LoadRequest, services: StorageServices, progress: LoadProgress) -> PartitionLog:
+        before(progress)
+        return open_log(request, services, progress)
+
+    monkeypatch.setattr(directory_loading, "open_log", open_later)
 
 
 # -- start
@@ -280,6 +297,49 @@ def test_a_bad_checkpoint_costs_a_recovery_not_the_directory(tmp_path: Path) -> 
     manager = node.start()
     assert _offsets(manager.get(_tp())) == list(range(25))
     assert (node.paths[0] / "recovery-point-offset-checkpoint.corrupt").read_text() == "0\n7\n"
+
+
+def test_logs_are_loaded_by_so_many_threads_per_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    node = _Node(tmp_path, directories=2, num_recovery_threads_per_data_dir=2)
+    manager = node.start()
+    for number in range(4):
+        _make(manager, number)
+    manager.shutdown()
+    together = threading.Barrier(4)  # two threads in each of two directories, or it breaks
+    _open_with(monkeypatch, lambda _: together.wait(_WAIT_S))
+    assert len(node.start().logs()) == 4
+
+
+def test_a_long_loading_says_now_and_then_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = _Node(tmp_path, num_recovery_threads_per_data_dir=1)
+    manager = node.start()
+    _make(manager, 0, 25)
+    manager.shutdown()
+    said = threading.Event()
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "loading logs" in record.getMessage():
+                said.set()
+
+    def wait_until_said(progress: LoadProgress) -> None:
+        progress.segments_total, progress.segments_left = 64, 12
+        assert said.wait(_WAIT_S)
+
+    monkeypatch.setattr(directory_loading, "PROGRESS_INTERVAL_S", 0.01)
+    _open_with(monkeypatch, wait_until_said)
+    logger = logging.getLogger(directory_loading.__name__)
+    listener = Listener()
+    logger.addHandler(listener)
+    try:
+        with caplog.at_level(logging.INFO):
+            assert len(node.start().logs()) == 1
+    finally:
+        logger.removeHandler(listener)
+    expected = f"loading logs: loaded=0 of=1 log_dir={node.paths[0]}, under way: orders-0 (12 of 64 segments left)"
+    assert expected in caplog.text
 
 
 def test_strays_are_renamed_kept_and_not_served(tmp_path: Path) -> None:
