@@ -6,8 +6,9 @@ a partition alone while it moves: what it would rewrite has been copied already.
 
 Asking again is how a move is changed: the directory in which the partition is cancels it, a third one begins anew. A
 move that cannot go on for want of room, or because the metadata log refuses, is tried again every second; a directory
-that fails and a damaged batch end it, with an ERROR, and leave the log as it was. At start the copies that lie there go
-on, take the log's place, or are given up: see `adopt`, `promote`, `discard`.
+that fails and a damaged batch end it, with an ERROR, and leave the log as it was; the copy goes, unless the log's
+directory is what has failed. At start the copies that lie there go on, take the log's place, or are given up: see
+`adopt`, `promote`, `discard`.
 Source: Kafka ReplicaAlterLogDirsManager, ReplicaAlterLogDirsThread.
 """
 
@@ -283,8 +284,12 @@ class PartitionMoves:
         self.failed += 1
         _log.error("move of %s has failed, the log stays where it is: %s", move.current.topic_partition, reason)
         self._end(move)
-        if move.future.state == "online":
-            self._idle_futures[move.future.topic_partition] = move.future
+        if move.future.state != "online" or self._services.failures.is_offline(move.future.log_dir):
+            return
+        if move.current.state == "online":
+            self.discard(move.future)  # asking again begins anew
+        else:
+            self._idle_futures[move.future.topic_partition] = move.future  # the next start may find the log again
 
     def _end(self, move: PartitionMove) -> None:
         """No more work on it; the cleaner may have the partition again. The lock of the move is held."""

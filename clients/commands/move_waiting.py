@@ -24,7 +24,7 @@ async def begin_move(admin: Admin, topic_partition: TopicPartition, log_dir: str
 
 
 async def wait_for_move(admin: Admin, topic_partition: TopicPartition, log_dir: str) -> None:
-    """Return when the partition is in `log_dir`. Raises CommandFailure when its move was given up."""
+    """Return when the partition is in `log_dir`. Raises CommandFailure when its move was given up or failed."""
     found, _ = await _find(admin, topic_partition)
     _, replica = _ensure_found(topic_partition, found)
     done = 0
@@ -40,7 +40,10 @@ async def wait_for_move(admin: Admin, topic_partition: TopicPartition, log_dir: 
                 path, _ = _ensure_found(topic_partition, found)
                 if _is_same(path, log_dir):
                     return
-                raise CommandFailure(f"the move of {topic_partition} to {log_dir} was given up; it is in {path}")
+                raise CommandFailure(
+                    f"{topic_partition} is in {path} and not on its way to {log_dir} any more: the move was given up, "
+                    "or it has failed and the broker's log says why"
+                )
             progress.advance(max(future[1].size_bytes - done, 0))
             done = max(done, future[1].size_bytes)
             await asyncio.sleep(_POLL_INTERVAL_S)

@@ -458,6 +458,7 @@ def test_a_damaged_batch_ends_the_move_and_the_log_stays(node: MovingNode, caplo
     node.run()
     assert (log.log_dir, log.state, node.manager.moves.running) == (node.a, "online", 0)
     assert "damaged after offset 1" in caplog.text
+    assert (node.manager.moves.futures(), kinds(node.b)) == ([], ["orders-0-delete"])
     assert not node.manager.move(TP, node.a)
     assert kinds(node.b) == ["orders-0-delete"]
 
