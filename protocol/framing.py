@@ -8,6 +8,7 @@ Kafka's first field is an int16 api_key below 256, so its first byte is 0x00; a 
 from __future__ import annotations
 
 import struct
+from typing import Final
 
 from barnabas.protocol.errors import DecodeError
 
@@ -18,6 +19,12 @@ KAFKA_MAGIC = 0x00
 NATIVE_MAGIC = 0xB7
 
 _SIZE = struct.Struct(">i")
+
+_STRANGERS: Final = {
+    b"\x16\x03": ": this is how TLS begins, and there is none here (security.protocol=PLAINTEXT)",
+    **dict.fromkeys((b"GET ", b"POST", b"HEAD", b"PUT "), ": this is how HTTP begins"),
+}
+"""What clients of other protocols begin with, which would be very large frames."""
 
 
 class FrameError(DecodeError):
@@ -34,4 +41,6 @@ def frame_size(buffer: bytearray | memoryview, position: int, max_frame_bytes: i
         return size
     if size <= 0:
         raise FrameError(f"frame size {size} is not positive")
-    raise FrameError(f"frame size {size} is above socket.request.max.bytes={max_frame_bytes}")
+    begins = bytes(buffer[position : position + SIZE_PREFIX])
+    hint = next((words for start, words in _STRANGERS.items() if begins.startswith(start)), "")
+    raise FrameError(f"frame size {size} is above socket.request.max.bytes={max_frame_bytes}{hint}")

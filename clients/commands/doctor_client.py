@@ -59,7 +59,7 @@ def examine(bootstrap: str, timeout_s: float) -> Report:
 
 
 def _examine_bootstrap(report: Report, address: Address, timeout_s: float) -> None:
-    with _reporting(report, f"{address}"):
+    with _reporting(report, f"a client begins at {address}"):
         host_addresses = _look_up(address)
         conversation = Conversation.open(address, timeout_s)
         with conversation:

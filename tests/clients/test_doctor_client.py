@@ -157,6 +157,7 @@ def test_the_advertised_address_is_no_broker(tmp_path: Path) -> None:
 def test_no_connection_at_all_has_an_exit_code_of_its_own() -> None:
     problem = problems_of(f"127.0.0.1:{unused_port()}", exit_code=ExitCode.NO_CONNECTION)
 
+    assert problem.startswith("a client begins at 127.0.0.1:")
     assert "nothing listens there (connection refused)" in problem
 
 
