@@ -17,6 +17,7 @@ from typing import Self
 from barnabas.clients.cluster import Cluster
 from barnabas.clients.config import AdminConfig
 from barnabas.clients.errors import ClientConfigError, RefusedError, UnknownTopicError
+from barnabas.clients.group_admin import GroupAdmin
 from barnabas.clients.log_dirs import (
     LogDirDescription,
     ReplicaDescription,
@@ -117,7 +118,7 @@ class ClusterDescription:
     server_version: str
 
 
-class Admin:
+class Admin(GroupAdmin):
     """Use it as an async context manager, or call `start` and `close`."""
 
     def __init__(self, config: AdminConfig | None = None) -> None:

@@ -38,6 +38,7 @@ COMMANDS = {
     "partition": LazyCommand(f"{_PACKAGE}.partition:partition", "Where partitions lie on the disks; move them."),
     "produce": LazyCommand(f"{_PACKAGE}.produce:produce", "Send lines of standard input to a topic."),
     "consume": LazyCommand(f"{_PACKAGE}.consume:consume", "Read a topic's records."),
+    "group": LazyCommand(f"{_PACKAGE}.group:group", "Groups of consumers: list, describe, delete, reset offsets."),
     "offsets": LazyCommand(f"{_PACKAGE}.offsets:offsets", "Where a topic's partitions begin, end, and are at a time."),
     "config": LazyCommand(
         f"{_PACKAGE}.config:config", "List all properties; describe and alter a broker's or topic's."

@@ -1,0 +1,36 @@
+"""The admin's calls about groups of consumers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from barnabas.clients.cluster import Cluster
+from barnabas.clients.config import AdminConfig
+from barnabas.clients.groups import CommittedOffset, commit_offsets, delete_group, fetch_offsets, list_groups
+from barnabas.protocol.messages.groups import ListedGroup
+from barnabas.protocol.topic_partition import TopicPartition
+
+
+class GroupAdmin:
+    """Part of Admin."""
+
+    config: AdminConfig
+    _cluster: Cluster
+
+    async def list_groups(self) -> list[ListedGroup]:
+        """All groups by name, also those that only ever committed offsets."""
+        return await list_groups(self._cluster, self.config)
+
+    async def group_offsets(
+        self, group: str, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """What a group has committed in these partitions (None: in all); an unknown group has nothing."""
+        return await fetch_offsets(self._cluster, self.config, group, partitions)
+
+    async def set_group_offsets(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+        """Commit in a group's name. Raises RefusedError: it has members, or a topic is unknown."""
+        await commit_offsets(self._cluster, self.config, group, offsets)
+
+    async def delete_group(self, group: str) -> None:
+        """Delete a group with its offsets. Raises RefusedError: it is unknown, or has members."""
+        await delete_group(self._cluster, self.config, group)
