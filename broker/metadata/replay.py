@@ -18,7 +18,7 @@ from barnabas.protocol.metadata.control import (
     SnapshotHeader,
     decode_control,
 )
-from barnabas.protocol.metadata.frame import RECORD_NAMES, SERVED_KEYS, UnsupportedRecordError, decode_frame
+from barnabas.protocol.metadata.frame import SERVED_KEYS, UnsupportedRecordError, decode_frame
 from barnabas.protocol.metadata.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -124,8 +124,3 @@ class Replayer:
                 self.kraft_version = record.level
             case _:
                 pass  # leader changes and voters: Raft's own, kept in the log
-
-
-def describe_unserved(image: MetadataImage) -> str:
-    """The kinds of records that are kept and skipped, for a message: `RegisterBroker 2, NoOp 120`."""
-    return ", ".join(f"{RECORD_NAMES.get(key, f'key {key}')} {count}" for key, count in sorted(image.unserved.items()))

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgpack
 
-from barnabas.protocol.framing import NATIVE_MAGIC, SIZE_PREFIX, FrameError
+from barnabas.protocol.framing import NATIVE_MAGIC, FrameError
 
 MAX_HEADER_BYTES = (1 << 24) - 1
 """What the uint24 can say."""
@@ -29,9 +29,6 @@ the event loop for up to 10 us."""
 
 _FEW_BYTES = 64 * 1024
 """A header that is no longer has few values: it need not be counted."""
-
-PREFIX_SIZE = SIZE_PREFIX + 4
-"""Bytes in front of the msgpack header: size, magic, header_size."""
 
 _PREFIX = struct.Struct(">iI")
 _MAGIC_AND_SIZE = struct.Struct(">I")
