@@ -123,6 +123,7 @@ class Node:
         for server in self._servers:
             server.close()
         self._apis.fetch.answer_all()
+        self._groups.members.stop()
         await self._connections.drain(DRAIN_SECONDS)
         self._loop_lag.stop()
         await self._groups.stop()
@@ -174,6 +175,7 @@ class Node:
             blocking_io=self._blocking_io,
             wall_ms=SystemClock().wall_ms,
             loop=loop,
+            probe=probes.groups,
         )
         self._apis = ApiTable(
             loop=loop,

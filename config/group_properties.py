@@ -18,6 +18,39 @@ _NEWEST_CODEC = 4
 
 GROUP_PROPERTIES: Sequence[Property] = (
     Property(
+        "group.initial.rebalance.delay.ms",
+        INT,
+        0,
+        "How long the first member of an empty group waits for others before its group is formed. Kafka's default is "
+        "3000: every start of a consumer waits for it, in exchange for fewer rebalances where many start at once.",
+        AtLeast(0),
+        group=GROUPS,
+    ),
+    Property(
+        "group.min.session.timeout.ms",
+        INT,
+        6000,
+        "The shortest session.timeout.ms that a member may ask for.",
+        AtLeast(1),
+        group=GROUPS,
+    ),
+    Property(
+        "group.max.session.timeout.ms",
+        INT,
+        1800000,
+        "The longest session.timeout.ms that a member may ask for.",
+        AtLeast(1),
+        group=GROUPS,
+    ),
+    Property(
+        "group.max.size",
+        INT,
+        2147483647,
+        "Most members of a group.",
+        AtLeast(1),
+        group=GROUPS,
+    ),
+    Property(
         "offset.metadata.max.bytes",
         INT,
         4096,

@@ -27,8 +27,8 @@ _BROKER = {
         follower.replication.throttled.rate group.consumer.assignors group.consumer.heartbeat.interval.ms
         group.consumer.max.heartbeat.interval.ms group.consumer.max.session.timeout.ms group.consumer.max.size
         group.consumer.min.heartbeat.interval.ms group.consumer.min.session.timeout.ms group.consumer.session.timeout.ms
-        group.coordinator.rebalance.protocols group.coordinator.threads group.initial.rebalance.delay.ms
-        group.max.session.timeout.ms group.max.size group.min.session.timeout.ms initial.broker.registration.timeout.ms
+        group.coordinator.rebalance.protocols group.coordinator.threads
+        initial.broker.registration.timeout.ms
         kafka.metrics.polling.interval.secs kafka.metrics.reporters leader.imbalance.check.interval.seconds
         leader.replication.throttled.rate log.local.retention.bytes log.local.retention.ms max.connection.creation.rate
         max.connections.per.ip max.connections.per.ip.overrides max.incremental.fetch.session.cache.slots

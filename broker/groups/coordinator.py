@@ -3,7 +3,8 @@
     start    every partition of `__consumer_offsets` that has records is read on a thread, one after the other; its
              groups are refused meanwhile (COORDINATOR_LOAD_IN_PROGRESS), all others are served
     later    offsets that have expired are taken back, and those of topics that were deleted
-    stop     the background tasks end; whatever was answered is in the log
+    stop     members who wait are told to look for the coordinator again; the background tasks end; whatever was
+             answered is in the log
 
 If `__consumer_offsets` itself is deleted, all groups are forgotten, and the next commit makes it anew.
 """
@@ -17,9 +18,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.groups.group_core import GroupSettings
 from barnabas.broker.groups.group_log import GroupLog
 from barnabas.broker.groups.group_records import GroupRecord
-from barnabas.broker.groups.members import GroupMembers, StoredGroups
+from barnabas.broker.groups.membership import GroupMembership
 from barnabas.broker.groups.offset_expiry import OffsetExpiryTask
 from barnabas.broker.groups.offsets_loader import LoadedPartition, load_offsets_partition
 from barnabas.broker.groups.offsets_service import GroupOffsets
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.image import MetadataImage
     from barnabas.broker.metadata.store import MetadataStore
     from barnabas.broker.metadata_changes import MetadataChanges
+    from barnabas.broker.metrics.probes import GroupProbe
     from barnabas.broker.partition_registry import PartitionRegistry
 
 log = logging.getLogger(__name__)
@@ -44,7 +47,7 @@ PROGRESS_SECONDS: Final = 5.0
 
 
 class GroupCoordinator:
-    """Owns the group log, the offsets and their background tasks."""
+    """Owns the group log, the members, the offsets and their background tasks."""
 
     def __init__(
         self,
@@ -57,6 +60,7 @@ class GroupCoordinator:
         blocking_io: Executor,
         wall_ms: Callable[[], int],
         loop: asyncio.AbstractEventLoop,
+        probe: GroupProbe,
     ) -> None:
         self._partitions = partitions
         self._store = store
@@ -72,7 +76,19 @@ class GroupCoordinator:
             wall_ms=wall_ms,
             loop=loop,
         )
-        self.members: GroupMembers = StoredGroups()
+        broker = config.broker
+        self.members = GroupMembership(
+            group_log=self.log,
+            settings=GroupSettings(
+                min_session_timeout_ms=broker.get_int("group.min.session.timeout.ms"),
+                max_session_timeout_ms=broker.get_int("group.max.session.timeout.ms"),
+                initial_rebalance_delay_ms=broker.get_int("group.initial.rebalance.delay.ms"),
+                max_size=broker.get_int("group.max.size"),
+            ),
+            loop=loop,
+            wall_ms=wall_ms,
+            probe=probe,
+        )
         self.offsets = GroupOffsets(self.log, self.members, store, config, wall_ms)
         self._expiry = OffsetExpiryTask(self.offsets, config, wall_ms)
         self._tasks: list[asyncio.Task[None]] = []

@@ -125,7 +125,7 @@ class GroupLog:
         One batch; with `atomic` False as many as it takes. The state is there when this returns, unless the topic has
         to be made first. Raises nothing: what went wrong is what the answer brings.
         """
-        if not self.exists:
+        if self._creating is not None or not self.exists:  # the metadata names the topic before its logs are there
             answer: Appended = Deferred()
             self._when_created(group_id, records, atomic, answer)
             return answer

@@ -8,9 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from barnabas.broker.printable import printable
-from barnabas.protocol.errors import BrokerError, ErrorCode
-
 if TYPE_CHECKING:
     from barnabas.protocol.groups.metadata import GroupMetadataValue
 
@@ -78,49 +75,3 @@ class GroupMembers(Protocol):
     def unload(self, group_id: str) -> None:
         """Its tombstone was written, or its log has gone: forget the group, and answer whoever waits."""
         ...
-
-
-class StoredGroups:
-    """Groups that other brokers' members formed, as the log has them: nobody can join here, so all are empty."""
-
-    def __init__(self) -> None:
-        self._groups: dict[str, GroupMetadataValue] = {}
-
-    def group_ids(self) -> Iterable[str]:
-        """All that were loaded."""
-        return self._groups
-
-    def summary(self, group_id: str) -> GroupSummary | None:
-        """Empty, of the type that it had."""
-        stored = self._groups.get(group_id)
-        return None if stored is None else GroupSummary(EMPTY, stored.protocol_type)
-
-    def validate_offset_commit(
-        self, group_id: str, *, member_id: str, group_instance_id: str | None, generation: int
-    ) -> None:
-        """Raises BrokerError UNKNOWN_MEMBER_ID for whoever says that it is a member."""
-        if generation >= 0:
-            raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {printable(group_id)} has no members")
-
-    def validate_offset_delete(self, group_id: str) -> None:
-        """Raises nothing."""
-
-    def validate_delete(self, group_id: str) -> None:
-        """Raises nothing."""
-
-    def is_subscribed(self, group_id: str, topic: str) -> bool:
-        """Nobody is."""
-        return False
-
-    def offset_expiry(self, group_id: str) -> OffsetExpiry | None:
-        """Since the state that the log has, or where it says no time, since each commit."""
-        since = self._groups[group_id].current_state_timestamp
-        return SINCE_COMMIT if since < 0 else OffsetExpiry(since)
-
-    def load(self, group_id: str, value: GroupMetadataValue) -> None:
-        """Keep it."""
-        self._groups[group_id] = value
-
-    def unload(self, group_id: str) -> None:
-        """Forget it."""
-        self._groups.pop(group_id, None)

@@ -8,12 +8,16 @@ from barnabas.broker.handlers.api_versions import ApiVersionsHandler
 from barnabas.broker.handlers.configs import AlterConfigsHandler, DescribeConfigsHandler
 from barnabas.broker.handlers.delete_records import DeleteRecordsHandler
 from barnabas.broker.handlers.describe_cluster import DescribeClusterHandler
+from barnabas.broker.handlers.describe_groups import DescribeGroupsHandler
 from barnabas.broker.handlers.describe_producers import DescribeProducersHandler
 from barnabas.broker.handlers.describe_topic_partitions import DescribeTopicPartitionsHandler
 from barnabas.broker.handlers.fetch import FetchHandler
 from barnabas.broker.handlers.find_coordinator import FindCoordinatorHandler
 from barnabas.broker.handlers.groups import DeleteGroupsHandler, ListGroupsHandler, OffsetDeleteHandler
+from barnabas.broker.handlers.heartbeat import HeartbeatHandler
 from barnabas.broker.handlers.init_producer_id import InitProducerIdHandler
+from barnabas.broker.handlers.join_group import JoinGroupHandler
+from barnabas.broker.handlers.leave_group import LeaveGroupHandler
 from barnabas.broker.handlers.list_config_resources import ListConfigResourcesHandler
 from barnabas.broker.handlers.list_offsets import ListOffsetsHandler
 from barnabas.broker.handlers.log_dirs import AlterReplicaLogDirsHandler, DescribeLogDirsHandler
@@ -22,6 +26,7 @@ from barnabas.broker.handlers.offset_commit import OffsetCommitHandler
 from barnabas.broker.handlers.offset_fetch import OffsetFetchHandler
 from barnabas.broker.handlers.offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from barnabas.broker.handlers.produce import ProduceHandler
+from barnabas.broker.handlers.sync_group import SyncGroupHandler
 from barnabas.broker.handlers.topics import CreatePartitionsHandler, CreateTopicsHandler, DeleteTopicsHandler
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.protocol.messages.api_key import ApiKey
@@ -79,6 +84,13 @@ class ApiTable:
             ApiKey.OFFSET_COMMIT: OffsetCommitHandler(groups.offsets, probe(ApiKey.OFFSET_COMMIT)),
             ApiKey.OFFSET_FETCH: OffsetFetchHandler(groups.offsets, groups.log, store, probe(ApiKey.OFFSET_FETCH)),
             ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(addresses, probe(ApiKey.FIND_COORDINATOR)),
+            ApiKey.JOIN_GROUP: JoinGroupHandler(groups.members),
+            ApiKey.HEARTBEAT: HeartbeatHandler(groups.members, probe(ApiKey.HEARTBEAT)),
+            ApiKey.LEAVE_GROUP: LeaveGroupHandler(groups.members, probe(ApiKey.LEAVE_GROUP)),
+            ApiKey.SYNC_GROUP: SyncGroupHandler(groups.members),
+            ApiKey.DESCRIBE_GROUPS: DescribeGroupsHandler(
+                groups.members, groups.offsets.committed.__contains__, probe(ApiKey.DESCRIBE_GROUPS)
+            ),
             ApiKey.LIST_GROUPS: ListGroupsHandler(groups.offsets),
             ApiKey.DELETE_GROUPS: DeleteGroupsHandler(groups.offsets, probe(ApiKey.DELETE_GROUPS)),
             ApiKey.OFFSET_DELETE: OffsetDeleteHandler(groups.offsets, store, probe(ApiKey.OFFSET_DELETE)),

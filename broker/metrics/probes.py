@@ -142,15 +142,34 @@ class LoopLagProbe(LatencyHistogram):
         self.last_beat: float | None = None
 
 
+class GroupProbe:
+    """Consumer groups: how many are in each state (by Kafka's name), and how many rebalances ended in a stable one."""
+
+    __slots__ = ("completed_rebalances", "states")
+
+    def __init__(self) -> None:
+        self.states: dict[str, int] = {}
+        self.completed_rebalances = 0
+
+    def entered(self, state: str) -> None:
+        """One group more is in `state`."""
+        self.states[state] = self.states.get(state, 0) + 1
+
+    def left(self, state: str) -> None:
+        """One group less is in `state`."""
+        self.states[state] -= 1
+
+
 class BrokerProbes:
     """All counters of one broker. One per broker, never one per process: a process may run several brokers."""
 
-    __slots__ = ("apis", "connections", "fetches_waiting", "loop_lag", "topics")
+    __slots__ = ("apis", "connections", "fetches_waiting", "groups", "loop_lag", "topics")
 
     def __init__(self) -> None:
         self.apis: dict[str, ApiProbe] = {}
         self.topics: dict[str, TopicProbe] = {}
         self.connections = ConnectionProbe()
+        self.groups = GroupProbe()
         self.loop_lag = LoopLagProbe()
         self.fetches_waiting = 0
         """Fetches that wait in a long poll now."""

@@ -17,6 +17,7 @@ from barnabas.broker.metrics.daemon_collectors import (
     TopicCollector,
 )
 from barnabas.broker.metrics.family import Family
+from barnabas.broker.metrics.group_collector import GroupCollector
 from barnabas.broker.metrics.probes import BrokerProbes
 from barnabas.broker.metrics.state import BrokerState
 from barnabas.broker.metrics.storage_collectors import (
@@ -41,6 +42,7 @@ COLLECTORS: Final = cast(
         RequestCollector,
         TopicCollector,
         ConnectionCollector,
+        GroupCollector,
         EventLoopCollector,
         LogCollector,
         LogDirCollector,
@@ -63,6 +65,7 @@ def make_registry(probes: BrokerProbes, state: BrokerState) -> CollectorRegistry
         RequestCollector(probes),
         TopicCollector(probes),
         ConnectionCollector(probes),
+        GroupCollector(probes),
         EventLoopCollector(probes),
         LogCollector(state),
         LogDirCollector(state),

@@ -67,6 +67,12 @@ KAFKA_APIS: Sequence[KafkaApi] = (
     KafkaApi(ApiKey.OFFSET_COMMIT, 2, 10, 8, "offset_commit"),
     KafkaApi(ApiKey.OFFSET_FETCH, 1, 10, 6, "offset_fetch"),
     KafkaApi(ApiKey.FIND_COORDINATOR, 0, 6, 3, "find_coordinator"),
+    # librdkafka before 2.11.1 turns groups on by version 0 of the first four: never raise their minima.
+    KafkaApi(ApiKey.JOIN_GROUP, 0, 9, 6, "join_group"),
+    KafkaApi(ApiKey.HEARTBEAT, 0, 4, 4, "heartbeat"),
+    KafkaApi(ApiKey.LEAVE_GROUP, 0, 5, 4, "leave_group"),
+    KafkaApi(ApiKey.SYNC_GROUP, 0, 5, 4, "sync_group"),
+    KafkaApi(ApiKey.DESCRIBE_GROUPS, 0, 6, 5, "describe_groups"),
     KafkaApi(ApiKey.LIST_GROUPS, 0, 5, 3, "list_groups"),
     KafkaApi(ApiKey.API_VERSIONS, 0, 4, 3, "api_versions"),
     KafkaApi(ApiKey.CREATE_TOPICS, 2, 7, 5, "create_topics"),

@@ -1,0 +1,49 @@
+"""Wakes groups at their deadlines: at most one timer of the event loop for each.
+
+A deadline that moved to later, as a session's does with each heartbeat, leaves the timer where it is; it then wakes the
+group for nothing, once for each session timeout rather than once for each heartbeat.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from barnabas.broker.groups.classic_group import ClassicGroup
+
+
+class GroupAlarms:
+    """Calls `wake` with a group when the first of its deadlines may have passed; whoever is woken sets it again."""
+
+    __slots__ = ("_loop", "_set", "_wake")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, wake: Callable[[ClassicGroup], None]) -> None:
+        self._loop = loop
+        self._wake = wake
+        self._set: dict[str, tuple[float, asyncio.TimerHandle]] = {}
+        """By group id: when, and by what."""
+
+    def set(self, group: ClassicGroup) -> None:
+        """At the group's next deadline, unless it is woken even before."""
+        group_id, wake_at = group.group_id, group.wake_at
+        current = self._set.get(group_id)
+        if current is not None:
+            if current[0] <= wake_at:
+                return
+            current[1].cancel()
+        elif wake_at == math.inf:
+            return
+        self._set[group_id] = (wake_at, self._loop.call_at(wake_at, self._ring, group))
+
+    def forget(self, group_id: str) -> None:
+        """Not any more."""
+        alarm = self._set.pop(group_id, None)
+        if alarm is not None:
+            alarm[1].cancel()
+
+    def _ring(self, group: ClassicGroup) -> None:
+        del self._set[group.group_id]
+        self._wake(group)

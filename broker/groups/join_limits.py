@@ -1,0 +1,37 @@
+"""How long the texts of a JoinGroup may be: they go into the group's record, whose strings have an int16 size.
+
+Flexible versions of the request could carry more. A member id is a client's or an instance's id with a dash and a uuid
+behind it. Kafka answers such a join UNKNOWN_SERVER_ERROR.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.groups.classic_fields import MAX_STRING_BYTES
+
+if TYPE_CHECKING:
+    from barnabas.broker.groups.joining import JoiningClient
+    from barnabas.protocol.messages.join_group import JoinGroupRequest
+
+UUID_CHARACTERS: Final = 37
+"""What a member id has behind the client's or the instance's id."""
+
+MAX_ID_BYTES: Final = MAX_STRING_BYTES - UUID_CHARACTERS
+
+
+def ensure_storable(request: JoinGroupRequest, client: JoiningClient) -> None:
+    """What goes into the group's record has to fit its strings. Raises BrokerError."""
+    if _too_long(request.group_id):
+        raise BrokerError(ErrorCode.INVALID_GROUP_ID, f"a group id is longer than {MAX_ID_BYTES} bytes")
+    names = (request.protocol_type, request.group_instance_id or "", client.client_id)
+    if any(map(_too_long, names)) or any(_too_long(protocol.name) for protocol in request.protocols):
+        raise BrokerError(
+            ErrorCode.INVALID_REQUEST,
+            f"a client id, an instance id or the name of a protocol is longer than {MAX_ID_BYTES} bytes",
+        )
+
+
+def _too_long(text: str) -> bool:
+    return len(text) > MAX_ID_BYTES or len(text.encode("utf-8")) > MAX_ID_BYTES

@@ -1,0 +1,40 @@
+"""Collector over consumer groups: Kafka's NumGroups and its kin, and the rebalances."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar, Final
+
+from prometheus_client.core import Metric
+
+from barnabas.broker.groups.group_state import GroupState
+from barnabas.broker.metrics.family import Family
+from barnabas.broker.metrics.probes import BrokerProbes
+
+_STATES: Final = (
+    (GroupState.EMPTY, "empty", "Groups without members."),
+    (GroupState.PREPARING_REBALANCE, "preparing_rebalance", "Groups that wait for their members to join."),
+    (GroupState.COMPLETING_REBALANCE, "completing_rebalance", "Groups that wait for their leader's assignment."),
+    (GroupState.STABLE, "stable", "Groups whose members have their assignments."),
+)
+
+
+class GroupCollector:
+    """How many groups there are in each state."""
+
+    by_state: ClassVar = {
+        state: Family(f"barnabas_groups_{name}", "gauge", meaning) for state, name, meaning in _STATES
+    }
+    rebalances = Family(
+        "barnabas_group_rebalances_total", "counter", "Rebalances that ended with an assignment for every member."
+    )
+    families: ClassVar = (*by_state.values(), rebalances)
+
+    def __init__(self, probes: BrokerProbes) -> None:
+        self._probe = probes.groups
+
+    def collect(self) -> Iterator[Metric]:
+        """All families, from the counters as they are now."""
+        for state, family in self.by_state.items():
+            yield family.render([((), self._probe.states.get(state.value, 0))])
+        yield self.rebalances.render([((), self._probe.completed_rebalances)])
