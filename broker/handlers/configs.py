@@ -2,8 +2,8 @@
 
 Changes are kept in the metadata log and applied at once where the property says dynamic; a property that is read-only
 at run time is INVALID_CONFIG, as is an unknown one or a bad value. All operations on a resource apply together or not
-at all. An unknown topic is UNKNOWN_TOPIC_OR_PARTITION; another broker's id, or a resource that is named twice,
-INVALID_REQUEST.
+at all. An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, a name that none can have INVALID_TOPIC_EXCEPTION; another
+broker's id, or a resource that is named twice, INVALID_REQUEST.
 
 Describing the default of all brokers (the empty name) lists what was set there, as Kafka does. Secrets have no value.
 A topic's properties of Kafka that have no effect here are listed when they are set, with the type "unknown". The value
@@ -16,7 +16,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from barnabas.broker.config_entries import broker_entries, topic_entries
-from barnabas.broker.metadata.config_resources import unserved_resource_type
+from barnabas.broker.metadata.config_resources import ensure_topic, unserved_resource_type
 from barnabas.config import BROKER_PROPERTIES
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.configs import (
@@ -80,8 +80,7 @@ class DescribeConfigsHandler:
             return _named(self._describe_broker(asked.resource, request), names)
         image = self._store.image
         topic = asked.resource.name
-        if topic not in image.topics:
-            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic '{topic}' does not exist")
+        ensure_topic(image, topic)
         overrides = image.topic_configs(topic)
         key = (names, *overrides.items())
         entries = same.get(key)

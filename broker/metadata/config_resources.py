@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from barnabas.broker.metadata.image import MetadataImage
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.topic_name import validate_topic_name
 
 _UNSERVED = {8: "BROKER_LOGGER", 16: "CLIENT_METRICS", 32: "GROUP"}
 """Kafka's other types of config resources."""
 
 MAX_VALUE_BYTES = 2**15 - 1
 """Of a value in UTF-8, as in Kafka: a classic message of its protocol cannot tell more."""
+
+
+def ensure_topic(image: MetadataImage, name: str) -> None:
+    """Raises BrokerError: INVALID_TOPIC_EXCEPTION for a name that no topic can have, or UNKNOWN_TOPIC_OR_PARTITION."""
+    if name not in image.topics:
+        validate_topic_name(name)
+        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic '{name}' does not exist")
 
 
 def ensure_value_fits(name: str, value: str) -> None:

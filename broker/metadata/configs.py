@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from barnabas.broker.metadata.config_resources import ensure_value_fits, unserved_resource_type
+from barnabas.broker.metadata.config_resources import ensure_topic, ensure_value_fits, unserved_resource_type
 from barnabas.broker.metadata.image import ALL_BROKERS, ConfigScope, MetadataImage
 from barnabas.broker.metadata.plan import Plan, PlanningImage
 from barnabas.config import (
@@ -116,8 +116,7 @@ def _check_broker(
 
 def _scope_of(image: MetadataImage, resource: ConfigResource, node_id: int) -> ConfigScope:
     if resource.type == TOPIC_RESOURCE:
-        if resource.name not in image.topics:
-            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic '{resource.name}' does not exist")
+        ensure_topic(image, resource.name)
         return (TOPIC_RESOURCE, resource.name)
     if resource.type == BROKER_RESOURCE:
         if resource.name not in ("", str(node_id)):

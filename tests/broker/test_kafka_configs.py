@@ -249,3 +249,14 @@ def test_topics_of_one_request_that_have_set_the_same_are_told_the_same_and_othe
     assert values[0] not in ("5", "6")
     counts = [len(result.configs) for result in answer.results]
     assert counts == [counts[0], counts[0], 1, counts[0], counts[0]]
+
+
+def test_configs_of_a_topic_that_cannot_be_and_of_one_that_is_not_have_kafkas_codes(kafka: KafkaWire) -> None:
+    kinds = schema("describe_configs", 4, "request")
+    for name, code in (("a b", ErrorCode.INVALID_TOPIC_EXCEPTION), ("absent", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)):
+        resource = kinds.DescribeConfigsResource(
+            resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None
+        )
+        (described,) = kafka.call("describe_configs", 4, resources=(resource,)).results
+        assert described.error_code == code
+        assert alter(kafka, topic(name), OP_SET, "retention.ms", "5")[0] == code
