@@ -121,6 +121,7 @@ class ProducerConfig(ClientConfig):
 class ConsumerConfig(ClientConfig):
     """How much is fetched ahead, and what happens at offsets that are not there."""
 
+    group: str | None = None  # group.id: in whose name offsets are committed, and where assigned partitions go on
     offset_reset: str = "latest"  # auto.offset.reset: earliest, latest, error; also where a new assignment begins
     isolation: str = "read_uncommitted"  # isolation.level: read_committed skips aborted transactions
     check_crcs: bool = True  # check.crcs
@@ -134,6 +135,8 @@ class ConsumerConfig(ClientConfig):
 
     def __post_init__(self) -> None:
         ClientConfig.__post_init__(self)
+        if self.group is not None and not (_is_text(self.group) and self.group):
+            raise ClientConfigError(f"group must be a name, not {self.group!r}")
         _one_of("offset_reset", self.offset_reset, OFFSET_RESETS)
         _one_of("isolation", self.isolation, ISOLATIONS)
         if self.check_crcs not in (True, False):

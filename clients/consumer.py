@@ -20,6 +20,7 @@ from typing import Self
 
 from barnabas.clients.cluster import Cluster
 from barnabas.clients.config import ConsumerConfig
+from barnabas.clients.consumer_offsets import ConsumerOffsets
 from barnabas.clients.errors import ClientError, ClosedError, CorruptBatchError
 from barnabas.clients.fetcher import Fetcher
 from barnabas.clients.offset_reset import isolation_level, reset_timestamp, without_position
@@ -35,7 +36,7 @@ RECORDS_BETWEEN_YIELDS = 500
 """After so many records (and at a batch's end) the iteration lets the event loop come round."""
 
 
-class Consumer:
+class Consumer(ConsumerOffsets):
     """Use it as an async context manager, or call `start` and `close`. One reader at a time, in one thread."""
 
     def __init__(self, config: ConsumerConfig | None = None) -> None:
@@ -80,19 +81,23 @@ class Consumer:
     async def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
         """Read exactly these partitions from now on. Those that were assigned before keep their positions.
 
-        A new one begins where `seek` puts it, or where offset_reset says. Raises UnknownTopicError, with nothing
-        changed, when one does not exist.
+        A new one begins where `seek` puts it, or with a group where that has committed, or where offset_reset says.
+        Raises UnknownTopicError, with nothing changed, when one does not exist.
         """
         fetcher = self._opened()
         wanted = dict.fromkeys(TopicPartition(*partition) for partition in partitions)
         for partition in wanted:
             await ensure_partition(self._cluster, self.config, partition)
+        new = [partition for partition in wanted if partition not in fetcher.states]
+        committed = await self._committed(new) if new and self.config.group is not None else {}
         for partition in [partition for partition in fetcher.states if partition not in wanted]:
             state = fetcher.states.pop(partition)
             fetcher.release(state.move_to(NO_POSITION))
         for partition in wanted:
             if partition not in fetcher.states:
-                fetcher.states[partition] = PartitionState(partition, self.config.max_partition_bytes)
+                state = fetcher.states[partition] = PartitionState(partition, self.config.max_partition_bytes)
+                if partition in committed:
+                    state.move_to(committed[partition])
         if self._current is not None and self._current.topic_partition not in wanted:
             self._current = None
         self._line = deque(state for state in self._line if state.topic_partition in wanted)

@@ -13,12 +13,13 @@ from uuid import UUID
 import pytest
 
 from barnabas.broker.groups.offsets_topic import OFFSETS_TOPIC, partition_of
-from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey, decode_key
-from barnabas.protocol.groups.offsets import decode_offset_commit
+from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey, decode_key, encode_key
+from barnabas.protocol.groups.offsets import OffsetCommitValue, decode_offset_commit, encode_offset_commit
 from barnabas.protocol.records.batch import iter_batches
+from barnabas.protocol.records.builder import RecordBatchBuilder
 from barnabas.protocol.records.reader import read_records
 from tests.support.daemon import Daemon, start_daemon
-from tests.support.kafka_wire import KafkaWire, schema
+from tests.support.kafka_wire import KafkaWire, produce_request, request_frame, schema
 
 COMMIT_VERSIONS = range(2, 11)
 FETCH_VERSIONS = range(1, 11)
@@ -363,6 +364,46 @@ def test_a_commit_with_a_retention_of_its_own_expires_and_its_group_with_it(tmp_
             pass  # each turn is a request to the broker, which has its own interval
         assert fetch(kafka, "expires", "t") == {0: (-1, 0, "")}
         assert fetch(kafka, "stays", "t") == {0: (1, 0, "")}
+
+
+def produce_raw(kafka: KafkaWire, client_id: str, partition: int, key: bytes, value: bytes) -> int:
+    """The code of a produce to the offsets topic."""
+    builder = RecordBatchBuilder(max_bytes=1 << 20)
+    builder.append(1_700_000_000_000, key, value)
+    request = produce_request(9, OFFSETS_TOPIC, builder.build(), partition=partition)
+    kafka.correlation_id += 1
+    kafka.socket.sendall(request_frame(request, kafka.correlation_id, client_id))
+    code: int = kafka.receive("produce", 9).responses[0].partition_responses[0].error_code
+    return code
+
+
+def test_only_kafkas_administrator_may_produce_to_the_offsets_topic(kafka: KafkaWire) -> None:
+    create_topic(kafka, "produced")
+    commit(kafka, "g", "produced", {0: 1})
+    key = encode_key(OffsetCommitKey("produced", "produced", 0))
+    value = encode_offset_commit(OffsetCommitValue(1))
+    assert produce_raw(kafka, "somebody", 0, key, value) == 17
+    assert produce_raw(kafka, "__admin_client", 0, key, value) == 0
+
+
+def test_a_partition_that_cannot_be_loaded_refuses_its_groups_and_no_others(tmp_path: Path) -> None:
+    broken = partition_of("broken", 50)
+    assert broken != partition_of("sound", 50)
+    with start_daemon(tmp_path) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
+        create_topic(kafka, "t")
+        for group in ("broken", "sound"):
+            assert commit(kafka, group, "t", {0: 1}) == [0]
+        key = encode_key(OffsetCommitKey("broken", "t", 0))
+        assert produce_raw(kafka, "__admin_client", broken, key, b"\x00\x63 of the future") == 0
+        daemon.stop()
+    with start_daemon(tmp_path) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
+        until_loaded(kafka)
+        assert fetch(kafka, "sound", "t") == {0: (1, 0, "")}
+        assert commit(kafka, "sound", "t", {0: 2}) == [0]
+        assert fetch(kafka, "broken", "t") == {0: (-1, 15, "")}
+        assert commit(kafka, "broken", "t", {0: 2}) == [15]
+        assert kafka.call("list_groups", 5).error_code == 15
+        assert "version 99 of an offset commit" in daemon.log
 
 
 def test_deleting_the_offsets_topic_forgets_all_groups_and_the_next_commit_makes_it_anew(tmp_path: Path) -> None:
