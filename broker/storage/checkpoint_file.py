@@ -19,6 +19,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from barnabas.broker.storage.checkpoint_order import MADE_TO_GROW, MADE_TO_SIZE, in_kafkas_order
 from barnabas.broker.storage.durable_files import write_durably
 from barnabas.broker.storage.storage_errors import CorruptFileError
 from barnabas.protocol.topic_partition import TopicPartition
@@ -31,6 +32,9 @@ HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
 CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 
 CORRUPT_SUFFIX = ".corrupt"
+
+_LEAST_BUCKETS = {RECOVERY_POINT_CHECKPOINT: MADE_TO_SIZE, LOG_START_OFFSET_CHECKPOINT: MADE_TO_GROW}
+"""The files whose rows have Kafka's order; those of the others are sorted."""
 
 _log = logging.getLogger(__name__)
 
@@ -103,7 +107,9 @@ class OffsetCheckpointFile:
 
     def write(self, offsets: Mapping[TopicPartition, int]) -> bool:
         """Replace the file durably; False when it holds just this already and nothing was written. Raises OSError."""
-        content = checkpoint_content(f"{tp.topic} {tp.partition} {offset}" for tp, offset in sorted(offsets.items()))
+        least_buckets = _LEAST_BUCKETS.get(self.path.name)
+        order = sorted(offsets) if least_buckets is None else in_kafkas_order(offsets, least_buckets)
+        content = checkpoint_content(f"{tp.topic} {tp.partition} {offsets[tp]}" for tp in order)
         with self._lock:
             if content == self._last_content:
                 # An idle broker must not sync three files every few seconds.

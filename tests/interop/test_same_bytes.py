@@ -14,7 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.storage.checkpoint_file import CLEANER_CHECKPOINT
+from barnabas.broker.storage.checkpoint_file import (
+    CLEANER_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+)
 from barnabas.protocol.records import Codec
 from barnabas.protocol.records.record import Record
 from tests.support.daemon import Daemon
@@ -52,7 +56,7 @@ def topics_of(version: str) -> dict[str, Topic]:
         "full.index": Topic(1, {"segment.index.bytes": "48", "index.interval.bytes": "100"}),
         "by.time": Topic(1, {"segment.ms": "60000", "index.interval.bytes": "0"}),
         "rewritten": Topic(1, {"compression.type": "uncompressed", size: "16384"}),
-        "late.start": Topic(1, {size: "4096", "index.interval.bytes": "100"}),
+        "late.start": Topic(4, {size: "2048", "index.interval.bytes": "100"}),
         "table": Topic(
             1,
             {
@@ -98,7 +102,7 @@ class Script:
         draw = self._draw
         self._now += BATCH_INTERVAL_MS
         codec = list(Codec)[number % len(Codec)]
-        for topic, partition in (("codecs", number % 2), ("full.index", 0), ("by.time", 0), ("late.start", 0)):
+        for topic, partition in (("codecs", number % 2), ("full.index", 0), ("by.time", 0), ("late.start", number % 4)):
             yield Batch(topic, partition, bytes(build(some_records(draw, self._now), codec)))
         yield Batch("rewritten", 0, bytes(build(some_records(draw, self._now), codec)))
         rows = [Record(i, self._now, b"key-%d" % draw.randrange(30), draw.randbytes(30), ()) for i in range(5)]
@@ -144,6 +148,8 @@ class TwoBrokers:
         if not theirs.get(CLEANER_CHECKPOINT):
             del theirs[CLEANER_CHECKPOINT]  # Kafka makes it at start, empty; ours with the first round
         assert ours.keys() == theirs.keys()
+        for name in (RECOVERY_POINT_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT):
+            assert ours[name] == theirs[name]
         for name, lines in theirs.items():
             assert sorted(ours[name]) == sorted(lines), name
 
@@ -177,7 +183,8 @@ def test_after_clean_stops_both_left_the_same_bytes(tmp_path: Path, version: str
     def write(wire: KafkaWire, data: Path) -> None:
         create_topics(wire, both.topics)
         feed(wire, first)
-        delete_records(wire, "late.start", 0, 50)
+        for partition in range(4):
+            delete_records(wire, "late.start", partition, 20 + partition)
         set_config(wire, "table", "min.cleanable.dirty.ratio", "0.01")
         await_clean(data, "table")
 

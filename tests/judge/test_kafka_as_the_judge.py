@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pytest
 from click.testing import CliRunner
 
+from barnabas.broker.storage.checkpoint_file import RECOVERY_POINT_CHECKPOINT
 from barnabas.clients.commands.main import main
 from barnabas.protocol.records import Codec
 from tests.support.daemon import Daemon, start_daemon
@@ -32,7 +33,11 @@ from tests.support.two_brokers import (
 )
 
 VERSION = "4.3.0"
-TOPICS = {"orders": Topic(2, {"internal.segment.bytes": "4096", "index.interval.bytes": "200"})}
+TOPICS = {
+    "orders": Topic(2, {"internal.segment.bytes": "4096", "index.interval.bytes": "200"}),
+    "payments": Topic(1, {}),
+    "clicks": Topic(1, {}),
+}
 BATCHES = [
     Batch("orders", number % 2, bytes(plain(1 + number % 9, list(Codec)[number % len(Codec)], **producer)))
     for number in range(80)
@@ -77,6 +82,8 @@ def all_batches(host: str, port: int) -> list[bytes]:
 def test_both_left_the_same_bytes(judged: Judged) -> None:
     ours, theirs = (without_topic_ids(files_of(data, TOPICS)) for data in (judged.ours, judged.theirs))
     assert differences(ours, theirs) == []
+    recovery_points = [(data / RECOVERY_POINT_CHECKPOINT).read_text() for data in (judged.ours, judged.theirs)]
+    assert recovery_points[0] == recovery_points[1]
     assert sum(name.endswith(".log") for name in ours) > 2
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.storage.checkpoint_file import OffsetCheckpointFile
+from barnabas.broker.storage.checkpoint_order import MADE_TO_GROW, MADE_TO_SIZE, in_kafkas_order
 from barnabas.broker.storage.clean_shutdown import CleanShutdownMarker
 from barnabas.broker.storage.directory_lock import DirectoryLock
 from barnabas.broker.storage.durable_files import write_durably
@@ -321,3 +322,25 @@ def test_a_lock_on_a_file_that_its_holder_has_just_removed_is_not_believed(
     lock.acquire()
     assert calls == 2
     lock.release()
+
+
+def test_rows_of_checkpoints_lie_in_the_order_of_kafkas_maps(tmp_path: Path) -> None:
+    partitions = [TopicPartition("orders", 0), TopicPartition("orders", 1), TopicPartition("payments", 0)]
+    assert in_kafkas_order(partitions, MADE_TO_SIZE) != in_kafkas_order(partitions, MADE_TO_GROW)
+    # As Kafka 4.3.0 wrote them: tests/interop/test_same_bytes.py asks it again.
+    written = [
+        "codecs 0",
+        "full.index 0",
+        "codecs 1",
+        "rewritten 0",
+        "late.start 0",
+        "producers 0",
+        "empty 0",
+        "by.time 0",
+        "empty 1",
+    ]
+    kafkas = [TopicPartition(topic, int(number)) for topic, number in map(str.split, written)]
+    assert in_kafkas_order(sorted(kafkas), MADE_TO_SIZE) == kafkas
+    OffsetCheckpointFile(tmp_path / "recovery-point-offset-checkpoint").write(dict.fromkeys(sorted(kafkas), 7))
+    lines = (tmp_path / "recovery-point-offset-checkpoint").read_text().splitlines()
+    assert lines == ["0", "9", *(f"{row} 7" for row in written)]
