@@ -6,6 +6,7 @@ every codec, index entries, producers. Only the order of fields in JSON payloads
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import subprocess
@@ -146,16 +147,21 @@ async def test_it_prints_the_daemons_files_and_metadata_log_as_our_dump_does(kaf
             await admin.create_topic("orders", partitions=2, configs={"retention.ms": "-1", "segment.bytes": "1048576"})
             await admin.create_topic("gone", partitions=1)
             await admin.delete_topic("gone")
-        for codec in CODECS:
-            config = ProducerConfig(bootstrap=daemon.bootstrap, compression=codec.config_name)
+        for codec, idempotent in itertools.product(CODECS, (True, False)):
+            config = ProducerConfig(
+                bootstrap=daemon.bootstrap, compression=codec.config_name, enable_idempotence=idempotent
+            )
             async with Producer(config) as producer:
                 for number in range(50):
                     headers = [("h", b"1"), ("ü", None)] if number % 5 == 0 else []
                     await producer.send("orders", b"v%d" % number, b"k", partition=number % 2, headers=headers)
         daemon.restart()
         assert daemon.stop() == 0
-        logs = [path for number in range(2) for path in files_of(daemon.data_directory / f"orders-{number}", ".log")]
-        assert theirs(kafka, logs, "--deep-iteration", "--print-data-log") == ours("--data", *logs)
+        suffixes = (".log", ".index", ".timeindex", ".snapshot")
+        files = [
+            path for number in range(2) for path in files_of(daemon.data_directory / f"orders-{number}", *suffixes)
+        ]
+        assert theirs(kafka, files, "--deep-iteration", "--print-data-log") == ours("--data", *files)
 
         metadata = files_of(daemon.data_directory / "__cluster_metadata-0", ".log")
         metadata.append(daemon.data_directory / "bootstrap.checkpoint")
@@ -165,7 +171,8 @@ async def test_it_prints_the_daemons_files_and_metadata_log_as_our_dump_does(kaf
             here = [re.sub(r"LeaderChange: .*", "controlType: LEADER_CHANGE(2)", line) for line in here]
         assert list(map(comparable, here)) == list(map(comparable, decoded))
         types = {entry["type"] for _, entry in map(comparable, decoded) if isinstance(entry, dict) and "type" in entry}
-        assert {"TOPIC_RECORD", "PARTITION_RECORD", "CONFIG_RECORD", "REMOVE_TOPIC_RECORD"} <= types
+        expected = {"TOPIC_RECORD", "PARTITION_RECORD", "CONFIG_RECORD", "REMOVE_TOPIC_RECORD", "PRODUCER_IDS_RECORD"}
+        assert expected <= types
 
 
 def comparable(line: str) -> tuple[str, object]:
