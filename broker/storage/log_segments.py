@@ -61,11 +61,6 @@ class LogSegments:
         """Bytes of all `.log` files."""
         return sum(segment.size_bytes for segment in self.view.segments)
 
-    def floor(self, offset: int) -> LogSegment | None:
-        """The segment with the greatest base offset <= `offset`."""
-        index = self.view.floor_index(offset)
-        return self.view.segments[index] if index >= 0 else None
-
     def higher(self, base_offset: int) -> LogSegment | None:
         """The segment after the one with this base offset."""
         index = bisect_right(self.view.base_offsets, base_offset)

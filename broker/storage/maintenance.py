@@ -92,7 +92,8 @@ class Maintenance:
                 try:
                     log.flush()
                 except StorageError as error:
-                    _log.error("flush of %s failed, the others go on: %s", log.topic_partition, error)
+                    level = logging.DEBUG if log.is_retired else logging.ERROR
+                    _log.log(level, "flush of %s failed, the others go on: %s", log.topic_partition, error)
 
     def expire_producers(self) -> int:
         """Forget producers that have been silent for too long; how many."""

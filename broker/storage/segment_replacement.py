@@ -103,6 +103,9 @@ class Replacement:
         if self._mark is not None:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._mark)
+        if self.is_begun:
+            # Lest a `.swap` comes back with the power, and brings back what the log has dropped since.
+            sync_directory(self._directory)
 
 
 def remove_staged(directory: Path, base_offset: int, stage: str) -> None:

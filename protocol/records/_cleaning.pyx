@@ -110,20 +110,7 @@ cdef enum Stopped:
 
 cdef tuple STOPS = (Stop.CUT, Stop.ASIDE, Stop.FULL, Stop.NO_ROOM)
 
-cdef tuple REASONS = (
-    "",
-    _errors.CUT_SHORT,
-    _errors.BAD_VARINT,
-    _errors.BAD_SIZE,
-    _errors.BAD_OFFSET,
-    _errors.BAD_TIMESTAMP,
-    _errors.BAD_KEY,
-    _errors.BAD_VALUE,
-    _errors.BAD_HEADERS,
-    _errors.LEFT_OVER,
-    _errors.BAD_COUNT,
-    _errors.BYTES_AFTER_LAST,
-)
+cdef tuple REASONS = _errors.REASONS
 
 cdef struct Slot:
     uint64_t hashed[2]

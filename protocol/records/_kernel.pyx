@@ -57,20 +57,7 @@ cdef int64_t INT64_MAX = 0x7FFFFFFFFFFFFFFF
 cdef uint32_t MURMUR_SEED = 0x9747B28C
 cdef uint32_t MURMUR_FACTOR = 0x5BD1E995
 
-cdef tuple REASONS = (
-    "",
-    _errors.CUT_SHORT,
-    _errors.BAD_VARINT,
-    _errors.BAD_SIZE,
-    _errors.BAD_OFFSET,
-    _errors.BAD_TIMESTAMP,
-    _errors.BAD_KEY,
-    _errors.BAD_VALUE,
-    _errors.BAD_HEADERS,
-    _errors.LEFT_OVER,
-    _errors.BAD_COUNT,
-    _errors.BYTES_AFTER_LAST,
-)
+cdef tuple REASONS = _errors.REASONS
 
 cdef struct Summary:
     int64_t max_timestamp

@@ -46,3 +46,19 @@ LEFT_OVER = "bytes are left over at its end"
 # And with all of them (index BATCH).
 BAD_COUNT = "the header counts more records than its bytes can hold"
 BYTES_AFTER_LAST = "bytes are left over after the last record"
+
+REASONS: Final = (
+    "",
+    CUT_SHORT,
+    BAD_VARINT,
+    BAD_SIZE,
+    BAD_OFFSET,
+    BAD_TIMESTAMP,
+    BAD_KEY,
+    BAD_VALUE,
+    BAD_HEADERS,
+    LEFT_OVER,
+    BAD_COUNT,
+    BYTES_AFTER_LAST,
+)
+"""In the order of Fault in _walk.pxd, for the compiled kernels."""

@@ -561,6 +561,25 @@ def test_the_flusher_syncs_logs_whose_flush_ms_has_passed(tmp_path: Path) -> Non
     assert (orders.recovery_point, others.recovery_point) == (3, 0)
 
 
+def test_a_topic_that_is_deleted_while_the_flusher_comes_to_it_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = _Node(tmp_path)
+    node.configs["orders"] = replace(node.config_of("x"), flush_ms=0)
+    manager = node.start()
+    _make(manager, 0, 3)
+    flush = PartitionLog.flush
+
+    def flush_too_late(log: PartitionLog, up_to: int | None = None) -> int:
+        manager.delete([log.topic_partition])
+        return flush(log, up_to)
+
+    monkeypatch.setattr(PartitionLog, "flush", flush_too_late)
+    manager.maintenance.flush_dirty_logs()
+    assert manager.logs() == []
+    assert [record.message for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
 def test_checkpoints_hold_what_a_crash_needs(tmp_path: Path) -> None:
     node = _Node(tmp_path)
     manager = node.start()

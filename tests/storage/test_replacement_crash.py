@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.storage import failpoints
+from barnabas.broker.storage import failpoints, segment_replacement
 from barnabas.broker.storage.log import PartitionLog
+from barnabas.broker.storage.segment_replacement import SegmentsChangedError
 from tests.support.cleaning import clean
 from tests.support.crashing_cleaner import CLEANED_AT_MS, crash_config
 from tests.support.daemon import REPOSITORY
@@ -164,3 +165,21 @@ def test_the_environment_arms_a_failpoint(tmp_path: Path) -> None:
 def test_a_setting_that_means_nothing_is_refused(setting: str) -> None:
     with pytest.raises(ValueError, match="is not name=action"):
         failpoints.arm_from(setting)
+
+
+def test_what_is_taken_back_is_off_the_disk_before_the_log_goes_on(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = bench.open(crash_config())
+    something_of_every_segment(log)
+    gone = log.segments[0]
+    log.delete_records(log.segments[1].base_offset)
+    log.delete_old_segments()
+    cleaned = log.create_segment(0, ".cleaned")
+    cleaned.append_many(memoryview(bytearray(gone.log.slice(0, gone.size_bytes).read())), [])
+    synced: list[list[str]] = []
+    monkeypatch.setattr(segment_replacement, "sync_directory", lambda _: synced.append(bench.names()))
+    with pytest.raises(SegmentsChangedError):
+        log.replace_segments((cleaned,), (gone,))
+    assert [name for name in synced[0] if name.endswith(".swap")]
+    assert [name for name in synced[-1] if name.endswith((".swap", ".cleaned"))] == []

@@ -25,11 +25,6 @@ class CleanerStats:
     """Entries of the offset map in relation to its slots."""
 
     @property
-    def elapsed_ms(self) -> int:
-        """How long the round took, or 0 while it runs."""
-        return max(self.end_time_ms - self.start_time_ms, 0)
-
-    @property
     def elapsed_map_ms(self) -> int:
-        """How long its first pass took, or 0 while that runs."""
+        """How long the round's first pass took, or 0 while that runs."""
         return max(self.map_complete_time_ms - self.start_time_ms, 0)
