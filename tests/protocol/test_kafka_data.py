@@ -290,7 +290,7 @@ LENGTHS = [
 def test_an_array_of_two_thousand_million_items_is_refused_before_it_is_made(
     codec: Any, version: int, body: bytes
 ) -> None:
-    with pytest.raises(DecodeError, match="more than 100000 topics and partitions"):
+    with pytest.raises(DecodeError, match="more than 50000 topics and partitions"):
         codec.decode_request(version, memoryview(bytearray(body)))
 
 

@@ -33,6 +33,7 @@ _SAMPLES: dict[str, Any] = {
     "int32": 0,
     "int64": 0,
     "string": "before",
+    "bytes": b"before",
     "records": bytes(plain(2)),
     "timedelta_i32": timedelta(milliseconds=100),
     "timedelta_i64": timedelta(milliseconds=100),
