@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from barnabas.broker.storage.checkpoint_file import RECOVERY_POINT_CHECKPOINT
 from barnabas.clients.commands.main import main
 from barnabas.protocol.records import Codec
+from tests.support import kafka_jars
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.kafka import Kafka
 from tests.support.kafka_wire import KafkaWire
@@ -32,6 +33,7 @@ from tests.support.two_brokers import (
     without_topic_ids,
 )
 
+pytestmark = pytest.mark.timeout(kafka_jars.FETCH_TIMEOUT_S + 120)  # the first run may have to fetch Kafka's jars
 VERSION = "4.3.0"
 TOPICS = {
     "orders": Topic(2, {"internal.segment.bytes": "4096", "index.interval.bytes": "200"}),
