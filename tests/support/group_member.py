@@ -1,0 +1,122 @@
+"""One member of a group in a process of its own, by a client that we did not write, so that tests can kill it.
+
+    python -m tests.support.group_member LIBRARY BOOTSTRAP GROUP TOPIC [ASSIGNOR [INSTANCE]]
+
+Prints `got <value>` for each record, commits what it printed, and leaves the group at SIGTERM. A commit that fails is
+not repeated: whoever gets the partition next prints those records again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from contextlib import suppress
+from typing import Any
+
+stopping = False
+
+SESSION_MS = 6000
+HEARTBEAT_MS = 300
+
+
+def _stop(*_: object) -> None:
+    global stopping
+    stopping = True
+
+
+def _say(value: object) -> None:
+    assert isinstance(value, bytes)
+    print("got", value.decode(), flush=True)
+
+
+def confluent(bootstrap: str, group: str, topic: str, assignor: str, instance: str | None) -> None:
+    """librdkafka."""
+    from confluent_kafka import Consumer, KafkaException
+
+    settings: dict[str, Any] = {
+        "bootstrap.servers": bootstrap,
+        "group.id": group,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "session.timeout.ms": SESSION_MS,
+        "heartbeat.interval.ms": HEARTBEAT_MS,
+        "partition.assignment.strategy": assignor,
+        "reconnect.backoff.max.ms": 200,
+    }
+    if instance is not None:
+        settings["group.instance.id"] = instance
+    consumer = Consumer(settings)
+    consumer.subscribe([topic])
+    while not stopping:
+        message = consumer.poll(0.1)
+        if message is not None and message.error() is None:
+            _say(message.value())
+            with suppress(KafkaException):
+                consumer.commit(message=message, asynchronous=False)
+    consumer.close()
+
+
+def kafka_python(bootstrap: str, group: str, topic: str, assignor: str, instance: str | None) -> None:
+    """kafka-python, with its own assignors."""
+    from kafka import KafkaConsumer
+    from kafka.errors import KafkaError
+
+    consumer = KafkaConsumer(
+        topic,
+        bootstrap_servers=bootstrap,
+        group_id=group,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        session_timeout_ms=SESSION_MS,
+        heartbeat_interval_ms=HEARTBEAT_MS,
+        reconnect_backoff_max_ms=200,
+    )
+    while not stopping:
+        found = consumer.poll(timeout_ms=100)
+        for records in found.values():
+            for record in records:
+                _say(record.value)
+        if found:
+            with suppress(KafkaError):
+                consumer.commit()
+    consumer.close()
+
+
+def aiokafka(bootstrap: str, group: str, topic: str, assignor: str, instance: str | None) -> None:
+    """aiokafka, with its own assignors."""
+
+    async def run() -> None:
+        from aiokafka import AIOKafkaConsumer
+        from aiokafka.errors import KafkaError
+
+        consumer = AIOKafkaConsumer(
+            topic,
+            bootstrap_servers=bootstrap,
+            group_id=group,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            session_timeout_ms=SESSION_MS,
+            heartbeat_interval_ms=HEARTBEAT_MS,
+        )
+        await consumer.start()
+        while not stopping:
+            found = await consumer.getmany(timeout_ms=100)
+            for records in found.values():
+                for record in records:
+                    _say(record.value)
+            if found:
+                with suppress(KafkaError):
+                    await consumer.commit()
+        await consumer.stop()
+
+    asyncio.run(run())
+
+
+LIBRARIES = {"confluent": confluent, "kafka-python": kafka_python, "aiokafka": aiokafka}
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _stop)
+    library, bootstrap, group, topic, *rest = sys.argv[1:]
+    LIBRARIES[library](bootstrap, group, topic, rest[0] if rest else "range", rest[1] if len(rest) > 1 else None)
