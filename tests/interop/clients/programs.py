@@ -44,6 +44,5 @@ CLIENTS = (
     Client("kafkajs", building.node, Limits(headers_it_cannot_set=frozenset(["null"]))),
 )
 
-_NO_LZ4 = "librdkafka compresses by lz4 only where FindCoordinator is served: the records are stored uncompressed"
-KNOWN_GAPS = {("confluent-kafka", "codec-lz4"): _NO_LZ4, ("kcat", "codec-lz4"): _NO_LZ4}
-"""What is known not to hold with our broker, and why. A gap that has closed fails the test, so that it is taken out."""
+KNOWN_GAPS: dict[tuple[str, str], str] = {}
+"""By client and feature: what is known not to hold with our broker, and why. A gap that has closed fails the test."""
