@@ -140,8 +140,14 @@ def truncate(directory: Path, to_offset: int, without_asking: bool, dry_run: boo
     metavar="BYTES",
     help="Memory for the map from key to offset: 24 bytes a key. A smaller one takes more rounds.",
 )
+@click.option(
+    "--metadata-log-dir",
+    type=_EXISTING_DIRECTORY,
+    metavar="DIR",
+    help="Where the metadata log is, with the topics' configs. Without it: the data directory itself.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object a line: partitions, then a summary.")
-def compact(directory: Path, dry_run: bool, map_bytes: int, as_json: bool) -> int:
+def compact(directory: Path, dry_run: bool, map_bytes: int, metadata_log_dir: Path | None, as_json: bool) -> int:
     """Compact the logs of topics with cleanup.policy=compact now: of a data directory all, or one partition's.
 
     Of each key the last record stays, at its offset. What a broker keeps is kept here, too: the active segment, records
@@ -151,5 +157,7 @@ def compact(directory: Path, dry_run: bool, map_bytes: int, as_json: bool) -> in
     """
     from barnabas.clients.commands.log_compact import compact_directory
 
-    failures = compact_directory(directory, dry_run=dry_run, as_json=as_json, map_bytes=map_bytes)
+    failures = compact_directory(
+        directory, metadata_log_dir=metadata_log_dir, dry_run=dry_run, as_json=as_json, map_bytes=map_bytes
+    )
     return ExitCode.FAILED if failures else ExitCode.OK

@@ -52,14 +52,23 @@ class _Done(NamedTuple):
     tombstones_gone: int | None
 
 
-def compact_directory(directory: Path, *, dry_run: bool, as_json: bool, map_bytes: int) -> int:
+def compact_directory(
+    directory: Path, *, metadata_log_dir: Path | None, dry_run: bool, as_json: bool, map_bytes: int
+) -> int:
     """Compact one log, or all compacted ones of a data directory, and say what went; how many failed.
 
-    Raises CommandFailure, OSError.
+    The metadata log, which has the topics' configs, lies in `metadata_log_dir` (None: in the data directory). Raises
+    CommandFailure, OSError.
     """
     log_dir = data_directory_of(directory)
     with held_lock(log_dir):
-        logs, others = _compacted_logs(directory, LogConfigs(log_dir))
+        configs = LogConfigs(metadata_log_dir or log_dir)
+        if not configs.are_known:
+            raise CommandFailure(
+                f"{metadata_log_dir or log_dir} has no metadata log, which says what topics are compacted: name the "
+                "one of log.dirs that has it by --metadata-log-dir"
+            )
+        logs, others = _compacted_logs(directory, configs)
         if not logs and is_partition_directory(directory):
             raise CommandFailure(f"{directory}: its topic is not compacted (cleanup.policy)")
         run = _Run(log_dir, map_bytes=map_bytes, dry_run=dry_run, as_json=as_json)

@@ -73,8 +73,11 @@ class LogConfigs:
         from barnabas.config.broker_config import BrokerConfig
 
         self._image: MetadataImage | None = None
+        self.are_known = False
+        """Whether `log_dir` has a metadata log, as one of several log.dirs has. Without it all configs are defaults."""
         try:
-            self._image = replay_metadata_directory(log_dir / METADATA_DIRECTORY).image
+            replayed = replay_metadata_directory(log_dir / METADATA_DIRECTORY)
+            self._image, self.are_known = replayed.image, replayed.exists
         except MetadataError as error:
             if index_interval_bytes is None:
                 raise CommandFailure(f"{error}; --index-interval-bytes does without the topics' configs") from error

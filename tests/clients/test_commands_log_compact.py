@@ -125,6 +125,19 @@ def test_a_topic_that_is_not_compacted_is_refused_alone_and_counted_in_a_directo
     assert "; 2 logs of topics that are not compacted" in run(written.data).stdout  # the metadata log is the other
 
 
+def test_a_directory_without_the_metadata_log_is_compacted_once_that_is_named(written: Written, tmp_path: Path) -> None:
+    name = "__cluster_metadata-0"
+    other = tmp_path / "another of log.dirs"
+    other.mkdir()
+    (written.data / name).rename(other / name)
+    refused = run(written.data)
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert f"{written.data} has no metadata log" in refused.stderr
+    found = objects(run(written.data, "--metadata-log-dir", other, "--json"))
+    assert len(found) == 3
+    assert clean_offset(written.data, "table", 0) > 0
+
+
 def test_a_directory_in_use_is_refused(written: Written) -> None:
     lock = DirectoryLock(written.data)
     lock.acquire()
