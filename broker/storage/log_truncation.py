@@ -7,6 +7,9 @@ Everything that knows of the end follows at once, under the log's lock: segments
 the last one's file and indexes, leader epochs, producer state and its snapshots, recovery point and start offset. What
 is cut is synced, unlike in Kafka: after a power failure an old tail whose CRC is right would be taken for records.
 
+A single node never cuts a live log, so nothing in the broker calls this yet: a follower will, when its leader's log is
+another. The offline command has its own way (inspection/truncation), which needs no loaded log.
+
 The caller stops the cleaner before, and writes the directory's checkpoints afterwards (Kafka LogManager.truncateTo). A
 crash before that does no harm: recovery reads the newest segment even if the recovery point lies above its end.
 Source: Kafka UnifiedLog.truncateTo, LocalLog.truncateTo, LogSegment.truncateTo.
