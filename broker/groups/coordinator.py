@@ -100,7 +100,9 @@ class GroupCoordinator:
         to_load = []
         for number in sorted(topic.partitions) if topic is not None else ():
             partition = self._partitions.get(OFFSETS_TOPIC, number)
-            if partition is not None and partition.log.log_start_offset < partition.log.high_watermark:
+            if partition is None:  # its directory is offline: nobody knows what its groups have committed
+                self.log.end_loading(number, failed=True)
+            elif partition.log.log_start_offset < partition.log.high_watermark:
                 self.log.begin_loading(number)
                 to_load.append(number)
         self._store.add_listener(self._image_changed)

@@ -90,6 +90,8 @@ class GroupLog:
 
     def partition_of(self, group_id: str) -> int:
         """The number of the group's partition of the topic."""
+        if not self._partition_count and self.exists:  # somebody else made it
+            self._partition_count = len(self._store.image.topics[OFFSETS_TOPIC].partitions)
         count = self._partition_count or self._config.broker.get_int("offsets.topic.num.partitions")
         return partition_of(group_id, count)
 

@@ -406,6 +406,34 @@ def test_a_partition_that_cannot_be_loaded_refuses_its_groups_and_no_others(tmp_
         assert "version 99 of an offset commit" in daemon.log
 
 
+def test_groups_whose_log_is_in_an_offline_directory_are_refused_and_not_taken_for_new(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    settings = (f"log.dirs={first},{second}", "offsets.topic.num.partitions=2")
+    groups = ("g1", "g2", "g3", "g4")
+    with start_daemon(tmp_path, *settings) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
+        create_topic(kafka, "t")
+        for group in groups:
+            assert commit(kafka, group, "t", {0: 1}) == [0]
+        daemon.stop()
+    (lost,) = (number for number in range(2) if (second / f"{OFFSETS_TOPIC}-{number}").is_dir())
+    second.rename(tmp_path / "gone")
+    second.write_text("a file is no directory")
+    with start_daemon(tmp_path, *settings) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
+        until_loaded(kafka)
+        for group in groups:
+            found = fetch(kafka, group, "t")
+            assert found == {0: (-1, 15, "") if partition_of(group, 2) == lost else (1, 0, "")}
+    assert {partition_of(group, 2) for group in groups} == {0, 1}
+
+
+def test_a_group_is_found_by_the_partitions_of_a_topic_that_somebody_else_made(tmp_path: Path) -> None:
+    with start_daemon(tmp_path) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
+        create_topic(kafka, OFFSETS_TOPIC, 3)
+        create_topic(kafka, "t")
+        assert [commit(kafka, f"g{number}", "t", {0: 1}) for number in range(6)] == [[0]] * 6
+        assert len(stored(tmp_path, "g1", 3)) >= 1
+
+
 def test_deleting_the_offsets_topic_forgets_all_groups_and_the_next_commit_makes_it_anew(tmp_path: Path) -> None:
     with (
         start_daemon(tmp_path, "offsets.topic.num.partitions=2") as daemon,
