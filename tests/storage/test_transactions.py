@@ -261,6 +261,7 @@ def test_the_log_start_bounds_the_last_stable_offset_from_below(bench: LogBench)
 
 
 def test_rows_are_cut_with_the_log(tmp_path: Path) -> None:
+    (tmp_path / f"{10:020d}.log").touch()  # without it the whole segment would pass for renamed
     index = TransactionIndex(str(tmp_path / f"{10:020d}.txnindex"), 10)
     assert index.rows() == []
     index.reset()
@@ -280,6 +281,7 @@ def test_rows_are_cut_with_the_log(tmp_path: Path) -> None:
 
 def test_a_row_below_the_segments_base_is_corrupt(tmp_path: Path) -> None:
     path = tmp_path / f"{10:020d}.txnindex"
+    (tmp_path / f"{10:020d}.log").touch()
     TransactionIndex(str(path), 10).append(AbortedTxn(0, 1, 3, 9, 10))
     with pytest.raises(CorruptFileError):
         TransactionIndex(str(path), 10).check()
