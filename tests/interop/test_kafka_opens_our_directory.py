@@ -23,6 +23,7 @@ from tests.support.daemon import Daemon, start_daemon
 from tests.support.kafka import Broker, Kafka, need_kafka
 from tests.support.two_brokers import stored_batches
 
+pytestmark = pytest.mark.timeout(300)  # many JVMs start one after the other, on whatever machine
 VERSIONS = ("4.3.0", "3.9.1")
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 RECORDS_PER_PRODUCER = 40

@@ -41,6 +41,7 @@ from tests.support.two_brokers import (
     without_topic_ids,
 )
 
+pytestmark = pytest.mark.timeout(300)  # many JVMs start one after the other, on whatever machine
 VERSIONS = ("4.3.0", "3.9.1")
 PRODUCERS = (0, 2000, 16, 1, 4, 1000, 3000)
 BATCHES = 120
