@@ -77,7 +77,7 @@ class OffsetExpiryTask:
         gone = [
             (topic, number)
             for (topic, number), value in committed.items()
-            if _is_expired(value, expiry, now_ms, retention_ms)
+            if is_expired(value, expiry, now_ms=now_ms, retention_ms=retention_ms)
             and not (with_members and members.is_subscribed(group_id, topic))
         ]
         if len(gone) == len(committed) and summary.state == EMPTY:
@@ -87,7 +87,8 @@ class OffsetExpiryTask:
         return len(gone)
 
 
-def _is_expired(value: OffsetCommitValue, expiry: OffsetExpiry, now_ms: int, retention_ms: int) -> bool:
+def is_expired(value: OffsetCommitValue, expiry: OffsetExpiry, *, now_ms: int, retention_ms: int) -> bool:
+    """Whether an offset has reached its end: its own, or `retention_ms` after what `expiry` says."""
     if value.expire_timestamp != NO_TIMESTAMP:
         return now_ms >= value.expire_timestamp
     since = value.commit_timestamp if expiry.empty_since_ms is None else expiry.empty_since_ms
