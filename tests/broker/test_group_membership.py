@@ -90,6 +90,12 @@ def describe(kafka: KafkaWire, *groups: str, version: int = 6) -> Any:
     return kafka.call("describe_groups", version, groups=groups, include_authorized_operations=True).groups
 
 
+def wait_until_loaded(kafka: KafkaWire) -> None:
+    """Ask again while the groups' records are being loaded, as clients do; the connection's timeout bounds it."""
+    while kafka.call("list_groups", 0).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        pass
+
+
 def form(kafka: KafkaWire, group: str) -> str:
     """A stable group of one member: its id. The generation is 1."""
     member: str = join(kafka, group).member_id
@@ -195,6 +201,7 @@ def test_a_member_goes_on_after_a_restart(tmp_path: Path, how: str) -> None:
             daemon.kill()
         daemon.start()
         with KafkaWire(daemon.host, daemon.port) as kafka:
+            wait_until_loaded(kafka)
             assert heartbeat(kafka, "g", member, 1) == 0
             assert sync(kafka, "g", member, 1).assignment == b"mine"
             assert heartbeat(kafka, "left", gone, 2) == ErrorCode.UNKNOWN_MEMBER_ID
@@ -223,6 +230,7 @@ def test_two_thousand_groups_are_served_and_come_back_after_a_kill(tmp_path: Pat
         daemon.kill()
         daemon.start()
         with KafkaWire(daemon.host, daemon.port) as kafka:
+            wait_until_loaded(kafka)
             assert {heartbeat(kafka, f"g{number}", member, 1) for number, member in enumerate(members)} == {0}
             kinds = {describe(kafka, f"g{number}")[0].group_state for number in range(0, count, 100)}
         assert kinds == {"Stable"}
