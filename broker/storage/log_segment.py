@@ -226,7 +226,8 @@ class LogSegment(SegmentIndexes):
         """Whether messages of format 0 or 1 are to be expected: the first is one, or one was met. Raises OSError."""
         old = self._old_messages
         if old is None:
-            head = os.pread(self.log.handle().fd, MAGIC_POSITION + 1, 0)
+            handle = self.log.handle()  # held, so that it cannot be evicted, and its number given away, under the call
+            head = os.pread(handle.fd, MAGIC_POSITION + 1, 0)
             old = self._old_messages = len(head) > MAGIC_POSITION and head[MAGIC_POSITION] != MAGIC_V2
         return old
 

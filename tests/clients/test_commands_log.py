@@ -131,7 +131,8 @@ def test_dump_begins_at_an_offset_and_ends_at_its_limits(data: Path) -> None:
 def test_dump_shows_every_kind_of_small_file(data: Path) -> None:
     found = objects(ok("dump", "--json", data))
     checkpoint = [entry for entry in found if entry["file"].endswith("recovery-point-offset-checkpoint")]
-    assert {"topic": "orders", "partition": 1, "offset": RECORDS // 2}.items() <= checkpoint[-1].items()
+    rows = [(entry["topic"], entry["partition"], entry["offset"]) for entry in checkpoint if "topic" in entry]
+    assert ("orders", 1, RECORDS // 2) in rows
     assert any(entry["type"] == "meta.properties" and entry["node.id"] == 1 for entry in found)
     epochs = objects(ok("dump", "--json", data / "orders-0" / "leader-epoch-checkpoint"))
     assert [(entry["epoch"], entry["startOffset"]) for entry in epochs] == [(0, 0)]

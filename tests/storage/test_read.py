@@ -284,3 +284,28 @@ def test_a_read_ends_where_the_log_ended_when_it_began(bench: LogBench) -> None:
     append(log, sized_batch(100))
     part = as_stored(read_slice(log._segments.view, end, 0, 1000, upper_bound=3, at_least_one_batch=True))
     assert _offsets(part) == [(0, 0), (1, 1), (2, 2)]
+
+
+def test_a_file_that_is_evicted_while_it_is_read_stays_open_until_then(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As another log's read does, on another thread: the descriptor's number would be given to the next file opened."""
+    log = bench.open()
+    append(log, sized_batch(100))
+    log.roll()
+    bench.close(log)
+    log = bench.open()
+    [sealed, _] = log.segments
+    real, reads = os.pread, []
+
+    def pread(fd: int, size: int, position: int) -> bytes:
+        for segment in log.segments:
+            segment.log.evict()
+        reads.append(position)
+        return real(fd, size, position)
+
+    monkeypatch.setattr(os, "pread", pread)
+    part = log.read(0, 1 << 20, upper_bound=1, at_least_one_batch=True)
+    assert part is not None
+    assert part.size == sealed.size_bytes
+    assert reads
