@@ -28,6 +28,19 @@ _WARM_BYTES = 8192
 """The end of an index that nearly all lookups hit: it is searched first, so that the rest may stay out of memory."""
 
 
+def _map(descriptor: int, length: int, protection: int) -> mmap.mmap | bytes:
+    """The file in memory, page by page as it is touched.
+
+    Without MADV_RANDOM the first touch reads ahead: of a new segment's twice 10 MiB of zeros, the device's read-ahead
+    each. With 8 MiB of it that was 45 ms of CPU at the first append to a partition, and 16 MiB of page cache.
+    """
+    if not length:
+        return b""
+    memory = mmap.mmap(descriptor, length, mmap.MAP_SHARED, protection)
+    memory.madvise(mmap.MADV_RANDOM)
+    return memory
+
+
 class AbstractIndex:
     """One index file. Writable (of the active segment) or read-only (opened when used, evictable)."""
 
@@ -161,7 +174,7 @@ class AbstractIndex:
         descriptor = open_for_reading(self)
         try:
             length = os.fstat(descriptor).st_size
-            buffer = mmap.mmap(descriptor, length, mmap.MAP_SHARED, mmap.PROT_READ) if length else b""
+            buffer = _map(descriptor, length, mmap.PROT_READ)
         finally:
             os.close(descriptor)
         self._length_bytes = length
@@ -177,7 +190,7 @@ class AbstractIndex:
     def _resize(self, descriptor: int, max_entries: int) -> None:
         length = max_entries * self.ENTRY_SIZE
         os.ftruncate(descriptor, length)
-        self._map = mmap.mmap(descriptor, length) if length else b""
+        self._map = _map(descriptor, length, mmap.PROT_READ | mmap.PROT_WRITE)
         self._length_bytes = length
         self._allocated_bytes = 0
         self.max_entries = max_entries

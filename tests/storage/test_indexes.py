@@ -48,6 +48,15 @@ def test_a_fresh_index_takes_no_blocks_of_the_disk(tmp_path: Path) -> None:
     assert os.stat(tmp_path / "a.index").st_blocks == 0
 
 
+def test_an_entry_reads_no_more_of_the_sparse_file_than_its_page(tmp_path: Path) -> None:
+    """The kernel's read-ahead over the zeros cost 45 ms of CPU at the first append to a partition."""
+    path = tmp_path / "a.index"
+    index = _offset_index(path, 10485760)
+    _add(index, (128, 4198))
+    flags = Path("/proc/self/smaps").read_text().split(str(path))[1].split("VmFlags:")[1].splitlines()[0].split()
+    assert "rr" in flags  # MADV_RANDOM
+
+
 def test_trim_leaves_exactly_the_entries_in_big_endian(tmp_path: Path) -> None:
     index = _offset_index(tmp_path / "a.index")
     _add(index, (128, 4198), (156, 8398))
