@@ -49,7 +49,7 @@ serve: $(INSTALLED)
 	$(BIN)/barnabas serve $(ARGS)
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -m "not interop" $(ARGS)
+	$(BIN)/python -m pytest -m "not interop" --numprocesses=auto --maxprocesses=4 --dist=loadfile $(ARGS)
 
 interop: $(INSTALLED)
 	BARNABAS_INTEROP=$(INTEROP) $(BIN)/python -m pytest -m interop $(ARGS)
