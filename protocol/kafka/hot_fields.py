@@ -1,5 +1,5 @@
-"""The pieces of messages that are read and written by hand: Produce and Fetch, which every record passes by, and the
-answer of Metadata.
+"""The pieces of messages that are read and written by hand: Produce and Fetch, which every record passes by,
+OffsetCommit and OffsetFetch, which every consumer of a group sends, and the answer of Metadata.
 
 Why by hand: kio's reader (1 to 2 us) copies the records, aborts the process on a hostile length, and refuses a writable
 buffer, in which a produced batch has to stay; entity_reader.py takes 18 us for a fetch of one partition, which fetch.py
@@ -14,6 +14,7 @@ readers of requests trust nothing: what is cut short is a struct.error or an Ind
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Final
 
 from barnabas.protocol import varint
@@ -28,6 +29,9 @@ ID_SIZE: Final = 16
 """Of a topic id."""
 
 NO_TAGS: Final = b"\x00"
+
+ReadString = Callable[[memoryview, int], tuple[str | None, int]]
+"""`read_string` or `read_compact_string`."""
 
 _unpack_int16 = INT16.unpack_from
 _unpack_int32 = INT32.unpack_from
@@ -49,6 +53,14 @@ def read_compact_string(body: memoryview, position: int) -> tuple[str | None, in
     """A compact nullable string, and the position behind it."""
     size, start = read_unsigned(body, position)
     return (None, start) if size == 0 else _text(body, start, start + size - 1)
+
+
+def read_present(read: ReadString, body: memoryview, position: int, what: str) -> tuple[str, int]:
+    """A string by `read` that may not be null, and the position behind it; `what` is its name in the error."""
+    value, position = read(body, position)
+    if value is None:
+        raise DecodeError(f"{what} is null")
+    return value, position
 
 
 def read_count(body: memoryview, position: int) -> tuple[int, int]:

@@ -9,6 +9,9 @@ from barnabas.protocol.errors import ErrorCode
 
 NO_OFFSET = -1
 
+NO_MEMBER_EPOCH = -1
+"""Of who is no member, or one of a classic group."""
+
 
 @dataclass(slots=True)
 class OffsetFetchTopic:
@@ -21,10 +24,12 @@ class OffsetFetchTopic:
 
 @dataclass(slots=True)
 class OffsetFetchGroup:
-    """`topics` None: all that the group has committed."""
+    """`topics` None: all that the group has committed. A member of the newer protocol names itself and its epoch."""
 
     group_id: str
     topics: list[OffsetFetchTopic] | None
+    member_id: str | None = None
+    member_epoch: int = NO_MEMBER_EPOCH
 
 
 @dataclass(slots=True)
