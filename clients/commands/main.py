@@ -6,29 +6,19 @@ docstring. So the names and their one-line helps stand here.
 
 from __future__ import annotations
 
-import importlib
 import logging
 import os
 import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from barnabas.clients.commands.exit_codes import EXIT_CODE_HELP, ExitCode
 from barnabas.clients.commands.failures import failure_of, is_closed_pipe
-
-
-@dataclass(frozen=True, slots=True)
-class LazyCommand:
-    """Where a command lives (`module:attribute`) and what the list of commands says about it."""
-
-    target: str
-    help: str
-
+from barnabas.clients.commands.lazy_group import LazyCommand, LazyGroup
 
 _PACKAGE = "barnabas.clients.commands"
 
@@ -45,29 +35,12 @@ COMMANDS = {
     ),
     "log": LazyCommand(f"{_PACKAGE}.log:log", "Look into a log's files, check and repair them, without a broker."),
     "doctor": LazyCommand(f"{_PACKAGE}.doctor:doctor", "Look for what stands in the way of clients."),
+    "pipeline": LazyCommand(f"{_PACKAGE}.pipeline:pipeline", "Jobs on Apache Spark: archive, replay, snapshot, stats."),
 }
 
 
-class BarnabasGroup(click.Group):
+class BarnabasGroup(LazyGroup):
     """A group whose commands are imported when used, and that ends every failure with a sentence and a code."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of the table: what one needs first comes first."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the command's module."""
-        lazy = COMMANDS.get(cmd_name)
-        if lazy is None:
-            return None
-        module_name, _, attribute = lazy.target.partition(":")
-        command: click.Command = getattr(importlib.import_module(module_name), attribute)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, lazy.help) for name, lazy in COMMANDS.items()])
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -134,6 +107,7 @@ def _print_version(ctx: click.Context, _parameter: click.Parameter, value: bool)
 
 @click.group(
     cls=BarnabasGroup,
+    commands_by_name=COMMANDS,
     epilog=EXIT_CODE_HELP,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

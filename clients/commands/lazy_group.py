@@ -1,0 +1,44 @@
+"""A click group that knows its commands by name and one-line help, and imports one when it is used."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+
+@dataclass(frozen=True, slots=True)
+class LazyCommand:
+    """Where a command lives (`module:attribute`) and what the list of commands says about it."""
+
+    target: str
+    help: str
+
+
+class LazyGroup(click.Group):
+    """`commands_by_name` stands in the order in which help lists it: what one needs first comes first."""
+
+    def __init__(self, *args: Any, commands_by_name: Mapping[str, LazyCommand] | None = None, **extra: Any) -> None:
+        super().__init__(*args, **extra)
+        self._commands_by_name = commands_by_name or {}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of the table."""
+        return list(self._commands_by_name)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command's module."""
+        lazy = self._commands_by_name.get(cmd_name)
+        if lazy is None:
+            return None
+        module_name, _, attribute = lazy.target.partition(":")
+        command: click.Command = getattr(importlib.import_module(module_name), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, lazy.help) for name, lazy in self._commands_by_name.items()])

@@ -1,0 +1,73 @@
+"""A SparkSession for one job, started and stopped with it.
+
+What is set here is what a job cannot do without: UTC (an archive's hours are UTC hours), the Python that runs us on
+the workers of this machine, and silence: Spark's log is for --debug. Nothing is downloaded: no packages, no jars.
+`spark.*` properties of the caller win over all of it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+from pyspark.sql import SparkSession
+
+Session: TypeAlias = SparkSession
+"""For the commands, which may not name pyspark."""
+
+DEFAULT_MASTER = "local[*]"
+
+LOG_PROPERTIES = Path(__file__).with_name("log4j2.properties")
+"""Only what ends the JVM is written to standard error: failures come as sentences (failures.py)."""
+
+
+@contextmanager
+def build_session(
+    name: str,
+    *,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    debug: bool = False,
+    show_progress: bool = False,
+) -> Iterator[SparkSession]:
+    """A session called `name` that is stopped at the end.
+
+    `master` None leaves it to spark-submit where that started us; else it is `local[*]`. `show_progress` draws Spark's
+    own bar on standard error. Raises PySparkRuntimeError where no Java is found.
+    """
+    properties = _properties(master, debug=debug, show_progress=show_progress)
+    properties.update(conf or {})
+    if properties.get("spark.master", DEFAULT_MASTER).startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if not debug:
+        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # it writes what is raised as well
+    builder = SparkSession.builder.appName(name)
+    for key, value in properties.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _properties(master: str | None, *, debug: bool, show_progress: bool) -> dict[str, str]:
+    properties = {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "true" if show_progress else "false",
+        "spark.sql.execution.pythonUDF.arrow.enabled": "false",  # it wants pandas, and warns in its absence
+    }
+    if master is not None:
+        properties["spark.master"] = master
+    elif "PYSPARK_GATEWAY_PORT" not in os.environ:  # set where spark-submit started us: it has chosen already
+        properties["spark.master"] = DEFAULT_MASTER
+    if not debug:
+        properties["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={LOG_PROPERTIES}"
+    return properties

@@ -1,0 +1,49 @@
+"""What a job says at its end: records, bytes, files, seconds, and what is its own to tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a job did.
+
+    `records` were read or written (a job's command says which), `size_bytes` is what they take where they went,
+    `files` were written, `seconds` is the job's own time without the start of Spark. `details` are further numbers or
+    words by name, in the order in which they are printed.
+    """
+
+    job: str
+    records: int
+    size_bytes: int
+    files: int
+    seconds: float
+    details: Mapping[str, int | float | str] = field(default_factory=dict)
+
+    def lines(self) -> list[str]:
+        """For people: one line, and one for each detail."""
+        rate = f" ({self.records / self.seconds:,.0f} records/s)" if self.seconds > 0 and self.records else ""
+        head = (
+            f"{self.job}: {self.records:,} records, {self.size_bytes:,} bytes, {self.files:,} files in "
+            f"{self.seconds:.1f} s{rate}"
+        )
+        return [head, *(f"  {name}: {_number_text(value)}" for name, value in self.details.items())]
+
+    def as_json(self) -> dict[str, object]:
+        """For programs."""
+        return {
+            "job": self.job,
+            "records": self.records,
+            "bytes": self.size_bytes,
+            "files": self.files,
+            "seconds": round(self.seconds, 3),
+            **self.details,
+        }
+
+
+def _number_text(value: float | str) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"

@@ -1,0 +1,57 @@
+"""What a job's failure says: the one sentence in a page of tracebacks."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import AnalysisException, PySparkRuntimeError, PythonException
+
+from barnabas.clients.errors import ClientConfigError
+from barnabas.pipeline.failures import NO_JAVA, NOT_ON_EXECUTORS, sentence_of
+
+_WORKER = """An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "/usr/lib/python3/site-packages/pyspark/worker.py", line 6, in main
+    raise OptionError("x")
+{raised}
+
+\tat org.apache.spark.api.python.BasePythonRunner.compute(PythonRunner.scala:1)
+Caused by: java.lang.IllegalStateException: something else
+java.lang.RuntimeError: not this one
+"""
+
+
+@pytest.mark.parametrize(
+    ("raised", "sentence"),
+    [
+        ("barnabas.pipeline.options.OptionError: subscribe: no topic", "subscribe: no topic"),
+        ("ZeroDivisionError: division by zero", "ZeroDivisionError: division by zero"),
+        ("NotADirectoryError: /data is no directory", "/data is no directory"),
+    ],
+)
+def test_the_last_line_of_the_workers_traceback_is_the_sentence(raised: str, sentence: str) -> None:
+    assert sentence_of(PythonException(_WORKER.format(raised=raised))) == sentence
+
+
+def test_of_an_exception_that_led_to_another_the_last_one_is_told() -> None:
+    text = (
+        "Traceback (most recent call last):\nKeyError: 'a'\n\nDuring handling of the above exception, another "
+        "exception occurred:\n\nTraceback (most recent call last):\nbarnabas.clients.errors.ClosedError: gone\n"
+    )
+    assert sentence_of(PythonException(text)) == "gone"
+
+
+def test_sparks_own_sentence_is_kept_without_its_plan() -> None:
+    error = AnalysisException("[PATH_NOT_FOUND] Path does not exist: file:/x. SQLSTATE: 42K03;\n'Project [*]\n+- x")
+    assert sentence_of(error) == "[PATH_NOT_FOUND] Path does not exist: file:/x. SQLSTATE: 42K03;"
+
+
+def test_our_own_error_needs_no_name() -> None:
+    assert sentence_of(ClientConfigError("bootstrap is empty")) == "bootstrap is empty"
+    assert sentence_of(KeyError("a")) == "KeyError: 'a'"
+
+
+def test_no_java_and_no_barnabas_on_the_executors_say_what_to_do() -> None:
+    no_java = PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+    assert sentence_of(no_java) == NO_JAVA
+    missing = PythonException(_WORKER.format(raised="ModuleNotFoundError: No module named 'barnabas'"))
+    assert sentence_of(missing) == NOT_ON_EXECUTORS
