@@ -2,7 +2,8 @@
 
 Source: Apache Kafka 4.3's KafkaConfig.configDef(). Ours differ where one node or a first try needs it, and say so:
 listeners on the loopback address, data in ./barnabas-data, no obligatory node.id and process.roles. Properties without
-a counterpart in Kafka: metrics.listener. Names that Kafka has and Barnabas does not serve are in unserved.py.
+a counterpart in Kafka: metrics.listener, ignore.security. Names that Kafka has and Barnabas does not serve are in
+unserved.py.
 """
 
 from __future__ import annotations
@@ -70,6 +71,15 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         STRING,
         None,
         "Directory of the metadata log (topics, partitions, configs). Unset: the first of log.dirs.",
+        group=NODE,
+    ),
+    Property(
+        "ignore.security",
+        BOOLEAN,
+        False,
+        "Open a directory whose metadata log holds ACLs, SCRAM users or delegation tokens. Barnabas keeps them and "
+        "enforces none: without this it refuses to start, because every client could read and write everything. "
+        "`barnabas serve --ignore-security` sets it.",
         group=NODE,
     ),
     Property(

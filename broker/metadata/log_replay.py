@@ -34,6 +34,7 @@ class ReplayedLog(NamedTuple):
     quorum_epoch     Kafka's note of its last election, -1 where it never ran
     in_transaction   the log ends within a transaction
     exists           there is at least one record, in a snapshot or the log
+    kraft_version    1: Raft's voters are in the log, 0: in the configuration
     """
 
     image: MetadataImage
@@ -42,6 +43,7 @@ class ReplayedLog(NamedTuple):
     quorum_epoch: int
     in_transaction: bool
     exists: bool
+    kraft_version: int = 0
 
     @property
     def led_by_kafka(self) -> bool:
@@ -69,6 +71,7 @@ def replay_metadata_directory(directory: Path) -> ReplayedLog:
         quorum_epoch=read_quorum_epoch(directory),
         in_transaction=replayer.in_transaction,
         exists=snapshot is not None or replayer.record_count > 0,
+        kraft_version=max(replayer.kraft_version, 0 if snapshot is None else snapshot.kraft_version),
     )
 
 

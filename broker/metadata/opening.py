@@ -70,8 +70,7 @@ def plan_opening(
         )
     changed = not was_clean or replayed.led_by_kafka
     records += leadership_records(_with(image, records), identity.node_id, raise_epochs=changed and replayed.exists)
-    if replayed.in_transaction and not has_transactions(level):
-        raise MetadataError(f"the metadata log ends within a transaction, which metadata.version {level} has not")
+    ensure_transaction_can_end(replayed, level)
     last_epoch = max(replayed.last_epoch, replayed.quorum_epoch, 0)
     return Opening(
         level=level,
@@ -81,6 +80,12 @@ def plan_opening(
         records=records,
         warnings=warnings,
     )
+
+
+def ensure_transaction_can_end(replayed: ReplayedLog, level: int) -> None:
+    """Raises MetadataError for a log that ends within a transaction, at a level that knows of none."""
+    if replayed.in_transaction and not has_transactions(level):
+        raise MetadataError(f"the metadata log ends within a transaction, which metadata.version {level} has not")
 
 
 def abort_record() -> MetadataRecord:

@@ -1,7 +1,7 @@
 """open_metadata: the door to a broker's metadata. It turns locked log directories into a MetadataStore.
 
-1. read      meta.properties, bootstrap.checkpoint, the metadata log and its snapshots; every refusal comes from
-             here, and leaves each byte on disk as it was
+1. examine   meta.properties, bootstrap.checkpoint, the metadata log and its snapshots, the partitions' directories;
+             every refusal comes from here, and leaves each byte on disk as it was
 2. write     bootstrap.checkpoint and meta.properties where they are missing or old; the log is opened, which cuts
              a torn tail off; what `opening` decided is appended and synced
 3. serve     `image`, `commit`, `reconcile` (once the logs are loaded), `make_log`
@@ -14,22 +14,22 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from barnabas.broker.metadata import bootstrap_checkpoint, meta_properties
-from barnabas.broker.metadata.adoption import find_partition_directories
+from barnabas.broker.metadata import bootstrap_checkpoint
 from barnabas.broker.metadata.batches import encode_change, encode_control_batch
 from barnabas.broker.metadata.directory_assignments import plan_assignment, plan_found_assignments
+from barnabas.broker.metadata.directory_report import BARNABAS, DirectoryReport
 from barnabas.broker.metadata.errors import MetadataError
+from barnabas.broker.metadata.examine import examine, partitions_by_topic
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.image_builder import ImageBuilder
-from barnabas.broker.metadata.leadership import ensure_single_node
-from barnabas.broker.metadata.log_replay import METADATA_DIRECTORY, ReplayedLog, replay_metadata_directory
-from barnabas.broker.metadata.meta_properties import NodeIdentity, settle_identity, write_identity
+from barnabas.broker.metadata.log_replay import ReplayedLog
+from barnabas.broker.metadata.meta_properties import NodeIdentity, write_identity
 from barnabas.broker.metadata.metadata_log import MetadataLog, open_metadata_log
-from barnabas.broker.metadata.opening import Opening, abort_record, ensure_log_is_not_missing, plan_opening
+from barnabas.broker.metadata.opening import Opening, abort_record, plan_opening
 from barnabas.broker.metadata.plan import Plan
 from barnabas.broker.metadata.reconcile import is_stray, make_log, reconcile_logs
+from barnabas.broker.metadata.security import security_warnings
 from barnabas.broker.metadata.writer import ImageListener, MetadataWriter
-from barnabas.broker.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from barnabas.broker.storage.storage_errors import StorageError
 from barnabas.config import complaints
 from barnabas.protocol.errors import BrokerError
@@ -129,31 +129,39 @@ def open_metadata(config: BrokerConfig, log_manager: LogManager, clock: Clock) -
 
 def _open(config: BrokerConfig, log_manager: LogManager, clock: Clock) -> MetadataStore:
     log_dir = config.metadata_log_dir
-    directories = [log_dir, *(each for each in log_manager.live_directories if each != log_dir)]
-    identity, outdated = settle_identity(directories, config.node_id)
-    known = [each for each in directories if (each / meta_properties.FILE_NAME).exists()]
-    replayed = replay_metadata_directory(log_dir / METADATA_DIRECTORY)
-    bootstrap = None if replayed.image.level is not None else bootstrap_checkpoint.read_bootstrap_records(log_dir)
-    found = {} if replayed.exists else find_partition_directories(directories)
-    if not replayed.exists:
-        ensure_log_is_not_missing(found, identity=identity, is_known_node=bool(known), metadata_log_dir=log_dir)
-    ensure_single_node(replayed.image, identity.node_id, str(log_dir))
-    # The markers are of directories that hold partitions: a metadata.log.dir outside of log.dirs never gets one.
-    held = [each for each in log_manager.live_directories if each in known]
-    was_clean = bool(held or not known) and all((each / CLEAN_SHUTDOWN_FILE).exists() for each in held)
-    opening = plan_opening(replayed, identity=identity, bootstrap=bootstrap, found=found, was_clean=was_clean)
+    report = examine(
+        log_manager.live_directories,
+        metadata_log_dir=log_dir,
+        node_id=config.node_id,
+        ignore_security=config.get_bool("ignore.security"),
+    )
+    identity, replayed = _openable(report)
+    found = {} if replayed.exists else partitions_by_topic(report.directories)
+    opening = plan_opening(
+        replayed, identity=identity, bootstrap=report.bootstrap, found=found, was_clean=report.was_clean
+    )
 
     if not (log_dir / bootstrap_checkpoint.FILE_NAME).exists():
         bootstrap_checkpoint.write_bootstrap_checkpoint(log_dir, level=opening.level, timestamp_ms=clock.wall_ms())
-    write_identity(identity, outdated)
+    write_identity(identity, report.outdated)
     log = open_metadata_log(log_manager, replayed, config.log_config)
     image = _append_opening(log, replayed, opening, identity.node_id, clock)
-    warnings = [*opening.warnings, *_complaints(image)]
+    warnings = [*opening.warnings, *security_warnings(report.security), *_complaints(image)]
     for warning in warnings:
         _log.warning("%s", warning)
     _log_opened(identity, image, opening, replayed)
     writer = MetadataWriter(log, image, leader_epoch=opening.leader_epoch, level=opening.level, clock=clock)
     return MetadataStore(identity, log, writer, warnings)
+
+
+def _openable(report: DirectoryReport) -> tuple[NodeIdentity, ReplayedLog]:
+    """Raises MetadataError with what is wrong and what to do about it, in one line."""
+    problems = report.stopping(BARNABAS)
+    if problems:
+        raise MetadataError("; also: ".join(f"{problem.sentence}: {problem.remedy}" for problem in problems))
+    assert report.identity is not None, "what contradicts itself is a problem"
+    assert report.replayed is not None, "what cannot be read is a problem"
+    return report.identity, report.replayed
 
 
 def _append_opening(

@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 _PROBE_FILE = ".barnabas-probe"
 _PROBE_BYTES = 4096
-_IGNORED_DIRECTORIES = frozenset({"lost+found", "remote-log-index-cache"})
+IGNORED_DIRECTORIES = frozenset({"lost+found", "remote-log-index-cache"})
 
 
 class DataDirectory:
@@ -78,7 +78,7 @@ class DataDirectory:
         found = []
         with os.scandir(self.path) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
-                if not entry.is_dir() or entry.name in _IGNORED_DIRECTORIES:
+                if not entry.is_dir() or entry.name in IGNORED_DIRECTORIES:
                     continue
                 parsed = parse_directory_name(entry.name)
                 if parsed is None:

@@ -46,6 +46,11 @@ _LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
     help="Stop when standard input ends: for whoever starts a broker as a child through a pipe and may be killed.",
 )
 @click.option(
+    "--ignore-security",
+    is_flag=True,
+    help="Open a directory that holds Kafka's ACLs or SCRAM users: they are kept, and nobody is kept out by them.",
+)
+@click.option(
     "--log-level",
     type=click.Choice(LOG_LEVELS, case_sensitive=False),
     envvar="BARNABAS_LOG_LEVEL",
@@ -59,6 +64,7 @@ def serve(
     overrides: tuple[str, ...],
     ready_file: Path | None,
     stop_with_stdin: bool,
+    ignore_security: bool,
     log_level: str,
 ) -> int:
     """Run the broker until SIGTERM or SIGINT.
@@ -70,6 +76,8 @@ def serve(
     from barnabas.config.loader import ConfigError, load
 
     logging.basicConfig(stream=sys.stderr, level=log_level.upper(), format=_LOG_FORMAT)
+    if ignore_security:
+        overrides = (*overrides, "ignore.security=true")
     try:
         config = load(config_file=config_file, environ=os.environ, overrides=overrides)
     except ConfigError as error:

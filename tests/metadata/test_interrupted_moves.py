@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.storage.future_log import FutureLog
 from barnabas.broker.storage.log import PartitionLog
 from barnabas.broker.storage.log_state import LogState
-from barnabas.broker.storage.storage_errors import StartupStorageError
 from barnabas.config import BrokerConfig, Setting
 from barnabas.protocol.messages.topics import NewTopic
 from barnabas.protocol.topic_partition import TopicPartition
@@ -218,7 +218,7 @@ def test_a_log_and_its_copy_are_not_one_partition_in_two_directories(broker: Bro
     opened = broker.open()
     opened.close()
     shutil.copytree(broker.a / "orders-0", broker.b / "orders-0")
-    with pytest.raises(StartupStorageError, match="two log directories"):
+    with pytest.raises(MetadataError, match="two log directories"):
         broker.open()
 
 

@@ -1,0 +1,62 @@
+"""Users, ACLs, delegation tokens and quotas in a metadata log: kept for Kafka, and not enforced by Barnabas.
+
+To serve such a directory would open to everybody what Kafka keeps shut, so a start is refused unless the operator says
+`--ignore-security`. Quotas keep nobody out: those are said once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from barnabas.broker.metadata.directory_report import BARNABAS, BARNABAS_READ_ONLY, Problem, SecurityCounts
+from barnabas.broker.metadata.image import MetadataImage
+from barnabas.broker.metadata.image_builder import ImageBuilder
+from barnabas.broker.metadata.log_replay import ReplayedLog
+from barnabas.protocol.metadata.records import MetadataRecord
+
+_SCRAM_CREDENTIAL, _ACL, _DELEGATION_TOKEN, _CLIENT_QUOTA = 11, 18, 10, 14
+
+
+def security_counts(replayed: ReplayedLog | None, bootstrap: Iterable[MetadataRecord] | None) -> SecurityCounts:
+    """How many there are of each, in the log, or in the records by which it will begin."""
+    builder = ImageBuilder(MetadataImage() if replayed is None else replayed.image)
+    for record in bootstrap or ():
+        builder.apply(record)
+    unserved = builder.build().unserved
+    return SecurityCounts(
+        users=unserved.get(_SCRAM_CREDENTIAL, 0),
+        acls=unserved.get(_ACL, 0),
+        delegation_tokens=unserved.get(_DELEGATION_TOKEN, 0),
+        quotas=unserved.get(_CLIENT_QUOTA, 0),
+    )
+
+
+def security_problem(counts: SecurityCounts, metadata_log_dir: Path) -> Problem:
+    """The refusal of a directory whose clients Kafka would keep apart."""
+    return Problem(
+        "security",
+        f"{metadata_log_dir} holds {_listed(counts)} that Barnabas does not enforce: every client could read and write "
+        "everything",
+        "give --ignore-security to serve it all the same; they are kept for Kafka",
+        frozenset({BARNABAS, BARNABAS_READ_ONLY}),
+    )
+
+
+def security_warnings(counts: SecurityCounts) -> list[str]:
+    """What is said once at a start that goes on."""
+    sentences = []
+    if counts.guards:
+        sentences.append(f"security is ignored: {_listed(counts)} in the metadata log are kept and not enforced")
+    if counts.quotas:
+        sentences.append(f"{counts.quotas} client quotas in the metadata log are kept and not enforced")
+    return sentences
+
+
+def _listed(counts: SecurityCounts) -> str:
+    named = (
+        (counts.acls, "ACLs"),
+        (counts.users, "SCRAM credentials"),
+        (counts.delegation_tokens, "delegation tokens"),
+    )
+    return " and ".join(f"{count} {name}" for count, name in named if count)
