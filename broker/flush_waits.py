@@ -9,6 +9,7 @@ each group would be such a handful, and the syncs would cost more than the appen
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -20,6 +21,9 @@ from barnabas.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from barnabas.broker.partition import Partition
     from barnabas.protocol.messages.produce import ProducePartitionResult, ProduceResponse
+
+
+_log = logging.getLogger(__name__)
 
 
 class FlushWaits:
@@ -81,4 +85,7 @@ def _nobody_waits(error: Exception | None) -> None:
 
 def _complete(completions: Sequence[FlushCompletion]) -> None:
     for completion in completions:
-        completion.callback(completion.error)
+        try:
+            completion.callback(completion.error)
+        except Exception:  # noqa: BLE001 - the others of this round must still be answered
+            _log.exception("a bug in what waited for a flush")

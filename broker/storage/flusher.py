@@ -133,6 +133,9 @@ def _sync(log: PartitionLog) -> tuple[Exception | None, float]:
         level = logging.DEBUG if log.is_retired else logging.ERROR
         _log.log(level, "group commit of %s failed: %s", log.topic_partition, failure)
         error = failure
+    except Exception as bug:  # noqa: BLE001 - the thread must live: who waits for any log would wait for ever
+        _log.error("a bug in the group commit of %s", log.topic_partition, exc_info=bug)
+        error = bug
     return error, time.monotonic() - started
 
 

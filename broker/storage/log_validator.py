@@ -1,8 +1,9 @@
 """What a producer's batch must be before it is stored, and the rewriting that a topic asks for.
 
 In the order of the checks, with the wire code of each:
-    CORRUPT_MESSAGE (2)        fewer bytes than a header or than the batch claims; a wrong CRC
-    INVALID_RECORD (87)        no bytes; magic other than 2; bytes after the batch; base offset other than 0; a control
+    CORRUPT_MESSAGE (2)        a size below a header's; a magic that no version has; a wrong CRC
+    INVALID_RECORD (87)        no bytes, or fewer than the batch claims (the client would send the same again, were it
+                               answered 2); magic 0 or 1; bytes after the batch; base offset other than 0; a control
                                bit; a delete horizon (Kafka stores it, but the cleaner would trust it and could
                                erase tombstones); a transaction (nobody here could end it); offsets that do not fit the
                                count; a producer id without a sequence; any record that breaks the format; a record
@@ -36,6 +37,7 @@ from barnabas.protocol.records.layout import (
     HEADER,
     HEADER_SIZE,
     LOG_OVERHEAD,
+    MAGIC_POSITION,
     MAGIC_V2,
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_MASK,
@@ -219,16 +221,18 @@ class ClientBatchRules:
         if not present:
             # No CORRUPT_MESSAGE: a client would send the same nothing again.
             raise self._refusal(ErrorCode.INVALID_RECORD, "there must be one record batch, and there is none")
-        if present < HEADER_SIZE:
-            raise self._refusal(
-                ErrorCode.CORRUPT_MESSAGE, f"{present} bytes cannot hold a batch header of {HEADER_SIZE}"
-            )
+        if present < LOG_OVERHEAD:
+            raise self._refusal(ErrorCode.INVALID_RECORD, f"{present} bytes cannot hold a header of {HEADER_SIZE}")
         batch_size = int.from_bytes(records[8:12], "big", signed=True) + LOG_OVERHEAD
-        if batch_size < HEADER_SIZE or batch_size > present:
-            raise self._refusal(ErrorCode.CORRUPT_MESSAGE, f"the batch claims {batch_size} bytes, {present} were sent")
-        batch = RecordBatch(records[:batch_size]) if records[16] == MAGIC_V2 else None
-        if batch is None:
-            raise self._refusal(ErrorCode.INVALID_RECORD, f"magic {records[16]} is not {MAGIC_V2}")
+        if batch_size < HEADER_SIZE:
+            raise self._refusal(ErrorCode.CORRUPT_MESSAGE, f"the batch claims {batch_size} bytes, fewer than a header")
+        if present > MAGIC_POSITION and records[MAGIC_POSITION] > MAGIC_V2:
+            raise self._refusal(ErrorCode.CORRUPT_MESSAGE, f"magic {records[MAGIC_POSITION]} is not {MAGIC_V2}")
+        if batch_size > present:
+            raise self._refusal(ErrorCode.INVALID_RECORD, f"the batch claims {batch_size} bytes, {present} were sent")
+        if records[MAGIC_POSITION] != MAGIC_V2:
+            raise self._refusal(ErrorCode.INVALID_RECORD, f"magic {records[MAGIC_POSITION]} is not {MAGIC_V2}")
+        batch = RecordBatch(records[:batch_size])
         if batch_size < present:
             raise self._refusal(
                 ErrorCode.INVALID_RECORD, f"{present - batch_size} bytes follow the batch; one batch is expected"

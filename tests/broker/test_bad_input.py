@@ -153,11 +153,11 @@ def _nothing(batch: bytearray) -> bytearray:
     ("spoil", "codes"),
     [
         (_wrong_crc, {ErrorCode.CORRUPT_MESSAGE}),
-        (_wrong_magic, {ErrorCode.INVALID_RECORD}),
+        (_wrong_magic, {ErrorCode.CORRUPT_MESSAGE}),
         (_old_magic, {ErrorCode.INVALID_RECORD}),
         (_negative_count, {ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE}),
         (_huge_count, {ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE}),
-        (_length_beyond, {ErrorCode.CORRUPT_MESSAGE}),
+        (_length_beyond, {ErrorCode.INVALID_RECORD}),
         (_negative_length, {ErrorCode.CORRUPT_MESSAGE}),
         (_control, {ErrorCode.INVALID_RECORD}),
         (_delete_horizon, {ErrorCode.INVALID_RECORD}),
@@ -165,7 +165,7 @@ def _nothing(batch: bytearray) -> bytearray:
         (_garbage_compressed, {ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD}),
         (_record_size_lies, {ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE}),
         (_two_batches, {ErrorCode.INVALID_RECORD}),
-        (_cut, {ErrorCode.CORRUPT_MESSAGE}),
+        (_cut, {ErrorCode.INVALID_RECORD}),
         (_nothing, {ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE}),
     ],
 )

@@ -131,6 +131,19 @@ def test_a_failed_sync_fails_all_who_wait_takes_the_directory_offline_and_is_nev
     assert (disk.syncs, log.recovery_point, log.state) == (1, 0, "offline")
 
 
+def test_an_error_that_nobody_foresaw_fails_who_waits_and_the_next_one_is_served(
+    bench: LogBench, answers: _Answers, flusher: GroupCommitFlusher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = bench.open()
+    append(log, sized_batch(100))
+    with monkeypatch.context() as patch:
+        patch.setattr(type(log), "flush", lambda self: dict[str, int]()["no such key"])
+        flusher.request([FlushRequest(log, 1, answers.errors.append)])
+        assert isinstance(answers.wait_for(1)[0], KeyError)
+    flusher.request([FlushRequest(log, 1, answers.errors.append)])
+    assert answers.wait_for(2)[1] is None
+
+
 def test_stopping_serves_who_still_waits_and_refuses_the_next(
     bench: LogBench, disk: _Disk, answers: _Answers, flusher: GroupCommitFlusher
 ) -> None:
