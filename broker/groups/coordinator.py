@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.store import MetadataStore
     from barnabas.broker.metadata_changes import MetadataChanges
     from barnabas.broker.metrics.probes import GroupProbe
+    from barnabas.broker.partition import Partition
     from barnabas.broker.partition_registry import PartitionRegistry
 
 log = logging.getLogger(__name__)
@@ -136,23 +137,30 @@ class GroupCoordinator:
         )
 
     async def _load_partition(self, number: int) -> int:
+        """The records that it has. Whatever happens, its groups are not left to ask again for ever."""
         partition = self._partitions.get(OFFSETS_TOPIC, number)
-        if partition is None:  # it was deleted meanwhile
-            self.log.end_loading(number)
-            return 0
+        records, failed = 0, False
+        if partition is not None:
+            try:
+                records = await self._read_partition(number, partition)
+            except (DecodeError, BrokerError, StorageError, OSError) as error:
+                log.error("%s-%d cannot be loaded, its groups are not served: %s", OFFSETS_TOPIC, number, error)
+                failed = not partition.is_retired  # else it was deleted meanwhile
+            except Exception:  # a bug, which says nothing of the other partitions
+                log.exception("%s-%d cannot be loaded, its groups are not served", OFFSETS_TOPIC, number)
+                failed = not partition.is_retired
+        self.log.end_loading(number, failed=failed)
+        return records
+
+    async def _read_partition(self, number: int, partition: Partition) -> int:
         buffer_bytes = self._config.broker.get_int("offsets.load.buffer.size")
-        try:
-            loaded: LoadedPartition = await self._loop.run_in_executor(
-                self._blocking_io,
-                load_offsets_partition,
-                partition.log,
-                lambda group_id: self.log.partition_of(group_id) == number,
-                buffer_bytes,
-            )
-        except (DecodeError, BrokerError, StorageError, OSError) as error:
-            log.error("%s-%d cannot be loaded, its groups are not served: %s", OFFSETS_TOPIC, number, error)
-            self.log.end_loading(number, failed=True)
-            return 0
+        loaded: LoadedPartition = await self._loop.run_in_executor(
+            self._blocking_io,
+            load_offsets_partition,
+            partition.log,
+            lambda group_id: self.log.partition_of(group_id) == number,
+            buffer_bytes,
+        )
         if partition.is_retired:
             return 0
         if loaded.skipped:
@@ -166,7 +174,6 @@ class GroupCoordinator:
         self.offsets.committed.adopt(loaded.offsets)
         for group_id, value in loaded.groups.items():
             self.members.load(group_id, value)
-        self.log.end_loading(number)
         return loaded.records
 
     def _image_changed(self, before: MetadataImage, after: MetadataImage) -> None:

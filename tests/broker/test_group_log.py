@@ -1,0 +1,103 @@
+"""`__consumer_offsets` under faults: a bug while it is loaded, and the disk's answer to the sync of a commit.
+
+The faults are put into a real daemon by a `sitecustomize` module of the test's, which Python runs before the broker.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from barnabas.broker.groups.offsets_topic import OFFSETS_TOPIC, partition_of
+from tests.broker.test_group_offsets import commit, create_topic, fetch, until_loaded
+from tests.support.daemon import REPOSITORY, start_daemon
+from tests.support.kafka_wire import KafkaWire
+
+DURABLE = "log.flush.interval.messages=1"
+ONE_PARTITION = "offsets.topic.num.partitions=1"
+
+BUG_IN_PARTITION = """
+import barnabas.broker.groups.offsets_loader as loader
+load = loader.load_offsets_partition
+def load_or_fail(partition_log, *arguments):
+    if partition_log.topic_partition.partition == {partition}:
+        raise LookupError("a bug of the loader")
+    return load(partition_log, *arguments)
+loader.load_offsets_partition = load_or_fail
+"""
+
+NOTED_SYNCS = """
+import os
+sync = os.fdatasync
+def noted(descriptor):
+    sync(descriptor)
+    path = os.readlink(f"/proc/self/fd/{{descriptor}}")
+    with open({notes!r}, "a") as notes:
+        notes.write(path + "\\n")
+os.fdatasync = noted
+"""
+
+FAILING_SYNCS = """
+import os
+sync = os.fdatasync
+def failing(descriptor):
+    if {topic!r} in os.readlink(f"/proc/self/fd/{{descriptor}}"):
+        raise OSError(5, "the disk is broken")
+    sync(descriptor)
+os.fdatasync = failing
+"""
+
+
+def with_fault(directory: Path, code: str) -> dict[str, str]:
+    """The environment of a daemon that runs `code` first."""
+    folder = directory / "fault"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(code)
+    return {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{REPOSITORY}"}
+
+
+def test_a_bug_while_one_partition_is_loaded_refuses_its_groups_and_serves_the_others(tmp_path: Path) -> None:
+    broken = partition_of("broken", 50)
+    assert broken != partition_of("sound", 50)
+    with start_daemon(tmp_path) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
+        create_topic(kafka, "t")
+        for group in ("broken", "sound"):
+            assert commit(kafka, group, "t", {0: 1}) == [0]
+        daemon.stop()
+    environ = with_fault(tmp_path, BUG_IN_PARTITION.format(partition=broken))
+    with start_daemon(tmp_path, environ=environ) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
+        until_loaded(kafka)
+        assert fetch(kafka, "sound", "t") == {0: (1, 0, "")}
+        assert fetch(kafka, "broken", "t") == {0: (-1, 15, "")}
+        assert commit(kafka, "broken", "t", {0: 2}) == [15]
+        assert "LookupError: a bug of the loader" in daemon.log
+        assert f"{OFFSETS_TOPIC} is loaded" in daemon.log
+
+
+def test_a_commit_is_answered_once_it_is_synced_where_the_flush_settings_ask_for_it(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    environ = with_fault(tmp_path, NOTED_SYNCS.format(notes=str(notes)))
+    settings = (DURABLE, ONE_PARTITION)
+    with start_daemon(tmp_path, *settings, environ=environ) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
+        create_topic(kafka, "t")
+        assert commit(kafka, "g", "t", {0: 1}) == [0]
+        before = syncs_of_offsets(notes)
+        for number in range(2, 12):
+            assert commit(kafka, "g", "t", {0: number}) == [0]
+            assert syncs_of_offsets(notes) == before + number - 1
+
+
+def test_a_commit_whose_sync_fails_is_not_acknowledged(tmp_path: Path) -> None:
+    environ = with_fault(tmp_path, FAILING_SYNCS.format(topic=OFFSETS_TOPIC))
+    other = tmp_path / "other"
+    settings = (DURABLE, ONE_PARTITION, f"log.dirs={tmp_path / 'data'},{other}")
+    with start_daemon(tmp_path, *settings, environ=environ) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
+        create_topic(kafka, "t", 2)
+        assert commit(kafka, "g", "t", {0: 1}) == [15]
+        assert commit(kafka, "g", "t", {0: 2}) == [15]
+        assert "the disk is broken" in daemon.log
+
+
+def syncs_of_offsets(notes: Path) -> int:
+    """How often the log of the one partition was synced."""
+    return sum(line.endswith(".log") and OFFSETS_TOPIC in line for line in notes.read_text().splitlines())
