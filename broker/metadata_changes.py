@@ -33,7 +33,7 @@ from barnabas.protocol.messages.topics import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.broker.image_applier import ImageApplier
+    from barnabas.broker.image_applier import ImageApplier, UrgentPartition
     from barnabas.broker.live_config import LiveConfig
     from barnabas.broker.metadata.image import MetadataImage
     from barnabas.broker.metadata.plan import Plan
@@ -61,7 +61,9 @@ class MetadataChanges:
         self._one_at_a_time = asyncio.Lock()
         self._thread = ThreadPoolExecutor(1, "metadata-writer")
 
-    async def create_topics(self, request: CreateTopicsRequest) -> TopicsResponse:
+    async def create_topics(
+        self, request: CreateTopicsRequest, urgent: UrgentPartition | None = None
+    ) -> TopicsResponse:
         """Answers per topic; what is answered without an error is there, durably."""
         return TopicsResponse(
             await self._change(
@@ -69,6 +71,7 @@ class MetadataChanges:
                     image, request.topics, config=self._config.broker, placement=self._placement(image)
                 ),
                 commit=not request.validate_only,
+                urgent=urgent,
             )
         )
 
@@ -127,7 +130,13 @@ class MetadataChanges:
             partitions_max=partitions_at_once(),
         )
 
-    async def _change(self, make_plan: Callable[[MetadataImage], Plan[Result]], *, commit: bool) -> list[Result]:
+    async def _change(
+        self,
+        make_plan: Callable[[MetadataImage], Plan[Result]],
+        *,
+        commit: bool,
+        urgent: UrgentPartition | None = None,
+    ) -> list[Result]:
         async with self._one_at_a_time:
             before = self._store.image
             plan = await self._blocking(make_plan, before)
@@ -139,7 +148,7 @@ class MetadataChanges:
                 if self._store.failure is not None:
                     self._on_store_failed()
                 raise
-            failed = await self._applier.apply(before, after, self._blocking)
+            failed = await self._applier.apply(before, after, self._blocking, urgent)
             _tell_failures(plan.results, failed)
             return plan.results
 

@@ -4,11 +4,12 @@ A change is appended first, as one batch to its group's partition, and then beco
 start gives the records to: what is in memory is always what the log says. It is answered once it is as durable as the
 topic's flush settings ask (flush.messages: after the flusher's group commit).
 
-The topic is made at its first use; whoever came meanwhile is appended afterwards, in the order in which they came. A
-partition serves once it is loaded: COORDINATOR_LOAD_IN_PROGRESS (14) before, which clients ask again for, and
-COORDINATOR_NOT_AVAILABLE (15) where it could not be loaded or its directory is offline. The number of partitions is
-what the topic had when it was made or when this broker started, since it decides where a group's records are.
-Source: Kafka's CoordinatorRuntime.
+The topic is made at its first use; whoever came meanwhile is appended afterwards, in the order in which they came. The
+partition of the group that came first is made before all others and serves at once: fifty take a third of a second, and
+somebody waits. A partition serves once it is loaded: COORDINATOR_LOAD_IN_PROGRESS (14) before, which clients ask again
+for, and COORDINATOR_NOT_AVAILABLE (15) where it could not be loaded or its directory is offline. The number of
+partitions is what the topic had when it was made or when this broker started, since it decides where a group's records
+are. Source: Kafka's CoordinatorRuntime.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from typing import TYPE_CHECKING
 from barnabas.broker.deferred import Deferred
 from barnabas.broker.groups.group_records import GroupRecord, encode_batches
 from barnabas.broker.groups.offsets_topic import OFFSETS_TOPIC, new_offsets_topic, partition_of
+from barnabas.broker.image_applier import UrgentPartition
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.topics import CreateTopicsRequest
+from barnabas.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.flush_waits import FlushWaits
@@ -74,6 +77,8 @@ class GroupLog:
         self._replays: list[Replay] = []
         self._creating: asyncio.Task[BrokerError | None] | None = None
         self._waiting: list[tuple[str, Callable[[BrokerError | None], None]]] = []
+        self._served_early: int | None = None
+        """While the topic is being made: the partition that serves already."""
         self._loading: set[int] = set()
         self._unloadable: set[int] = set()
         topic = store.image.topics.get(OFFSETS_TOPIC)
@@ -127,7 +132,7 @@ class GroupLog:
         One batch; with `atomic` False as many as it takes. The state is there when this returns, unless the topic has
         to be made first. Raises nothing: what went wrong is what the answer brings.
         """
-        if self._creating is not None or not self.exists:  # the metadata names the topic before its logs are there
+        if self._is_to_come(group_id):
             answer: Appended = Deferred()
             self._when_created(group_id, records, atomic, answer)
             return answer
@@ -152,6 +157,12 @@ class GroupLog:
                 f"{OFFSETS_TOPIC}-{partition} could not be loaded; the broker's log says why",
             )
 
+    def _is_to_come(self, group_id: str) -> bool:
+        """Whether the group's partition is still to be made; the metadata names the topic before its logs are there."""
+        if self._creating is not None:
+            return self._served_early is None or self._served_early != self.partition_of(group_id)
+        return not self.exists
+
     def _when_created(self, group_id: str, records: Sequence[GroupRecord], atomic: bool, answer: Appended) -> None:
         def created(error: BrokerError | None) -> None:
             if error is not None:
@@ -165,8 +176,9 @@ class GroupLog:
 
     async def _create(self) -> BrokerError | None:
         error: BrokerError | None = None
+        request = CreateTopicsRequest([new_offsets_topic(self._config.broker)])
         try:
-            answer = await self._changes.create_topics(CreateTopicsRequest([new_offsets_topic(self._config.broker)]))
+            answer = await self._changes.create_topics(request, self._most_urgent())
             (result,) = answer.topics
             if result.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                 error = _as_coordinator_error(BrokerError(result.error, result.message or "it could not be created"))
@@ -178,10 +190,26 @@ class GroupLog:
         else:
             log.error("%s cannot be created, groups wait for the next attempt: %s", OFFSETS_TOPIC, error)
         self._creating = None
+        self._served_early = None
         waiting, self._waiting = self._waiting, []
         for _, created in waiting:
             created(error)
         return error
+
+    def _most_urgent(self) -> UrgentPartition | None:
+        """The partition of the group that came first."""
+        if not self._waiting:
+            return None
+        number = self.partition_of(self._waiting[0][0])
+
+        def served() -> None:
+            self._served_early = number
+            early = [each for each in self._waiting if self.partition_of(each[0]) == number]
+            self._waiting = [each for each in self._waiting if self.partition_of(each[0]) != number]
+            for _, created in early:
+                created(None)
+
+        return UrgentPartition(TopicPartition(OFFSETS_TOPIC, number), served)
 
     def _append(self, group_id: str, records: Sequence[GroupRecord], atomic: bool) -> Appended:
         answer: Appended = Deferred()

@@ -1,4 +1,4 @@
-"""`__consumer_offsets` under faults: a bug while it is loaded, and the disk's answer to the sync of a commit.
+"""`__consumer_offsets` under faults: while it is made and loaded, and the disk's answer to the sync of a commit.
 
 The faults are put into a real daemon by a `sitecustomize` module of the test's, which Python runs before the broker.
 """
@@ -6,6 +6,7 @@ The faults are put into a real daemon by a `sitecustomize` module of the test's,
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from barnabas.broker.groups.offsets_topic import OFFSETS_TOPIC, partition_of
@@ -47,6 +48,19 @@ def failing(descriptor):
 os.fdatasync = failing
 """
 
+HELD_DIRECTORIES = """
+import os, threading
+mkdir = os.mkdir
+go = threading.Thread(target=lambda: open({fifo!r}).read(), daemon=True)
+go.start()
+def held(path, *arguments, **named):
+    name = os.path.basename(os.fspath(path))
+    if name.startswith({topic!r}) and name != {free!r}:
+        go.join()
+    mkdir(path, *arguments, **named)
+os.mkdir = held
+"""
+
 
 def with_fault(directory: Path, code: str) -> dict[str, str]:
     """The environment of a daemon that runs `code` first."""
@@ -54,6 +68,30 @@ def with_fault(directory: Path, code: str) -> dict[str, str]:
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(code)
     return {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{REPOSITORY}"}
+
+
+def test_the_first_group_of_a_broker_waits_for_its_own_partition_and_for_no_other(tmp_path: Path) -> None:
+    own = partition_of("first", 50)
+    assert own != partition_of("second", 50)
+    fifo = tmp_path / "go"
+    os.mkfifo(fifo)
+    code = HELD_DIRECTORIES.format(fifo=str(fifo), topic=OFFSETS_TOPIC, free=f"{OFFSETS_TOPIC}-{own}")
+    with start_daemon(tmp_path, environ=with_fault(tmp_path, code)) as daemon:
+        with KafkaWire(daemon.host, daemon.port) as first, KafkaWire(daemon.host, daemon.port) as second:
+            create_topic(first, "t")
+            for number in range(3):
+                assert commit(first, "first", "t", {0: number}) == [0]
+                assert fetch(first, "first", "t") == {0: (number, 0, "")}
+            assert not (tmp_path / "data" / f"{OFFSETS_TOPIC}-{partition_of('second', 50)}").exists()
+            with ThreadPoolExecutor(1) as thread:
+                waiting = thread.submit(commit, second, "second", "t", {0: 7})
+                fifo.write_text("go")
+                assert waiting.result(30) == [0]
+            assert fetch(second, "second", "t") == {0: (7, 0, "")}
+        daemon.restart()
+        with KafkaWire(daemon.host, daemon.port) as kafka:
+            until_loaded(kafka)
+            assert [fetch(kafka, group, "t")[0][0] for group in ("first", "second")] == [2, 7]
 
 
 def test_a_bug_while_one_partition_is_loaded_refuses_its_groups_and_serves_the_others(tmp_path: Path) -> None:
@@ -90,7 +128,12 @@ def test_a_commit_is_answered_once_it_is_synced_where_the_flush_settings_ask_for
 def test_a_commit_whose_sync_fails_is_not_acknowledged(tmp_path: Path) -> None:
     environ = with_fault(tmp_path, FAILING_SYNCS.format(topic=OFFSETS_TOPIC))
     other = tmp_path / "other"
-    settings = (DURABLE, ONE_PARTITION, f"log.dirs={tmp_path / 'data'},{other}")
+    settings = (
+        DURABLE,
+        ONE_PARTITION,
+        f"log.dirs={tmp_path / 'data'},{other}",
+        f"metadata.log.dir={tmp_path / 'metadata'}",
+    )
     with start_daemon(tmp_path, *settings, environ=environ) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
         create_topic(kafka, "t", 2)
         assert commit(kafka, "g", "t", {0: 1}) == [15]
