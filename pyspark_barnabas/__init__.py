@@ -2,3 +2,7 @@
 
 Import-light, because Spark does so in every session, and does not catch what an import raises.
 """
+
+from barnabas.pipeline.data_source import BarnabasDataSource as DefaultSource
+
+__all__ = ["DefaultSource"]

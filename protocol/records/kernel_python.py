@@ -76,7 +76,7 @@ def decode_payload(
                 timestamp if append_timestamp is None else append_timestamp,
                 None if key_size < 0 else data[key_at : key_at + key_size],
                 None if value_size < 0 else data[value_at : value_at + value_size],
-                _decode_headers(data, headers_at, header_count) if header_count else (),
+                decode_headers(data, headers_at, header_count) if header_count else (),
             )
         )
     return records
@@ -257,7 +257,7 @@ def _skip_headers(data: bytes, at: int, end: int, header_count: int, index: int)
     return at
 
 
-def _decode_headers(data: bytes, at: int, header_count: int) -> Headers:
+def decode_headers(data: bytes, at: int, header_count: int) -> Headers:
     """The headers at a position where `walk` has checked them."""
     headers = []
     for index in range(header_count):

@@ -1,0 +1,125 @@
+"""Offsets in options and checkpoints: `{"orders": {"0": 23, "1": -2}}`, as Spark's Kafka source writes them.
+
+-2 is the earliest and -1 the latest offset. A checkpoint holds real offsets only: of each partition the next to read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final
+
+from barnabas.pipeline.errors import OptionError
+from barnabas.protocol.topic_partition import TopicPartition
+
+Offsets = dict[TopicPartition, int]
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+
+_INT64_MAX: Final = (1 << 63) - 1
+_MAX_PARTITION: Final = (1 << 31) - 1
+
+
+class BoundKind(Enum):
+    """How a bound is given."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    OFFSETS = "offsets of each partition"
+    TIMESTAMP = "one timestamp"
+    TIMESTAMPS = "timestamps of each partition"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Where reading starts or ends. `by_partition` has offsets (EARLIEST and LATEST included) or timestamps in ms."""
+
+    kind: BoundKind
+    option: str
+    timestamp: int = -1
+    by_partition: Offsets = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """Records of one partition from `start` up to `end` (exclusive)."""
+
+    topic_partition: TopicPartition
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """Offsets in it; compaction may have left fewer records."""
+        return max(0, self.end - self.start)
+
+
+def parse_partition_numbers(option: str, text: str, *, what: str, low: int) -> Offsets:
+    """`{"topic": {"partition": number}}`. Raises OptionError, naming the option, for anything else.
+
+    `what` is the numbers' meaning for the message, `low` the least that is allowed.
+    """
+    found: Offsets = {}
+    for topic, partitions in _object(option, text).items():
+        if not isinstance(partitions, dict):
+            raise OptionError(f'option {option}: write {{"{topic}": {{"0": {what}}}}}, not {json.dumps(partitions)}')
+        for name, number in partitions.items():
+            topic_partition = TopicPartition(topic, _partition(option, topic, name))
+            if isinstance(number, bool) or not isinstance(number, int) or not low <= number <= _INT64_MAX:
+                raise OptionError(f"option {option}: {json.dumps(number)} is no {what} for {topic_partition}")
+            found[topic_partition] = number
+    if not found:
+        raise OptionError(f"option {option} names no partition")
+    return found
+
+
+def parse_assignment(option: str, text: str) -> frozenset[TopicPartition]:
+    """`{"topic": [0, 1]}`. Raises OptionError."""
+    found: set[TopicPartition] = set()
+    for topic, partitions in _object(option, text).items():
+        if not isinstance(partitions, list) or not partitions:
+            raise OptionError(f'option {option}: write {{"{topic}": [0, 1]}}, not {json.dumps(partitions)}')
+        found.update(TopicPartition(topic, _partition(option, topic, number)) for number in partitions)
+    if not found:
+        raise OptionError(f"option {option} names no partition")
+    return frozenset(found)
+
+
+def to_spark(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
+    """As a checkpoint holds them: topics and partitions in order."""
+    written: dict[str, dict[str, int]] = {}
+    for (topic, partition), offset in sorted(offsets.items()):
+        written.setdefault(topic, {})[str(partition)] = offset
+    return written
+
+
+def from_spark(written: Mapping[str, Any]) -> Offsets:
+    """Raises OptionError when a checkpoint has another shape: it is then of another source."""
+    return parse_partition_numbers("checkpointLocation", json.dumps(written), what="offset", low=0) if written else {}
+
+
+def names_of(partitions: Iterable[TopicPartition]) -> str:
+    """For messages: `a-0, a-1`, at most ten of them."""
+    listed = sorted(partitions)
+    more = f" and {len(listed) - 10} more" if len(listed) > 10 else ""
+    return ", ".join(map(str, listed[:10])) + more
+
+
+def _object(option: str, text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise OptionError(f"option {option} is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise OptionError(f"option {option} must be a JSON object with a key for each topic, not {text!r}")
+    return value
+
+
+def _partition(option: str, topic: str, written: object) -> int:
+    text = str(written)
+    if isinstance(written, (str, int)) and text.isascii() and text.isdigit() and int(text) <= _MAX_PARTITION:
+        return int(text)
+    raise OptionError(f"option {option}: {json.dumps(written)} is no partition of topic {topic}")

@@ -1,0 +1,308 @@
+"""The broker as a place to read from, over the native dialect: what the driver asks, and what a task fetches.
+
+Each task has a loop and a connection of its own, opened in `read()` because readers are pickled. The next fetch is sent
+before the records of the last one are decoded, so the broker works while the task does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from barnabas.clients.cluster import NO_LEADER, Cluster, Purpose
+from barnabas.clients.config import ConsumerConfig
+from barnabas.clients.errors import RefusedError
+from barnabas.clients.fetched import end_of_whole_batches, size_of_partial_batch
+from barnabas.clients.offsets import list_offsets
+from barnabas.clients.retrying import with_retries
+from barnabas.pipeline.errors import CorruptLogError, OptionError
+from barnabas.pipeline.offsets import OffsetRange, Offsets, names_of
+from barnabas.pipeline.source_batches import BatchReader, ReadRules
+from barnabas.pipeline.source_options import ReadOptions, Subscription
+from barnabas.pipeline.source_ranges import data_loss, split_by_count
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.fetch import (
+    FetchPartition,
+    FetchPartitionResult,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
+from barnabas.protocol.messages.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from barnabas.protocol.messages.metadata import MetadataResponse
+from barnabas.protocol.topic_partition import TopicPartition
+
+T = TypeVar("T")
+
+_EMPTY = memoryview(b"")
+
+
+class BrokerPart(InputPartition):
+    """What one task fetches."""
+
+    def __init__(self, part: OffsetRange) -> None:
+        super().__init__(part)
+        self.part = part
+
+
+class BrokerLog:
+    """The topics of a broker; opened at first use, one loop, for the driver's questions."""
+
+    def __init__(self, client: ConsumerConfig, subscription: Subscription, options: ReadOptions) -> None:
+        self._client = client
+        self._subscription = subscription
+        self._options = options
+        self._isolation = 1 if options.read_committed else 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._cluster: Cluster | None = None
+
+    def partitions(self) -> frozenset[TopicPartition]:
+        """Raises OptionError for a topic or partition that does not exist."""
+        subscription = self._subscription
+        return self._run(self._find_partitions(subscription))
+
+    def earliest(self, partitions: Collection[TopicPartition]) -> Offsets:
+        """The log start offsets."""
+        return self._listed(dict.fromkeys(partitions, EARLIEST_TIMESTAMP))
+
+    def latest(self, partitions: Collection[TopicPartition]) -> Offsets:
+        """The high watermarks; under read_committed the last stable offsets."""
+        return self._listed(dict.fromkeys(partitions, LATEST_TIMESTAMP))
+
+    def at(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        """By timestamp, in ms."""
+        return {partition: None if offset < 0 else offset for partition, offset in self._listed(timestamps).items()}
+
+    def parts(self, ranges: Sequence[OffsetRange], min_timestamp: int | None) -> Sequence[BrokerPart]:
+        """One for each range, or more as minPartitions and maxRecordsPerPartition say."""
+        if min_timestamp is not None and ranges:
+            found = self.at({each.topic_partition: max(0, min_timestamp) for each in ranges})
+            ranges = [_from_offset(each, found[each.topic_partition]) for each in ranges]
+        options = self._options
+        parts = split_by_count(ranges, options.min_partitions, options.max_records_per_partition)
+        return [BrokerPart(part) for part in parts]
+
+    def close(self) -> None:
+        """Close the connections."""
+        loop, self._loop = self._loop, None
+        cluster, self._cluster = self._cluster, None
+        if loop is None:
+            return
+        if cluster is not None:
+            loop.run_until_complete(cluster.close())
+        loop.close()
+
+    def _listed(self, timestamps: Mapping[TopicPartition, int]) -> Offsets:
+        if not timestamps:
+            return {}
+        listed = self._run(self._list(timestamps))
+        return {partition: entry.offset for partition, entry in listed.items()}
+
+    async def _list(self, timestamps: Mapping[TopicPartition, int]) -> Any:
+        return await list_offsets(await self._started(), self._client, timestamps, self._isolation)
+
+    async def _find_partitions(self, subscription: Subscription) -> frozenset[TopicPartition]:
+        cluster = await self._started()
+        asked = None
+        if subscription.pattern is None:
+            asked = sorted(subscription.topics or {partition.topic for partition in subscription.partitions})
+            for topic in asked:
+                await self._require(cluster, subscription, topic)
+
+        async def load() -> MetadataResponse:
+            return await cluster.load(asked)
+
+        response = await with_retries(self._client, "metadata", load)
+        found = frozenset(
+            TopicPartition(topic.name, entry.partition)
+            for topic in response.topics
+            if topic.error is ErrorCode.NONE and subscription.matches(topic.name)
+            for entry in topic.partitions
+        )
+        if subscription.partitions:
+            missing = subscription.partitions - found
+            if missing:
+                raise OptionError(
+                    f"option {subscription.option}: there is no partition {names_of(missing)} at {self._options.place}"
+                )
+            return subscription.partitions
+        return found
+
+    async def _require(self, cluster: Cluster, subscription: Subscription, topic: str) -> None:
+        try:
+            await cluster.require_topic(topic, self._client.api_timeout_ms)
+        except RefusedError as error:
+            raise OptionError(f"option {subscription.option}: {error.message} (at {self._options.place})") from error
+
+    async def _started(self) -> Cluster:
+        if self._cluster is None:
+            cluster = Cluster(self._client)
+            await cluster.start()
+            self._cluster = cluster
+        return self._cluster
+
+    def _run(self, asked: Coroutine[Any, Any, T]) -> T:
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+        return self._loop.run_until_complete(asked)
+
+
+@dataclass(slots=True)
+class _Answer:
+    """One partition's part of an answer."""
+
+    result: FetchPartitionResult
+    data: memoryview
+
+
+def read_from_broker(options: ReadOptions, rules: ReadRules, part: OffsetRange) -> Iterator[pa.RecordBatch]:
+    """The records of one part. Raises what `in_one_sentence` knows."""
+    assert options.client is not None
+    loop = asyncio.new_event_loop()
+    fetcher = _PartFetcher(options.client, part.topic_partition, loop, 1 if options.read_committed else 0)
+    try:
+        yield from _read(options, rules, part, fetcher)
+    finally:
+        fetcher.close()
+        loop.close()
+
+
+def _read(options: ReadOptions, rules: ReadRules, part: OffsetRange, fetcher: _PartFetcher) -> Iterator[pa.RecordBatch]:
+    reader = BatchReader(rules, part)
+    place = f"{part.topic_partition} at the broker {fetcher.bootstrap}"
+    fetcher.ask(part.start)
+    while reader.next_offset < part.end and not reader.at_end:
+        due = reader.next_offset
+        answer = fetcher.answer()
+        result = answer.result
+        if result.error is ErrorCode.OFFSET_OUT_OF_RANGE:
+            _out_of_range(options, part, reader, result)
+            fetcher.ask(reader.next_offset)
+            continue
+        if result.error is not ErrorCode.NONE:
+            raise RefusedError.of_partition(part.topic_partition, result.error, None)
+        reader.aborted(result.aborted)
+        next_offset, whole = end_of_whole_batches(answer.data, due)
+        if not whole:
+            if len(answer.data) or due < _readable_end(options, result):
+                fetcher.ask_for_more(due, size_of_partial_batch(answer.data))
+                continue
+            data_loss(
+                options, f"{part.topic_partition}: offsets {due} to {part.end - 1} are gone, it ends at offset {due}"
+            )
+            break
+        if next_offset < part.end:
+            fetcher.ask(next_offset)
+        yield from reader.read(answer.data[:whole], place)
+        if reader.is_lost:
+            raise CorruptLogError(f"{place}: nobody knows where the batch behind offset {reader.next_offset} begins")
+        reader.skip_to(next_offset)
+    yield from reader.finish()
+
+
+def _readable_end(options: ReadOptions, result: FetchPartitionResult) -> int:
+    return result.last_stable_offset if options.read_committed else result.high_watermark
+
+
+def _out_of_range(options: ReadOptions, part: OffsetRange, reader: BatchReader, result: FetchPartitionResult) -> None:
+    """What was to be read next is not there (any more): go on where the log begins, or end. Raises DataLossError."""
+    due = reader.next_offset
+    log_start = result.log_start_offset
+    gone = f"{part.topic_partition}: offset {due} is gone, the log is {log_start} to {result.high_watermark}"
+    data_loss(options, gone)
+    reader.skip_to(log_start if due < log_start else part.end)
+
+
+class _PartFetcher:
+    """Fetches of one partition, one ahead of what is decoded."""
+
+    def __init__(
+        self,
+        client: ConsumerConfig,
+        topic_partition: TopicPartition,
+        loop: asyncio.AbstractEventLoop,
+        isolation: int,
+    ) -> None:
+        self.bootstrap = client.bootstrap
+        self._client = client
+        self._topic_partition = topic_partition
+        self._loop = loop
+        self._isolation = isolation
+        self._bytes = min(client.max_partition_bytes, client.max_bytes)
+        self._offset = 0
+        self._cluster: Cluster | None = None
+        self._sent: asyncio.Future[FetchResponse] | None = None
+
+    def ask(self, offset: int) -> None:
+        """Send the fetch for what follows, if there is a connection; else `answer` will."""
+        self._offset = offset
+        self._sent = None
+        if self._cluster is not None:
+            leader = self._cluster.leader(self._topic_partition)
+            connection = self._cluster.connected(leader, Purpose.FETCH)
+            if connection is not None:
+                self._sent = self._loop.run_until_complete(self._send_on(connection))
+
+    def ask_for_more(self, offset: int, needed_bytes: int) -> None:
+        """The answer had room for a part of the next batch only."""
+        self._bytes = max(needed_bytes, 2 * self._bytes)
+        self.ask(offset)
+
+    def answer(self) -> _Answer:
+        """The answer to what was asked, asked again after lost connections for as long as the client's patience."""
+        response = self._loop.run_until_complete(
+            with_retries(self._client, f"reading {self._topic_partition} from offset {self._offset}", self._attempt)
+        )
+        result = response.topics[0].partitions[0]
+        data: memoryview = _EMPTY if result.records is None else result.records.data  # type: ignore[attr-defined]
+        return _Answer(result, data)
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._cluster is not None:
+            self._loop.run_until_complete(self._cluster.close())
+
+    async def _attempt(self) -> FetchResponse:
+        sent, self._sent = self._sent, None
+        if sent is None:
+            if self._cluster is None:
+                cluster = Cluster(self._client)
+                self._cluster = cluster
+                await cluster.start()
+            await self._cluster.require_topic(self._topic_partition.topic, self._client.api_timeout_ms)
+            leader = self._cluster.leader(self._topic_partition)
+            if leader == NO_LEADER:
+                await self._cluster.load([self._topic_partition.topic])
+                leader = self._cluster.leader(self._topic_partition)
+            if leader == NO_LEADER:
+                raise RefusedError.of_partition(self._topic_partition, ErrorCode.LEADER_NOT_AVAILABLE, None)
+            sent = await self._send_on(await self._cluster.connect(leader, Purpose.FETCH))
+        response = await sent
+        code = response.topics[0].partitions[0].error
+        if code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.KAFKA_STORAGE_ERROR):
+            if self._cluster is not None:
+                self._cluster.refresh_soon()
+            raise RefusedError.of_partition(self._topic_partition, code, None)
+        return response
+
+    async def _send_on(self, connection: Any) -> asyncio.Future[FetchResponse]:
+        topic, partition = self._topic_partition
+        entry = FetchPartition(partition, self._offset, self._bytes)
+        request = FetchRequest(
+            self._client.max_wait_ms, 1, max(self._bytes, self._client.max_bytes), self._isolation,
+            [FetchTopic(topic, [entry])],
+        )  # fmt: skip
+        timeout_ms = self._client.request_timeout_ms + request.max_wait_ms
+        sent: asyncio.Future[FetchResponse] = connection.request(ApiKey.FETCH, request, timeout_ms=timeout_ms)
+        return sent
+
+
+def _from_offset(whole: OffsetRange, offset: int | None) -> OffsetRange:
+    start = whole.end if offset is None else min(max(whole.start, offset), whole.end)
+    return OffsetRange(whole.topic_partition, start, whole.end)

@@ -1,0 +1,42 @@
+"""One Spark session for all tests of this folder, and a broker beside it.
+
+`local[2,3]`: two tasks at a time, each tried three times (plain `local[2]` never retries, a cluster does).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.daemon import Daemon, start_daemon
+from tests.support.spark import missing_for_spark, start_spark
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every test here has the marker `spark`, and is skipped with the reason where Spark cannot run."""
+    missing = missing_for_spark()
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.spark)
+            if missing is not None:
+                item.add_marker(pytest.mark.skip(reason=missing))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The session."""
+    session = start_spark(tmp_path_factory.mktemp("spark"))
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """A broker for the tests of one file; each makes its own topics."""
+    with start_daemon(tmp_path_factory.mktemp("broker")) as running:
+        yield running
