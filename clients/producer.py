@@ -23,7 +23,15 @@ from typing import Self
 from barnabas.clients.cluster import Cluster, TopicView
 from barnabas.clients.compression_ratio import CompressionRatio
 from barnabas.clients.config import ProducerConfig
-from barnabas.clients.errors import BufferFullError, ClosedError, RecordTooLargeError, UnknownTopicError
+from barnabas.clients.errors import (
+    BufferFullError,
+    ClientConfigError,
+    ClosedError,
+    RecordTooLargeError,
+    UnknownTopicError,
+)
+from barnabas.clients.given_identity import GivenIdentity, ProducerIdentity, stored_records
+from barnabas.clients.idempotence import Idempotence
 from barnabas.clients.memory_limit import MemoryLimit
 from barnabas.clients.partitioner import StickyPartition, partition_for_key
 from barnabas.clients.producer_batch import PartitionQueue, ProducerBatch
@@ -51,11 +59,21 @@ def wall_clock_ms() -> int:
 class Producer:
     """Use it as an async context manager, or call `start` and `close`. Not for several threads.
 
-    `clock` gives the timestamp (ms since 1970) of records that come without one.
+    `clock` gives the timestamp (ms since 1970) of records that come without one. `identity`: go on as a producer that
+    was there before (given_identity.py). Raises ClientConfigError for one without idempotence.
     """
 
-    def __init__(self, config: ProducerConfig | None = None, *, clock: Callable[[], int] = wall_clock_ms) -> None:
+    def __init__(
+        self,
+        config: ProducerConfig | None = None,
+        *,
+        clock: Callable[[], int] = wall_clock_ms,
+        identity: ProducerIdentity | None = None,
+    ) -> None:
         self.config = config or ProducerConfig()
+        self.identity = identity
+        if identity is not None and not self.config.idempotent:
+            raise ClientConfigError("a producer with an identity needs idempotence: acks=-1 and retries above 0")
         self._clock = clock
         self._codec = Codec[self.config.compression.upper()]
         self._cluster = Cluster(self.config, may_create_topics=True)
@@ -75,7 +93,7 @@ class Producer:
         except BaseException:
             await self._cluster.close()
             raise
-        self._sender = Sender(self._cluster, self.config, self._memory)
+        self._sender = Sender(self._cluster, self.config, self._memory, self._idempotence())
 
     async def close(self, timeout_ms: int | None = None) -> None:
         """Deliver what is buffered, then close. Idempotent.
@@ -202,11 +220,24 @@ class Producer:
             raise self._not_open()
         await self._sender.flush()
 
+    async def resume(self, topic: str) -> None:
+        """Ask how many records of its identity the topic's partitions have, before the first one is sent there.
+
+        Raises as `given_identity.stored_records` does.
+        """
+        assert self.identity is not None
+        self.identity.note(await stored_records(self._cluster, self.config, topic, self.identity))
+
     async def partitions_for(self, topic: str) -> int:
         """How many partitions the topic has. Raises UnknownTopicError."""
         if self._sender is None or self._closing:
             raise self._not_open()
         return len((await self._cluster.require_topic(topic, self.config.max_block_ms)).leaders)
+
+    def _idempotence(self) -> Idempotence | None:
+        if self.identity is not None:
+            return GivenIdentity(self._cluster, self.config, self.identity)
+        return Idempotence(self._cluster, self.config) if self.config.idempotent else None
 
     def _new_batch(self, queue: PartitionQueue, loop: asyncio.AbstractEventLoop) -> ProducerBatch:
         builder = RecordBatchBuilder(

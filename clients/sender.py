@@ -64,7 +64,9 @@ class _Outgoing:
 class Sender:
     """Owned by one producer. `mark` is the way to say that a line may have something to send."""
 
-    def __init__(self, cluster: Cluster, config: ProducerConfig, memory: MemoryLimit) -> None:
+    def __init__(
+        self, cluster: Cluster, config: ProducerConfig, memory: MemoryLimit, idempotence: Idempotence | None
+    ) -> None:
         self.delivered_records = 0
         self.failed_records = 0
         self._cluster = cluster
@@ -76,7 +78,7 @@ class Sender:
         self._requests_in_flight: Counter[int] = Counter()  # by leader
         self._incomplete: dict[ProducerBatch, None] = {}  # in order of creation
         self._parked: dict[int, list[PartitionQueue]] = {}  # by the node whose connection they wait for
-        self._idempotence = Idempotence(cluster, config) if config.idempotent else None
+        self._idempotence = idempotence
         self._nameless: list[PartitionQueue] = []  # lines that wait for a producer id
         self._tasks: set[asyncio.Task[None]] = set()
         self._hurrying = 0

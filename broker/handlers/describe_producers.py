@@ -35,19 +35,22 @@ class DescribeProducersHandler:
         return DescribeProducersResponse(
             [
                 DescribeProducersTopicResult(
-                    topic.name, [self._describe(topic.name, partition) for partition in topic.partitions]
+                    topic.name, [self._describe(topic.name, number, request.producer_id) for number in topic.partitions]
                 )
                 for topic in request.topics
             ]
         )
 
-    def _describe(self, topic: str, number: int) -> DescribeProducersPartitionResult:
+    def _describe(self, topic: str, number: int, producer_id: int | None) -> DescribeProducersPartitionResult:
         try:
             validate_topic_name(topic)
             partition = self._partitions.get(topic, number)
             if partition is None:
                 raise self._partitions.refusal(topic, number)
-            return DescribeProducersPartitionResult(number, producers=partition.log.active_producers())
+            producers = partition.log.active_producers()
+            if producer_id is not None:
+                producers = [each for each in producers if each.producer_id == producer_id]
+            return DescribeProducersPartitionResult(number, producers=producers)
         except BrokerError as error:
             self._probe.count_error(error.code.name.lower())
             return DescribeProducersPartitionResult(number, error.code, error.message)

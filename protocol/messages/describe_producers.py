@@ -18,9 +18,10 @@ class DescribeProducersTopic:
 
 @dataclass(slots=True)
 class DescribeProducersRequest:
-    """Several topics at once."""
+    """Several topics at once. With `producer_id` only that one is told of."""
 
     topics: list[DescribeProducersTopic]
+    producer_id: int | None = None
 
 
 @dataclass(slots=True)

@@ -17,6 +17,7 @@ from barnabas.protocol.messages.produce import ProduceRequest
 from barnabas.protocol.native import (
     configs,
     delete_records,
+    describe_producers,
     fetch,
     groups,
     hello,
@@ -154,6 +155,12 @@ NATIVE_APIS: dict[int, NativeApi] = {
         _bare(log_dirs.decode_alter),
         log_dirs.encode_alter_response,
         _bare(log_dirs.decode_alter_response),
+    ),
+    ApiKey.DESCRIBE_PRODUCERS: NativeApi(
+        describe_producers.encode_request,
+        _bare(describe_producers.decode_request),
+        describe_producers.encode_response,
+        _bare(describe_producers.decode_response),
     ),
     ApiKey.DESCRIBE_LOG_DIRS: NativeApi(
         log_dirs.encode_describe,

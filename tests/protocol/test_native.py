@@ -34,6 +34,14 @@ from barnabas.protocol.messages.delete_records import (
     DeleteRecordsTopic,
     DeleteRecordsTopicResult,
 )
+from barnabas.protocol.messages.describe_producers import (
+    ActiveProducer,
+    DescribeProducersPartitionResult,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeProducersTopic,
+    DescribeProducersTopicResult,
+)
 from barnabas.protocol.messages.fetch import (
     AbortedTransaction,
     FetchPartition,
@@ -172,6 +180,21 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
         ApiKey.API_VERSIONS,
         ApiVersionsRequest("me", "1"),
         ApiVersionsResponse("barnabas", "0", "c", 1, [ApiVersionRange(0, 0, 0)], 100),
+    ),
+    (
+        ApiKey.DESCRIBE_PRODUCERS,
+        DescribeProducersRequest([DescribeProducersTopic("t", [0, 3])], 7),
+        DescribeProducersResponse(
+            [
+                DescribeProducersTopicResult(
+                    "t",
+                    [
+                        DescribeProducersPartitionResult(0, producers=[ActiveProducer(7, 2, 41, 1234, -1, -1)]),
+                        DescribeProducersPartitionResult(3, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "none", []),
+                    ],
+                )
+            ]
+        ),
     ),
     (ApiKey.INIT_PRODUCER_ID, InitProducerIdRequest(), InitProducerIdResponse(12345678901, 3)),
     (ApiKey.CREATE_TOPICS, CreateTopicsRequest([NewTopic("t", 3, 1, {"a": "b"})], 9, True), TOPICS_RESPONSE),
