@@ -203,6 +203,7 @@ class Node:
 
     async def _accept(self) -> None:
         self._log_manager.start_tasks()
+        self._store.start_snapshots(self._log_manager.scheduler)
         self._flush_waits.flusher.start()
         self._groups.start()
         self._loop_lag.start()

@@ -74,6 +74,37 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         group=NODE,
     ),
     Property(
+        "metadata.log.max.record.bytes.between.snapshots",
+        LONG,
+        20 * 1024 * 1024,
+        "After so many bytes of changes a snapshot of the metadata is written.",
+        AtLeast(1),
+        group=NODE,
+    ),
+    Property(
+        "metadata.log.max.snapshot.interval.ms",
+        LONG,
+        60 * 60 * 1000,
+        "So long after a change a snapshot of the metadata is written. 0: only by bytes.",
+        AtLeast(0),
+        group=NODE,
+    ),
+    Property(
+        "metadata.max.retention.bytes",
+        LONG,
+        100 * 1024 * 1024,
+        "Size of the metadata log and its snapshots together above which the oldest go; the newest snapshot and what "
+        "follows it stay. Negative: no limit.",
+        group=NODE,
+    ),
+    Property(
+        "metadata.max.retention.ms",
+        LONG,
+        7 * 24 * 60 * 60 * 1000,
+        "Age at which a snapshot of the metadata goes, and the log behind the next one. Negative: no limit.",
+        group=NODE,
+    ),
+    Property(
         "ignore.security",
         BOOLEAN,
         False,

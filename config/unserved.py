@@ -32,8 +32,8 @@ _BROKER = {
         kafka.metrics.polling.interval.secs kafka.metrics.reporters leader.imbalance.check.interval.seconds
         leader.replication.throttled.rate log.local.retention.bytes log.local.retention.ms max.connection.creation.rate
         max.connections.per.ip max.connections.per.ip.overrides max.incremental.fetch.session.cache.slots
-        metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms metadata.log.segment.bytes
-        metadata.log.segment.ms metadata.max.idle.interval.ms metadata.max.retention.bytes metadata.max.retention.ms
+        metadata.log.segment.bytes
+        metadata.log.segment.ms metadata.max.idle.interval.ms
         metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms num.io.threads
         num.network.threads num.replica.alter.log.dirs.threads num.replica.fetchers
         offsets.commit.timeout.ms offsets.topic.replication.factor principal.builder.class

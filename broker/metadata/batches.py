@@ -46,6 +46,18 @@ def encode_change(
     return bytes(batches), base_offset
 
 
+def encode_records(
+    records: Sequence[MetadataRecord], *, level: int, base_offset: int, leader_epoch: int, timestamp_ms: int
+) -> tuple[bytes, int]:
+    """As `encode_change`, for a snapshot: whose footer says that it is whole, so that it needs no transaction."""
+    frames = [encode_frame(record, level) for record in records]
+    batches = bytearray()
+    for batch, next_offset in _pack(frames, base_offset, leader_epoch, timestamp_ms, MAX_BATCH_BYTES):
+        batches += batch
+        base_offset = next_offset
+    return bytes(batches), base_offset
+
+
 def encode_control_batch(
     records: Sequence[ControlRecord], *, base_offset: int, leader_epoch: int, timestamp_ms: int
 ) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from barnabas.broker.metadata.carried import CarriedRecords
 from barnabas.protocol.metadata.levels import METADATA_VERSION
 from barnabas.protocol.metadata.partition_state import PartitionState
 from barnabas.protocol.metadata.records import BROKER_RESOURCE, TOPIC_RESOURCE
@@ -42,7 +43,7 @@ class TopicImage:
 class MetadataImage:
     """The state after all records below `end_offset`.
 
-    `unserved` counts the records whose keys we skip (registrations, ACLs, quotas, ...) by key.
+    `carried` are the records that are kept for Kafka and not served (registrations, ACLs, quotas, ...).
     """
 
     end_offset: int = 0
@@ -51,7 +52,7 @@ class MetadataImage:
     configs: Mapping[ConfigScope, Mapping[str, str]] = field(default_factory=dict)
     features: Mapping[str, int] = field(default_factory=dict)
     next_producer_id: int = 0
-    unserved: Mapping[int, int] = field(default_factory=dict)
+    carried: CarriedRecords = field(default_factory=CarriedRecords)
 
     @property
     def level(self) -> int | None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from barnabas.broker.metadata.image import ConfigScope, MetadataImage, TopicImage, topic_scope
 from barnabas.protocol.metadata.levels import METADATA_VERSION
-from barnabas.protocol.metadata.partition_state import PartitionState
+from barnabas.protocol.metadata.partition_state import PartitionDelta, PartitionState
 from barnabas.protocol.metadata.records import (
+    ClearElrRecord,
     ConfigRecord,
     FeatureLevelRecord,
     MetadataRecord,
@@ -36,7 +37,7 @@ class ImageBuilder:
         self._names = dict(image.names)
         self._configs = dict(image.configs)
         self._features = dict(image.features)
-        self._unserved = dict(image.unserved)
+        self._carried = image.carried.builder()
         self._next_producer_id = image.next_producer_id
         self._changed_partitions: dict[str, dict[int, PartitionState]] = {}
         self._changed_scopes: dict[ConfigScope, dict[str, str]] = {}
@@ -59,13 +60,11 @@ class ImageBuilder:
             case ProducerIdsRecord():
                 self._next_producer_id = record.next_producer_id
             case UnknownRecord():
-                self.count_unserved(record.key)
+                self._carried.apply(record)
+            case ClearElrRecord():
+                self._clear_eligible_leaders(record)
             case _:
                 raise AssertionError(f"{type(record).__name__} is not applied to an image")
-
-    def count_unserved(self, key: int) -> None:
-        """Notes a record whose key is skipped."""
-        self._unserved[key] = self._unserved.get(key, 0) + 1
 
     def move_to(self, end_offset: int) -> None:
         """Says which offset follows the last record that was seen."""
@@ -93,7 +92,7 @@ class ImageBuilder:
             configs=self._configs,
             features=self._features,
             next_producer_id=self._next_producer_id,
-            unserved=self._unserved,
+            carried=self._carried.build(),
         )
 
     def _add_topic(self, record: TopicRecord) -> None:
@@ -116,6 +115,15 @@ class ImageBuilder:
             name = self._names[record.topic_id]
             raise ReplayError(f"a change of partition {name}-{record.partition}, which does not exist")
         partitions[record.partition] = state.changed_by(record.delta)
+
+    def _clear_eligible_leaders(self, record: ClearElrRecord) -> None:
+        if record.topic and record.topic not in self._topics:
+            raise ReplayError(f"eligible leaders of topic {record.topic} are cleared, which does not exist")
+        for name in (record.topic,) if record.topic else tuple(self._topics):
+            partitions = self._partitions_of(self._topics[name].topic_id, record)
+            for number, state in partitions.items():
+                if state.eligible_leaders or state.last_known_eligible:
+                    partitions[number] = state.changed_by(PartitionDelta(eligible_leaders=(), last_known_eligible=()))
 
     def _change_config(self, record: ConfigRecord) -> None:
         scope = (record.resource_type, record.resource_name)

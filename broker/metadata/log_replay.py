@@ -18,6 +18,7 @@ from barnabas.broker.metadata.replay import Replayer
 from barnabas.broker.metadata.snapshots import read_newest_snapshot
 from barnabas.broker.storage.file_names import LOG_SUFFIX, parse_file_name
 from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.metadata.control import KRaftVoters
 from barnabas.protocol.records import MAGIC_V2, RecordBatch
 from barnabas.protocol.records.layout import MAGIC_POSITION
 
@@ -35,6 +36,9 @@ class ReplayedLog(NamedTuple):
     in_transaction   the log ends within a transaction
     exists           there is at least one record, in a snapshot or the log
     kraft_version    1: Raft's voters are in the log, 0: in the configuration
+    voters           those in the log
+    last_timestamp   of the last batch, ms
+    unsnapped_bytes  batches behind the newest snapshot
     """
 
     image: MetadataImage
@@ -44,6 +48,9 @@ class ReplayedLog(NamedTuple):
     in_transaction: bool
     exists: bool
     kraft_version: int = 0
+    voters: KRaftVoters | None = None
+    last_timestamp: int = 0
+    unsnapped_bytes: int = 0
 
     @property
     def led_by_kafka(self) -> bool:
@@ -57,7 +64,10 @@ def replay_metadata_directory(directory: Path) -> ReplayedLog:
         return ReplayedLog(MetadataImage(), 0, -1, -1, in_transaction=False, exists=False)
     snapshot = read_newest_snapshot(directory)
     replayer = Replayer(str(directory), None if snapshot is None else snapshot.image)
-    for base_offset, path in _segments(directory):
+    segments = _segments(directory)
+    for index, (base_offset, path) in enumerate(segments):
+        if index + 1 < len(segments) and segments[index + 1][0] <= replayer.next_offset:
+            continue  # the snapshot stands for all of it
         if base_offset > replayer.next_offset:
             raise MetadataError(
                 f"{directory} has no records from offset {replayer.next_offset} to {base_offset}: "
@@ -72,6 +82,9 @@ def replay_metadata_directory(directory: Path) -> ReplayedLog:
         in_transaction=replayer.in_transaction,
         exists=snapshot is not None or replayer.record_count > 0,
         kraft_version=max(replayer.kraft_version, 0 if snapshot is None else snapshot.kraft_version),
+        voters=replayer.voters or (None if snapshot is None else snapshot.voters),
+        last_timestamp=replayer.last_timestamp or (0 if snapshot is None else snapshot.last_timestamp),
+        unsnapped_bytes=replayer.applied_bytes,
     )
 
 

@@ -8,6 +8,7 @@ before from the same bytes, so both must come to the same end.
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas.broker.metadata.errors import MetadataError
@@ -49,6 +50,30 @@ class MetadataLog:
     def sync(self) -> None:
         """Makes everything that was appended durable. Raises StorageError."""
         self._log.flush()
+
+    def roll(self) -> None:
+        """Begin a segment at the end offset, so that what is before it can go as a whole. Raises BrokerError."""
+        self._log.roll()
+
+    def trim_to(self, offset: int) -> int:
+        """Drop the segments that lie wholly below `offset`; how many went. Raises BrokerError."""
+        self._log.delete_records(offset)
+        return self._log.delete_old_segments()
+
+    @property
+    def start_offset(self) -> int:
+        """The offset of the first record that is kept."""
+        return self._log.log_start_offset
+
+    @property
+    def size_bytes(self) -> int:
+        """All segments together."""
+        return self._log.size_bytes
+
+    @property
+    def directory(self) -> Path:
+        """Where it is."""
+        return self._log.directory
 
     def close(self) -> None:
         """Syncs, trims and closes the files; nothing happens when they are closed. Raises StorageError."""

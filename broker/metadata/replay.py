@@ -2,7 +2,7 @@
 
 Records between BeginTransaction and EndTransaction apply together, at the end; after AbortTransaction, or when the log
 ends before either, not at all. Records below the offset that a snapshot covers are skipped. A record of a key that is
-not ours is counted and stays where it is. Anything that cannot be read stops the start: a guess would lose topics.
+not ours is carried: kept for Kafka, as it is. Anything that cannot be read stops the start: a guess would lose topics.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.metadata.control import (
     ControlRecord,
     KRaftVersion,
+    KRaftVoters,
     SnapshotFooter,
     SnapshotHeader,
     decode_control,
 )
-from barnabas.protocol.metadata.frame import SERVED_KEYS, UnsupportedRecordError, decode_frame
+from barnabas.protocol.metadata.frame import FRAME_VERSION, UnsupportedRecordError, decode_frame
+from barnabas.protocol.metadata.identities import NO_OP_KEY
 from barnabas.protocol.metadata.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -27,7 +29,7 @@ from barnabas.protocol.metadata.records import (
 )
 from barnabas.protocol.records import RecordBatch, iter_batches, read_records
 
-_ONE_BYTE_VARINT_LIMIT = 0x80
+_NO_OP_HEAD = bytes((FRAME_VERSION, NO_OP_KEY))
 
 
 class Replayer:
@@ -41,7 +43,11 @@ class Replayer:
         self.log_end_offset = 0
         self.last_epoch = -1
         self.kraft_version = 0
+        self.voters: KRaftVoters | None = None
+        self.last_timestamp = 0
+        self.applied_bytes = 0
         self.has_header = False
+        self.header_timestamp = 0
         self.has_footer = False
         self.record_count = 0
 
@@ -76,6 +82,8 @@ class Replayer:
         self.last_epoch = max(self.last_epoch, batch.partition_leader_epoch)
         if batch.last_offset < self.next_offset:
             return
+        self.applied_bytes += batch.size_bytes
+        self.last_timestamp = batch.max_timestamp
         for record in read_records(batch):
             if record.offset < self.next_offset:
                 continue
@@ -90,9 +98,8 @@ class Replayer:
     def _replay_value(self, value: bytes | None) -> None:
         if value is None:
             raise DecodeError("a metadata record has no value")
-        if len(value) > 1 and value[0] == 1 and value[1] < _ONE_BYTE_VARINT_LIMIT and value[1] not in SERVED_KEYS:
-            self._builder.count_unserved(value[1])  # a running Kafka writes two NoOps a second: not worth decoding
-            return
+        if value[:2] == _NO_OP_HEAD:
+            return  # a running Kafka writes two a second: not worth decoding
         record = decode_frame(value)
         match record:
             case BeginTransactionRecord():
@@ -118,9 +125,12 @@ class Replayer:
         match record:
             case SnapshotHeader():
                 self.has_header = True
+                self.header_timestamp = record.last_contained_log_timestamp
             case SnapshotFooter():
                 self.has_footer = True
             case KRaftVersion():
                 self.kraft_version = record.level
+            case KRaftVoters():
+                self.voters = record
             case _:
-                pass  # leader changes and voters: Raft's own, kept in the log
+                pass  # leader changes: Raft's own, of no meaning once their epoch is over

@@ -23,12 +23,12 @@ def security_counts(replayed: ReplayedLog | None, bootstrap: Iterable[MetadataRe
     builder = ImageBuilder(MetadataImage() if replayed is None else replayed.image)
     for record in bootstrap or ():
         builder.apply(record)
-    unserved = builder.build().unserved
+    counts = builder.build().carried.counts()
     return SecurityCounts(
-        users=unserved.get(_SCRAM_CREDENTIAL, 0),
-        acls=unserved.get(_ACL, 0),
-        delegation_tokens=unserved.get(_DELEGATION_TOKEN, 0),
-        quotas=unserved.get(_CLIENT_QUOTA, 0),
+        users=counts.get(_SCRAM_CREDENTIAL, 0),
+        acls=counts.get(_ACL, 0),
+        delegation_tokens=counts.get(_DELEGATION_TOKEN, 0),
+        quotas=counts.get(_CLIENT_QUOTA, 0),
     )
 
 

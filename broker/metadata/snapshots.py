@@ -13,11 +13,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from barnabas.broker.metadata.batches import decode_batches
 from barnabas.broker.metadata.errors import MetadataError, UnsupportedMetadataError
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.replay import Replayer
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.metadata.control import KRaftVoters, SnapshotHeader
 
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+_HEADER_READ_BYTES = 64 * 1024
+"""The first batch is a few hundred bytes; voters are in it, too."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -34,6 +40,8 @@ class Snapshot(NamedTuple):
     id: SnapshotId
     image: MetadataImage
     kraft_version: int
+    voters: KRaftVoters | None
+    last_timestamp: int
 
 
 def snapshot_path(directory: Path, snapshot_id: SnapshotId) -> Path:
@@ -64,6 +72,21 @@ def read_newest_snapshot(directory: Path) -> Snapshot | None:
     return None
 
 
+def read_header_timestamp(path: Path) -> int:
+    """The time (ms) of the last record that the snapshot stands for; 0 where its header cannot be read.
+
+    Raises OSError.
+    """
+    with path.open("rb") as file:
+        head = file.read(_HEADER_READ_BYTES)
+    try:
+        for record in decode_batches(head):
+            return record.last_contained_log_timestamp if isinstance(record, SnapshotHeader) else 0
+    except DecodeError as error:
+        _log.warning("the snapshot %s has no header that can be read: %s", path, error)
+    return 0
+
+
 def _read_snapshot(path: Path, snapshot_id: SnapshotId) -> Snapshot:
     replayer = Replayer(str(path))
     data = path.read_bytes()
@@ -71,4 +94,4 @@ def _read_snapshot(path: Path, snapshot_id: SnapshotId) -> Snapshot:
     if not replayer.has_header or not replayer.has_footer or replayed_bytes != len(data):
         raise MetadataError(f"{path} lacks its end: {replayed_bytes} of {len(data)} bytes are whole batches")
     image = replace(replayer.image(), end_offset=snapshot_id.end_offset)
-    return Snapshot(snapshot_id, image, replayer.kraft_version)
+    return Snapshot(snapshot_id, image, replayer.kraft_version, replayer.voters, replayer.header_timestamp)

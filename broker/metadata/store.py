@@ -29,6 +29,8 @@ from barnabas.broker.metadata.opening import Opening, abort_record, plan_opening
 from barnabas.broker.metadata.plan import Plan
 from barnabas.broker.metadata.reconcile import is_stray, make_log, reconcile_logs
 from barnabas.broker.metadata.security import security_warnings
+from barnabas.broker.metadata.snapshot_file import RaftState
+from barnabas.broker.metadata.snapshotter import Snapshotter
 from barnabas.broker.metadata.writer import ImageListener, MetadataWriter
 from barnabas.broker.storage.storage_errors import StorageError
 from barnabas.config import complaints
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from barnabas.broker.storage.directory_loading import FoundPartition
     from barnabas.broker.storage.log import PartitionLog
     from barnabas.broker.storage.log_manager import LogManager
+    from barnabas.broker.storage.scheduler import Scheduler
     from barnabas.config import BrokerConfig
 
 Result = TypeVar("Result")
@@ -53,7 +56,12 @@ class MetadataStore:
     """A broker's metadata while it runs. `image` may be read by any thread; what changes it is synchronous."""
 
     def __init__(
-        self, identity: NodeIdentity, log: MetadataLog, writer: MetadataWriter, warnings: Sequence[str]
+        self,
+        identity: NodeIdentity,
+        log: MetadataLog,
+        writer: MetadataWriter,
+        snapshotter: Snapshotter,
+        warnings: Sequence[str],
     ) -> None:
         self.node_id = identity.node_id
         self.cluster_id = identity.cluster_id
@@ -62,6 +70,7 @@ class MetadataStore:
         """Sentences about what was found, each once; already logged."""
         self._log = log
         self._writer = writer
+        self._snapshotter = snapshotter
 
     @property
     def image(self) -> MetadataImage:
@@ -111,6 +120,10 @@ class MetadataStore:
         topic = image.topics[topic_partition.topic]
         return make_log(topic, topic_partition, log_manager, self.directory_ids, is_new=True)
 
+    def start_snapshots(self, scheduler: Scheduler) -> None:
+        """Once the broker serves: snapshots are written as they are due, and the log is trimmed behind them."""
+        self._snapshotter.start(scheduler)
+
     def close(self) -> None:
         """Closes the metadata log, unless the log manager has. Raises StorageError."""
         self._log.close()
@@ -145,13 +158,29 @@ def _open(config: BrokerConfig, log_manager: LogManager, clock: Clock) -> Metada
         bootstrap_checkpoint.write_bootstrap_checkpoint(log_dir, level=opening.level, timestamp_ms=clock.wall_ms())
     write_identity(identity, report.outdated)
     log = open_metadata_log(log_manager, replayed, config.log_config)
-    image = _append_opening(log, replayed, opening, identity.node_id, clock)
+    now_ms, size_before = clock.wall_ms(), log.size_bytes
+    image = _append_opening(log, replayed, opening, identity, log_dir, now_ms)
     warnings = [*opening.warnings, *security_warnings(report.security), *_complaints(image)]
     for warning in warnings:
         _log.warning("%s", warning)
     _log_opened(identity, image, opening, replayed)
-    writer = MetadataWriter(log, image, leader_epoch=opening.leader_epoch, level=opening.level, clock=clock)
-    return MetadataStore(identity, log, writer, warnings)
+    writer = MetadataWriter(
+        log,
+        image,
+        leader_epoch=opening.leader_epoch,
+        level=opening.level,
+        clock=clock,
+        last_timestamp_ms=now_ms if image.end_offset > replayed.image.end_offset else replayed.last_timestamp,
+    )
+    snapshotter = Snapshotter(
+        log,
+        writer,
+        raft=RaftState(replayed.kraft_version, replayed.voters),
+        unsnapped_bytes=replayed.unsnapped_bytes + log.size_bytes - size_before,
+        config=config,
+        clock=clock,
+    )
+    return MetadataStore(identity, log, writer, snapshotter, warnings)
 
 
 def _openable(report: DirectoryReport) -> tuple[NodeIdentity, ReplayedLog]:
@@ -165,17 +194,21 @@ def _openable(report: DirectoryReport) -> tuple[NodeIdentity, ReplayedLog]:
 
 
 def _append_opening(
-    log: MetadataLog, replayed: ReplayedLog, opening: Opening, node_id: int, clock: Clock
+    log: MetadataLog,
+    replayed: ReplayedLog,
+    opening: Opening,
+    identity: NodeIdentity,
+    log_dir: Path,
+    now_ms: int,
 ) -> MetadataImage:
     """Appends and syncs what opening asks for, as one append; the image with it."""
-    now_ms, epoch = clock.wall_ms(), opening.leader_epoch
+    node_id, epoch = identity.node_id, opening.leader_epoch
     builder = ImageBuilder(replayed.image)
     data, offset = bytearray(), log.end_offset
     if opening.is_new_epoch:
-        us = (Voter(node_id),)
-        data += encode_control_batch(
-            [LeaderChange(node_id, us, us)], base_offset=offset, leader_epoch=epoch, timestamp_ms=now_ms
-        )
+        us = (Voter(node_id, identity.directory_ids[log_dir]) if replayed.kraft_version else Voter(node_id),)
+        change = LeaderChange(node_id, us, us, version=min(replayed.kraft_version, 1))
+        data += encode_control_batch([change], base_offset=offset, leader_epoch=epoch, timestamp_ms=now_ms)
         offset += 1
     changes = ([abort_record()] if opening.aborts else [], opening.records)
     for records in changes:

@@ -50,14 +50,23 @@ class MetadataWriter:
     """Owns the image. `leader_epoch` goes into every batch; `level` is the log's `metadata.version`."""
 
     def __init__(
-        self, log: AppendOnlyLog, image: MetadataImage, *, leader_epoch: int, level: int, clock: Clock
+        self,
+        log: AppendOnlyLog,
+        image: MetadataImage,
+        *,
+        leader_epoch: int,
+        level: int,
+        clock: Clock,
+        last_timestamp_ms: int = 0,
     ) -> None:
+        """`last_timestamp_ms` is that of the log's last batch."""
         self.image = image
         self.leader_epoch = leader_epoch
         self.level = level
         self.failure: str | None = None
         self._log = log
         self._clock = clock
+        self._last_timestamp_ms = last_timestamp_ms
         self._lock = threading.Lock()
         self._listeners: list[ImageListener] = []
 
@@ -81,6 +90,17 @@ class MetadataWriter:
             self._commit(planned.records)
             return planned.results
 
+    def cut(self, begin_segment: Callable[[], None]) -> tuple[MetadataImage, int, int]:
+        """Begins a segment between two changes: the image before it, the last record's epoch and timestamp (ms).
+
+        Raises BrokerError KAFKA_STORAGE_ERROR when nothing can be changed any more, and what `begin_segment` does.
+        """
+        with self._lock:
+            if self.failure is not None:
+                raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, self.failure)
+            begin_segment()
+            return self.image, self.leader_epoch, self._last_timestamp_ms
+
     def _commit(self, records: Sequence[MetadataRecord]) -> MetadataImage:
         before = self.image
         if not records:
@@ -91,17 +111,19 @@ class MetadataWriter:
         for record in records:
             builder.apply(record)  # a record that does not fit must not reach the log
         base_offset = self._log.end_offset
+        timestamp_ms = self._clock.wall_ms()
         batches, end_offset = encode_change(
             records,
             level=self.level,
             base_offset=base_offset,
             leader_epoch=self.leader_epoch,
-            timestamp_ms=self._clock.wall_ms(),
+            timestamp_ms=timestamp_ms,
         )
         builder.move_to(end_offset)
         self._append(batches, base_offset)
         after = builder.build()
         self.image = after
+        self._last_timestamp_ms = timestamp_ms
         for listener in self._listeners:
             listener(before, after)
         return after

@@ -22,9 +22,9 @@ def sync_directory(path: Path | str) -> None:
         os.close(descriptor)
 
 
-def write_durably(path: Path, content: bytes) -> None:
+def write_durably(path: Path, content: bytes, *, temporary_suffix: str = TEMPORARY_SUFFIX) -> None:
     """Replace the file by `content`, durably. Raises OSError; the old file is then still whole."""
-    temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
+    temporary = path.with_name(path.name + temporary_suffix)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
     try:
         written = 0

@@ -29,6 +29,7 @@ from barnabas.protocol.metadata.partition_state import NO_LEADER_CHANGE, RECOVER
 from barnabas.protocol.metadata.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
+    ClearElrRecord,
     ConfigRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
@@ -102,6 +103,8 @@ def _data(record: MetadataRecord, version: int) -> Any:
             return {} if text is None else {"reason": text}
         case EndTransactionRecord():
             return {}
+        case ClearElrRecord(topic):
+            return {"topicName": topic}
         case UnknownRecord(_, _, body):
             return base64.b64encode(body).decode("ascii")
 

@@ -19,6 +19,7 @@ from barnabas.protocol.metadata.levels import partition_record_version
 from barnabas.protocol.metadata.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
+    ClearElrRecord,
     ConfigRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
@@ -46,13 +47,11 @@ _SERVED: Final[dict[int, tuple[type[ServedRecord], int]]] = {
     23: (BeginTransactionRecord, 0),
     24: (EndTransactionRecord, 0),
     25: (AbortTransactionRecord, 0),
+    28: (ClearElrRecord, 0),
 }
 """Key -> the record and its newest version."""
 
 _KEYS: Final = {record_class: (key, newest) for key, (record_class, newest) in _SERVED.items()}
-
-SERVED_KEYS: Final = frozenset(_SERVED)
-"""Keys of the records that are ours; `decode_frame` gives an UnknownRecord for any other."""
 
 RECORD_NAMES: Final = {
     0: "RegisterBroker",

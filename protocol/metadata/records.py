@@ -14,6 +14,7 @@
     23   BeginTransaction     0        tag 0 name
     24   EndTransaction       0
     25   AbortTransaction     0        tag 0 reason
+    28   ClearElr             0        topic name, "" for all
 
 Tagged fields that we do not know are skipped. Source: the JSON definitions in Kafka's kafka-metadata jar.
 """
@@ -220,6 +221,24 @@ class AbortTransactionRecord(NamedTuple):
         return cls(_decode_tagged_text(body))
 
 
+class ClearElrRecord(NamedTuple):
+    """The eligible leaders of a topic's partitions are forgotten; of all topics where the name is empty."""
+
+    topic: str
+
+    def encode(self, version: int) -> bytes:
+        """The message behind the frame's head."""
+        return Writer().compact_string(self.topic).tagged_fields().to_bytes()
+
+    @classmethod
+    def decode(cls, body: bytes, version: int) -> ClearElrRecord:
+        """Inverse of `encode`. Raises DecodeError."""
+        reader = Reader(body)
+        record = cls(reader.compact_string())
+        _end(reader)
+        return record
+
+
 class UnknownRecord(NamedTuple):
     """A record whose key is not ours (registrations, ACLs, quotas, ...): kept as it is."""
 
@@ -239,6 +258,7 @@ ServedRecord: TypeAlias = (
     | BeginTransactionRecord
     | EndTransactionRecord
     | AbortTransactionRecord
+    | ClearElrRecord
 )
 """Those that we write or apply."""
 

@@ -16,7 +16,7 @@ from barnabas.broker.storage.log_state import LogState
 from barnabas.config import BrokerConfig, Setting
 from barnabas.protocol.messages.topics import NewTopic
 from barnabas.protocol.topic_partition import TopicPartition
-from tests.metadata.test_store import Opened, release
+from tests.support.metadata_store import Opened, release
 from tests.support.storage import START_MS, append, read_batches, sized_batch
 
 TP = TopicPartition("orders", 0)

@@ -168,10 +168,10 @@ def test_a_log_that_begins_behind_its_snapshots_is_refused(metadata_log: LogDire
         replay_metadata_directory(metadata_log.path)
 
 
-def test_records_of_unknown_keys_are_counted_and_stay_in_the_log(metadata_log: LogDirectory) -> None:
+def test_records_of_unknown_keys_are_carried_and_stay_in_the_log(metadata_log: LogDirectory) -> None:
     metadata_log.append(LEVEL, UnknownRecord(18, 0, b"acl"), UnknownRecord(18, 5, b"acl"), UnknownRecord(200, 0, b""))
     before = metadata_log.segment.read_bytes()
-    assert replay_metadata_directory(metadata_log.path).image.unserved == {18: 2, 200: 1}
+    assert replay_metadata_directory(metadata_log.path).image.carried.counts() == {18: 2, 200: 1}
     assert metadata_log.segment.read_bytes() == before
 
 

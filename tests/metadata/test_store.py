@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from barnabas.broker.metadata.batches import decode_batches, encode_change
+from barnabas.broker.metadata.batches import encode_change
 from barnabas.broker.metadata.errors import MetadataError
-from barnabas.broker.metadata.log_replay import replay_metadata_directory
 from barnabas.broker.metadata.placement import Placement
-from barnabas.broker.metadata.store import open_metadata
 from barnabas.broker.metadata.topics import plan_create_topics, plan_delete_topics
-from barnabas.broker.storage.clock import SystemClock
-from barnabas.broker.storage.log_manager import LogManager
-from barnabas.broker.storage.storage_errors import StorageError
-from barnabas.config import BrokerConfig, LogConfig, Setting
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.topics import NewTopic, TopicResult
+from barnabas.protocol.messages.topics import NewTopic
 from barnabas.protocol.metadata.control import LeaderChange, Voter
 from barnabas.protocol.metadata.levels import METADATA_VERSION
 from barnabas.protocol.metadata.records import (
@@ -35,93 +26,7 @@ from barnabas.protocol.metadata.records import (
 )
 from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.protocol.uuids import uuid_text
-
-SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
-
-
-class Opened:
-    """A store with its log manager, as the daemon has them after its start."""
-
-    def __init__(self, config: BrokerConfig) -> None:
-        self.config = config
-        self.log_manager = LogManager(config)
-        self.log_manager.open_directories()
-        try:
-            self.store = open_metadata(config, self.log_manager, SystemClock())
-            image = self.store.image
-            self.log_manager.load_logs(
-                lambda topic: LogConfig.of(config, image.topic_configs(topic)), self.store.is_stray
-            )
-            self.store.reconcile(self.log_manager)
-        except (MetadataError, StorageError):
-            release(self.log_manager)
-            raise
-
-    def create(self, *topics: NewTopic) -> list[TopicResult]:
-        before = self.store.image
-        results = self.store.change(
-            lambda image: plan_create_topics(
-                image,
-                topics,
-                config=self.config,
-                placement=Placement(self.store.node_id, list(self.store.directory_ids.values()), image),
-            )
-        )
-        after = self.store.image
-        for name, topic in after.topics.items():
-            for number in topic.partitions:
-                if before.partition(name, number) is None:
-                    self.store.make_log(after, TopicPartition(name, number), self.log_manager)
-        return results
-
-    def close(self) -> None:
-        self.log_manager.shutdown()
-        self.store.close()
-
-    def crash(self, to: Path) -> Path:
-        """What a kill -9 at this moment would leave of a single log directory, in another place."""
-        left = shutil.copytree(self.config.metadata_log_dir, to, ignore=shutil.ignore_patterns(".lock"))
-        self.close()
-        return left
-
-
-def release(log_manager: LogManager) -> None:
-    """Gives the directories up as a process that ends does, without a write."""
-    for directory in log_manager.directories:
-        directory.unlock()
-
-
-@contextmanager
-def opened(*directories: Path, **settings: str) -> Iterator[Opened]:
-    """A store on `directories`, closed cleanly at the end."""
-    found = open_store(*directories, **settings)
-    yield found
-    found.close()
-
-
-def open_store(*directories: Path, **settings: str) -> Opened:
-    texts = {"log.dirs": ",".join(map(str, directories)), **{n.replace("_", "."): v for n, v in settings.items()}}
-    return Opened(BrokerConfig.of({name: Setting(text, "the test") for name, text in texts.items()}))
-
-
-def tree(directory: Path) -> dict[str, bytes]:
-    """Every file below `directory` with its bytes."""
-    files = (path for path in directory.rglob("*") if path.is_file() and path.name != ".lock")
-    return {str(path.relative_to(directory)): path.read_bytes() for path in files}
-
-
-def append(directory: Path, *records: MetadataRecord, level: int = 19, epoch: int = 1) -> None:
-    """Appends one change to the metadata log as another program would."""
-    path = directory / SEGMENT
-    path.parent.mkdir(parents=True, exist_ok=True)
-    end_offset = replay_metadata_directory(path.parent).image.end_offset
-    data, _ = encode_change(records, level=level, base_offset=end_offset, leader_epoch=epoch, timestamp_ms=1)
-    with path.open("ab") as file:
-        file.write(data)
-
-
-def records_of(directory: Path) -> list[object]:
-    return list(decode_batches((directory / SEGMENT).read_bytes()))
+from tests.support.metadata_store import SEGMENT, append, open_store, opened, records_of, tree
 
 
 def test_a_first_start_writes_what_kafka_needs(tmp_path: Path) -> None:
@@ -223,7 +128,7 @@ def test_a_formatted_directory_begins_with_its_bootstrap_records(tmp_path: Path)
     (tmp_path / "bootstrap.checkpoint").write_bytes(data)
     with opened(tmp_path, ignore_security="true") as first:
         assert first.store.image.level == 21
-        assert first.store.image.unserved == {11: 1}
+        assert first.store.image.carried.counts() == {11: 1}
     assert records_of(tmp_path)[1:] == kept
     assert (tmp_path / "bootstrap.checkpoint").read_bytes() == data
 

@@ -1,0 +1,80 @@
+"""CarriedRecords: the records of the metadata log that Barnabas keeps for Kafka and does not serve.
+
+Registrations, users, ACLs, quotas, tokens, and whatever a newer Kafka invents. They stay in the log as they are; a
+snapshot of ours, which stands for the log behind it, says them again. Of a thing that is known by its identity the last
+word is kept, of anything else every record, in the order in which they came. A builder starts from one value and makes
+the next; a value never changes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from barnabas.protocol.metadata.identities import NO_OP_KEY, Effect, Identity, identify
+from barnabas.protocol.metadata.records import UnknownRecord
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedRecords:
+    """In the order in which they are to be replayed."""
+
+    by_identity: Mapping[Identity, tuple[UnknownRecord, ...]] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[UnknownRecord]:
+        for records in self.by_identity.values():
+            yield from records
+
+    def __len__(self) -> int:
+        return sum(map(len, self.by_identity.values()))
+
+    def counts(self) -> dict[int, int]:
+        """Record key -> how many."""
+        return dict(Counter(record.key for record in self))
+
+    def builder(self) -> CarriedBuilder:
+        """Makes the next value from this one."""
+        return CarriedBuilder(self.by_identity)
+
+
+class CarriedBuilder:
+    """Copies the map when the first record comes: most changes have none."""
+
+    def __init__(self, start: Mapping[Identity, tuple[UnknownRecord, ...]]) -> None:
+        self._start = start
+        self._changed: dict[Identity, tuple[UnknownRecord, ...]] | None = None
+        self._opaque = 0
+
+    def apply(self, record: UnknownRecord) -> None:
+        """Takes one record in, in the order of the log."""
+        if record.key == NO_OP_KEY:
+            return
+        if self._changed is None:
+            self._changed = dict(self._start)
+            self._opaque = len(self._start)
+        found = identify(record)
+        if found is None:
+            self._keep(record)
+            return
+        identity, effect = found
+        before = self._changed.pop(identity, ())
+        match effect:
+            case Effect.SET:
+                self._changed[identity] = (record,)
+            case Effect.ADD:
+                self._changed[identity] = (*before, record)
+            case Effect.REMOVE if not before:
+                self._keep(record)  # what it ends may be a record that has no identity here
+
+    def build(self) -> CarriedRecords:
+        """The next value."""
+        return CarriedRecords(self._start if self._changed is None else self._changed)
+
+    def _keep(self, record: UnknownRecord) -> None:
+        assert self._changed is not None, "the map is copied first"
+        identity = Identity("unknown", self._opaque.to_bytes(8, "big"))
+        while identity in self._changed:
+            self._opaque += 1
+            identity = Identity("unknown", self._opaque.to_bytes(8, "big"))
+        self._changed[identity] = (record,)
