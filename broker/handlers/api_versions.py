@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from barnabas import __version__
 from barnabas.protocol.messages.api_versions import ApiVersionRange, ApiVersionsRequest, ApiVersionsResponse, Feature
 from barnabas.protocol.metadata.levels import METADATA_VERSION, NEWEST_KNOWN_LEVEL, OLDEST_KNOWN_LEVEL
-from barnabas.protocol.native.codec import NATIVE_APIS, VERSION
+from barnabas.protocol.native.apis import NATIVE_APIS
+from barnabas.protocol.native.codec import VERSION
 
 if TYPE_CHECKING:
     from barnabas.broker.metadata.store import MetadataStore

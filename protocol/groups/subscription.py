@@ -1,20 +1,35 @@
 """The topics in a consumer's subscription, which is its metadata in a JoinGroup of the protocol type `consumer`.
 
-    int16 version | topics: int32 count, strings with an int16 size | what later versions have more
+    int16 version | topics: int32 count, strings with an int16 size | user data: int32 size (-1 null), bytes |
+    what later versions have more
 
-All versions begin alike. Nothing else of it is the broker's business. Source: Kafka's ConsumerProtocolSubscription.
+All versions begin alike, and every reader takes all of them. The topics are all that the broker and eager assignors
+need; what later versions add is for cooperative ones. Source: Kafka's ConsumerProtocolSubscription, ConsumerProtocol.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.groups.classic_fields import read_array_length, read_string
-from barnabas.protocol.primitives import Reader
+from barnabas.protocol.groups.classic_fields import read_array_length, read_string, write_string
+from barnabas.protocol.primitives import Reader, Writer
 
 CONSUMER: Final = "consumer"
 """The protocol type of consumers; Connect and others have their own."""
+
+_VERSION: Final = 0
+_NO_USER_DATA: Final = -1
+
+
+def encode_subscription(topics: Iterable[str]) -> bytes:
+    """A subscription to these topics, of version 0."""
+    names = sorted(topics)
+    writer = Writer().int16(_VERSION).int32(len(names))
+    for name in names:
+        write_string(writer, name)
+    return writer.int32(_NO_USER_DATA).to_bytes()
 
 
 def subscribed_topics(metadata: bytes) -> frozenset[str]:

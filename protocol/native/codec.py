@@ -7,27 +7,14 @@ an answer with error 42 and the connection goes on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
 from barnabas.protocol.framing import FrameError
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.produce import ProduceRequest
-from barnabas.protocol.native import (
-    configs,
-    delete_records,
-    describe_producers,
-    fetch,
-    groups,
-    hello,
-    init_producer_id,
-    list_offsets,
-    log_dirs,
-    metadata,
-    produce,
-    topics,
-)
+from barnabas.protocol.native.apis import NATIVE_APIS
 from barnabas.protocol.native.fields import INT16, INT32, body_of, error_code, integer
 from barnabas.protocol.native.frame import (
     MAX_REQUEST_HEADER_BYTES,
@@ -40,135 +27,10 @@ from barnabas.protocol.native.frame import (
 VERSION = 0
 """The one version of every native API so far: fields are added as keys, which both sides ignore when they are new."""
 
-_Body = dict[str, Any]
+MAX_CLIENT_ID_CHARS = 8_191
+"""A group keeps its members' client ids in strings of at most 32,767 bytes, and a character has up to four."""
 
 _new_tuple = tuple.__new__
-
-
-class NativeApi(NamedTuple):
-    """How one API's requests and answers become a body and back. The decoders also get the records behind it."""
-
-    encode_request: Callable[[Any], _Body]
-    decode_request: Callable[[_Body, memoryview], Any]
-    encode_response: Callable[[Any], _Body]
-    decode_response: Callable[[_Body, memoryview], Any]
-
-
-def _bare(decode: Callable[[_Body], Any]) -> Callable[[_Body, memoryview], Any]:
-    """A decoder of a body that has no records behind it."""
-
-    def checked(body: _Body, records: memoryview) -> Any:
-        if len(records):
-            raise DecodeError(f"{len(records)} bytes follow the header of an API that has no records")
-        return decode(body)
-
-    return checked
-
-
-NATIVE_APIS: dict[int, NativeApi] = {
-    ApiKey.PRODUCE: NativeApi(
-        produce.encode_request, produce.decode_request, produce.encode_response, _bare(produce.decode_response)
-    ),
-    ApiKey.FETCH: NativeApi(
-        fetch.encode_request, _bare(fetch.decode_request), fetch.encode_response, fetch.decode_response
-    ),
-    ApiKey.LIST_OFFSETS: NativeApi(
-        list_offsets.encode_request,
-        _bare(list_offsets.decode_request),
-        list_offsets.encode_response,
-        _bare(list_offsets.decode_response),
-    ),
-    ApiKey.METADATA: NativeApi(
-        metadata.encode_request,
-        _bare(metadata.decode_request),
-        metadata.encode_response,
-        _bare(metadata.decode_response),
-    ),
-    ApiKey.API_VERSIONS: NativeApi(
-        hello.encode_request, _bare(hello.decode_request), hello.encode_response, _bare(hello.decode_response)
-    ),
-    ApiKey.CREATE_TOPICS: NativeApi(
-        topics.encode_create_topics,
-        _bare(topics.decode_create_topics),
-        topics.encode_response,
-        _bare(topics.decode_response),
-    ),
-    ApiKey.DELETE_TOPICS: NativeApi(
-        topics.encode_delete_topics,
-        _bare(topics.decode_delete_topics),
-        topics.encode_response,
-        _bare(topics.decode_response),
-    ),
-    ApiKey.DELETE_RECORDS: NativeApi(
-        delete_records.encode_request,
-        _bare(delete_records.decode_request),
-        delete_records.encode_response,
-        _bare(delete_records.decode_response),
-    ),
-    ApiKey.INIT_PRODUCER_ID: NativeApi(
-        init_producer_id.encode_request,
-        _bare(init_producer_id.decode_request),
-        init_producer_id.encode_response,
-        _bare(init_producer_id.decode_response),
-    ),
-    ApiKey.CREATE_PARTITIONS: NativeApi(
-        topics.encode_create_partitions,
-        _bare(topics.decode_create_partitions),
-        topics.encode_response,
-        _bare(topics.decode_response),
-    ),
-    ApiKey.DESCRIBE_CONFIGS: NativeApi(
-        configs.encode_describe,
-        _bare(configs.decode_describe),
-        configs.encode_describe_response,
-        _bare(configs.decode_describe_response),
-    ),
-    ApiKey.ALTER_CONFIGS: NativeApi(
-        configs.encode_alter,
-        _bare(configs.decode_alter),
-        configs.encode_alter_response,
-        _bare(configs.decode_alter_response),
-    ),
-    ApiKey.OFFSET_COMMIT: NativeApi(
-        groups.encode_commit,
-        _bare(groups.decode_commit),
-        groups.encode_commit_response,
-        _bare(groups.decode_commit_response),
-    ),
-    ApiKey.OFFSET_FETCH: NativeApi(
-        groups.encode_fetch,
-        _bare(groups.decode_fetch),
-        groups.encode_fetch_response,
-        _bare(groups.decode_fetch_response),
-    ),
-    ApiKey.LIST_GROUPS: NativeApi(
-        groups.encode_list, _bare(groups.decode_list), groups.encode_list_response, _bare(groups.decode_list_response)
-    ),
-    ApiKey.DELETE_GROUPS: NativeApi(
-        groups.encode_delete,
-        _bare(groups.decode_delete),
-        groups.encode_delete_response,
-        _bare(groups.decode_delete_response),
-    ),
-    ApiKey.ALTER_REPLICA_LOG_DIRS: NativeApi(
-        log_dirs.encode_alter,
-        _bare(log_dirs.decode_alter),
-        log_dirs.encode_alter_response,
-        _bare(log_dirs.decode_alter_response),
-    ),
-    ApiKey.DESCRIBE_PRODUCERS: NativeApi(
-        describe_producers.encode_request,
-        _bare(describe_producers.decode_request),
-        describe_producers.encode_response,
-        _bare(describe_producers.decode_response),
-    ),
-    ApiKey.DESCRIBE_LOG_DIRS: NativeApi(
-        log_dirs.encode_describe,
-        _bare(log_dirs.decode_describe),
-        log_dirs.encode_describe_response,
-        _bare(log_dirs.decode_describe_response),
-    ),
-}
 
 
 class RequestHeader(NamedTuple):
@@ -207,6 +69,8 @@ def read_request(frame: memoryview) -> RequestHeader:
         raise FrameError("header does not begin with the integers api, version, correlation_id")
     if client_id is not None and type(client_id) is not str:
         raise FrameError("client_id is neither a string nor nil")
+    if client_id is not None and len(client_id) > MAX_CLIENT_ID_CHARS:
+        raise FrameError(f"client_id has {len(client_id)} characters, more than {MAX_CLIENT_ID_CHARS}")
     header.append(records)
     # Not RequestHeader(...): the constructor of a NamedTuple is a Python function, and this is once per request.
     result: RequestHeader = _new_tuple(RequestHeader, header)

@@ -15,7 +15,10 @@ INT32 = (-(1 << 31), (1 << 31) - 1)
 INT64 = (-(1 << 63), (1 << 63) - 1)
 
 MAX_NAME_CHARS = 32_767
-"""Kafka's longest string; what a topic's name may be is for its handler to say."""
+"""Kafka's longest string, in characters and in bytes; what a topic's name may be is for its handler to say."""
+
+_SURELY_SHORT_CHARS = MAX_NAME_CHARS // 4
+"""A character has four bytes at most."""
 
 _MISSING = object()
 
@@ -35,6 +38,8 @@ def text(value: Any, name: str) -> str:
         raise DecodeError(f"{name} is {_what(value)}, not a string")
     if len(value) > MAX_NAME_CHARS:
         raise DecodeError(f"{name} has {len(value)} characters, more than {MAX_NAME_CHARS}")
+    if len(value) > _SURELY_SHORT_CHARS and len(value.encode()) > MAX_NAME_CHARS:
+        raise DecodeError(f"{name} has more than {MAX_NAME_CHARS} bytes as UTF-8")
     return value
 
 
@@ -49,6 +54,13 @@ def long_text(value: Any, name: str) -> str | None:
         raise DecodeError(f"{name} is {_what(value)}, not a string")
     result: str | None = value
     return result
+
+
+def binary(value: Any, name: str) -> bytes:
+    """`value` as bytes."""
+    if type(value) is not bytes:
+        raise DecodeError(f"{name} is {_what(value)}, not binary")
+    return value
 
 
 def boolean(value: Any, name: str) -> bool:

@@ -1,6 +1,7 @@
 """commit_offsets (8), fetch_offsets (9), list_groups (16), delete_groups (42): groups and what they have committed.
 
-commit_offsets  request   group, topics [[name, [[partition, offset, leader_epoch, metadata]]]], generation, member_id
+commit_offsets  request   group, topics [[name, [[partition, offset, leader_epoch, metadata]]]], generation, member_id,
+                          instance_id
                 response  topics [[name, [[partition, error]]]]
 fetch_offsets   request   group, topics [[name, [partition]]] or nil (all that it has committed)
                 response  error, topics [[name, [[partition, error, offset, leader_epoch, metadata]]]]
@@ -49,6 +50,7 @@ def encode_commit(request: OffsetCommitRequest) -> dict[str, Any]:
         "group": request.group_id,
         "generation": request.generation,
         "member_id": request.member_id,
+        "instance_id": request.group_instance_id,
         "topics": [
             [topic.name, [[p.partition, p.offset, p.leader_epoch, p.metadata] for p in topic.partitions]]
             for topic in request.topics
@@ -67,6 +69,7 @@ def decode_commit(body: dict[str, Any]) -> OffsetCommitRequest:
         topics,
         integer(field(body, "generation", NO_GENERATION), "generation", INT32),
         text(field(body, "member_id", ""), "member_id"),
+        optional_text(field(body, "instance_id", None), "instance_id"),
     )
 
 

@@ -44,6 +44,7 @@ from barnabas.protocol.messages.produce import (
     ProduceTopicResult,
 )
 from barnabas.protocol.native import codec
+from barnabas.protocol.native.apis import NATIVE_APIS
 from barnabas.protocol.native.fetch import FetchedRecords
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.reader import read_records
@@ -177,7 +178,7 @@ class FakeBroker:
         self.intercept: Callable[[ApiKey, Any], Action | None] = lambda api, request: None
         self.create_missing_topics = False
         self.next_producer_id = 1000
-        self.apis = list(codec.NATIVE_APIS)
+        self.apis = list(NATIVE_APIS)
         self.max_frame_bytes = 100 * 1024 * 1024
         self.advertised: tuple[str, int] | None = None
         self.connections_made = 0

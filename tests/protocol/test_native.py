@@ -34,6 +34,12 @@ from barnabas.protocol.messages.delete_records import (
     DeleteRecordsTopic,
     DeleteRecordsTopicResult,
 )
+from barnabas.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribedMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
 from barnabas.protocol.messages.describe_producers import (
     ActiveProducer,
     DescribeProducersPartitionResult,
@@ -60,7 +66,10 @@ from barnabas.protocol.messages.groups import (
     ListGroupsRequest,
     ListGroupsResponse,
 )
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.protocol.messages.join_group import GroupProtocol, JoinedMember, JoinGroupRequest, JoinGroupResponse
+from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, LeavingMember, LeftMember
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResult,
@@ -115,6 +124,7 @@ from barnabas.protocol.messages.produce import (
     ProduceTopic,
     ProduceTopicResult,
 )
+from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from barnabas.protocol.messages.topics import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -125,6 +135,7 @@ from barnabas.protocol.messages.topics import (
     TopicsResponse,
 )
 from barnabas.protocol.native import codec
+from barnabas.protocol.native.apis import NATIVE_APIS
 from barnabas.protocol.native.fetch import FetchedRecords
 from barnabas.protocol.uuids import random_uuid
 
@@ -252,6 +263,49 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
         DeleteGroupsResponse([DeleteGroupResult("g", ErrorCode.NON_EMPTY_GROUP)]),
     ),
     (
+        ApiKey.JOIN_GROUP,
+        JoinGroupRequest(
+            "g", 45000, 300000, "m", "i", "consumer", [GroupProtocol("range", b"\0\1")], can_skip_assignment=True
+        ),
+        JoinGroupResponse(
+            ErrorCode.NONE,
+            "m",
+            3,
+            "consumer",
+            "range",
+            "m",
+            True,
+            [JoinedMember("m", None, b"\0"), JoinedMember("n", "i", b"")],
+        ),
+    ),
+    (
+        ApiKey.SYNC_GROUP,
+        SyncGroupRequest("g", 3, "m", None, "consumer", "range", {"m": b"\0\0", "n": b""}),
+        SyncGroupResponse(ErrorCode.NONE, "consumer", None, b"\0\0"),
+    ),
+    (
+        ApiKey.HEARTBEAT,
+        HeartbeatRequest("g", 3, "m", "i"),
+        HeartbeatResponse(ErrorCode.REBALANCE_IN_PROGRESS),
+    ),
+    (
+        ApiKey.LEAVE_GROUP,
+        LeaveGroupRequest("g", [LeavingMember("m", None, "gone"), LeavingMember("", "i")]),
+        LeaveGroupResponse(ErrorCode.NONE, [LeftMember("m", None), LeftMember("", "i", ErrorCode.UNKNOWN_MEMBER_ID)]),
+    ),
+    (
+        ApiKey.DESCRIBE_GROUPS,
+        DescribeGroupsRequest(["g"], unknown_is_error=True),
+        DescribeGroupsResponse(
+            [
+                DescribedGroup(
+                    "g", "Stable", "consumer", "range", [DescribedMember("m", "i", "c", "/127.0.0.1", b"\0", b"\1")]
+                ),
+                DescribedGroup("h", "Dead", "", "", [], ErrorCode.GROUP_ID_NOT_FOUND, "there is no group h"),
+            ]
+        ),
+    ),
+    (
         ApiKey.ALTER_REPLICA_LOG_DIRS,
         AlterReplicaLogDirsRequest([AlterReplicaLogDir("/a", [AlterReplicaLogDirsTopic("t", [0, 2])])]),
         AlterReplicaLogDirsResponse(
@@ -293,7 +347,7 @@ def decode_request(frame: memoryview) -> Any:
 
 
 def test_every_api_has_an_exchange_here() -> None:
-    assert {api for api, _, _ in EXCHANGES} == set(codec.NATIVE_APIS) <= set(ApiKey)
+    assert {api for api, _, _ in EXCHANGES} == set(NATIVE_APIS) <= set(ApiKey)
 
 
 @pytest.mark.parametrize(("api", "request_", "response"), EXCHANGES, ids=[api.label for api, _, _ in EXCHANGES])
@@ -341,6 +395,12 @@ def test_fields_that_are_missing_or_wrong_are_named() -> None:
         (ApiKey.PRODUCE, {"acks": 1, "topics": [["t", [[0, 5]]]]}, "the sizes add up to more than the 0 bytes"),
         (ApiKey.PRODUCE, {"acks": 1, "topics": [["t", [[0, -5]]]]}, "size=-5 is outside"),
         (ApiKey.METADATA, {"topics": [b"raw"]}, "topics[] is of type bytes"),
+        (ApiKey.LEAVE_GROUP, {"group": "\u20ac" * 20000, "members": []}, "group has more than 32767 bytes as UTF-8"),
+        (
+            ApiKey.JOIN_GROUP,
+            {"group": "g", "protocol_type": "consumer", "protocols": [["range", "text"]]},
+            "metadata is of type str, not binary",
+        ),
         (ApiKey.LIST_OFFSETS, [], "body is an array of 0 values, not a map"),
     ]
     for api, body, sentence in cases:
@@ -369,6 +429,7 @@ def test_records_behind_an_api_that_has_none_are_refused() -> None:
         (b"\xb7\x00\x00\x01\x90", "not an array of 5"),
         (b"\xb7\x00\x00\x06\x95\xc0\x00\x00\xc0\x80", "does not begin with the integers"),
         (b"\xb7\x00\x00\x06\x95\x00\x00\x00\x07\x80", "client_id"),
+        (b"\xb7\x00\x20\x08\x95\x00\x00\x00\xda\x20\x00" + b"x" * 8192 + b"\x80", "client_id has 8192"),
     ],
 )
 def test_broken_framing_is_a_frame_error(frame: bytes, sentence: str) -> None:

@@ -1,0 +1,56 @@
+"""What consumers say to each other in a group: Kafka's bytes, read from strangers."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.groups.assignment import decode_assignment, encode_assignment
+from barnabas.protocol.groups.subscription import encode_subscription, subscribed_topics
+from barnabas.protocol.topic_partition import TopicPartition
+
+SUBSCRIPTION = bytes.fromhex("0000 00000002 0001 61 0002 6262 ffffffff")
+ASSIGNMENT = bytes.fromhex("0000 00000002 0001 61 00000002 00000000 00000003 0002 6262 00000001 00000001 ffffffff")
+PARTITIONS = (TopicPartition("a", 0), TopicPartition("a", 3), TopicPartition("bb", 1))
+
+
+def test_a_subscription_is_the_version_its_topics_by_name_and_no_user_data() -> None:
+    assert encode_subscription(["bb", "a"]) == SUBSCRIPTION
+    assert subscribed_topics(SUBSCRIPTION) == {"a", "bb"}
+
+
+def test_a_later_versions_subscription_tells_its_topics_too() -> None:
+    owned_generation_and_rack = bytes.fromhex("00000000 00000007 ffff")
+    assert subscribed_topics(b"\x00\x03" + SUBSCRIPTION[2:] + owned_generation_and_rack) == {"a", "bb"}
+
+
+def test_an_assignment_keeps_topics_together() -> None:
+    assert encode_assignment([PARTITIONS[0], PARTITIONS[2], PARTITIONS[1]]) == ASSIGNMENT
+    assert decode_assignment(ASSIGNMENT) == PARTITIONS
+    assert decode_assignment(b"\x00\x03" + ASSIGNMENT[2:]) == PARTITIONS
+
+
+def test_no_bytes_are_an_assignment_of_nothing() -> None:
+    assert decode_assignment(b"") == ()
+    assert decode_assignment(encode_assignment([])) == ()
+
+
+@pytest.mark.parametrize("data", [b"\x00", b"\xff\xff\x00\x00\x00\x00", ASSIGNMENT[:20], b"\0\0\x7f\xff\xff\xff"])
+def test_an_assignment_that_is_none_is_a_decode_error(data: bytes) -> None:
+    with pytest.raises(DecodeError):
+        decode_assignment(data)
+
+
+def test_mutated_bytes_raise_decode_errors_and_nothing_else() -> None:
+    generator = random.Random("consumer protocol")
+    for original, decode in ((SUBSCRIPTION, subscribed_topics), (ASSIGNMENT, decode_assignment)):
+        for _ in range(2000):
+            data = bytearray(original)
+            for _ in range(generator.randint(1, 3)):
+                data[generator.randrange(len(data))] = generator.randrange(256)
+            try:
+                decode(bytes(data[: generator.randint(1, len(data))]))
+            except DecodeError:
+                pass
