@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         ClientConfigError,
         ClientError,
         ClosedError,
+        CommitFailedError,
         CorruptBatchError,
         DeliveryTimeoutError,
         OffsetOutOfRangeError,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         UnknownTopicError,
     )
     from barnabas.clients.producer import Producer
+    from barnabas.clients.rebalance_listener import RebalanceListener
     from barnabas.clients.records import ConsumerRecord, RecordMetadata
     from barnabas.protocol.errors import BrokerError, ErrorCode
     from barnabas.protocol.topic_partition import TopicPartition
@@ -64,6 +66,7 @@ _HOMES = {
         "ClientConfigError",
         "ClientError",
         "ClosedError",
+        "CommitFailedError",
         "CorruptBatchError",
         "DeliveryTimeoutError",
         "OffsetOutOfRangeError",
@@ -73,6 +76,7 @@ _HOMES = {
         "UnknownTopicError",
     ),
     "barnabas.clients.producer": ("Producer",),
+    "barnabas.clients.rebalance_listener": ("RebalanceListener",),
     "barnabas.clients.records": ("ConsumerRecord", "RecordMetadata"),
     "barnabas.protocol.errors": ("BrokerError", "ErrorCode"),
     "barnabas.protocol.topic_partition": ("TopicPartition",),
@@ -86,6 +90,7 @@ __all__ = [  # noqa: RUF022 - by what they are for
     "Consumer",
     "ConsumerConfig",
     "ConsumerRecord",
+    "RebalanceListener",
     "Admin",
     "AdminConfig",
     "ClusterDescription",
@@ -103,6 +108,7 @@ __all__ = [  # noqa: RUF022 - by what they are for
     "ClientConfigError",
     "ClientError",
     "ClosedError",
+    "CommitFailedError",
     "CorruptBatchError",
     "DeliveryTimeoutError",
     "OffsetOutOfRangeError",

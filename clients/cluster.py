@@ -45,10 +45,11 @@ NO_LEADER = -1
 
 
 class Purpose(Enum):
-    """A fetch may wait long at the broker, and all behind it on its connection wait with it: it has its own."""
+    """What may wait long at the broker has a connection of its own, as all behind it wait with it: fetches, joins."""
 
     CONTROL = "control"
     FETCH = "fetch"
+    GROUP = "group"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from barnabas.protocol.messages.produce import ACKS_ALL, ACKS_LEADER, ACKS_NONE
 MIB = 1 << 20
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 OFFSET_RESETS = ("earliest", "latest", "error")
+ASSIGNOR_NAMES = ("range", "roundrobin")
 ISOLATIONS = ("read_uncommitted", "read_committed")
 _MAX_INT32 = (1 << 31) - 1
 
@@ -119,9 +120,17 @@ class ProducerConfig(ClientConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerConfig(ClientConfig):
-    """How much is fetched ahead, and what happens at offsets that are not there."""
+    """In which group it reads, how much is fetched ahead, and what happens at offsets that are not there."""
 
     group: str | None = None  # group.id: in whose name offsets are committed, and where assigned partitions go on
+    group_instance_id: str | None = None  # group.instance.id: a static member, whose restart moves no partitions
+    session_timeout_ms: int = 45_000  # session.timeout.ms: after it a member that is not heard of is out
+    heartbeat_interval_ms: int = 3_000  # heartbeat.interval.ms: also how late a member notices a rebalance
+    max_poll_interval_ms: int = 300_000  # max.poll.interval.ms: after it a member that does not read leaves
+    # partition.assignment.strategy, in the order of preference. A group needs one that all its members know.
+    assignors: tuple[str, ...] = ("range", "roundrobin")
+    auto_commit: bool = True  # enable.auto.commit: by reads, and at the end, what was handed out before; with a group
+    auto_commit_interval_ms: int = 5_000  # auto.commit.interval.ms
     offset_reset: str = "latest"  # auto.offset.reset: earliest, latest, error; also where a new assignment begins
     isolation: str = "read_uncommitted"  # isolation.level: read_committed skips aborted transactions
     check_crcs: bool = True  # check.crcs
@@ -137,6 +146,22 @@ class ConsumerConfig(ClientConfig):
         ClientConfig.__post_init__(self)
         if self.group is not None and not (_is_text(self.group) and self.group):
             raise ClientConfigError(f"group must be a name, not {self.group!r}")
+        if self.group_instance_id is not None and not (_is_text(self.group_instance_id) and self.group_instance_id):
+            raise ClientConfigError(f"group_instance_id must be a name, not {self.group_instance_id!r}")
+        if type(self.assignors) is not tuple or not self.assignors:
+            raise ClientConfigError(f"assignors must be a tuple of names, not {self.assignors!r}")
+        for assignor in self.assignors:
+            _one_of("assignors", assignor, ASSIGNOR_NAMES)
+        if not _is_bool(self.auto_commit):
+            raise ClientConfigError(f"auto_commit must be True or False, not {self.auto_commit!r}")
+        _whole(
+            self, 1, "session_timeout_ms", "heartbeat_interval_ms", "max_poll_interval_ms", "auto_commit_interval_ms"
+        )
+        if self.heartbeat_interval_ms >= self.session_timeout_ms:
+            raise ClientConfigError(
+                f"heartbeat_interval_ms={self.heartbeat_interval_ms} must be below "
+                f"session_timeout_ms={self.session_timeout_ms}: the session would end between two of them"
+            )
         _one_of("offset_reset", self.offset_reset, OFFSET_RESETS)
         _one_of("isolation", self.isolation, ISOLATIONS)
         if self.check_crcs not in (True, False):

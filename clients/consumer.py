@@ -1,7 +1,7 @@
-"""Consumer: records of assigned partitions, from any position on, one by one or in lists.
+"""Consumer: records of partitions that a group shares out or that are assigned, one by one or in lists.
 
-    async with Consumer(ConsumerConfig(bootstrap="127.0.0.1:9092", offset_reset="earliest")) as consumer:
-        await consumer.assign([TopicPartition("orders", 0)])
+    async with Consumer(ConsumerConfig(bootstrap="127.0.0.1:9092", group="billing")) as consumer:
+        await consumer.subscribe(["orders"])            # or: await consumer.assign([TopicPartition("orders", 0)])
         async for record in consumer:
             ...
 
@@ -20,11 +20,11 @@ from typing import Self
 
 from barnabas.clients.cluster import Cluster
 from barnabas.clients.config import ConsumerConfig
-from barnabas.clients.consumer_offsets import ConsumerOffsets
+from barnabas.clients.consumer_subscription import NOTHING, ConsumerSubscription
 from barnabas.clients.errors import ClientError, ClosedError, CorruptBatchError
 from barnabas.clients.fetcher import Fetcher
-from barnabas.clients.offset_reset import isolation_level, reset_timestamp, without_position
-from barnabas.clients.offsets import ListedOffset, ensure_partition, list_offsets
+from barnabas.clients.offset_reset import reset_timestamp, without_position
+from barnabas.clients.offsets import ensure_partition, list_offsets
 from barnabas.clients.partition_state import NO_POSITION, PartitionState
 from barnabas.clients.records import ConsumerRecord
 from barnabas.protocol.messages.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
@@ -36,18 +36,18 @@ RECORDS_BETWEEN_YIELDS = 500
 """After so many records (and at a batch's end) the iteration lets the event loop come round."""
 
 
-class Consumer(ConsumerOffsets):
+class Consumer(ConsumerSubscription):
     """Use it as an async context manager, or call `start` and `close`. One reader at a time, in one thread."""
 
     def __init__(self, config: ConsumerConfig | None = None) -> None:
-        self.config = config or ConsumerConfig()
-        self._cluster = Cluster(self.config)
-        self._isolation = isolation_level(self.config)
+        config = config or ConsumerConfig()
+        super().__init__(config, Cluster(config))
         self._fetcher: Fetcher | None = None
         self._line: deque[PartitionState] = deque()  # partitions with something to hand out; the first has its turn
         self._current: PartitionState | None = None  # whose decoded batch the iteration hands out
         self._handed_out = 0  # by the iteration, since it last let the event loop come round
         self._reading = False
+        self._closing = False
         self._closed = False
 
     async def start(self) -> None:
@@ -59,8 +59,22 @@ class Consumer(ConsumerOffsets):
             raise
         self._fetcher = Fetcher(self._cluster, self.config)
 
-    async def close(self) -> None:
-        """Close the connections; who waits in poll or an iteration gets ClosedError. Idempotent."""
+    async def close(self, *, commit: bool = True) -> None:
+        """Leave the group and close the connections; who waits in poll or an iteration gets ClosedError. Idempotent.
+
+        Before that a consumer with a group and auto_commit commits, unless not `commit`, what it has handed out.
+        """
+        if not self._closing and not self._closed and self._fetcher is not None:
+            self._closing = True
+            self._fetcher.arrived.set()
+            try:
+                await self._leave(commit=commit, reason="the consumer is closing")
+            finally:
+                await self._close()
+        else:
+            await self._close()
+
+    async def _close(self) -> None:
         self._closed = True
         if self._fetcher is not None:
             await self._fetcher.close()
@@ -74,7 +88,7 @@ class Consumer(ConsumerOffsets):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self.close()
+        await self.close(commit=error is None)  # else what was handed out last may not have been worked on
 
     # what is read
 
@@ -85,23 +99,17 @@ class Consumer(ConsumerOffsets):
         Raises UnknownTopicError, with nothing changed, when one does not exist.
         """
         fetcher = self._opened()
+        if self._member is not None:
+            raise ClientError("the consumer is subscribed, and its group assigns: unsubscribe first")
         wanted = dict.fromkeys(TopicPartition(*partition) for partition in partitions)
         for partition in wanted:
             await ensure_partition(self._cluster, self.config, partition)
         new = [partition for partition in wanted if partition not in fetcher.states]
-        committed = await self._committed(new) if new and self.config.group is not None else {}
-        for partition in [partition for partition in fetcher.states if partition not in wanted]:
-            state = fetcher.states.pop(partition)
-            fetcher.release(state.move_to(NO_POSITION))
-        for partition in wanted:
-            if partition not in fetcher.states:
-                state = fetcher.states[partition] = PartitionState(partition, self.config.max_partition_bytes)
-                if partition in committed:
-                    state.move_to(committed[partition])
-        if self._current is not None and self._current.topic_partition not in wanted:
-            self._current = None
-        self._line = deque(state for state in self._line if state.topic_partition in wanted)
-        self._wake()
+        committed = await self._committed(new) if new and self.config.group is not None else NOTHING
+        if fetcher.states and self.config.group is not None and self.config.auto_commit:
+            await self._commit_by_itself()
+        self._adopt(wanted, committed)
+        self._begin_to_commit()
 
     @property
     def assignment(self) -> tuple[TopicPartition, ...]:
@@ -185,27 +193,6 @@ class Consumer(ConsumerOffsets):
                 self._move(state, listed[partition].offset)
         return state.position
 
-    # offsets of any partition, assigned or not
-
-    async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset of each."""
-        return await self._list_all(partitions, EARLIEST_TIMESTAMP)
-
-    async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offset after the last readable record of each."""
-        return await self._list_all(partitions, LATEST_TIMESTAMP)
-
-    async def offsets_for_times(
-        self, timestamps_ms: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, ListedOffset | None]:
-        """The first record of each at or after a time (ms since 1970); None where none is that late."""
-        for partition, timestamp in timestamps_ms.items():
-            if timestamp < 0:
-                raise ValueError(f"{partition}: timestamp {timestamp} is negative")
-        self._opened()
-        listed = await list_offsets(self._cluster, self.config, timestamps_ms, self._isolation)
-        return {partition: None if entry.offset < 0 else entry for partition, entry in listed.items()}
-
     # records
 
     async def poll(
@@ -221,18 +208,22 @@ class Consumer(ConsumerOffsets):
         if limit < 1:
             raise ValueError(f"max_records={limit} is not positive")
         await asyncio.sleep(0)  # a loop around poll() must let fetching go on, and others run
-        records = self._take(limit)
-        if records or timeout_ms <= 0:
-            return records
         deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
+        self._read_begins()
         try:
-            async with asyncio.timeout_at(deadline):
-                while not records:
-                    await fetcher.arrived.wait()
-                    records = self._take(limit)
-        except TimeoutError:
-            pass  # an empty list says so
-        return records
+            while True:
+                if self._wants_attention:
+                    await self._attend()  # not within the timeout: it would leave a rebalance half done
+                records = self._take(limit)
+                if records or timeout_ms <= 0:
+                    return records
+                try:
+                    async with asyncio.timeout_at(deadline):
+                        await fetcher.arrived.wait()
+                except TimeoutError:
+                    return []
+        finally:
+            self._read_ends()
 
     def __aiter__(self) -> Self:
         return self
@@ -247,12 +238,22 @@ class Consumer(ConsumerOffsets):
                 record = records[index]
                 state.position = record.offset + 1
                 return record
+        self._read_begins()
+        try:
+            return await self._next_record()
+        finally:
+            self._read_ends()
+
+    async def _next_record(self) -> ConsumerRecord:
+        """The first record of a batch, or of what is left of one."""
         while True:
             fetcher = self._start_reading()
             self._current = None
             if self._handed_out >= RECORDS_BETWEEN_YIELDS:
                 self._handed_out = 0
                 await asyncio.sleep(0)  # a loop over buffered records must let fetching go on, and others run
+            if self._wants_attention:
+                await self._attend()
             found = self._next_batch()
             if found is not None:
                 self._handed_out += len(found.records)
@@ -270,6 +271,23 @@ class Consumer(ConsumerOffsets):
         return self._opened().buffered_bytes
 
     # inside
+
+    def _adopt(self, wanted: Iterable[TopicPartition], committed: Mapping[TopicPartition, int]) -> None:
+        """Have exactly these partitions; new ones begin where `committed` says, or without a position."""
+        fetcher = self._opened()
+        ours = frozenset(wanted)
+        for partition in [partition for partition in fetcher.states if partition not in ours]:
+            state = fetcher.states.pop(partition)
+            fetcher.release(state.move_to(NO_POSITION))
+        for partition in wanted:
+            if partition not in fetcher.states:
+                state = fetcher.states[partition] = PartitionState(partition, self.config.max_partition_bytes)
+                if partition in committed:
+                    state.move_to(committed[partition])
+        if self._current is not None and self._current.topic_partition not in ours:
+            self._current = None
+        self._line = deque(state for state in self._line if state.topic_partition in ours)
+        self._wake()
 
     def _take(self, limit: int) -> list[ConsumerRecord]:
         """Up to `limit` records of what is there. An error waits until what came before it was returned."""
@@ -296,6 +314,8 @@ class Consumer(ConsumerOffsets):
         Raises the error of the partition whose turn it is.
         """
         fetcher = self._opened()
+        if self._closing:
+            raise ClosedError("the consumer is closed")
         if fetcher.ready:
             self._line.extend(fetcher.ready)
             fetcher.ready.clear()
@@ -376,12 +396,6 @@ class Consumer(ConsumerOffsets):
     async def _seek_to_time(self, wanted: Mapping[TopicPartition, int]) -> None:
         listed = await list_offsets(self._cluster, self.config, wanted, self._isolation)
         self._move_all({partition: entry.offset for partition, entry in listed.items()})
-
-    async def _list_all(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
-        self._opened()
-        wanted = {TopicPartition(*partition): timestamp for partition in partitions}
-        listed = await list_offsets(self._cluster, self.config, wanted, self._isolation)
-        return {partition: entry.offset for partition, entry in listed.items()}
 
     def _states(self, partitions: Iterable[TopicPartition]) -> list[PartitionState]:
         """The states of these assigned partitions; of all of them when none is named."""

@@ -8,6 +8,7 @@ ClientError
   RefusedError            the broker said no: a wire code, its sentence, topic and partition (also a BrokerError)
     UnknownTopicError       a topic or partition that does not exist
     OffsetOutOfRangeError   an offset that the log does not have, with the range that it has
+    CommitFailedError       a commit of a member that its group has gone on without
     RecordTooLargeError     a record above a limit of the client or the broker
   DeliveryTimeoutError    records that did not reach the broker in delivery_timeout_ms (also a TimeoutError)
   BufferFullError         no room in buffer_memory within max_block_ms (also a TimeoutError)
@@ -107,6 +108,18 @@ class UnknownTopicError(RefusedError):
         return False
 
 
+class CommitFailedError(RefusedError):
+    """A commit of a member that its group has gone on without: others read its partitions from the last commit on."""
+
+    def __init__(self, group: str, code: ErrorCode) -> None:
+        super().__init__(
+            code,
+            f"group {group!r} has gone on without this consumer, and others have its partitions: it did not read for "
+            "max_poll_interval_ms, or was out of reach for session_timeout_ms; the next read joins again",
+        )
+        self.group = group
+
+
 class RecordTooLargeError(RefusedError):
     """A record above max_request_bytes, above buffer_memory, or above what the broker takes (MESSAGE_TOO_LARGE)."""
 
@@ -153,6 +166,9 @@ _SENTENCES = {
     ErrorCode.OFFSET_METADATA_TOO_LARGE: "the metadata is above the broker's offset.metadata.max.bytes",
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "the broker is still loading committed offsets; ask again",
     ErrorCode.UNKNOWN_MEMBER_ID: "the group has members, and only they may commit: stop them first",
+    ErrorCode.ILLEGAL_GENERATION: "the group has begun another generation since",
+    ErrorCode.REBALANCE_IN_PROGRESS: "the group rebalances: read on, and commit what comes after it",
+    ErrorCode.FENCED_INSTANCE_ID: "another consumer has taken this one's group_instance_id",
     ErrorCode.REQUEST_TIMED_OUT: "the broker could not finish in time",
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER: "the broker misses batches that were sent before this one",
     ErrorCode.INVALID_PRODUCER_EPOCH: "the broker has seen a later epoch of this producer's id",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from barnabas.clients.cluster import Cluster
 from barnabas.clients.config import ClientConfig
@@ -19,6 +20,7 @@ from barnabas.protocol.messages.groups import (
     ListGroupsResponse,
 )
 from barnabas.protocol.messages.offset_commit import (
+    NO_GENERATION,
     OffsetCommitPartition,
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -31,6 +33,17 @@ from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchTopic,
 )
 from barnabas.protocol.topic_partition import TopicPartition
+
+
+class Committer(NamedTuple):
+    """Who commits: a member of the group's generation, or (as it stands here) somebody who is none."""
+
+    generation: int = NO_GENERATION
+    member_id: str = ""
+    group_instance_id: str | None = None
+
+
+NO_MEMBER: Final = Committer()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +59,25 @@ class CommittedOffset:
 
 
 async def commit_offsets(
-    cluster: Cluster, config: ClientConfig, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
+    cluster: Cluster,
+    config: ClientConfig,
+    group: str,
+    offsets: Mapping[TopicPartition, CommittedOffset],
+    *,
+    committer: Committer = NO_MEMBER,
+    once: bool = False,
 ) -> None:
-    """Commit for a group without members. Raises RefusedError naming the first partition that was refused.
+    """Commit for one of a group's members, or a group without any. Raises RefusedError, naming the first partition.
 
-    Lost connections and retriable refusals are tried again for api_timeout_ms: a commit may be made twice.
+    Lost connections and retriable refusals are tried again for api_timeout_ms, unless `once`: a commit may be made
+    twice.
     """
     topics: dict[str, list[OffsetCommitPartition]] = {}
     for (topic, partition), at in offsets.items():
         topics.setdefault(topic, []).append(OffsetCommitPartition(partition, at.offset, at.leader_epoch, at.metadata))
-    request = OffsetCommitRequest(group, [OffsetCommitTopic(name, entries) for name, entries in topics.items()])
+    request = OffsetCommitRequest(
+        group, [OffsetCommitTopic(name, entries) for name, entries in topics.items()], *committer
+    )
 
     async def attempt() -> None:
         connection = await cluster.any_connection()
@@ -66,7 +88,10 @@ async def commit_offsets(
                     refused = TopicPartition(result.name, entry.partition)
                     raise RefusedError.of_partition(refused, entry.error, None)
 
-    await with_retries(config, ApiKey.OFFSET_COMMIT.label, attempt)
+    if once:
+        await attempt()
+    else:
+        await with_retries(config, ApiKey.OFFSET_COMMIT.label, attempt)
 
 
 async def fetch_offsets(

@@ -1,4 +1,4 @@
-"""Groups of clients that we did not write: members come, leave and are killed, and so is the broker.
+"""Groups of clients in processes of their own: members come, leave and are killed, and so is the broker.
 
 Every record is processed at least once, and what is committed never goes back.
 """

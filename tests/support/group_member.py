@@ -1,4 +1,4 @@
-"""One member of a group in a process of its own, by a client that we did not write, so that tests can kill it.
+"""One member of a group in a process of its own, by a client of anybody's, so that tests can kill it.
 
     python -m tests.support.group_member LIBRARY BOOTSTRAP GROUP TOPIC [ASSIGNOR [INSTANCE]]
 
@@ -113,7 +113,37 @@ def aiokafka(bootstrap: str, group: str, topic: str, assignor: str, instance: st
     asyncio.run(run())
 
 
-LIBRARIES = {"confluent": confluent, "kafka-python": kafka_python, "aiokafka": aiokafka}
+def barnabas(bootstrap: str, group: str, topic: str, assignor: str, instance: str | None) -> None:
+    """Our own, over the native dialect."""
+
+    async def run() -> None:
+        from barnabas import ClientError, Consumer, ConsumerConfig
+
+        config = ConsumerConfig(
+            bootstrap=bootstrap,
+            group=group,
+            offset_reset="earliest",
+            auto_commit=False,
+            session_timeout_ms=SESSION_MS,
+            heartbeat_interval_ms=HEARTBEAT_MS,
+            assignors=(assignor,),
+            group_instance_id=instance,
+            reconnect_backoff_max_ms=200,
+        )
+        async with Consumer(config) as consumer:
+            await consumer.subscribe([topic])
+            while not stopping:
+                found = await consumer.poll(timeout_ms=100)
+                for record in found:
+                    _say(record.value)
+                if found:
+                    with suppress(ClientError):
+                        await consumer.commit()
+
+    asyncio.run(run())
+
+
+LIBRARIES = {"confluent": confluent, "kafka-python": kafka_python, "aiokafka": aiokafka, "barnabas": barnabas}
 
 
 if __name__ == "__main__":

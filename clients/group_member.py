@@ -1,0 +1,324 @@
+"""One membership in a consumer group: the conversation with the coordinator, as a task beside the consumer's reader.
+
+    joining -> assigned (heartbeats) -> the generation ends -> the reader gives its partitions up -> joining ...
+
+The task never touches partitions. It leaves what the reader has to do in `offered` (take these partitions over),
+`revoking` (give up what you have, then call `given_up`) and `trouble` or `failure` (raise it), and calls `attention`.
+So partitions change hands only inside a read, between records. While it waits for the reader it goes on with
+heartbeats; a reader that does not come for max_poll_interval_ms makes it leave, and the partitions are lost.
+
+Eager, as Kafka's `range` and `roundrobin` are: everything is given up before a join. Source: Kafka's
+AbstractCoordinator, ConsumerCoordinator.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from enum import Enum
+from typing import Final
+
+from barnabas.clients.backoff import backoff_s
+from barnabas.clients.cluster import Cluster
+from barnabas.clients.config import ConsumerConfig
+from barnabas.clients.errors import (
+    BrokerConnectionError,
+    BrokerTimeoutError,
+    ClientError,
+    ClosedError,
+    ProtocolViolationError,
+    RefusedError,
+)
+from barnabas.clients.group_leader import GroupLeader
+from barnabas.clients.group_requests import GroupRequests
+from barnabas.protocol.errors import RETRIABLE_CODES, DecodeError, ErrorCode
+from barnabas.protocol.groups.assignment import decode_assignment
+from barnabas.protocol.groups.subscription import encode_subscription
+from barnabas.protocol.messages.join_group import NO_GENERATION, NO_MEMBER_ID, JoinGroupResponse
+from barnabas.protocol.messages.sync_group import SyncGroupResponse
+from barnabas.protocol.topic_partition import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+_JOIN_AGAIN: Final = frozenset(
+    {ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID}
+)
+
+
+class Revoking(Enum):
+    """How the reader has to give its partitions up."""
+
+    IN_ORDER = "in order"  # they are still ours: commit first
+    LOST = "lost"  # they may be somebody else's already
+
+
+class GroupMember:
+    """Owned by one consumer while it is subscribed. `begin` starts the task, `leave` ends it.
+
+    `last_read` tells the loop's time at which the reader was last seen reading.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: ConsumerConfig,
+        group: str,
+        topics: Collection[str],
+        *,
+        attention: Callable[[], None],
+        last_read: Callable[[], float],
+    ) -> None:
+        self.group = group
+        self.member_id = NO_MEMBER_ID
+        self.generation = NO_GENERATION
+        self.offered: tuple[TopicPartition, ...] | None = None
+        self.revoking: Revoking | None = None
+        self.trouble: ClientError | None = None
+        """The coordinator has been out of reach for api_timeout_ms; it is tried on."""
+        self.failure: ClientError | None = None
+        """The membership has ended for good."""
+        self._cluster = cluster
+        self._config = config
+        self._topics = frozenset(topics)
+        self._attention = attention
+        self._last_read = last_read
+        self._requests = GroupRequests(cluster, config, group)
+        self._leader = GroupLeader(cluster, config, group)
+        self._rejoin = asyncio.Event()
+        self._given_up = asyncio.Event()
+        self._failing_since: float | None = None
+        self._failures = 0
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Join."""
+        self._task = asyncio.create_task(self._run(), name=f"barnabas-group-{self.group}")
+
+    def take(self) -> None:
+        """The reader has taken over what was offered."""
+        self.offered = None
+
+    def given_up(self) -> None:
+        """The reader has given up all that it had."""
+        self.revoking = None
+        self._given_up.set()
+
+    def change_topics(self, topics: Collection[str]) -> None:
+        """Subscribe to these from the next generation on, which begins now."""
+        self._topics = frozenset(topics)
+        self._rejoin.set()
+
+    async def leave(self, reason: str) -> None:
+        """End. A static member stays in the group until its session ends, for its next start. Raises no ClientError."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        self._requests.close()
+        if self._config.group_instance_id is None:
+            await self._leave_group(reason)
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                self.offered = await self._enter()
+                self._attention()
+                await self._until_given_up(await self._until_over())
+        except ClientError as error:
+            self.failure = error
+        except Exception as error:
+            logger.exception("the membership in group %s ended by an error of its own", self.group)
+            self.failure = ClientError(f"group {self.group!r}: the membership ended by an internal error: {error!r}")
+        self._attention()
+
+    # joining
+
+    async def _enter(self) -> tuple[TopicPartition, ...]:
+        """Join until there is a generation with an assignment. Raises ClientError where no further try would help."""
+        while True:
+            self._rejoin.clear()
+            joined = await self._join()
+            if joined is None:
+                continue
+            self.member_id, self.generation = joined.member_id, joined.generation
+            synced = await self._sync(joined)
+            if synced is None:
+                continue
+            try:
+                partitions = decode_assignment(synced.assignment)
+            except DecodeError as error:
+                raise ClientError(
+                    f"group {self.group!r}: its leader sent an assignment that is none: {error}"
+                ) from error
+            logger.info(
+                "joined the group, group=%s generation=%d member_id=%s leads=%s partitions=%d",
+                self.group,
+                self.generation,
+                self.member_id,
+                joined.leader == self.member_id,
+                len(partitions),
+            )
+            return partitions
+
+    async def _join(self) -> JoinGroupResponse | None:
+        """The generation, or None where it is to be tried again."""
+        try:
+            joined = await self._requests.join(
+                self.member_id, encode_subscription(self._topics), self._config.assignors
+            )
+        except ClientError as error:
+            await self._pause(error)
+            return None
+        self._reached()
+        if joined.error is ErrorCode.NONE:
+            return joined
+        if joined.error is ErrorCode.MEMBER_ID_REQUIRED:
+            self.member_id = joined.member_id
+        elif joined.error is ErrorCode.UNKNOWN_MEMBER_ID:
+            self.member_id = NO_MEMBER_ID
+        else:
+            await self._pause_unless_final(joined.error)
+        return None
+
+    async def _sync(self, joined: JoinGroupResponse) -> SyncGroupResponse | None:
+        try:
+            assignments = await self._leader.assign(joined)
+            synced = await self._requests.sync(self.member_id, self.generation, joined.protocol, assignments)
+        except ClientError as error:
+            await self._pause(error)
+            return None
+        self._reached()
+        if synced.error is ErrorCode.NONE:
+            return synced
+        if synced.error in _JOIN_AGAIN:
+            self._reset(synced.error)
+        else:
+            await self._pause_unless_final(synced.error)
+        return None
+
+    # living
+
+    async def _until_over(self) -> Revoking:
+        """Heartbeats until this generation is over, and how."""
+        while True:
+            await self._wait(self._rejoin)
+            if self._rejoin.is_set() or self._leader.partitions_changed():
+                return Revoking.IN_ORDER
+            over = await self._beat()
+            if over is not None:
+                return over
+
+    async def _until_given_up(self, revoking: Revoking) -> None:
+        """Heartbeats, as long as there is something to keep, until the reader has given its partitions up."""
+        if self.offered is not None:  # it has not even taken them over
+            self.offered = None
+            return
+        self._given_up.clear()
+        self.revoking = revoking
+        self._attention()
+        while not self._given_up.is_set():
+            if self.revoking is Revoking.LOST:
+                await self._given_up.wait()
+            else:
+                await self._wait(self._given_up)
+                if not self._given_up.is_set() and await self._beat() is Revoking.LOST:
+                    self.revoking = Revoking.LOST
+
+    async def _beat(self) -> Revoking | None:
+        """One heartbeat; how the generation is over, if it is. Leaves the group where the reader is gone."""
+        if asyncio.get_running_loop().time() - self._last_read() > self._config.max_poll_interval_ms / 1000:
+            logger.warning(
+                "leaving the group, others get the partitions: nothing was read for max_poll_interval_ms=%d, group=%s",
+                self._config.max_poll_interval_ms,
+                self.group,
+            )
+            if self._config.group_instance_id is None:
+                await self._leave_group("the consumer did not poll for max_poll_interval_ms")
+                self.member_id = NO_MEMBER_ID
+            self.generation = NO_GENERATION
+            return Revoking.LOST
+        try:
+            beat = await self._requests.heartbeat(self.member_id, self.generation)
+        except ClientError as error:
+            await self._pause(error)
+            return None
+        self._reached()
+        if beat.error is ErrorCode.NONE:
+            return None
+        if beat.error is ErrorCode.REBALANCE_IN_PROGRESS:
+            return Revoking.IN_ORDER
+        if beat.error in _JOIN_AGAIN:
+            logger.warning("the group goes on without this member, group=%s error=%s", self.group, beat.error.name)
+            self._reset(beat.error)
+            return Revoking.LOST
+        await self._pause_unless_final(beat.error)
+        return None
+
+    async def _wait(self, event: asyncio.Event) -> None:
+        """Until the event, a heartbeat interval at most."""
+        try:
+            async with asyncio.timeout(self._config.heartbeat_interval_ms / 1000):
+                await event.wait()
+        except TimeoutError:
+            pass
+
+    def _reset(self, error: ErrorCode) -> None:
+        self.generation = NO_GENERATION
+        if error is ErrorCode.UNKNOWN_MEMBER_ID:
+            self.member_id = NO_MEMBER_ID
+
+    async def _leave_group(self, reason: str) -> None:
+        if self.member_id == NO_MEMBER_ID:
+            return
+        try:
+            await self._requests.leave(self.member_id, reason)
+        except ClientError as error:
+            logger.info("the group was not told of the leave, it will notice, group=%s: %s", self.group, error)
+
+    # when an attempt fails
+
+    async def _pause(self, error: ClientError) -> None:
+        """Before the next attempt. Raises `error` where that would not help."""
+        if isinstance(error, ProtocolViolationError | ClosedError):
+            raise error
+        if isinstance(error, RefusedError) and not error.retriable:
+            raise error
+        if not isinstance(error, BrokerConnectionError | BrokerTimeoutError | RefusedError):
+            raise error
+        now = asyncio.get_running_loop().time()
+        self._failures += 1
+        if self._failing_since is None:
+            self._failing_since = now
+        elif now - self._failing_since > self._config.api_timeout_ms / 1000:
+            self._failing_since = now
+            self.trouble = error
+            self._attention()
+        logger.debug("the coordinator is tried again, group=%s: %s", self.group, error)
+        await asyncio.sleep(backoff_s(self._failures, self._config.retry_backoff_ms, self._config.retry_backoff_max_ms))
+
+    async def _pause_unless_final(self, code: ErrorCode) -> None:
+        """Before the next attempt after this code. Raises it where the group will have nothing of this consumer."""
+        error = RefusedError(code, f"group {self.group!r}: {_SENTENCES.get(code, 'the broker gave no reason')}")
+        if code not in RETRIABLE_CODES and code is not ErrorCode.REBALANCE_IN_PROGRESS:
+            raise error
+        if code is ErrorCode.REBALANCE_IN_PROGRESS:
+            await asyncio.sleep(self._config.retry_backoff_ms / 1000)
+        else:
+            await self._pause(error)
+
+    def _reached(self) -> None:
+        self._failing_since = None
+        self._failures = 0
+
+
+_SENTENCES: Final = {
+    ErrorCode.FENCED_INSTANCE_ID: "another consumer has taken this one's group_instance_id",
+    ErrorCode.INCONSISTENT_GROUP_PROTOCOL: "its members have no assignor in common with this one; see assignors",
+    ErrorCode.INVALID_SESSION_TIMEOUT: "session_timeout_ms is outside of the broker's group.min.session.timeout.ms "
+    "and group.max.session.timeout.ms",
+    ErrorCode.GROUP_MAX_SIZE_REACHED: "it has as many members as the broker's group.max.size allows",
+    ErrorCode.INVALID_GROUP_ID: "the broker does not take this name",
+    ErrorCode.NOT_COORDINATOR: "the broker that was asked is stopping, or does not coordinate it",
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "its coordinator is not available",
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "the broker is still loading it",
+}
