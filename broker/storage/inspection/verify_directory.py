@@ -10,20 +10,15 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from barnabas.broker.storage.checkpoint_file import (
-    CLEANER_CHECKPOINT,
-    LOG_START_OFFSET_CHECKPOINT,
-    OffsetCheckpointFile,
-)
 from barnabas.broker.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from barnabas.broker.storage.file_names import FileKind, parse_file_name
-from barnabas.broker.storage.inspection.file_types import BOOTSTRAP_CHECKPOINT_FILE, OFFSET_CHECKPOINTS
+from barnabas.broker.storage.inspection.file_types import BOOTSTRAP_CHECKPOINT_FILE
 from barnabas.broker.storage.inspection.findings import Circumstances, Finding, LogExtent
 from barnabas.broker.storage.inspection.lock_probe import lock_holder
+from barnabas.broker.storage.inspection.verify_checkpoints import checkpoint_findings
 from barnabas.broker.storage.inspection.verify_log import LogCheck, check_batches_file
 from barnabas.broker.storage.partition_directory import DirectoryKind, parse_directory_name
 from barnabas.broker.storage.partition_metadata_file import PARTITION_METADATA_FILE
-from barnabas.broker.storage.storage_errors import CorruptFileError
 from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.protocol.uuids import uuid_text
 
@@ -117,7 +112,7 @@ class DirectoriesCheck:
                 if check.extent is not None:
                     extents[parsed.topic_partition] = check.extent
                 yield from self._check_topic_id(parsed.topic_partition.topic, check)
-        yield from self._check_checkpoints(log_dir, extents, circumstances)
+        yield from checkpoint_findings(log_dir, extents, circumstances)
         bootstrap = log_dir / BOOTSTRAP_CHECKPOINT_FILE
         if bootstrap.exists():
             yield from check_batches_file(bootstrap)
@@ -138,25 +133,3 @@ class DirectoriesCheck:
                 None,
                 f"topic id {uuid_text(check.topic_id)}, but {first.name} has {uuid_text(topic_id)}",
             )
-
-    def _check_checkpoints(
-        self, log_dir: Path, extents: dict[TopicPartition, LogExtent], circumstances: Circumstances
-    ) -> Iterator[Finding]:
-        for name in OFFSET_CHECKPOINTS:
-            file = OffsetCheckpointFile(log_dir / name)
-            try:
-                offsets = file.read()
-            except CorruptFileError as error:
-                yield Finding(file.path, None, error.message)
-                continue
-            for topic_partition, offset in offsets.items():
-                extent = extents.get(topic_partition)
-                if extent is None or circumstances.is_in_use or name == CLEANER_CHECKPOINT:
-                    continue
-                if offset > extent.log_end_offset:
-                    loss = ": a broker would drop the whole log" if name == LOG_START_OFFSET_CHECKPOINT else ""
-                    yield Finding(
-                        file.path,
-                        None,
-                        f"{topic_partition} at offset {offset}, but the log ends at {extent.log_end_offset}{loss}",
-                    )
