@@ -20,8 +20,8 @@ _COLUMNS = {**COLUMNS, HEADERS: HEADERS_TYPE}
 class RecordSource:
     """Either a broker's address or directories, and topics; of directories all topics where none is named.
 
-    `options` are further ones of the source (startingOffsets, mode, kafka.isolation.level). Raises OptionError for both,
-    for neither, and for a broker without a topic.
+    `options` are further ones of the source (startingOffsets, mode, kafka.isolation.level). Raises OptionError for
+    both, for neither, and for a broker without a topic.
     """
 
     bootstrap: str | None = None

@@ -15,7 +15,7 @@ class WrittenFiles(NamedTuple):
 
 
 def written_files(path: str, suffix: str = ".parquet") -> WrittenFiles:
-    """The files below a path or URI whose names end so; those that begin with `_` or `.` are Spark's. Raises OSError."""
+    """The files below a path or URI whose names end so, but for Spark's own (`_...`, `.crc`). Raises OSError."""
     system, inner = file_system(path)
     return _count(system, inner, suffix)
 

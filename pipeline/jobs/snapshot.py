@@ -25,7 +25,7 @@ _IDENTITY = ("topic", "partition", "key")
 
 @dataclass(frozen=True, slots=True)
 class SnapshotOptions:
-    """`output` is a path or URI for Parquet files, in a folder for each topic; it must not be there unless `overwrite`."""
+    """`output`: path or URI for Parquet files, in a folder for each topic; not to be there yet unless `overwrite`."""
 
     source: RecordSource
     output: str

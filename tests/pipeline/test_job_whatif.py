@@ -53,7 +53,7 @@ def facts_frame(spark: SparkSession, logs: dict[str, list[Segment]]) -> DataFram
         for topic, segments in logs.items()
         for segment, is_active in zip(segments, [False] * (len(segments) - 1) + [True], strict=True)
     ]
-    return spark.createDataFrame(rows, SEGMENT_SCHEMA).repartition(3)
+    return spark.createDataFrame(rows, SEGMENT_SCHEMA)
 
 
 def policy(topic: str, **changes: Any) -> TopicPolicy:
