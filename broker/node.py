@@ -26,7 +26,7 @@ from barnabas.broker.connection_registry import ConnectionRegistry
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.flush_waits import FlushWaits
 from barnabas.broker.groups.coordinator import GroupCoordinator
-from barnabas.broker.handlers.api_table import ApiTable
+from barnabas.broker.handlers.api_table import ApiNeeds, ApiTable
 from barnabas.broker.image_applier import ImageApplier
 from barnabas.broker.listening import bind
 from barnabas.broker.live_config import LiveConfig
@@ -178,17 +178,19 @@ class Node:
             probe=probes.groups,
         )
         self._apis = ApiTable(
-            loop=loop,
-            probes=probes,
-            partitions=self._partitions,
-            log_manager=self._log_manager,
-            store=self._store,
-            changes=self._changes,
-            groups=self._groups,
-            config=self._live,
-            addresses=AdvertisedAddresses(self._store.node_id, config.advertised_listeners),
-            flush_waits=self._flush_waits,
-            blocking_io=self._blocking_io,
+            ApiNeeds(
+                loop=loop,
+                probes=probes,
+                partitions=self._partitions,
+                log_manager=self._log_manager,
+                store=self._store,
+                changes=self._changes,
+                groups=self._groups,
+                config=self._live,
+                addresses=AdvertisedAddresses(self._store.node_id, config.advertised_listeners),
+                flush_waits=self._flush_waits,
+                blocking_io=self._blocking_io,
+            )
         )
         idle_ms = config.get_int("connections.max.idle.ms")
         self._connections = ConnectionRegistry(

@@ -1,34 +1,17 @@
-"""Which handler serves which API: the one table that dispatch reads."""
+"""Which handler serves which API: the one table that dispatch reads.
+
+Produce and Fetch are made at the start. The others are made, and their modules loaded, when their first request comes:
+that is a third of what a start would have to import, and most brokers are never asked for most of them.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.broker.handlers.api_versions import ApiVersionsHandler
-from barnabas.broker.handlers.configs import AlterConfigsHandler, DescribeConfigsHandler
-from barnabas.broker.handlers.delete_records import DeleteRecordsHandler
-from barnabas.broker.handlers.describe_cluster import DescribeClusterHandler
-from barnabas.broker.handlers.describe_groups import DescribeGroupsHandler
-from barnabas.broker.handlers.describe_producers import DescribeProducersHandler
-from barnabas.broker.handlers.describe_topic_partitions import DescribeTopicPartitionsHandler
 from barnabas.broker.handlers.fetch import FetchHandler
-from barnabas.broker.handlers.find_coordinator import FindCoordinatorHandler
-from barnabas.broker.handlers.groups import DeleteGroupsHandler, ListGroupsHandler, OffsetDeleteHandler
-from barnabas.broker.handlers.heartbeat import HeartbeatHandler
-from barnabas.broker.handlers.init_producer_id import InitProducerIdHandler
-from barnabas.broker.handlers.join_group import JoinGroupHandler
-from barnabas.broker.handlers.leave_group import LeaveGroupHandler
-from barnabas.broker.handlers.list_config_resources import ListConfigResourcesHandler
-from barnabas.broker.handlers.list_offsets import ListOffsetsHandler
-from barnabas.broker.handlers.log_dirs import AlterReplicaLogDirsHandler, DescribeLogDirsHandler
-from barnabas.broker.handlers.metadata import MetadataHandler
-from barnabas.broker.handlers.offset_commit import OffsetCommitHandler
-from barnabas.broker.handlers.offset_fetch import OffsetFetchHandler
-from barnabas.broker.handlers.offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from barnabas.broker.handlers.produce import ProduceHandler
-from barnabas.broker.handlers.sync_group import SyncGroupHandler
-from barnabas.broker.handlers.topics import CreatePartitionsHandler, CreateTopicsHandler, DeleteTopicsHandler
-from barnabas.broker.producer_ids import ProducerIds
 from barnabas.protocol.messages.api_key import ApiKey
 
 if TYPE_CHECKING:
@@ -36,7 +19,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from barnabas.broker.advertised import AdvertisedAddresses
-    from barnabas.broker.dispatch import Handler
+    from barnabas.broker.dispatch import Handler, Outcome
     from barnabas.broker.flush_waits import FlushWaits
     from barnabas.broker.groups.coordinator import GroupCoordinator
     from barnabas.broker.live_config import LiveConfig
@@ -44,73 +27,290 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata_changes import MetadataChanges
     from barnabas.broker.metrics.probes import ApiProbe, BrokerProbes
     from barnabas.broker.partition_registry import PartitionRegistry
+    from barnabas.broker.session import Session
     from barnabas.broker.storage.log_manager import LogManager
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiNeeds:
+    """What handlers are made from."""
+
+    loop: asyncio.AbstractEventLoop
+    probes: BrokerProbes
+    partitions: PartitionRegistry
+    log_manager: LogManager
+    store: MetadataStore
+    changes: MetadataChanges
+    groups: GroupCoordinator
+    config: LiveConfig
+    addresses: AdvertisedAddresses
+    flush_waits: FlushWaits
+    blocking_io: Executor
+
+    def probe(self, api: ApiKey) -> ApiProbe:
+        """The counters of one API."""
+        return self.probes.api(api.label)
+
+    def topic_name(self, topic_id: bytes) -> str | None:
+        """The topic's name, None where there is none with that id."""
+        return self.store.image.names.get(topic_id)
+
+
 class ApiTable:
-    """Makes the handlers from what they need."""
+    """`handlers` of all APIs, and `fetch`, which has to be told when the broker stops."""
 
-    def __init__(
-        self,
-        *,
-        loop: asyncio.AbstractEventLoop,
-        probes: BrokerProbes,
-        partitions: PartitionRegistry,
-        log_manager: LogManager,
-        store: MetadataStore,
-        changes: MetadataChanges,
-        groups: GroupCoordinator,
-        config: LiveConfig,
-        addresses: AdvertisedAddresses,
-        flush_waits: FlushWaits,
-        blocking_io: Executor,
-    ) -> None:
-        def probe(api: ApiKey) -> ApiProbe:
-            return probes.api(api.label)
-
-        def topic_name(topic_id: bytes) -> str | None:
-            return store.image.names.get(topic_id)
-
-        static = config.static
+    def __init__(self, needs: ApiNeeds) -> None:
         self.fetch = FetchHandler(
-            partitions, probes, loop, blocking_io, static.get_int("fetch.max.bytes"), topic_name, store.node_id
+            needs.partitions,
+            needs.probes,
+            needs.loop,
+            needs.blocking_io,
+            needs.config.static.get_int("fetch.max.bytes"),
+            needs.topic_name,
+            needs.store.node_id,
         )
         self.handlers: dict[ApiKey, Handler] = {
-            ApiKey.PRODUCE: ProduceHandler(partitions, topic_name, flush_waits, probe(ApiKey.PRODUCE)),
+            ApiKey.PRODUCE: ProduceHandler(
+                needs.partitions, needs.topic_name, needs.flush_waits, needs.probe(ApiKey.PRODUCE)
+            ),
             ApiKey.FETCH: self.fetch,
-            ApiKey.LIST_OFFSETS: ListOffsetsHandler(partitions, blocking_io, probe(ApiKey.LIST_OFFSETS)),
-            ApiKey.METADATA: MetadataHandler(store, partitions, addresses, changes, config),
-            ApiKey.API_VERSIONS: ApiVersionsHandler(store, static.get_int("socket.request.max.bytes")),
-            ApiKey.OFFSET_COMMIT: OffsetCommitHandler(groups.offsets, probe(ApiKey.OFFSET_COMMIT)),
-            ApiKey.OFFSET_FETCH: OffsetFetchHandler(groups.offsets, groups.log, store, probe(ApiKey.OFFSET_FETCH)),
-            ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(addresses, probe(ApiKey.FIND_COORDINATOR)),
-            ApiKey.JOIN_GROUP: JoinGroupHandler(groups.members),
-            ApiKey.HEARTBEAT: HeartbeatHandler(groups.members, probe(ApiKey.HEARTBEAT)),
-            ApiKey.LEAVE_GROUP: LeaveGroupHandler(groups.members, probe(ApiKey.LEAVE_GROUP)),
-            ApiKey.SYNC_GROUP: SyncGroupHandler(groups.members),
-            ApiKey.DESCRIBE_GROUPS: DescribeGroupsHandler(
-                groups.members, groups.offsets.committed.__contains__, probe(ApiKey.DESCRIBE_GROUPS)
-            ),
-            ApiKey.LIST_GROUPS: ListGroupsHandler(groups.offsets),
-            ApiKey.DELETE_GROUPS: DeleteGroupsHandler(groups.offsets, probe(ApiKey.DELETE_GROUPS)),
-            ApiKey.OFFSET_DELETE: OffsetDeleteHandler(groups.offsets, store, probe(ApiKey.OFFSET_DELETE)),
-            ApiKey.DELETE_RECORDS: DeleteRecordsHandler(partitions, probe(ApiKey.DELETE_RECORDS)),
-            ApiKey.INIT_PRODUCER_ID: InitProducerIdHandler(ProducerIds(changes)),
-            ApiKey.OFFSET_FOR_LEADER_EPOCH: OffsetForLeaderEpochHandler(
-                partitions, probe(ApiKey.OFFSET_FOR_LEADER_EPOCH)
-            ),
-            ApiKey.CREATE_TOPICS: CreateTopicsHandler(changes, config, probe(ApiKey.CREATE_TOPICS)),
-            ApiKey.DELETE_TOPICS: DeleteTopicsHandler(changes, probe(ApiKey.DELETE_TOPICS)),
-            ApiKey.CREATE_PARTITIONS: CreatePartitionsHandler(changes, probe(ApiKey.CREATE_PARTITIONS)),
-            ApiKey.DESCRIBE_CONFIGS: DescribeConfigsHandler(store, config, probe(ApiKey.DESCRIBE_CONFIGS)),
-            ApiKey.ALTER_CONFIGS: AlterConfigsHandler(changes, probe(ApiKey.ALTER_CONFIGS)),
-            ApiKey.INCREMENTAL_ALTER_CONFIGS: AlterConfigsHandler(changes, probe(ApiKey.INCREMENTAL_ALTER_CONFIGS)),
-            ApiKey.DESCRIBE_CLUSTER: DescribeClusterHandler(store, addresses),
-            ApiKey.DESCRIBE_PRODUCERS: DescribeProducersHandler(partitions, probe(ApiKey.DESCRIBE_PRODUCERS)),
-            ApiKey.LIST_CONFIG_RESOURCES: ListConfigResourcesHandler(store),
-            ApiKey.DESCRIBE_TOPIC_PARTITIONS: DescribeTopicPartitionsHandler(store, partitions),
-            ApiKey.ALTER_REPLICA_LOG_DIRS: AlterReplicaLogDirsHandler(
-                log_manager, partitions, blocking_io, probe(ApiKey.ALTER_REPLICA_LOG_DIRS)
-            ),
-            ApiKey.DESCRIBE_LOG_DIRS: DescribeLogDirsHandler(log_manager, blocking_io, probe(ApiKey.DESCRIBE_LOG_DIRS)),
+            **{api: _LateHandler(make, needs) for api, make in _MAKERS.items()},
         }
+
+
+class _LateHandler:
+    """A handler that its first request makes."""
+
+    __slots__ = ("_handler", "_make", "_needs")
+
+    def __init__(self, make: Callable[[ApiNeeds], Handler], needs: ApiNeeds) -> None:
+        self._make = make
+        self._needs = needs
+        self._handler: Handler | None = None
+
+    def __call__(self, session: Session, request: Any) -> Outcome:
+        handler = self._handler
+        if handler is None:
+            handler = self._handler = self._make(self._needs)
+        return handler(session, request)
+
+
+_Maker = Callable[["ApiNeeds"], "Handler"]
+
+_MAKERS: Final[dict[ApiKey, _Maker]] = {}
+
+
+def _serves(api: ApiKey) -> Callable[[_Maker], _Maker]:
+    def register(make: _Maker) -> _Maker:
+        _MAKERS[api] = make
+        return make
+
+    return register
+
+
+@_serves(ApiKey.LIST_OFFSETS)
+def _list_offsets(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.list_offsets import ListOffsetsHandler
+
+    return ListOffsetsHandler(needs.partitions, needs.blocking_io, needs.probe(ApiKey.LIST_OFFSETS))
+
+
+@_serves(ApiKey.METADATA)
+def _metadata(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.metadata import MetadataHandler
+
+    return MetadataHandler(needs.store, needs.partitions, needs.addresses, needs.changes, needs.config)
+
+
+@_serves(ApiKey.API_VERSIONS)
+def _api_versions(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.api_versions import ApiVersionsHandler
+
+    return ApiVersionsHandler(needs.store, needs.config.static.get_int("socket.request.max.bytes"))
+
+
+@_serves(ApiKey.OFFSET_COMMIT)
+def _offset_commit(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.offset_commit import OffsetCommitHandler
+
+    return OffsetCommitHandler(needs.groups.offsets, needs.probe(ApiKey.OFFSET_COMMIT))
+
+
+@_serves(ApiKey.OFFSET_FETCH)
+def _offset_fetch(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.offset_fetch import OffsetFetchHandler
+
+    return OffsetFetchHandler(needs.groups.offsets, needs.groups.log, needs.store, needs.probe(ApiKey.OFFSET_FETCH))
+
+
+@_serves(ApiKey.FIND_COORDINATOR)
+def _find_coordinator(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.find_coordinator import FindCoordinatorHandler
+
+    return FindCoordinatorHandler(needs.addresses, needs.probe(ApiKey.FIND_COORDINATOR))
+
+
+@_serves(ApiKey.JOIN_GROUP)
+def _join_group(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.join_group import JoinGroupHandler
+
+    return JoinGroupHandler(needs.groups.members)
+
+
+@_serves(ApiKey.HEARTBEAT)
+def _heartbeat(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.heartbeat import HeartbeatHandler
+
+    return HeartbeatHandler(needs.groups.members, needs.probe(ApiKey.HEARTBEAT))
+
+
+@_serves(ApiKey.LEAVE_GROUP)
+def _leave_group(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.leave_group import LeaveGroupHandler
+
+    return LeaveGroupHandler(needs.groups.members, needs.probe(ApiKey.LEAVE_GROUP))
+
+
+@_serves(ApiKey.SYNC_GROUP)
+def _sync_group(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.sync_group import SyncGroupHandler
+
+    return SyncGroupHandler(needs.groups.members)
+
+
+@_serves(ApiKey.DESCRIBE_GROUPS)
+def _describe_groups(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.describe_groups import DescribeGroupsHandler
+
+    return DescribeGroupsHandler(
+        needs.groups.members, needs.groups.offsets.committed.__contains__, needs.probe(ApiKey.DESCRIBE_GROUPS)
+    )
+
+
+@_serves(ApiKey.LIST_GROUPS)
+def _list_groups(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.groups import ListGroupsHandler
+
+    return ListGroupsHandler(needs.groups.offsets)
+
+
+@_serves(ApiKey.DELETE_GROUPS)
+def _delete_groups(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.groups import DeleteGroupsHandler
+
+    return DeleteGroupsHandler(needs.groups.offsets, needs.probe(ApiKey.DELETE_GROUPS))
+
+
+@_serves(ApiKey.OFFSET_DELETE)
+def _offset_delete(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.groups import OffsetDeleteHandler
+
+    return OffsetDeleteHandler(needs.groups.offsets, needs.store, needs.probe(ApiKey.OFFSET_DELETE))
+
+
+@_serves(ApiKey.DELETE_RECORDS)
+def _delete_records(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.delete_records import DeleteRecordsHandler
+
+    return DeleteRecordsHandler(needs.partitions, needs.probe(ApiKey.DELETE_RECORDS))
+
+
+@_serves(ApiKey.INIT_PRODUCER_ID)
+def _init_producer_id(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.init_producer_id import InitProducerIdHandler
+    from barnabas.broker.producer_ids import ProducerIds
+
+    return InitProducerIdHandler(ProducerIds(needs.changes))
+
+
+@_serves(ApiKey.OFFSET_FOR_LEADER_EPOCH)
+def _offset_for_leader_epoch(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.offset_for_leader_epoch import OffsetForLeaderEpochHandler
+
+    return OffsetForLeaderEpochHandler(needs.partitions, needs.probe(ApiKey.OFFSET_FOR_LEADER_EPOCH))
+
+
+@_serves(ApiKey.CREATE_TOPICS)
+def _create_topics(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.topics import CreateTopicsHandler
+
+    return CreateTopicsHandler(needs.changes, needs.config, needs.probe(ApiKey.CREATE_TOPICS))
+
+
+@_serves(ApiKey.DELETE_TOPICS)
+def _delete_topics(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.topics import DeleteTopicsHandler
+
+    return DeleteTopicsHandler(needs.changes, needs.probe(ApiKey.DELETE_TOPICS))
+
+
+@_serves(ApiKey.CREATE_PARTITIONS)
+def _create_partitions(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.topics import CreatePartitionsHandler
+
+    return CreatePartitionsHandler(needs.changes, needs.probe(ApiKey.CREATE_PARTITIONS))
+
+
+@_serves(ApiKey.DESCRIBE_CONFIGS)
+def _describe_configs(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.configs import DescribeConfigsHandler
+
+    return DescribeConfigsHandler(needs.store, needs.config, needs.probe(ApiKey.DESCRIBE_CONFIGS))
+
+
+@_serves(ApiKey.ALTER_CONFIGS)
+def _alter_configs(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.configs import AlterConfigsHandler
+
+    return AlterConfigsHandler(needs.changes, needs.probe(ApiKey.ALTER_CONFIGS))
+
+
+@_serves(ApiKey.INCREMENTAL_ALTER_CONFIGS)
+def _incremental_alter_configs(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.configs import AlterConfigsHandler
+
+    return AlterConfigsHandler(needs.changes, needs.probe(ApiKey.INCREMENTAL_ALTER_CONFIGS))
+
+
+@_serves(ApiKey.DESCRIBE_CLUSTER)
+def _describe_cluster(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.describe_cluster import DescribeClusterHandler
+
+    return DescribeClusterHandler(needs.store, needs.addresses)
+
+
+@_serves(ApiKey.DESCRIBE_PRODUCERS)
+def _describe_producers(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.describe_producers import DescribeProducersHandler
+
+    return DescribeProducersHandler(needs.partitions, needs.probe(ApiKey.DESCRIBE_PRODUCERS))
+
+
+@_serves(ApiKey.LIST_CONFIG_RESOURCES)
+def _list_config_resources(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.list_config_resources import ListConfigResourcesHandler
+
+    return ListConfigResourcesHandler(needs.store)
+
+
+@_serves(ApiKey.DESCRIBE_TOPIC_PARTITIONS)
+def _describe_topic_partitions(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.describe_topic_partitions import DescribeTopicPartitionsHandler
+
+    return DescribeTopicPartitionsHandler(needs.store, needs.partitions)
+
+
+@_serves(ApiKey.ALTER_REPLICA_LOG_DIRS)
+def _alter_replica_log_dirs(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.log_dirs import AlterReplicaLogDirsHandler
+
+    return AlterReplicaLogDirsHandler(
+        needs.log_manager, needs.partitions, needs.blocking_io, needs.probe(ApiKey.ALTER_REPLICA_LOG_DIRS)
+    )
+
+
+@_serves(ApiKey.DESCRIBE_LOG_DIRS)
+def _describe_log_dirs(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.log_dirs import DescribeLogDirsHandler
+
+    return DescribeLogDirsHandler(needs.log_manager, needs.blocking_io, needs.probe(ApiKey.DESCRIBE_LOG_DIRS))

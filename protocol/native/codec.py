@@ -14,7 +14,7 @@ from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
 from barnabas.protocol.framing import FrameError
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.produce import ProduceRequest
-from barnabas.protocol.native.apis import NATIVE_APIS
+from barnabas.protocol.native.apis import NATIVE_APIS, native_api
 from barnabas.protocol.native.fields import INT16, INT32, body_of, error_code, integer
 from barnabas.protocol.native.frame import (
     MAX_REQUEST_HEADER_BYTES,
@@ -85,7 +85,7 @@ def is_supported(header: RequestHeader) -> bool:
 def decode_body(header: RequestHeader) -> Any:
     """The neutral request. Raises DecodeError, naming the field: answer INVALID_REQUEST."""
     body = header.body
-    return NATIVE_APIS[header.api].decode_request(body if type(body) is dict else body_of(body, "body"), header.records)
+    return native_api(header.api).decode_request(body if type(body) is dict else body_of(body, "body"), header.records)
 
 
 def encode_response(header: RequestHeader, response: Any, records_bytes: int) -> bytes:
@@ -95,7 +95,7 @@ def encode_response(header: RequestHeader, response: Any, records_bytes: int) ->
     """
     api, version, correlation_id = header[:3]
     try:
-        return pack_header([api, version, correlation_id, 0, NATIVE_APIS[api].encode_response(response)], records_bytes)
+        return pack_header([api, version, correlation_id, 0, native_api(api).encode_response(response)], records_bytes)
     except HeaderTooLargeError as error:
         raise BrokerError(
             ErrorCode.INVALID_REQUEST, f"the answer does not fit a frame, ask for less at a time: {error}"
@@ -112,7 +112,7 @@ def encode_request(api: ApiKey, correlation_id: int, client_id: str | None, requ
     records: Sequence[memoryview] = ()
     if isinstance(request, ProduceRequest):
         records = [partition.records for topic in request.topics for partition in topic.partitions]
-    body = NATIVE_APIS[api].encode_request(request)
+    body = native_api(api).encode_request(request)
     header = pack_header([int(api), VERSION, correlation_id, client_id, body], sum(len(part) for part in records))
     return [header, *records]
 
@@ -136,7 +136,6 @@ def read_response(frame: memoryview) -> ResponseHeader:
 
 def decode_response(header: ResponseHeader) -> Any:
     """The neutral response of an answer without an error. Raises DecodeError, naming the field."""
-    api = NATIVE_APIS.get(header.api)
-    if api is None:
+    if header.api not in NATIVE_APIS:
         raise DecodeError(f"api {header.api} is none of ours")
-    return api.decode_response(header.body, header.records)
+    return native_api(header.api).decode_response(header.body, header.records)
