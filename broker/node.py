@@ -177,6 +177,8 @@ class Node:
             loop=loop,
             probe=probes.groups,
         )
+        if config.get_bool("metrics.group.lag.enable"):
+            self._state.committed_offsets = self._groups.offsets.committed
         self._apis = ApiTable(
             ApiNeeds(
                 loop=loop,

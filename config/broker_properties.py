@@ -2,8 +2,8 @@
 
 Source: Apache Kafka 4.3's KafkaConfig.configDef(). Ours differ where one node or a first try needs it, and say so:
 listeners on the loopback address, data in ./barnabas-data, no obligatory node.id and process.roles. Properties without
-a counterpart in Kafka: metrics.listener, ignore.security. Names that Kafka has and Barnabas does not serve are in
-unserved.py.
+a counterpart in Kafka: metrics.listener, metrics.group.lag.enable, ignore.security. Names that Kafka has and Barnabas
+does not serve are in unserved.py.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from barnabas.config.property import Property, PropertyType
 from barnabas.config.validators import AtLeast, Between
 
-INT, LONG = PropertyType.INT, PropertyType.LONG
+BOOLEAN, INT, LONG = PropertyType.BOOLEAN, PropertyType.INT, PropertyType.LONG
 
 GROUPS = "Consumer groups"
 
@@ -106,6 +106,14 @@ GROUP_PROPERTIES: Sequence[Property] = (
         600000,
         "How often offsets are looked for that offsets.retention.minutes has expired.",
         AtLeast(1),
+        group=GROUPS,
+    ),
+    Property(
+        "metrics.group.lag.enable",
+        BOOLEAN,
+        True,
+        "Whether /metrics says how far each group is behind in each partition. With thousands of groups that is most "
+        "of a scrape (see docs/metrics.md): switch it off there, or scrape more seldom. Barnabas's own.",
         group=GROUPS,
     ),
 )

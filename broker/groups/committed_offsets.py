@@ -40,6 +40,10 @@ class CommittedOffsets:
         """A group's offsets; empty for one that has none."""
         return self._groups.get(group_id, NO_OFFSETS)
 
+    def snapshot(self) -> list[tuple[str, dict[PartitionKey, OffsetCommitValue]]]:
+        """A copy for another thread: each group as it is at one moment."""
+        return [(group_id, offsets.copy()) for group_id, offsets in self._groups.copy().items()]
+
     def count(self) -> int:
         """Offsets of all groups."""
         return sum(map(len, self._groups.values()))

@@ -1,7 +1,8 @@
 """The declaration of a metric family: what a collector renders and what docs/metrics.md is made from.
 
 Names carry the prefix, the base unit and, for a counter, `_total`. Labels come from a short list, so that no client can
-make label values without bound: those of `topic` and `partition` exist in the metadata, the others are fixed in code.
+make label values without bound: those of `topic` and `partition` exist in the metadata, those of `group` have committed
+offsets (and metrics.group.lag.enable leaves them out), the others are fixed in code.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from barnabas.broker.metrics.daemon_collectors import (
 )
 from barnabas.broker.metrics.family import Family
 from barnabas.broker.metrics.group_collector import GroupCollector
+from barnabas.broker.metrics.group_lag_collector import GroupLagCollector
 from barnabas.broker.metrics.probes import BrokerProbes
 from barnabas.broker.metrics.state import BrokerState
 from barnabas.broker.metrics.storage_collectors import (
@@ -43,6 +44,7 @@ COLLECTORS: Final = cast(
         TopicCollector,
         ConnectionCollector,
         GroupCollector,
+        GroupLagCollector,
         EventLoopCollector,
         LogCollector,
         LogDirCollector,
@@ -66,6 +68,7 @@ def make_registry(probes: BrokerProbes, state: BrokerState) -> CollectorRegistry
         TopicCollector(probes),
         ConnectionCollector(probes),
         GroupCollector(probes),
+        GroupLagCollector(state),
         EventLoopCollector(probes),
         LogCollector(state),
         LogDirCollector(state),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from barnabas.broker.groups.committed_offsets import CommittedOffsets
     from barnabas.broker.storage.flusher import GroupCommitFlusher
     from barnabas.broker.storage.log_manager import LogManager
 
@@ -23,15 +24,17 @@ class BrokerState:
 
     `phase` is a text for people; the constants above are the usual ones. `log_manager` is None until it exists; it may
     be set before its logs are loaded, which is how a scrape shows the progress of loading. `flusher` likewise.
+    `committed_offsets` stays None where groups' lag is not to be shown.
     """
 
-    __slots__ = ("flusher", "log_manager", "phase", "ready")
+    __slots__ = ("committed_offsets", "flusher", "log_manager", "phase", "ready")
 
     def __init__(self) -> None:
         self.phase: str = PHASE_STARTING
         self.ready: bool = False
         self.log_manager: LogManager | None = None
         self.flusher: GroupCommitFlusher | None = None
+        self.committed_offsets: CommittedOffsets | None = None
 
     def serve(self) -> None:
         """Connections are accepted from now on."""
