@@ -19,6 +19,8 @@ DEPENDENCIES := $(VENV)/.dependencies
 INSTALLED := $(VENV)/.installed
 KERNELS := $(shell find protocol broker -name "*.pyx" -o -name "*.pxd" -o -name "*.h")
 ARGS ?=
+# A worker per core, up to four; a file's tests stay together, because they share a broker.
+WORKERS := --numprocesses=auto --maxprocesses=4 --dist=loadfile
 LOCK ?=
 # Where a JVM and Maven are, a test of other people's software that cannot run is a failure, not a skip.
 INTEROP := $(if $(and $(shell command -v java),$(shell command -v mvn)),require,allow-skips)
@@ -49,10 +51,10 @@ serve: $(INSTALLED)
 	$(BIN)/barnabas serve $(ARGS)
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -m "not interop" --numprocesses=auto --maxprocesses=4 --dist=loadfile $(ARGS)
+	$(BIN)/python -m pytest -m "not interop" $(WORKERS) $(ARGS)
 
 interop: $(INSTALLED)
-	BARNABAS_INTEROP=$(INTEROP) $(BIN)/python -m pytest -m interop $(ARGS)
+	BARNABAS_INTEROP=$(INTEROP) $(BIN)/python -m pytest -m interop $(WORKERS) $(ARGS)
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .
