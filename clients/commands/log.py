@@ -161,3 +161,26 @@ def compact(directory: Path, dry_run: bool, map_bytes: int, metadata_log_dir: Pa
         directory, metadata_log_dir=metadata_log_dir, dry_run=dry_run, as_json=as_json, map_bytes=map_bytes
     )
     return ExitCode.FAILED if failures else ExitCode.OK
+
+
+@log.command(name="abort-transaction")
+@click.argument("directories", metavar="DIR...", nargs=-1, required=True, type=_EXISTING_DIRECTORY)
+@click.option("--producer-id", type=click.IntRange(min=0), metavar="N", help="Only this producer's. Without it: all.")
+@click.option("--yes", "without_asking", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Say which are open, and change nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object a line for each open transaction.")
+def abort_transaction(
+    directories: tuple[Path, ...], producer_id: int | None, without_asking: bool, dry_run: bool, as_json: bool
+) -> int:
+    """End the transactions that nobody ended, of data directories (all of log.dirs) or of one partition's directory.
+
+    A transaction that Kafka left open holds back what read_committed consumers see. It gets the abort marker that its
+    coordinator would have written. One that the coordinator had committed already is left alone, and the exit code is
+    1. Refused while a broker uses the data directory.
+    """
+    from barnabas.clients.commands.log_abort_transaction import abort_transactions
+
+    left = abort_transactions(
+        directories, producer_id=producer_id, without_asking=without_asking, dry_run=dry_run, as_json=as_json
+    )
+    return ExitCode.FAILED if left else ExitCode.OK

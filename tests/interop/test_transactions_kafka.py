@@ -106,3 +106,21 @@ async def test_what_kafka_wrote_in_transactions_is_recovered_and_served_as_kafka
     assert "lastStableOffset: " in printed
     verified = CliRunner().invoke(main, ["log", "verify", str(crashed.copy)])
     assert verified.exit_code == 0, verified.output
+
+
+async def test_what_we_abort_is_aborted_for_kafka_and_no_longer_holds_its_consumers(
+    crashed: Crashed, tmp_path: Path
+) -> None:
+    data = shutil.copytree(crashed.copy, tmp_path / "data")
+    aborted = CliRunner().invoke(main, ["log", "abort-transaction", "--yes", str(data)])
+    assert aborted.exit_code == 0, aborted.output
+    assert [line.split()[3] for line in aborted.stdout.splitlines()] == ["first", "second"]
+    assert "(Ongoing)" in aborted.stdout
+    with start_daemon(tmp_path) as daemon:
+        read = await consumed(daemon.bootstrap, COMMITTED)
+        assert daemon.stop() == 0
+    assert read[: len(crashed.read[COMMITTED])] == crashed.read[COMMITTED]
+    assert [value[:5] for _, value in read[len(crashed.read[COMMITTED]) :]] == [b"plain"]
+    kafka = Kafka(VERSION, data, tmp_path / "kafka")
+    with kafka.running() as broker:
+        assert read_back(kafka, broker.bootstrap, "--committed") == read
