@@ -1,0 +1,281 @@
+"""Directories that are damaged, foreign or from the future: opened with one sentence, or refused without a change."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from barnabas.broker.metadata.batches import encode_change
+from barnabas.broker.metadata.directory_report import (
+    BARNABAS,
+    LastWriter,
+    kafka,
+)
+from barnabas.broker.metadata.errors import MetadataError
+from barnabas.broker.metadata.examine import examine
+from barnabas.broker.metadata.log_replay import replay_metadata_directory
+from barnabas.broker.metadata.meta_properties import write_meta_properties
+from barnabas.broker.metadata.snapshot_file import RaftState, encode_snapshot
+from barnabas.broker.storage.partition_metadata_file import write_partition_metadata
+from barnabas.protocol.messages.topics import NewTopic
+from barnabas.protocol.metadata.levels import METADATA_VERSION
+from barnabas.protocol.metadata.partition_state import PartitionState
+from barnabas.protocol.metadata.records import (
+    FeatureLevelRecord,
+    PartitionRecord,
+    TopicRecord,
+    UnknownRecord,
+)
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.uuids import parse_uuid, random_uuid, uuid_text
+from tests.support.daemon import DaemonError, start_daemon
+from tests.support.metadata_store import SEGMENT, append, open_store, opened, tree
+
+OTHER_ID = bytes([3] * 16)
+
+
+def write_node(directory: Path, **settings: str) -> None:
+    """A directory of one topic with a clean stop behind it."""
+    with opened(directory, **settings) as store:
+        store.create(NewTopic("orders", 2))
+    assert (directory / ".kafka_cleanshutdown").exists()
+
+
+def test_a_metadata_log_torn_at_every_byte_of_its_last_batch_opens(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = tmp_path / "whole"
+    with opened(whole) as store:
+        store.create(NewTopic("orders", 1))
+        before = (whole / SEGMENT).stat().st_size
+        store.create(NewTopic("lost", 1))
+    data = (whole / SEGMENT).read_bytes()
+    assert len(data) - before > 100
+    torn = tmp_path / "torn"
+    (torn / SEGMENT).parent.mkdir(parents=True)
+    for size in range(before, len(data)):
+        (torn / SEGMENT).write_bytes(data[:size])
+        caplog.clear()
+        assert list(replay_metadata_directory((torn / SEGMENT).parent).image.topics) == ["orders"]
+        said = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+        assert len(said) == (size > before)
+        assert all(f"at position={before} dropped_bytes={size - before}" in sentence for sentence in said)
+
+
+@pytest.mark.parametrize("lost_bytes", [1, 20, 61])
+def test_a_start_on_a_torn_metadata_log_cuts_it_and_goes_on(tmp_path: Path, lost_bytes: int) -> None:
+    write_node(tmp_path)
+    with opened(tmp_path) as store:
+        store.create(NewTopic("lost", 1))
+    os.truncate(tmp_path / SEGMENT, (tmp_path / SEGMENT).stat().st_size - lost_bytes)
+    with opened(tmp_path) as store:
+        assert list(store.store.image.topics) == ["orders"]
+        store.create(NewTopic("after", 1))
+    with opened(tmp_path) as store:
+        assert sorted(store.store.image.topics) == ["after", "orders"]
+    assert [path.name.split(".")[0] for path in tmp_path.glob("*-stray")] == ["lost-0"]
+
+
+def test_a_snapshot_without_footer_is_passed_over_with_one_sentence(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_node(tmp_path)
+    image = replay_metadata_directory((tmp_path / SEGMENT).parent).image
+    whole = encode_snapshot(image, epoch=1, last_timestamp_ms=1, raft=RaftState())
+    path = (tmp_path / SEGMENT).with_name(f"{image.end_offset:020d}-0000000001.checkpoint")
+    path.write_bytes(whole[:-70])
+    with opened(tmp_path) as store:
+        assert list(store.store.image.topics) == ["orders"]
+    said = [record.getMessage() for record in caplog.records if "torn snapshot" in record.getMessage()]
+    assert len(said) == 1
+    assert str(path) in said[0]
+
+
+def test_a_record_of_an_unknown_key_is_kept(tmp_path: Path) -> None:
+    write_node(tmp_path)
+    strange = UnknownRecord(77, 5, b"of the future")
+    append(tmp_path, strange)
+    with opened(tmp_path) as store:
+        store.create(NewTopic("more", 1))
+    with opened(tmp_path) as store:
+        assert list(store.store.image.carried) == [strange]
+        assert sorted(store.store.image.topics) == ["more", "orders"]
+
+
+def newer_record(directory: Path) -> None:
+    append(directory, UnknownRecord(3, 9, bytes(40)))
+
+
+def newer_level(directory: Path) -> None:
+    append(directory, FeatureLevelRecord(METADATA_VERSION, 31))
+
+
+def newer_snapshot(directory: Path) -> None:
+    log = (directory / SEGMENT).parent
+    image = replay_metadata_directory(log).image
+    data, _ = encode_change([UnknownRecord(2, 4, b"?")], level=19, base_offset=1, leader_epoch=1, timestamp_ms=1)
+    whole = encode_snapshot(image, epoch=1, last_timestamp_ms=1, raft=RaftState())
+    header = 12 + int.from_bytes(whole[8:12], "big")
+    (log / f"{image.end_offset:020d}-0000000001.checkpoint").write_bytes(whole[:header] + data + whole[header:])
+
+
+def foreign_topic_id(directory: Path) -> None:
+    with opened(directory) as store:
+        store.create(NewTopic("payments", 1))
+        payments = store.store.image.topics["payments"].topic_id
+    write_partition_metadata(directory / "orders-1", payments)
+
+
+def damaged_partition_metadata(directory: Path) -> None:
+    (directory / "orders-1/partition.metadata").write_text("version: 7\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA")
+
+
+def foreign_directory(directory: Path) -> None:
+    (directory / "backup of march").mkdir()
+
+
+def damaged_in_the_middle(directory: Path) -> None:
+    data = bytearray((directory / SEGMENT).read_bytes())
+    data[130] ^= 1
+    (directory / SEGMENT).write_bytes(data)
+
+
+def unreadable_properties(directory: Path) -> None:
+    (directory / "meta.properties").write_text("version=1\nnode.id=one\ncluster.id=c\n")
+
+
+def another_brokers_partition(directory: Path) -> None:
+    append(
+        directory,
+        TopicRecord("elsewhere", OTHER_ID),
+        PartitionRecord(0, OTHER_ID, PartitionState((1, 2), (1, 2), 2, directories=(bytes(16), bytes(16)))),
+    )
+
+
+def scram_user(directory: Path) -> None:
+    append(directory, UnknownRecord(11, 0, b"\6alice\1rest"))
+
+
+def no_metadata_log(directory: Path) -> None:
+    shutil.rmtree(directory / "__cluster_metadata-0")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "code", "sentence"),
+    [
+        (newer_record, "unsupported-metadata", "written by a newer Kafka: Partition record has version 9"),
+        (newer_level, "unsupported-metadata", "metadata.version 31; this program knows 7 to 30"),
+        (newer_snapshot, "unsupported-metadata", "written by a newer Kafka: Topic record has version 4"),
+        (foreign_topic_id, "foreign-topic-id", r"orders-1 has the topic id \S+, which is that of topic payments"),
+        (damaged_partition_metadata, "damaged-partition-metadata", "partition.metadata has version 7"),
+        (foreign_directory, "foreign-directory", "is not named <topic>-<partition>"),
+        (damaged_in_the_middle, "damaged-metadata", r"is damaged at position \d+, and whole records follow"),
+        (unreadable_properties, "identity", "node.id='one', which is no number"),
+        (another_brokers_partition, "several-brokers", r"elsewhere-0 has the replicas \[1, 2\]"),
+        (scram_user, "security", "holds 1 SCRAM credentials that Barnabas does not enforce"),
+        (no_metadata_log, "metadata-log", "has no __cluster_metadata-0, but .* holds records of topic orders"),
+    ],
+)
+def test_it_is_refused_with_one_sentence_and_nothing_changes(
+    tmp_path: Path, spoil: Callable[[Path], None], code: str, sentence: str
+) -> None:
+    write_node(tmp_path)
+    spoil(tmp_path)
+    before = tree(tmp_path)
+    with pytest.raises(MetadataError, match=sentence) as refused:
+        open_store(tmp_path)
+    assert str(refused.value).count("\n") == 0
+    assert tree(tmp_path) == before
+    problems = examine([tmp_path]).stopping(BARNABAS)
+    assert [problem.code for problem in problems] == [code]
+    assert all(problem.remedy for problem in problems)
+    assert tree(tmp_path) == before
+
+
+def test_two_directories_of_two_clusters_are_refused_and_nothing_changes(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    write_node(one)
+    write_meta_properties(other_made(other), node_id=1, cluster_id="another", directory_id=random_uuid())
+    before = tree(tmp_path)
+    with pytest.raises(MetadataError, match=r"log\.dirs names directories of two clusters"):
+        open_store(one, other)
+    assert tree(tmp_path) == before
+    assert [problem.code for problem in examine([one, other]).problems] == ["identity"]
+
+
+def other_made(directory: Path) -> Path:
+    directory.mkdir()
+    return directory
+
+
+def test_a_partition_in_two_directories_is_refused_and_nothing_changes(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    with opened(one, other) as store:
+        store.create(NewTopic("orders", 2))
+    shutil.copytree(one / "orders-0", other / "orders-0")
+    before = tree(tmp_path)
+    with pytest.raises(MetadataError, match="orders-0 is in two log directories"):
+        open_store(one, other)
+    assert tree(tmp_path) == before
+
+
+def test_a_partition_of_a_topic_that_was_deleted_and_made_again_is_no_foreign_one(tmp_path: Path) -> None:
+    write_node(tmp_path)
+    write_partition_metadata(tmp_path / "orders-1", random_uuid())
+    assert examine([tmp_path]).problems == ()
+    with opened(tmp_path) as store:
+        assert store.log_manager.get(TopicPartition("orders", 1)) is not None
+    assert len(list(tmp_path.glob("orders-1.*-stray"))) == 1
+
+
+@pytest.mark.parametrize("spoil", [newer_record, foreign_topic_id, scram_user])
+def test_serve_refuses_it_with_one_line_and_changes_nothing(tmp_path: Path, spoil: Callable[[Path], None]) -> None:
+    write_node(tmp_path / "data")
+    spoil(tmp_path / "data")
+    before = tree(tmp_path / "data")
+    with pytest.raises(DaemonError) as refused:
+        start_daemon(tmp_path)
+    assert "Traceback" not in str(refused.value)
+    assert tree(tmp_path / "data") == before
+
+
+def test_what_keeps_kafka_from_a_directory_is_said_with_its_versions(tmp_path: Path) -> None:
+    with opened(tmp_path) as store:
+        store.create(NewTopic("small", 1, 1, {"segment.bytes": "65536"}))
+    append(tmp_path, FeatureLevelRecord(METADATA_VERSION, 21), FeatureLevelRecord("group.version", 1))
+    report = examine([tmp_path])
+    assert report.last_writer is LastWriter.BARNABAS
+    assert report.stopping(BARNABAS) == ()
+    stopped = {version: [each.code for each in report.stopping(kafka(version))] for version in ("3.7", "3.9", "4.3.0")}
+    assert stopped == {
+        "3.7": ["feature-level", "feature-level"],
+        "3.9": ["feature-level"],
+        "4.3.0": ["small-segments"],
+    }
+
+
+def test_a_new_directory_has_no_problems_and_is_not_made(tmp_path: Path) -> None:
+    report = examine([tmp_path / "new"])
+    assert (report.problems, report.is_new, report.last_writer, report.cluster_id) == (
+        (),
+        True,
+        LastWriter.NOBODY,
+        None,
+    )
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_report_names_the_node_and_its_partitions(tmp_path: Path) -> None:
+    write_node(tmp_path, node_id="4")
+    report = examine([tmp_path])
+    assert (report.node_id, report.was_clean) == (4, True)
+    assert sorted(report.directories[0].partitions) == [TopicPartition("orders", 0), TopicPartition("orders", 1)]
+    assert report.identity is not None
+    assert parse_uuid(uuid_text(report.identity.directory_ids[tmp_path])) == report.identity.directory_ids[tmp_path]
+    (tmp_path / ".kafka_cleanshutdown").unlink()
+    assert not examine([tmp_path]).was_clean
