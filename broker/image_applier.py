@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.broker.partition import Partition
 from barnabas.protocol.errors import BrokerError
+from barnabas.protocol.metadata.partition_state import NO_LEADER
 from barnabas.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -134,6 +135,8 @@ class ImageApplier:
     def _serve(self, image: MetadataImage, topic_partition: TopicPartition) -> None:
         partition_log = self._log_manager.get(topic_partition)
         state = image.partition(*topic_partition)
+        if partition_log is None and state is not None and state.leader == NO_LEADER:
+            return  # on the disks of another broker: with read.only there may be such partitions
         if partition_log is None or state is None:
             log.warning("%s is not served: its log directory is offline", topic_partition)
             self._partitions.add_without_log(topic_partition)

@@ -38,6 +38,7 @@ from barnabas.broker.metrics.probes import BrokerProbes
 from barnabas.broker.metrics.server import MetricsServer, start_metrics_server
 from barnabas.broker.metrics.state import PHASE_LOADING, BrokerState
 from barnabas.broker.partition_registry import PartitionRegistry
+from barnabas.broker.read_only import ReadOnlyLogManager, read_metadata, refusing_handlers
 from barnabas.broker.session import Session
 from barnabas.broker.startup_error import StartupError
 from barnabas.broker.storage.clock import SystemClock
@@ -149,10 +150,15 @@ class Node:
         gc.disable()
         try:
             clock = SystemClock()
-            self._log_manager = LogManager(self._config, clock=clock, on_directory_failed=self._directory_failed)
+            read_only = self._config.get_bool("read.only")
+            manager = ReadOnlyLogManager if read_only else LogManager
+            self._log_manager = manager(self._config, clock=clock, on_directory_failed=self._directory_failed)
             self._state.log_manager = self._log_manager
             self._log_manager.open_directories()
-            self._store = open_metadata(self._config, self._log_manager, clock)
+            if read_only:
+                self._store = read_metadata(self._config, clock)
+            else:
+                self._store = open_metadata(self._config, self._log_manager, clock)
             self._live = LiveConfig(self._config, self._store.node_id, self._store.image)
             self._log_manager.load_logs(self._live.log_config, self._store.is_stray)
             self._store.reconcile(self._log_manager)
@@ -194,6 +200,8 @@ class Node:
                 blocking_io=self._blocking_io,
             )
         )
+        if config.get_bool("read.only"):
+            self._apis.handlers |= refusing_handlers()
         idle_ms = config.get_int("connections.max.idle.ms")
         self._connections = ConnectionRegistry(
             loop,

@@ -2,8 +2,8 @@
 
 Source: Apache Kafka 4.3's KafkaConfig.configDef(). Ours differ where one node or a first try needs it, and say so:
 listeners on the loopback address, data in ./barnabas-data, no obligatory node.id and process.roles. Properties without
-a counterpart in Kafka: metrics.listener, metrics.group.lag.enable, ignore.security. Names that Kafka has and Barnabas
-does not serve are in unserved.py.
+a counterpart in Kafka: metrics.listener, metrics.group.lag.enable, ignore.security, read.only. Names that Kafka has and
+Barnabas does not serve are in unserved.py.
 """
 
 from __future__ import annotations
@@ -111,6 +111,15 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         "Open a directory whose metadata log holds ACLs, SCRAM users or delegation tokens. Barnabas keeps them and "
         "enforces none: without this it refuses to start, because every client could read and write everything. "
         "`barnabas serve --ignore-security` sets it.",
+        group=NODE,
+    ),
+    Property(
+        "read.only",
+        BOOLEAN,
+        False,
+        "Serve the partitions of log.dirs to consumers and write nothing: no byte of any file, no lock, no recovery on "
+        "disk. For a directory of any Kafka, one disk of a dead cluster, a read-only mount. Whatever would change "
+        "something is answered POLICY_VIOLATION (44).",
         group=NODE,
     ),
     Property(

@@ -109,7 +109,8 @@ class GroupCoordinator:
         self._store.add_listener(self._image_changed)
         if to_load:
             self._tasks.append(self._loop.create_task(self._load(to_load)))
-        self._tasks.append(self._loop.create_task(self._expiry.run()))
+        if not self._config.static.get_bool("read.only"):
+            self._tasks.append(self._loop.create_task(self._expiry.run()))
 
     async def stop(self) -> None:
         """End the background tasks."""

@@ -49,6 +49,11 @@ class MetadataHandler:
         self._changes = changes
         self._config = config
 
+    @property
+    def _creates_topics(self) -> bool:
+        config = self._config.broker
+        return config.get_bool("auto.create.topics.enable") and not config.get_bool("read.only")
+
     def __call__(
         self, session: Session, request: MetadataRequest
     ) -> MetadataResponse | Coroutine[None, None, MetadataResponse]:
@@ -62,7 +67,7 @@ class MetadataHandler:
             return self._answer(session, request, sorted(image.topics), {})
         names = list(dict.fromkeys(request.topics))
         missing = [name for name in names if name not in image.topics]
-        if missing and request.allow_auto_creation and self._config.broker.get_bool("auto.create.topics.enable"):
+        if missing and request.allow_auto_creation and self._creates_topics:
             return self._create_and_answer(session, request, names, missing)
         return self._answer(session, request, names, {})
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from barnabas.broker.metadata.directory_report import (
-    ALL_PROGRAMS,
+    WRITERS,
     LogDirectoryReport,
     Problem,
 )
@@ -68,7 +68,7 @@ def misplaced_partitions(directories: Sequence[LogDirectoryReport], image: Metad
                     "two-directories",
                     f"{topic_partition} is in two log directories, in {other} and in {path}",
                     "remove the one that is outdated",
-                    ALL_PROGRAMS,
+                    WRITERS,
                 )
             yield from _topic_id_problem(topic_partition, path, image)
 
@@ -78,7 +78,7 @@ def _topic_id_problem(topic_partition: TopicPartition, path: Path, image: Metada
         topic_id = read_partition_metadata(path)
     except CorruptFileError as error:
         remedy = "bring the file back, or remove it: the metadata log says which topic's it is"
-        yield Problem("damaged-partition-metadata", str(error), remedy, ALL_PROGRAMS)
+        yield Problem("damaged-partition-metadata", str(error), remedy, WRITERS)
         return
     named = None if topic_id is None else image.topic_by_id(topic_id)
     if topic_id is not None and named is not None and named.name != topic_partition.topic:
@@ -86,7 +86,7 @@ def _topic_id_problem(topic_partition: TopicPartition, path: Path, image: Metada
             "foreign-topic-id",
             f"{path} has the topic id {uuid_text(topic_id)}, which is that of topic {named.name}",
             f"find out whose records these are: rename the directory to {named.name}-<partition>, or move it away",
-            ALL_PROGRAMS,
+            WRITERS,
         )
 
 
@@ -102,7 +102,7 @@ def _foreign(path: Path) -> Problem:
         "foreign-directory",
         f"{path} is not named <topic>-<partition>, and a log directory holds partitions only",
         "move it away",
-        ALL_PROGRAMS,
+        WRITERS,
     )
 
 

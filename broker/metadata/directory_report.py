@@ -28,7 +28,9 @@ def kafka(version: str) -> str:
 
 
 ALL_KAFKA = frozenset(map(kafka, KAFKA_VERSIONS))
-ALL_PROGRAMS = ALL_KAFKA | {BARNABAS, BARNABAS_READ_ONLY}
+WRITERS = ALL_KAFKA | {BARNABAS}
+"""All but read.only, which serves what it can read of a damaged directory."""
+ALL_PROGRAMS = WRITERS | {BARNABAS_READ_ONLY}
 
 
 class LastWriter(Enum):

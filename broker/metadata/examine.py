@@ -17,6 +17,7 @@ from barnabas.broker.metadata.directory_report import (
     ALL_KAFKA,
     ALL_PROGRAMS,
     BARNABAS,
+    WRITERS,
     DirectoryReport,
     LastWriter,
     LogDirectoryReport,
@@ -115,10 +116,10 @@ class _Examination:
             return replay_metadata_directory(directory)
         except UnsupportedMetadataError as error:
             remedy = "start the version of Apache Kafka that wrote it, or a newer Barnabas"
-            self._add("unsupported-metadata", error, remedy, ALL_PROGRAMS - ALL_KAFKA)
+            self._add("unsupported-metadata", error, remedy, WRITERS - ALL_KAFKA)
         except MetadataError as error:
             remedy = "bring the file back from a copy; `barnabas log verify` names each position"
-            self._add("damaged-metadata", error, remedy, ALL_PROGRAMS)
+            self._add("damaged-metadata", error, remedy, WRITERS)
         return None
 
     def _read_bootstrap(self, replayed: ReplayedLog | None) -> tuple[MetadataRecord, ...] | None:
@@ -128,9 +129,9 @@ class _Examination:
             records = bootstrap_checkpoint.read_bootstrap_records(self._metadata_log_dir)
         except UnsupportedMetadataError as error:
             remedy = "start the version of Apache Kafka that formatted it, or a newer Barnabas"
-            self._add("unsupported-metadata", error, remedy, ALL_PROGRAMS - ALL_KAFKA)
+            self._add("unsupported-metadata", error, remedy, WRITERS - ALL_KAFKA)
         except MetadataError as error:
-            self._add("damaged-bootstrap", error, "bring the file back, or format the directory anew", ALL_PROGRAMS)
+            self._add("damaged-bootstrap", error, "bring the file back, or format the directory anew", WRITERS)
         else:
             return None if records is None else tuple(records)
         return None
@@ -144,7 +145,7 @@ class _Examination:
             if replayed.image.level is not None:
                 ensure_transaction_can_end(replayed, replayed.image.level)
         except MetadataError as error:
-            self._add("metadata-log", error, "name the right directory in metadata.log.dir", ALL_PROGRAMS)
+            self._add("metadata-log", error, "name the right directory in metadata.log.dir", WRITERS)
         try:
             ensure_single_node(replayed.image, identity.node_id, str(self._metadata_log_dir))
         except MetadataError as error:

@@ -54,6 +54,7 @@ class AbstractIndex:
         "_writable",
         "base_offset",
         "entries",
+        "in_memory",
         "max_entries",
         "path",
         "recently_used",
@@ -66,6 +67,8 @@ class AbstractIndex:
         self.entries = -1
         """Entries in use; -1 while the file was never opened."""
         self.max_entries = 0
+        self.in_memory = False
+        """Of a directory that is only read: what is made anew is held here, the file stays as it is."""
         self.recently_used = False
         self._map: mmap.mmap | bytes | None = None
         self._length_bytes = 0
@@ -95,6 +98,9 @@ class AbstractIndex:
         """
         self.close()
         self.entries = -1
+        if self.in_memory:
+            self._hold(content)
+            return
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path)
         descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
@@ -130,6 +136,8 @@ class AbstractIndex:
 
     def sync(self) -> None:
         """Make the entries durable. Raises OSError (no file is fine: it was never made)."""
+        if self.in_memory:
+            return
         try:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -157,6 +165,12 @@ class AbstractIndex:
         if self._length_bytes % self.ENTRY_SIZE:
             raise CorruptFileError(self.path, f"index size {self._length_bytes} is no multiple of {self.ENTRY_SIZE}")
         self._check_last_entry(log_size_bytes)
+
+    def _hold(self, content: bytes) -> None:
+        self._map = content
+        self._length_bytes = len(content)
+        self.entries = self.max_entries = len(content) // self.ENTRY_SIZE
+        self._load_last_entry()
 
     def _check_last_entry(self, log_size_bytes: int) -> None:
         raise NotImplementedError

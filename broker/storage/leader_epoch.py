@@ -47,17 +47,23 @@ class LeaderEpochFile:
     @classmethod
     def load(cls, directory: Path) -> LeaderEpochFile:
         """Read the file; an unreadable one is kept as `.corrupt` and taken as empty. Raises OSError."""
-        cache = cls(directory)
         try:
-            for line in read_checkpoint_lines(cache._path):
-                epoch, _, start = line.partition(" ")
-                try:
-                    cache._insert(EpochEntry(int(epoch), int(start)))
-                except ValueError as error:
-                    raise CorruptFileError(cache._path, f"line {line!r} is not `epoch start_offset`") from error
+            return cls.read(directory)
         except CorruptFileError as error:
-            cache.entries = ()
+            cache = cls(directory)
             set_aside(cache._path, error, "leader epochs start again with the next one")
+            return cache
+
+    @classmethod
+    def read(cls, directory: Path) -> LeaderEpochFile:
+        """Read the file, and change nothing. Raises CorruptFileError, OSError."""
+        cache = cls(directory)
+        for line in read_checkpoint_lines(cache._path):
+            epoch, _, start = line.partition(" ")
+            try:
+                cache._insert(EpochEntry(int(epoch), int(start)))
+            except ValueError as error:
+                raise CorruptFileError(cache._path, f"line {line!r} is not `epoch start_offset`") from error
         return cache
 
     @property

@@ -50,6 +50,11 @@ def iter_rows(content: bytes, start: int = 0) -> Iterator[AbortedTxn]:
         yield AbortedTxn(*_ROW.unpack_from(content, position))
 
 
+def encode_row(row: AbortedTxn) -> bytes:
+    """Its bytes."""
+    return _ROW.pack(*row)
+
+
 class TransactionIndex:
     """The transaction index of one segment. Nothing is opened, or even looked for, before it is needed."""
 
@@ -93,7 +98,7 @@ class TransactionIndex:
         assert row.last_offset > last, f"{self.path}: {row.last_offset} is not above {last}"
         descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            data = _ROW.pack(*row)
+            data = encode_row(row)
             if os.pwrite(descriptor, data, size) != len(data):
                 os.ftruncate(descriptor, size)
                 raise OSError(errno.ENOSPC, "only a part of a row was written", self.path)

@@ -17,7 +17,7 @@ from barnabas.config.document import DIFFERENCES, TOPIC_DIFFERENCES
 from barnabas.config.property import show
 
 TABLE = Path(__file__).parent / "data" / "kafka-configs.tsv"
-OURS_ALONE = {"ignore.security", "metrics.group.lag.enable", "metrics.listener"}
+OURS_ALONE = {"ignore.security", "metrics.group.lag.enable", "metrics.listener", "read.only"}
 # What Kafka reads without defining it: its authorizer's, and the dynamic quotas.
 UNDEFINED_IN_KAFKA = {
     "allow.everyone.if.no.acl.found",

@@ -21,6 +21,7 @@ from barnabas.broker.storage.segment_replacement import SegmentsChangedError
 from tests.support.cleaning import clean
 from tests.support.crashing_cleaner import CLEANED_AT_MS, crash_config
 from tests.support.daemon import REPOSITORY
+from tests.support.files import snapshot_of
 from tests.support.storage import START_MS, LogBench, append, batch, read_records
 from tests.support.transactions import end, send
 
@@ -129,10 +130,14 @@ def test_a_crash_at_any_point_leaves_the_old_segments_or_the_new_ones(
         assert crash(log_dir, name, count) == -9, (name, count)
         bench = LogBench(log_dir)
         bench.recovery_point = 0 if clean_stop else states[0][1][-1][0]
+        before = snapshot_of(log_dir)
+        read_only = state_of(bench.open_read_only(crash_config(), clean=clean_stop))
+        assert snapshot_of(log_dir) == before
         log = bench.open(crash_config(), clean=clean_stop)
 
         found = state_of(log)
 
+        assert read_only == found, (name, count)
         assert found in states, (name, count, bench.names())
         assert not [left for left in bench.names() if left.endswith((".cleaned", ".swap", ".deleted"))]
         seen.add(found)

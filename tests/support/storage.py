@@ -18,10 +18,11 @@ from barnabas.broker.storage.file_names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, 
 from barnabas.broker.storage.file_records import FileSlice
 from barnabas.broker.storage.log import PartitionLog
 from barnabas.broker.storage.log_dir_failure import LogDirFailures
-from barnabas.broker.storage.log_loader import LoadRequest
+from barnabas.broker.storage.log_loader import LoadProgress, LoadRequest
 from barnabas.broker.storage.log_opening import open_log
 from barnabas.broker.storage.old_format_slice import OldFormatSlice
 from barnabas.broker.storage.open_files import OpenFiles
+from barnabas.broker.storage.read_only.log import open_read_only_log
 from barnabas.broker.storage.scheduler import ScheduledTask, TaskCounters
 from barnabas.broker.storage.services import StorageServices
 from barnabas.config.broker_config import BrokerConfig
@@ -121,6 +122,13 @@ class LogBench:
             self.directory, TP, config or log_config(), clean, self.recovery_point, self.log_start_offset
         )
         return open_log(request, self.services, topic_id=TOPIC_ID)
+
+    def open_read_only(self, config: LogConfig | None = None, *, clean: bool = True) -> PartitionLog:
+        """As `open`, for a broker that only reads."""
+        request = LoadRequest(
+            self.directory, TP, config or log_config(), clean, self.recovery_point, self.log_start_offset
+        )
+        return open_read_only_log(request, self.services, LoadProgress())
 
     def close(self, log: PartitionLog) -> None:
         """A clean stop."""

@@ -1,0 +1,141 @@
+"""The log manager of `read.only=true`: it opens directories without a lock or a probe, and has no background work.
+
+A directory that another broker has open is refused: what that one writes, and moves away, would not be seen here.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NoReturn
+
+from barnabas.broker.storage.checkpoint_file import OffsetCheckpointFile
+from barnabas.broker.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE, NO_BROKER_EPOCH
+from barnabas.broker.storage.data_directory import DataDirectory
+from barnabas.broker.storage.directory_loading import FoundPartition
+from barnabas.broker.storage.inspection.lock_probe import lock_holder
+from barnabas.broker.storage.log_loader import LoadProgress, LoadRequest
+from barnabas.broker.storage.log_manager import LogManager
+from barnabas.broker.storage.open_files import raise_descriptor_limit
+from barnabas.broker.storage.partition_directory import DirectoryKind, parse_directory_name
+from barnabas.broker.storage.read_only.log import ReadOnlyLog, open_read_only_log, refuse_change
+from barnabas.broker.storage.storage_errors import CorruptFileError, StartupStorageError, StorageError
+from barnabas.config.log_config import LogConfig
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.topic_name import CLUSTER_METADATA_TOPIC
+from barnabas.protocol.topic_partition import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+_THREADS_PER_DIRECTORY = "num.recovery.threads.per.data.dir"
+
+
+class ReadOnlyLogManager(LogManager):
+    """Owner of the logs of a broker that only reads."""
+
+    def open_directories(self) -> tuple[Path, ...]:
+        """Those of log.dirs, all of which must be there. Raises StartupStorageError."""
+        raise_descriptor_limit()
+        for path in self.config.log_dirs:
+            try:
+                next(path.iterdir(), None)
+                holder = lock_holder(path)
+            except OSError as error:
+                raise StartupStorageError(path, f"cannot be read: {error}") from error
+            if holder is not None:
+                raise StartupStorageError(path, f"another broker is using this data directory, pid={holder}: stop it")
+        self.directories = tuple(DataDirectory(path) for path in self.config.log_dirs)
+        return self.live_directories
+
+    def load_logs(
+        self,
+        log_config_of: Callable[[str], LogConfig],
+        is_stray: Callable[[FoundPartition], bool] | None = None,
+    ) -> int:
+        """Load all logs in parallel; how many. One that cannot be read is left out, and said."""
+        self._log_config_of = log_config_of
+        threads = self.config.get_int(_THREADS_PER_DIRECTORY) * len(self.directories)
+        requests = [request for directory in self.directories for request in self._requests(directory)]
+        with ThreadPoolExecutor(threads, thread_name_prefix="log-reading") as pool:
+            logs = [log for log in pool.map(self._open, requests) if log is not None]
+        for log in logs:
+            if is_stray is not None and is_stray(FoundPartition(log.topic_partition, log.topic_id, log.directory)):
+                _log.warning("directory is stray and not served: %s", log.directory)
+                log.close()
+            elif log.topic_partition in self._logs:
+                other = self._logs[log.topic_partition].directory
+                _log.warning("%s is served from %s, not from %s as well", log.topic_partition, other, log.directory)
+                log.close()
+            else:
+                self._logs[log.topic_partition] = log
+        for directory in self.directories:
+            directory.is_loaded = True
+        return len(self._logs)
+
+    def start_tasks(self) -> None:
+        """None: each of them would write."""
+
+    def shutdown(self, broker_epoch: int = NO_BROKER_EPOCH) -> bool:
+        """Let go of all files; true, as there is nothing that could be left unclean."""
+        if self._own_scheduler is not None:
+            self._own_scheduler.shutdown()
+        for log in self.logs():
+            log.close()
+        return True
+
+    def move(self, topic_partition: TopicPartition, log_dir: Path) -> bool:
+        """Raises BrokerError POLICY_VIOLATION."""
+        refuse_change(f"{topic_partition} is not moved")
+
+    def get_or_create(
+        self, topic_partition: TopicPartition, topic_id: bytes, *, is_new: bool = True, log_dir: Path | None = None
+    ) -> NoReturn:
+        """Raises BrokerError POLICY_VIOLATION."""
+        refuse_change(f"no log is made for {topic_partition}")
+
+    def delete(self, topic_partitions: Iterable[TopicPartition]) -> int:
+        """Raises BrokerError POLICY_VIOLATION."""
+        refuse_change("no log is deleted")
+
+    def _requests(self, directory: DataDirectory) -> list[LoadRequest]:
+        directory.had_clean_shutdown = (directory.path / CLEAN_SHUTDOWN_FILE).exists()
+        recovery_points = _offsets(directory.recovery_points, "all logs are checked from their start")
+        log_starts = _offsets(directory.log_start_offsets, "logs begin with their first segments")
+        found = []
+        for path in sorted(directory.path.iterdir()):
+            parsed = parse_directory_name(path.name) if path.is_dir() else None
+            if parsed is None or parsed.kind is not DirectoryKind.CURRENT:
+                continue
+            topic_partition = parsed.topic_partition
+            if topic_partition.topic == CLUSTER_METADATA_TOPIC:
+                continue
+            found.append(
+                LoadRequest(
+                    directory=path,
+                    topic_partition=topic_partition,
+                    config=self._log_config_of(topic_partition.topic),
+                    had_clean_shutdown=directory.had_clean_shutdown,
+                    recovery_point=recovery_points.get(topic_partition, 0),
+                    log_start_offset=log_starts.get(topic_partition, 0),
+                )
+            )
+        directory.logs_total = directory.logs_loaded = len(found)
+        return found
+
+    def _open(self, request: LoadRequest) -> ReadOnlyLog | None:
+        progress = self.load_progress[request.topic_partition] = LoadProgress()
+        try:
+            return open_read_only_log(request, self.services, progress)
+        except (OSError, StorageError, DecodeError) as error:
+            _log.error("%s is not served, the others are: %s", request.directory, error)
+            return None
+
+
+def _offsets(file: OffsetCheckpointFile, consequence: str) -> Mapping[TopicPartition, int]:
+    try:
+        return file.read()
+    except CorruptFileError as error:
+        _log.warning("unreadable checkpoint, %s: %s", consequence, error)
+        return {}

@@ -1,0 +1,99 @@
+"""A segment that is only read. What recovery would write (an end that is cut off, indexes, aborted transactions) is
+held in memory: 12 and 8 bytes for each index entry, as much as the files would have.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+
+from barnabas.broker.storage.file_names import LOG_SUFFIX, file_name
+from barnabas.broker.storage.file_records import FileRecords
+from barnabas.broker.storage.leader_epoch import LeaderEpochFile
+from barnabas.broker.storage.log_segment import LogSegment
+from barnabas.broker.storage.producer_rebuild import note_stored_batch
+from barnabas.broker.storage.producer_state import ProducerState
+from barnabas.broker.storage.segment_scan import scan_segment
+from barnabas.broker.storage.services import StorageServices
+from barnabas.broker.storage.time_index import NO_TIMESTAMP, TimestampOffset
+from barnabas.broker.storage.transaction_index import AbortedTxn, TransactionIndex, encode_row
+from barnabas.config.log_config import LogConfig
+from barnabas.protocol.records.scanned import ScanFault
+
+_log = logging.getLogger(__name__)
+
+
+class MemoryTransactionIndex(TransactionIndex):
+    """Rows that a recovery has found, kept as long as the segment is."""
+
+    __slots__ = ()
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes that the rows would have in the file."""
+        return len(self._content)
+
+    def append(self, row: AbortedTxn) -> None:
+        """Add a row."""
+        self._content += encode_row(row)
+
+    def forget(self) -> None:
+        """There is nothing to read them from again."""
+
+
+class ReadOnlySegment(LogSegment):
+    """A sealed segment whose indexes, where they have to be made anew, stay in memory."""
+
+    __slots__ = ()
+
+    @classmethod
+    def open_read_only(
+        cls, directory: str, base_offset: int, stage: str, config: LogConfig, services: StorageServices
+    ) -> ReadOnlySegment:
+        """The segment at `base_offset` whose files end with `stage`. Raises OSError."""
+        size_bytes = os.stat(f"{directory}/{file_name(base_offset, LOG_SUFFIX, stage)}").st_size
+        segment = cls._of(directory, base_offset, size_bytes, config, services)
+        segment._indexes_trusted = False
+        segment.change_stage_names(stage)
+        return segment
+
+    @classmethod
+    def empty(cls, directory: str, base_offset: int, config: LogConfig, services: StorageServices) -> ReadOnlySegment:
+        """A segment without a batch and without files."""
+        segment = cls._of(directory, base_offset, 0, config, services)
+        segment.log.path = os.devnull  # may be opened and looked at as any other file
+        segment._transaction_index = MemoryTransactionIndex("", base_offset)
+        segment._largest = TimestampOffset(NO_TIMESTAMP, base_offset)
+        segment.offset_index.replace(b"")
+        segment.time_index.replace(b"")
+        return segment
+
+    @classmethod
+    def _of(
+        cls, directory: str, base_offset: int, size_bytes: int, config: LogConfig, services: StorageServices
+    ) -> ReadOnlySegment:
+        log = FileRecords(f"{directory}/{file_name(base_offset, LOG_SUFFIX)}", size_bytes, services.open_files)
+        segment = cls(directory, base_offset, log, config, services.clock, services.open_files)
+        segment.offset_index.in_memory = segment.time_index.in_memory = True
+        return segment
+
+    def recover_in_memory(self, state: ProducerState, epochs: LeaderEpochFile) -> int:
+        """As `recover_segment`, without touching the files; the bytes at the end that are not served. Raises OSError.
+
+        A batch beyond what an index can hold ends the segment too: Kafka and a broker that may write split it there.
+        """
+        index = self._transaction_index = MemoryTransactionIndex(self.transaction_index.path, self.base_offset)
+        file = self.log.handle()
+        size_bytes = self.log.size_bytes
+        scan = self.new_scan(check_crc=True, latest_epoch=epochs.latest_epoch)
+        for batches in scan_segment(scan, file, size_bytes):
+            for batch in batches:
+                note_stored_batch(state, file, batch, index)
+        if scan.fault not in (None, ScanFault.TORN):
+            _log.warning("the batch at position=%s of %s %s", scan.position, self.log.path, scan.fault.value)
+        for epoch, start_offset in scan.epochs:
+            epochs.note_recovered(epoch, start_offset)
+        state.map_end_offset = max(state.map_end_offset, scan.next_offset)
+        self.log.size_bytes = scan.position
+        self.replace_indexes(scan)
+        return size_bytes - scan.position
