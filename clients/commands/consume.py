@@ -30,6 +30,11 @@ _PLAIN_ONLY = ("print_key", "print_timestamp", "print_partition", "print_offset"
     metavar="N",
     help="Read this partition only. Repeatable; all without it.",
 )
+@click.option(
+    "--group",
+    metavar="NAME",
+    help="Read as a member of this group: its partitions are shared, and what is written is committed.",
+)
 @click.option("--max-messages", type=click.IntRange(min=1), metavar="N", help="End after so many records.")
 @click.option("--exit-at-end", is_flag=True, help="End where the partitions ended when the command began.")
 @click.option(
@@ -77,6 +82,7 @@ def consume(
     offset: int | None,
     timestamp: int | None,
     partitions: tuple[int, ...],
+    group: str | None,
     max_messages: int | None,
     exit_at_end: bool,
     timeout_ms: int | None,
@@ -100,6 +106,10 @@ def consume(
     until Ctrl-C, unless --max-messages, --exit-at-end or --timeout-ms ends it. Records of a partition come in order,
     those of different partitions in any.
 
+    With --group each partition is read by one of the group's members, of whatever client, from where the group is;
+    where it has committed nothing, from now on, or with --from-beginning from the first record. What is written is
+    committed, so the next run goes on behind it.
+
     With --json each line is an object with topic, partition, offset, timestamp (ms), key, value and headers (a list of
     [name, value]). Keys, values and headers are bytes: they are written as text where they are UTF-8. A record in which
     something is not gets a further field "base64", a list of those of its fields (key, value, headers) that are
@@ -107,6 +117,7 @@ def consume(
 
     Without --json a line is the value's bytes, after those parts that are asked for. Tombstones are written as `null`.
     """
+    from barnabas.clients.commands.group_record_printer import print_group_records
     from barnabas.clients.commands.output import counted, print_note
     from barnabas.clients.commands.record_lines import JsonFormat, PlainFormat
     from barnabas.clients.commands.record_printer import Reading, print_records
@@ -114,6 +125,10 @@ def consume(
     from barnabas.clients.config import ConsumerConfig
 
     start = _start(from_beginning, offset, timestamp)
+    if group is not None and (partitions or start[0] in ("offset", "timestamp")):
+        raise click.UsageError("--group says where to read: --partition, --offset and --timestamp do not go with it.")
+    if group == "":
+        raise click.UsageError("--group needs a name.")
     if all_base64 and not as_json:
         raise click.UsageError("--base64 belongs to --json.")
     plain_only = [name for name in _PLAIN_ONLY if ctx.params[name]]
@@ -138,13 +153,15 @@ def consume(
         bootstrap=bootstrap,
         client_id=CLIENT_ID,
         isolation=isolation_level,
-        offset_reset="error" if offset is not None else "earliest",
+        offset_reset=_offset_reset(start, group),
+        group=group,
         **timeouts_ms(timeout_s),
     )
     idle_timeout_s = None if timeout_ms is None else timeout_ms / 1000
     reading = Reading(topic, partitions, start, max_messages, exit_at_end, idle_timeout_s)
     try:
-        written = run_async(print_records(config, reading, record_format))
+        work = print_records if group is None else print_group_records
+        written = run_async(work(config, reading, record_format))
     finally:
         if isinstance(record_format, JsonFormat) and record_format.unreadable:
             print_note(
@@ -153,6 +170,13 @@ def consume(
             )
     if sys.stderr.isatty() and not sys.stdout.isatty():
         print_note(f"read {counted(written, 'record')}")
+
+
+def _offset_reset(start: Start, group: str | None) -> str:
+    """Where a partition begins that nothing else says a position of."""
+    if group is not None:
+        return start[0]
+    return "error" if start[0] == "offset" else "earliest"
 
 
 def _start(from_beginning: bool, offset: int | None, timestamp: int | None) -> Start:

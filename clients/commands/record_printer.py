@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from barnabas.clients.commands.exit_codes import ExitCode
@@ -45,7 +46,7 @@ class Reading:
 
 async def print_records(config: ConsumerConfig, reading: Reading, record_format: RecordFormat) -> int:
     """How many records were written. Raises CommandFailure (timed out) and ClosedPipeError."""
-    with _ended_by_closed_pipe():
+    with ended_by_closed_pipe():
         async with Consumer(config) as consumer:
             partitions = await _partitions(consumer, reading)
             ends = await consumer.end_offsets(partitions) if reading.exit_at_end else None
@@ -53,24 +54,37 @@ async def print_records(config: ConsumerConfig, reading: Reading, record_format:
             await consumer.assign(partitions)
             for partition, offset in starts.items():
                 consumer.seek(partition, offset)
-            return await _print(consumer, reading, record_format, starts, ends)
+            total = _total(starts, ends, reading.max_records)
+            if ends is None:
+                return await print_polled(consumer, reading, record_format, total=total)
+            return await print_polled(
+                consumer,
+                reading,
+                record_format,
+                total=total,
+                at_end=partial(_at_end, consumer, ends),
+                end_of={partition.partition: end for partition, end in ends.items()},
+            )
 
 
-async def _print(
+async def print_polled(
     consumer: Consumer,
     reading: Reading,
     record_format: RecordFormat,
-    starts: dict[TopicPartition, int],
-    ends: dict[TopicPartition, int] | None,
+    *,
+    total: int | None,
+    at_end: Callable[[], Awaitable[bool]] | None = None,
+    end_of: Mapping[int, int] | None = None,
 ) -> int:
+    """What the consumer polls, until `at_end` or a reason to end in `reading`; records from `end_of` their partition on
+    are left out. How many were written, of `total` for the bar. Raises CommandFailure (timed out).
+    """
     loop = asyncio.get_running_loop()
     output = standard_output()
     written = 0
     last_arrival = loop.time()
-    end_of = {} if ends is None else {partition.partition: end for partition, end in ends.items()}
-    total = _total(starts, ends, reading.max_records)
     with progress_bar("reading", total=total, unit="records", wanted=not sys.stdout.isatty()) as progress:
-        while ends is None or not await _at_end(consumer, ends):
+        while at_end is None or not await at_end():
             limit = POLL_RECORDS if reading.max_records is None else min(POLL_RECORDS, reading.max_records - written)
             records = await consumer.poll(limit, _POLL_INTERVAL_MS)
             now = loop.time()
@@ -80,7 +94,7 @@ async def _print(
                 raise CommandFailure(
                     f"no record came for {reading.idle_timeout_s:g} s; {written} were read", ExitCode.TIMED_OUT
                 )
-            if ends is not None:
+            if end_of is not None:
                 records = [record for record in records if record.offset < end_of[record.partition]]
             output.writelines(map(record_format.line, records))
             output.flush()
@@ -136,29 +150,35 @@ def _total(
     return span if max_records is None else min(span, max_records)
 
 
+class OutputPipe:
+    """Standard output, where that is a pipe; `closed` once its reader has gone."""
+
+    def __init__(self) -> None:
+        self.closed = False
+
+
 @contextmanager
-def _ended_by_closed_pipe() -> Iterator[None]:
+def ended_by_closed_pipe() -> Iterator[OutputPipe]:
     """Cancel the task and raise ClosedPipeError when standard output is a pipe and its reader goes away."""
+    pipe = OutputPipe()
     descriptor = sys.stdout.fileno()
     if not is_pipe(descriptor):
-        yield
+        yield pipe
         return
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     assert task is not None
-    closed = False
 
     def end() -> None:
-        nonlocal closed
-        closed = True
+        pipe.closed = True
         loop.remove_reader(descriptor)
         task.cancel()
 
     loop.add_reader(descriptor, end)  # nothing can be read from it: it only ever reports that the other end is gone
     try:
-        yield
+        yield pipe
     except asyncio.CancelledError:
-        if closed:
+        if pipe.closed:
             raise ClosedPipeError from None
         raise
     finally:

@@ -1,0 +1,88 @@
+"""`barnabas consume --group` as processes against a real broker."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.support.daemon import REPOSITORY, Daemon, start_daemon
+
+TIMEOUT_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    with start_daemon(tmp_path_factory.mktemp("daemon")) as running:
+        for topic in ("resumed", "interrupted"):
+            running.create_topic(topic, partitions=2)
+        yield running
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "barnabas", *arguments]
+
+
+def environ(daemon: Daemon) -> dict[str, str]:
+    return {**os.environ, "BARNABAS_BOOTSTRAP": daemon.bootstrap}
+
+
+def run(daemon: Daemon, *arguments: str, stdin: str = "") -> str:
+    done = subprocess.run(
+        command(*arguments),
+        cwd=REPOSITORY,
+        env=environ(daemon),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done
+    return done.stdout
+
+
+def produce(daemon: Daemon, topic: str, *values: str, partition: int) -> None:
+    run(daemon, "produce", topic, "--partition", str(partition), stdin="".join(f"{value}\n" for value in values))
+
+
+@contextmanager
+def consuming(daemon: Daemon, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        command("consume", *arguments), cwd=REPOSITORY, env=environ(daemon), stdout=subprocess.PIPE, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(TIMEOUT_S)
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
+def test_each_run_goes_on_behind_what_the_last_one_wrote(daemon: Daemon) -> None:
+    produce(daemon, "resumed", "a", "b", "c", partition=0)
+    consume = ("consume", "resumed", "--group", "g", "--from-beginning")
+    assert run(daemon, *consume, "--max-messages", "1") == "a\n"
+    assert run(daemon, *consume, "--exit-at-end") == "b\nc\n"
+    assert run(daemon, *consume, "--exit-at-end") == ""
+    produce(daemon, "resumed", "d", partition=1)
+    assert run(daemon, *consume, "--exit-at-end") == "d\n"
+
+
+def test_ctrl_c_commits_what_was_written(daemon: Daemon) -> None:
+    produce(daemon, "interrupted", "a", "b", partition=0)
+    with consuming(daemon, "interrupted", "--group", "g", "--from-beginning") as process:
+        assert [line(process), line(process)] == ["a\n", "b\n"]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(TIMEOUT_S) == 130
+    assert run(daemon, "consume", "interrupted", "--group", "g", "--from-beginning", "--exit-at-end") == ""
