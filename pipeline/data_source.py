@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -38,3 +38,11 @@ class BarnabasDataSource(DataSource):
 
         with in_one_sentence():
             return make_batch_reader(self.options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """A streaming read. Raises OptionError, SchemaError."""
+        from barnabas.pipeline.errors import in_one_sentence
+        from barnabas.pipeline.source_stream import make_stream_reader
+
+        with in_one_sentence():
+            return make_stream_reader(self.options, schema)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from barnabas.pipeline.errors import in_one_sentence
 from barnabas.pipeline.schema import projection_of
 from barnabas.pipeline.source_batches import ReadRules
+from barnabas.pipeline.source_filters import Limits, limits_of
 from barnabas.pipeline.source_options import ReadOptions, parse_read_options
 from barnabas.pipeline.source_places import open_log, read_part
 from barnabas.pipeline.source_ranges import checked_range, ending_offsets, starting_offsets
@@ -19,7 +21,8 @@ from barnabas.pipeline.source_ranges import checked_range, ending_offsets, start
 def make_batch_reader(options: Mapping[str, str], schema: StructType) -> DataSourceReader:
     """Raises OptionError, SchemaError."""
     read = parse_read_options(options, is_streaming=False)
-    return BarnabasReader(read, rules_of(read, schema))
+    kind = FilteringReader if read.push_filters else BarnabasReader
+    return kind(read, rules_of(read, schema))
 
 
 def rules_of(options: ReadOptions, schema: StructType) -> ReadRules:
@@ -33,6 +36,7 @@ class BarnabasReader(DataSourceReader):
     def __init__(self, options: ReadOptions, rules: ReadRules) -> None:
         self._options = options
         self._rules = rules
+        self._limits = Limits()
 
     def partitions(self) -> Sequence[InputPartition]:
         """One part for each task. Raises PipelineError."""
@@ -48,7 +52,8 @@ class BarnabasReader(DataSourceReader):
                     checked_range(options, each, starts[each], ends[each], earliest[each], latest[each])
                     for each in sorted(partitions)
                 ]
-                return list(log.parts(ranges, self._rules.min_timestamp))
+                narrowed = [self._limits.narrow(each) for each in ranges if self._limits.allows(each.topic_partition)]
+                return list(log.parts(narrowed, self._limits.min_timestamp))
             finally:
                 log.close()
 
@@ -56,3 +61,13 @@ class BarnabasReader(DataSourceReader):
         """The rows of one part. Raises PipelineError."""
         with in_one_sentence():
             yield from read_part(self._options, self._rules, partition)
+
+
+class FilteringReader(BarnabasReader):
+    """With the option pushFilters. Spark asks for the filters' method by looking at the class."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Those that Spark still has to apply."""
+        self._limits, left = limits_of(filters)
+        self._rules = replace(self._rules, min_timestamp=self._limits.min_timestamp)
+        return left

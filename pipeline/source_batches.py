@@ -91,6 +91,9 @@ class BatchReader:
         self.is_lost = False
         position = 0
         while True:
+            if builder.next_offset >= self._end:
+                self.at_end = True
+                return position
             stop = builder.fill(
                 data,
                 position,

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from barnabas.pipeline.errors import OptionError
 from barnabas.pipeline.source_batches import ReadRules
 from barnabas.pipeline.source_broker import BrokerLog, BrokerPart, read_from_broker
 from barnabas.pipeline.source_options import ReadOptions
@@ -16,13 +15,20 @@ from barnabas.pipeline.source_ranges import StoredLog
 
 def open_log(options: ReadOptions) -> StoredLog:
     """For the driver's questions; close it. Raises what `in_one_sentence` knows."""
-    if options.client is None or options.subscription is None:
-        raise OptionError("segment files cannot be read yet: name the broker in option kafka.bootstrap.servers")
-    return BrokerLog(options.client, options.subscription, options)
+    if options.client is not None:
+        assert options.subscription is not None
+        return BrokerLog(options.client, options.subscription, options)
+    from barnabas.pipeline.segments import SegmentLog
+
+    return SegmentLog(options)
 
 
 def read_part(options: ReadOptions, rules: ReadRules, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     """The rows of one part, in a task. Raises what `in_one_sentence` knows."""
     if isinstance(partition, BrokerPart):
         return read_from_broker(options, rules, partition.part)
+    from barnabas.pipeline.segments_read import SegmentPart, read_from_segment
+
+    if isinstance(partition, SegmentPart):
+        return read_from_segment(rules, partition)
     return iter(())  # Spark's own for a read without any part

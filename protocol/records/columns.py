@@ -1,8 +1,17 @@
-"""The builder of columns, and what it takes and gives."""
+"""Chooses the builder of columns: the compiled one where it was built, else its Python twin. See kernel.py."""
 
 from __future__ import annotations
 
-from barnabas.protocol.records.columns_python import ColumnBuilder
+from typing import TYPE_CHECKING
+
 from barnabas.protocol.records.columns_types import Columns, HeaderColumn, NullableBytes, Stop, Wanted
+from barnabas.protocol.records.kernel import KERNEL
+
+if TYPE_CHECKING:
+    from barnabas.protocol.records.columns_python import ColumnBuilder
+elif KERNEL == "compiled":
+    from barnabas.protocol.records._columns import ColumnBuilder
+else:
+    from barnabas.protocol.records.columns_python import ColumnBuilder
 
 __all__ = ["ColumnBuilder", "Columns", "HeaderColumn", "NullableBytes", "Stop", "Wanted"]

@@ -2,50 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import datetime as dt
-from collections.abc import Sequence
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from barnabas import Producer, ProducerConfig
 from tests.support.daemon import Daemon
-
-START = 1_700_000_000_000
-
-
-def produce(
-    daemon: Daemon,
-    topic: str,
-    records: Sequence[tuple[int, bytes | None, bytes | None]],
-    *,
-    partitions: int = 1,
-    compression: str = "none",
-    headers: Sequence[tuple[str, bytes | None]] = (),
-) -> None:
-    """A new topic with records of (partition, key, value), 1 ms apart."""
-    daemon.create_topic(topic, partitions=partitions)
-
-    async def send() -> None:
-        config = ProducerConfig(bootstrap=daemon.bootstrap, compression=compression)
-        async with Producer(config) as producer:
-            for index, (partition, key, value) in enumerate(records):
-                await producer.send(
-                    topic, value, key=key, partition=partition, timestamp_ms=START + index, headers=headers
-                )
-
-    asyncio.run(send())
-
-
-def read(spark: SparkSession, daemon: Daemon, topic: str, **options: str) -> DataFrame:
-    reader = spark.read.format("barnabas").option("kafka.bootstrap.servers", daemon.bootstrap)
-    return reader.option("subscribe", topic).options(**options).load()
+from tests.support.spark_topics import START, produce_new, read_topic
 
 
 def test_a_topic_is_read_with_the_columns_of_sparks_kafka_source(spark: SparkSession, daemon: Daemon) -> None:
-    produce(daemon, "orders", [(0, b"k0", b"v0"), (1, None, b"v1"), (0, b"k2", None)], partitions=2)
+    produce_new(daemon, "orders", [(0, b"k0", b"v0"), (1, None, b"v1"), (0, b"k2", None)], partitions=2)
 
-    found = read(spark, daemon, "orders")
+    found = read_topic(spark, daemon, "orders")
 
     assert found.schema.simpleString() == (
         "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint,timestamp:timestamp,timestampType:int>"

@@ -1,0 +1,84 @@
+"""The first record at or after a timestamp, looked for in segment files as a broker does. Source: Kafka LogSegment."""
+
+from __future__ import annotations
+
+import contextlib
+
+from barnabas.pipeline.segment_directories import SegmentDirectory
+from barnabas.pipeline.segment_index import SegmentFile
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.records.batch import RecordBatch
+from barnabas.protocol.records.kernel import find_batch
+from barnabas.protocol.records.layout import MAGIC_POSITION, MAGIC_V2
+from barnabas.protocol.records.legacy_messages import LegacyMessage, read_legacy_records
+from barnabas.protocol.records.reader import find_record_by_timestamp
+
+_CHUNK_BYTES = 1 << 20
+
+
+def first_offset_at(directory: SegmentDirectory, timestamp: int, end: int) -> int | None:
+    """The first offset in [log start, end) with that timestamp (ms) or a later one, None without. Raises OSError.
+
+    Damaged batches are passed over: whoever reads them will say so.
+    """
+    for segment in directory.segments:
+        largest = segment.max_timestamp()
+        if segment is not directory.segments[-1] and largest is not None and largest < timestamp:
+            continue
+        found = _in_segment(segment, timestamp, directory.earliest)
+        if found is not None:
+            return found if found < end else None
+    return None
+
+
+def _in_segment(segment: SegmentFile, timestamp: int, least: int) -> int | None:
+    file = segment.system.open(segment.path)
+    try:
+        position = segment.position_for_time(timestamp)
+        buffer = memoryview(bytearray(min(_CHUNK_BYTES, max(1, segment.size_bytes - position))))
+        while position < segment.size_bytes:
+            filled = file.read_into(buffer[: segment.size_bytes - position], position)
+            try:
+                at, _, last_offset, size = find_batch(buffer[:filled], 0, least)
+            except DecodeError:
+                return None
+            if not size:  # none of those that were read reaches to `least`
+                if not at:
+                    return None
+                position += at
+                continue
+            if at + size > filled and (at or size > len(buffer)):
+                if size > segment.size_bytes - position - at:
+                    return None
+                position += at
+                if size > len(buffer):
+                    buffer = memoryview(bytearray(size))
+                continue
+            with contextlib.suppress(DecodeError):
+                found = _in_batch(buffer[at : at + size], timestamp, least)
+                if found is not None:
+                    return found
+            position += at + size
+            least = max(least, last_offset + 1)
+        return None
+    finally:
+        file.close()
+
+
+def _in_batch(data: memoryview, timestamp: int, least: int) -> int | None:
+    """Raises DecodeError."""
+    if data[MAGIC_POSITION] == MAGIC_V2:
+        batch = RecordBatch(data)
+        if batch.max_timestamp < timestamp:
+            return None
+        batch.ensure_valid()
+        if batch.is_control:
+            return None
+        found = find_record_by_timestamp(batch, timestamp)
+        return None if found is None else max(found[0], least)
+    message = LegacyMessage(data)
+    message.ensure_valid()
+    return next(
+        (each.offset for each in read_legacy_records(message) if each.timestamp >= timestamp and each.offset >= least),
+        None,
+    )

@@ -1,0 +1,146 @@
+"""Segment files as a place to read from: where each log begins and ends, and parts of it for tasks.
+
+Nothing is written and no lock is taken, so the directory may be a running broker's: what is appended later than the
+plan is not read, and a half-written batch at the end of the newest segment is not there yet.
+
+The driver looks at names, sizes, checkpoints and indexes, and at the headers behind the last index entry; records are
+read by the tasks: a segment each, or byte ranges of a large one, cut where its index says that a batch begins (and one
+does). A segment whose index is missing or wrong is read in one part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from barnabas.pipeline.errors import OptionError
+from barnabas.pipeline.offsets import OffsetRange, Offsets, names_of
+from barnabas.pipeline.segment_directories import SegmentDirectory, find_directories
+from barnabas.pipeline.segment_index import SegmentEnd, SegmentFile
+from barnabas.pipeline.segment_times import first_offset_at
+from barnabas.pipeline.segments_read import SegmentPart
+from barnabas.pipeline.source_options import ReadOptions
+from barnabas.pipeline.source_ranges import split_by_count
+from barnabas.protocol.topic_partition import TopicPartition
+
+INTERNAL_PREFIX = "__"
+"""Of the topics that a program keeps for itself: they are read only when they are named."""
+
+
+class SegmentLog:
+    """The logs below some paths, looked at anew by `partitions`."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        if options.read_committed:
+            raise OptionError(
+                "option kafka.isolation.level=read_committed needs the broker: files do not say which transactions "
+                "are still open"
+            )
+        self._options = options
+        self._found: dict[TopicPartition, SegmentDirectory] = {}
+        self._ends: dict[TopicPartition, SegmentEnd] = {}
+
+    def partitions(self) -> frozenset[TopicPartition]:
+        """What the subscription means; without one every topic that is not internal. Raises OptionError, OSError."""
+        self._found = find_directories(self._options.paths)
+        self._ends = {}
+        subscription = self._options.subscription
+        there = self._found.keys()
+        if subscription is None:
+            return frozenset(each for each in there if not each.topic.startswith(INTERNAL_PREFIX))
+        if subscription.partitions:
+            if missing := subscription.partitions - there:
+                raise OptionError(f"option assign: {names_of(missing)} is not below {self._options.place}")
+            return subscription.partitions
+        if missing_topics := subscription.topics - {each.topic for each in there}:
+            raise OptionError(
+                f"option {subscription.option}: there is no topic {', '.join(sorted(missing_topics))} "
+                f"below {self._options.place}"
+            )
+        return frozenset(each for each in there if subscription.matches(each.topic))
+
+    def earliest(self, partitions: Collection[TopicPartition]) -> Offsets:
+        """The log start offsets."""
+        return {each: self._found[each].earliest for each in partitions}
+
+    def latest(self, partitions: Collection[TopicPartition]) -> Offsets:
+        """The offsets after the last whole batches."""
+        return {each: max(self._end(each).offset, self._found[each].earliest) for each in partitions}
+
+    def at(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        """By timestamp, in ms."""
+        return {
+            each: first_offset_at(self._found[each], timestamp, self._end(each).offset)
+            for each, timestamp in timestamps.items()
+        }
+
+    def parts(self, ranges: Sequence[OffsetRange], min_timestamp: int | None) -> Sequence[SegmentPart]:
+        """By segment and size; minPartitions makes the parts smaller."""
+        options = self._options
+        every_bytes = options.max_partition_bytes
+        if options.min_partitions is not None:
+            total = sum(segment.size_bytes for each in ranges for segment in self._segments(each))
+            every_bytes = max(1, min(every_bytes, total // options.min_partitions))
+        found: list[SegmentPart] = []
+        for each in split_by_count(ranges, None, options.max_records_per_partition):
+            directory = self._found[each.topic_partition]
+            for segment in self._segments(each):
+                is_newest = segment is directory.segments[-1]
+                if min_timestamp is not None and not is_newest:
+                    largest = segment.max_timestamp()
+                    if largest is not None and largest < min_timestamp:
+                        continue
+                found += self._parts_of(directory.root, segment, each, every_bytes, min_timestamp, is_newest=is_newest)
+        return found
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _parts_of(
+        self,
+        root: str,
+        segment: SegmentFile,
+        wanted: OffsetRange,
+        every_bytes: int,
+        min_timestamp: int | None,
+        *,
+        is_newest: bool,
+    ) -> list[SegmentPart]:
+        end = self._end(wanted.topic_partition)
+        size = end.position if is_newest else segment.size_bytes
+        first = segment.position_for(wanted.start) if wanted.start > segment.base_offset else 0
+        if min_timestamp is not None:
+            first = max(first, segment.position_for_time(min_timestamp))
+        cuts = segment.cuts(every_bytes)
+        found = []
+        for index, (position, base_offset) in enumerate(cuts):
+            is_last = index + 1 == len(cuts)
+            next_position, next_base_offset = (size, wanted.end) if is_last else cuts[index + 1]
+            if (
+                next_position <= first
+                or base_offset >= wanted.end
+                or (not is_last and next_base_offset <= wanted.start)
+            ):
+                continue
+            fault = end.fault if is_newest and is_last and wanted.end >= end.offset else None
+            found.append(
+                SegmentPart(root, segment.path, segment.base_offset, wanted, max(position, first), next_position, fault)
+            )
+        return found
+
+    def _segments(self, wanted: OffsetRange) -> list[SegmentFile]:
+        """Those that a range touches."""
+        segments = self._found[wanted.topic_partition].segments
+        nexts = [segment.base_offset for segment in segments[1:]] + [wanted.end + 1]
+        return [
+            segment
+            for segment, next_base in zip(segments, nexts, strict=True)
+            if segment.base_offset < wanted.end and next_base > wanted.start and segment.size_bytes
+        ]
+
+    def _end(self, topic_partition: TopicPartition) -> SegmentEnd:
+        end = self._ends.get(topic_partition)
+        if end is None:
+            segments = self._found[topic_partition].segments
+            end = segments[-1].end() if segments else SegmentEnd(0, 0, None)
+            self._ends[topic_partition] = end
+        return end
