@@ -8,13 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.config.property import Property, PropertyType
-from barnabas.config.validators import AtLeast, Between
+from barnabas.config.validators import AtLeast, Between, ListOf, OneOf
 
 BOOLEAN, INT, LONG = PropertyType.BOOLEAN, PropertyType.INT, PropertyType.LONG
+LIST, STRING = PropertyType.LIST, PropertyType.STRING
 
 GROUPS = "Consumer groups"
 
 _NEWEST_CODEC = 4
+
+_ASSIGNOR_CLASSES = tuple(
+    f"org.apache.kafka.coordinator.group.assignor.{name}Assignor" for name in ("Uniform", "Range")
+)
+"""As Kafka before 4.0 names them."""
 
 GROUP_PROPERTIES: Sequence[Property] = (
     Property(
@@ -48,6 +54,69 @@ GROUP_PROPERTIES: Sequence[Property] = (
         2147483647,
         "Most members of a group.",
         AtLeast(1),
+        group=GROUPS,
+    ),
+    Property(
+        "group.coordinator.rebalance.protocols",
+        LIST,
+        ("classic", "consumer"),
+        "The protocols of groups that are served: classic, and consumer for the newer one (KIP-848). Classic ones are "
+        "always served; share and streams are accepted and not served.",
+        ListOf(("classic", "consumer", "share", "streams")),
+        group=GROUPS,
+    ),
+    Property(
+        "group.consumer.session.timeout.ms",
+        INT,
+        45000,
+        "How long a member of a consumer group may be silent before it is removed.",
+        AtLeast(1),
+        group=GROUPS,
+    ),
+    Property(
+        "group.consumer.heartbeat.interval.ms",
+        INT,
+        5000,
+        "How often members of consumer groups are told to send a heartbeat: a change of the group reaches them with "
+        "their next one.",
+        AtLeast(1),
+        group=GROUPS,
+    ),
+    Property(
+        "group.consumer.assignment.interval.ms",
+        INT,
+        0,
+        "Least time between two assignments of one consumer group. Kafka's default is 1000: a member that comes sooner "
+        "waits for its partitions until a heartbeat after that, in exchange for fewer assignments where many start at "
+        "once.",
+        AtLeast(0),
+        group=GROUPS,
+    ),
+    Property(
+        "group.consumer.max.size",
+        INT,
+        2147483647,
+        "Most members of a consumer group.",
+        AtLeast(1),
+        group=GROUPS,
+    ),
+    Property(
+        "group.consumer.assignors",
+        LIST,
+        ("uniform", "range"),
+        "The assignors that members of consumer groups may ask for; the first one is for groups whose members ask for "
+        "none.",
+        ListOf(("uniform", "range", *_ASSIGNOR_CLASSES), may_be_empty=False),
+        group=GROUPS,
+    ),
+    Property(
+        "group.consumer.migration.policy",
+        STRING,
+        "bidirectional",
+        "Whether a group with members changes its protocol: upgrade, from classic to consumer when the first member "
+        "of the consumer protocol comes; downgrade, back when its last one goes; bidirectional or disabled. A group "
+        "without members always may.",
+        OneOf(("bidirectional", "upgrade", "downgrade", "disabled")),
         group=GROUPS,
     ),
     Property(

@@ -24,10 +24,10 @@ _BROKER = {
         controller.socket.timeout.ms create.topic.policy.class.name delegation.token.expiry.check.interval.ms
         delegation.token.expiry.time.ms delegation.token.max.lifetime.ms delegation.token.secret.key
         delete.records.purgatory.purge.interval.requests early.start.listeners fetch.purgatory.purge.interval.requests
-        follower.replication.throttled.rate group.consumer.assignors group.consumer.heartbeat.interval.ms
-        group.consumer.max.heartbeat.interval.ms group.consumer.max.session.timeout.ms group.consumer.max.size
-        group.consumer.min.heartbeat.interval.ms group.consumer.min.session.timeout.ms group.consumer.session.timeout.ms
-        group.coordinator.rebalance.protocols group.coordinator.threads
+        follower.replication.throttled.rate
+        group.consumer.max.heartbeat.interval.ms group.consumer.max.session.timeout.ms
+        group.consumer.min.heartbeat.interval.ms group.consumer.min.session.timeout.ms
+        group.coordinator.threads
         initial.broker.registration.timeout.ms
         kafka.metrics.polling.interval.secs kafka.metrics.reporters leader.imbalance.check.interval.seconds
         leader.replication.throttled.rate log.local.retention.bytes log.local.retention.ms max.connection.creation.rate
@@ -77,7 +77,7 @@ _BROKER = {
         unstable.api.versions.enable
     """,
     "3.8 to 4.3": """
-        group.consumer.migration.policy group.coordinator.append.linger.ms log.dir.failure.timeout.ms
+        group.coordinator.append.linger.ms log.dir.failure.timeout.ms
         max.request.partition.size.limit remote.fetch.max.wait.ms remote.log.manager.copier.thread.pool.size
         remote.log.manager.copy.max.bytes.per.second remote.log.manager.copy.quota.window.num
         remote.log.manager.copy.quota.window.size.seconds remote.log.manager.expiration.thread.pool.size
@@ -123,7 +123,7 @@ _BROKER = {
     """,
     "4.3": """
         controller.quorum.fetch.max.bytes controller.quorum.fetch.snapshot.max.bytes cordoned.log.dirs
-        follower.fetch.last.tiered.offset.enable group.consumer.assignment.interval.ms
+        follower.fetch.last.tiered.offset.enable
         group.consumer.max.assignment.interval.ms group.consumer.min.assignment.interval.ms
         group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes
         group.share.assignment.interval.ms group.share.max.assignment.interval.ms group.share.max.delivery.count.limit

@@ -30,6 +30,7 @@ from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRes
 
 if TYPE_CHECKING:
     from barnabas.broker.groups.group_actions import Action, Waiter
+    from barnabas.broker.groups.group_roster import GroupRoster
 
 
 class ClassicGroup:
@@ -103,6 +104,16 @@ class ClassicGroup:
     def state_since_ms(self) -> int:
         """When the state changed last, in ms of wall time."""
         return self._core.state_since_ms
+
+    @property
+    def protocol(self) -> str | None:
+        """The assignor of the generation; None before the first one."""
+        return self._core.protocol
+
+    @property
+    def roster(self) -> GroupRoster:
+        """Who is in it; to look at."""
+        return self._core.roster
 
     @property
     def members(self) -> int:
@@ -232,6 +243,10 @@ class ClassicGroup:
             else:
                 self._rebalance.session_ends(key[1])
             key = timers.pop_due()
+
+    def rebalance(self, reason: str) -> None:
+        """A stable group forms its next generation."""
+        self._rebalance.prepare(reason)
 
     def written(self, write_id: int, error: ErrorCode) -> None:
         """The record of a `WriteGroup` is durable (NONE), or could not be written."""

@@ -18,7 +18,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.groups.group_core import GroupSettings
+from barnabas.broker.groups.consumer_group_settings import ConsumerGroupSettings, Surroundings
+from barnabas.broker.groups.consumer_groups import ConsumerGroups
+from barnabas.broker.groups.group_core import GroupClock, GroupSettings
+from barnabas.broker.groups.group_directory import GroupDirectory
 from barnabas.broker.groups.group_log import GroupLog
 from barnabas.broker.groups.group_records import GroupRecord
 from barnabas.broker.groups.membership import GroupMembership
@@ -78,7 +81,7 @@ class GroupCoordinator:
             loop=loop,
         )
         broker = config.broker
-        self.members = GroupMembership(
+        classic = GroupMembership(
             group_log=self.log,
             settings=GroupSettings(
                 min_session_timeout_ms=broker.get_int("group.min.session.timeout.ms"),
@@ -90,6 +93,12 @@ class GroupCoordinator:
             wall_ms=wall_ms,
             probe=probe,
         )
+        clock = GroupClock(loop.time, wall_ms)
+        around = Surroundings(ConsumerGroupSettings.of(broker), clock, lambda: store.image)
+        self.consumer_groups = ConsumerGroups(
+            group_log=self.log, classic=classic, around=around, loop=loop, probe=probe
+        )
+        self.members = GroupDirectory(self.log, classic, self.consumer_groups)
         self.offsets = GroupOffsets(self.log, self.members, store, config, wall_ms)
         self._expiry = OffsetExpiryTask(self.offsets, config, wall_ms)
         self._tasks: list[asyncio.Task[None]] = []
@@ -166,7 +175,7 @@ class GroupCoordinator:
             return 0
         if loaded.skipped:
             log.warning(
-                "%s-%d has records that are not served here (of newer group protocols, or of groups that belong to"
+                "%s-%d has records that are not served here (of share or streams groups, or of groups that belong to"
                 " another partition), skipped=%d",
                 OFFSETS_TOPIC,
                 number,
@@ -175,6 +184,7 @@ class GroupCoordinator:
         self.offsets.committed.adopt(loaded.offsets)
         for group_id, value in loaded.groups.items():
             self.members.load(group_id, value)
+        self.members.load_consumer_groups(loaded.consumer_groups)
         return loaded.records
 
     def _image_changed(self, before: MetadataImage, after: MetadataImage) -> None:
@@ -186,8 +196,12 @@ class GroupCoordinator:
             for name, topic in before.topics.items()
             if name not in after.topics or after.topics[name].topic_id != topic.topic_id
         }
+        new = {name for name, topic in after.topics.items() if before.topics.get(name) is not topic}
         if gone:
             self._loop.call_soon_threadsafe(self._topics_deleted, gone)
+        if gone or new:
+            changed, are_new = frozenset(gone) | new, not new <= before.topics.keys()
+            self._loop.call_soon_threadsafe(lambda: self.consumer_groups.topics_changed(changed, are_new=are_new))
 
     def _topics_deleted(self, topics: dict[str, bytes]) -> None:
         if self._stopping:
@@ -206,7 +220,7 @@ class GroupCoordinator:
     def _forget_all(self) -> None:
         log.warning("%s was deleted: all groups and their offsets are forgotten", OFFSETS_TOPIC)
         for group_id in list(self.members.group_ids()):
-            self.members.unload(group_id)
+            self.members.forget(group_id)
         self.offsets.committed.forget(list(self.offsets.committed.group_ids()))
         self.log.forget_topic()
 

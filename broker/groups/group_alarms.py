@@ -9,26 +9,35 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from barnabas.broker.groups.classic_group import ClassicGroup
+from typing import Generic, Protocol, TypeVar
 
 
-class GroupAlarms:
+class Alarmed(Protocol):
+    """A group of either protocol."""
+
+    @property
+    def wake_at(self) -> float:
+        """When its first deadline may have passed, in seconds of the loop's clock."""
+        ...
+
+
+Group = TypeVar("Group", bound=Alarmed)
+
+
+class GroupAlarms(Generic[Group]):
     """Calls `wake` with a group when the first of its deadlines may have passed; whoever is woken sets it again."""
 
     __slots__ = ("_loop", "_set", "_wake")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, wake: Callable[[ClassicGroup], None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, wake: Callable[[Group], None]) -> None:
         self._loop = loop
         self._wake = wake
         self._set: dict[str, tuple[float, asyncio.TimerHandle]] = {}
         """By group id: when, and by what."""
 
-    def set(self, group: ClassicGroup) -> None:
+    def set(self, group_id: str, group: Group) -> None:
         """At the group's next deadline, unless it is woken even before."""
-        group_id, wake_at = group.group_id, group.wake_at
+        wake_at = group.wake_at
         current = self._set.get(group_id)
         if current is not None:
             if current[0] <= wake_at:
@@ -36,7 +45,7 @@ class GroupAlarms:
             current[1].cancel()
         elif wake_at == math.inf:
             return
-        self._set[group_id] = (wake_at, self._loop.call_at(wake_at, self._ring, group))
+        self._set[group_id] = (wake_at, self._loop.call_at(wake_at, self._ring, group_id, group))
 
     def forget(self, group_id: str) -> None:
         """Not any more."""
@@ -44,6 +53,6 @@ class GroupAlarms:
         if alarm is not None:
             alarm[1].cancel()
 
-    def _ring(self, group: ClassicGroup) -> None:
-        del self._set[group.group_id]
+    def _ring(self, group_id: str, group: Group) -> None:
+        del self._set[group_id]
         self._wake(group)

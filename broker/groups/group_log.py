@@ -138,6 +138,18 @@ class GroupLog:
             return answer
         return self._append(group_id, records, atomic)
 
+    def when_ready(self, group_id: str, then: Callable[[BrokerError | None], None]) -> None:
+        """Call `then` once the group's partition is there, which is at once unless the topic has to be made first.
+
+        For who decides by what others have written: two who came before the topic would not see each other.
+        """
+        if not self._is_to_come(group_id):
+            then(None)
+            return
+        self._waiting.append((group_id, then))
+        if self._creating is None:
+            self._creating = self._loop.create_task(self._create())
+
     async def ensure_topic(self) -> BrokerError | None:
         """Make the topic if it is not there; why that failed, if it did."""
         if self.exists:
@@ -170,9 +182,7 @@ class GroupLog:
             else:
                 self._append(group_id, records, atomic).then(answer.resolve)
 
-        self._waiting.append((group_id, created))
-        if self._creating is None:
-            self._creating = self._loop.create_task(self._create())
+        self.when_ready(group_id, created)
 
     async def _create(self) -> BrokerError | None:
         error: BrokerError | None = None

@@ -11,18 +11,20 @@ from typing import NamedTuple, TypeAlias
 
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.groups.consumer_group_keys import ConsumerGroupKey
+from barnabas.protocol.groups.consumer_group_values import ConsumerGroupValue, encode_consumer_group_value
 from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey, encode_key
 from barnabas.protocol.groups.metadata import GroupMetadataValue, encode_group_metadata
 from barnabas.protocol.groups.offsets import OffsetCommitValue, encode_offset_commit
 from barnabas.protocol.records.builder import RecordBatchBuilder
 
-GroupValue: TypeAlias = OffsetCommitValue | GroupMetadataValue | None
+GroupValue: TypeAlias = OffsetCommitValue | GroupMetadataValue | ConsumerGroupValue | None
 
 
 class GroupRecord(NamedTuple):
-    """One record: OffsetCommitKey goes with OffsetCommitValue, GroupMetadataKey with GroupMetadataValue."""
+    """One record: OffsetCommitKey goes with OffsetCommitValue, GroupMetadataKey with GroupMetadataValue, and so on."""
 
-    key: OffsetCommitKey | GroupMetadataKey
+    key: OffsetCommitKey | GroupMetadataKey | ConsumerGroupKey
     value: GroupValue
 
 
@@ -57,4 +59,6 @@ def encode_batches(
 def _encode_value(value: GroupValue) -> bytes | None:
     if value is None:
         return None
-    return encode_offset_commit(value) if isinstance(value, OffsetCommitValue) else encode_group_metadata(value)
+    if isinstance(value, OffsetCommitValue):
+        return encode_offset_commit(value)
+    return encode_group_metadata(value) if isinstance(value, GroupMetadataValue) else encode_consumer_group_value(value)

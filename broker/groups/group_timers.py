@@ -32,6 +32,9 @@ class GroupTimers:
         self.wake_at = math.inf
         """No deadline is before this."""
 
+    def __contains__(self, key: object) -> bool:
+        return key in self._deadlines
+
     def schedule(self, key: TimerKey, delay_ms: int) -> None:
         """In the place of the one that there was."""
         deadline = self._now() + delay_ms / 1000

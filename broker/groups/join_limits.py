@@ -33,5 +33,15 @@ def ensure_storable(request: JoinGroupRequest, client: JoiningClient) -> None:
         )
 
 
+def ensure_short(group_id: str, member_id: str, regex: str | None) -> None:
+    """What goes into the keys of a consumer group's records has to fit their strings. Raises BrokerError."""
+    if _too_long(group_id):
+        raise BrokerError(ErrorCode.INVALID_GROUP_ID, f"a group id is longer than {MAX_ID_BYTES} bytes")
+    if _too_long(member_id) or _too_long(regex or ""):
+        raise BrokerError(
+            ErrorCode.INVALID_REQUEST, f"a member id or an expression is longer than {MAX_ID_BYTES} bytes"
+        )
+
+
 def _too_long(text: str) -> bool:
     return len(text) > MAX_ID_BYTES or len(text.encode("utf-8")) > MAX_ID_BYTES

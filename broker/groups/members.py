@@ -1,4 +1,4 @@
-"""What the offsets of groups ask about the groups' members; the classic protocol answers it (membership.py).
+"""What the offsets of groups ask about the groups' members, of either protocol (group_directory.py answers it).
 
 A group exists if it has, or had, members, or if it has committed offsets: then it is a simple one, always empty.
 """
@@ -9,10 +9,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from barnabas.protocol.groups.metadata import GroupMetadataValue
+    from barnabas.broker.groups.consumer_group_offsets import CommitCheck
+    from barnabas.broker.groups.group_records import GroupRecord
 
 EMPTY: Final = "Empty"
 CLASSIC: Final = "Classic"
+CONSUMER: Final = "Consumer"
 
 
 class GroupSummary(NamedTuple):
@@ -44,12 +46,23 @@ class GroupMembers(Protocol):
         ...
 
     def validate_offset_commit(
-        self, group_id: str, *, member_id: str, group_instance_id: str | None, generation: int
-    ) -> None:
-        """Before an offset of a group that it knows is committed; a member's commit counts as a heartbeat.
+        self,
+        group_id: str,
+        *,
+        member_id: str,
+        group_instance_id: str | None,
+        generation: int,
+        knows_member_epochs: bool,
+    ) -> CommitCheck | None:
+        """Before an offset of a group that it knows is committed; a classic member's commit counts as a heartbeat.
 
-        Raises BrokerError: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS.
+        What is left to check of each partition. Raises BrokerError: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION,
+        STALE_MEMBER_EPOCH, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS, UNSUPPORTED_VERSION.
         """
+        ...
+
+    def validate_offset_fetch(self, group_id: str, *, member_id: str | None, member_epoch: int) -> None:
+        """Raises BrokerError UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH for a member that asks in another epoch."""
         ...
 
     def validate_offset_delete(self, group_id: str) -> None:
@@ -68,10 +81,10 @@ class GroupMembers(Protocol):
         """How the offsets of a group that it knows expire; None: not now."""
         ...
 
-    def load(self, group_id: str, value: GroupMetadataValue) -> None:
-        """At start: the group as the log has it."""
+    def tombstones(self, group_id: str) -> list[GroupRecord]:
+        """The records that take the group itself back."""
         ...
 
     def unload(self, group_id: str) -> None:
-        """Its tombstone was written, or its log has gone: forget the group, and answer whoever waits."""
+        """The tombstone of a classic group was written: forget it, and answer whoever waits."""
         ...

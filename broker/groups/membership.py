@@ -67,7 +67,7 @@ class GroupMembership:
         self._clock = GroupClock(loop.time, wall_ms)
         self._probe = probe
         self._groups: dict[str, ClassicGroup] = {}
-        self._alarms = GroupAlarms(loop, self._wake)
+        self._alarms: GroupAlarms[ClassicGroup] = GroupAlarms(loop, self._wake)
         self._to_do: deque[tuple[ClassicGroup, Action]] = deque()
         self._working = False
         self._stopping = False
@@ -143,6 +143,17 @@ class GroupMembership:
         group = self._groups.get(group_id)
         return None if group is None else group.describe()
 
+    def get(self, group_id: str) -> ClassicGroup | None:
+        """None: there is no such group."""
+        return self._groups.get(group_id)
+
+    def rebalance(self, group_id: str, reason: str) -> None:
+        """Everybody is asked to join again."""
+        group = self._groups[group_id]
+        before = group.state
+        group.rebalance(reason)
+        self._carry_out(group, before)
+
     # --- what offsets ask
 
     def group_ids(self) -> Iterable[str]:
@@ -194,7 +205,7 @@ class GroupMembership:
         group = ClassicGroup.restored(group_id, value, self._settings, self._clock)
         self._groups[group_id] = group
         self._probe.entered(group.state.value)
-        self._alarms.set(group)
+        self._alarms.set(group.group_id, group)
 
     def unload(self, group_id: str) -> None:
         """The group is deleted, or its log has gone: forget it, and refuse whoever waits."""
@@ -237,7 +248,7 @@ class GroupMembership:
         """Do what `group` asks for, after a call that found it in the state `before`."""
         self._count(group, before)
         if not self._stopping:
-            self._alarms.set(group)
+            self._alarms.set(group.group_id, group)
         self._work_off(group)
 
     def _count(self, group: ClassicGroup, before: GroupState) -> None:

@@ -15,8 +15,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.groups.committed_offsets import PartitionKey
+from barnabas.broker.groups.consumer_group_loading import consumer_group_record, replay_rank
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey, decode_key
+from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey, UnknownKey, decode_key
 from barnabas.protocol.groups.metadata import GroupMetadataValue, decode_group_metadata
 from barnabas.protocol.groups.offsets import OffsetCommitValue, decode_offset_commit
 from barnabas.protocol.records.batch import RecordBatch, iter_batches
@@ -24,6 +25,7 @@ from barnabas.protocol.records.end_marker import decode_end_marker, is_end_marke
 from barnabas.protocol.records.reader import read_records
 
 if TYPE_CHECKING:
+    from barnabas.broker.groups.group_records import GroupRecord
     from barnabas.broker.storage.log import PartitionLog
 
 log = logging.getLogger(__name__)
@@ -33,11 +35,13 @@ class LoadedPartition(NamedTuple):
     """What a partition says of its groups.
 
     records   that were read, with those that later ones replaced
-    skipped   values that are not ours (newer group protocols), or of groups that belong elsewhere
+    consumer_groups   the records of groups of the consumer protocol, in the order in which they are replayed
+    skipped   values that are not ours (share and streams groups), or of groups that belong elsewhere
     """
 
     offsets: dict[str, dict[PartitionKey, OffsetCommitValue]]
     groups: dict[str, GroupMetadataValue]
+    consumer_groups: list[GroupRecord]
     records: int
     skipped: int
 
@@ -111,12 +115,13 @@ class _Latest:
 def _decode(latest: _Latest, belongs: Callable[[str], bool], name: str) -> LoadedPartition:
     offsets: dict[str, dict[PartitionKey, OffsetCommitValue]] = {}
     groups: dict[str, GroupMetadataValue] = {}
+    consumer_groups: list[GroupRecord] = []
     skipped = 0
     own: dict[str, bool] = {}
     for data, (offset, value) in latest.values.items():
         try:
             key = decode_key(data)
-            if isinstance(key, OffsetCommitKey | GroupMetadataKey):
+            if not isinstance(key, UnknownKey):
                 group_id = key.group
                 is_own = own.get(group_id)
                 if is_own is None:
@@ -127,10 +132,13 @@ def _decode(latest: _Latest, belongs: Callable[[str], bool], name: str) -> Loade
                     continue
                 elif isinstance(key, OffsetCommitKey):
                     offsets.setdefault(group_id, {})[key.topic, key.partition] = decode_offset_commit(value)
-                else:
+                elif isinstance(key, GroupMetadataKey):
                     groups[group_id] = decode_group_metadata(value)
+                else:
+                    consumer_groups.append(consumer_group_record(key, value))
             elif value is not None:
                 skipped += 1
         except DecodeError as error:
             raise DecodeError(f"{name}, record at offset {offset}: {error}") from error
-    return LoadedPartition(offsets, groups, latest.records, skipped)
+    consumer_groups.sort(key=replay_rank)
+    return LoadedPartition(offsets, groups, consumer_groups, latest.records, skipped)

@@ -32,6 +32,7 @@ from barnabas.protocol.messages.offset_commit import (
 )
 
 if TYPE_CHECKING:
+    from barnabas.broker.groups.consumer_group_offsets import CommitCheck
     from barnabas.broker.groups.group_log import Appended, GroupLog
     from barnabas.broker.live_config import LiveConfig
     from barnabas.broker.metadata.image import TopicImage
@@ -83,7 +84,7 @@ class GroupOffsets:
         response, accepted = self._accept(request)
         if not accepted:
             return response
-        self._validate(request)
+        check = self._validate(request)
         now_ms = self._wall_ms()
         expire = NO_TIMESTAMP
         if request.retention_ms != DEFAULT_RETENTION:
@@ -95,6 +96,8 @@ class GroupOffsets:
             if _utf16_length(metadata) > longest:
                 result.error = ErrorCode.OFFSET_METADATA_TOO_LARGE
                 continue
+            if check is not None:
+                check(topic.topic_id, entry.partition)
             value = OffsetCommitValue(entry.offset, entry.leader_epoch, metadata, now_ms, expire, topic.topic_id)
             records.append(GroupRecord(OffsetCommitKey(request.group_id, topic.name, entry.partition), value))
         if not records:
@@ -126,7 +129,7 @@ class GroupOffsets:
         records = [
             GroupRecord(OffsetCommitKey(group_id, topic, number), None) for topic, number in self.committed.of(group_id)
         ]
-        records.append(GroupRecord(GroupMetadataKey(group_id), None))
+        records += self.members.tombstones(group_id)
         return self._log.append(group_id, records, atomic=False)
 
     def ensure_exists(self, group_id: str) -> None:
@@ -157,21 +160,23 @@ class GroupOffsets:
             topics.append(OffsetCommitTopicResult(asked.name, results, asked.topic_id))
         return OffsetCommitResponse(topics), accepted
 
-    def _validate(self, request: OffsetCommitRequest) -> None:
+    def _validate(self, request: OffsetCommitRequest) -> CommitCheck | None:
         group_id = request.group_id
         self._log.ensure_loaded(group_id)
         if self.members.summary(group_id) is not None:
-            self.members.validate_offset_commit(
+            return self.members.validate_offset_commit(
                 group_id,
                 member_id=request.member_id,
                 group_instance_id=request.group_instance_id,
                 generation=request.generation,
+                knows_member_epochs=request.knows_unknown_groups,
             )
-        elif request.generation >= 0:
+        if request.generation >= 0:
             if group_id in self.committed:
                 raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {printable(group_id)} has no members")
             code = ErrorCode.GROUP_ID_NOT_FOUND if request.knows_unknown_groups else ErrorCode.ILLEGAL_GENERATION
             raise BrokerError(code, f"there is no group {printable(group_id)}")
+        return None
 
     def _replay(self, record: GroupRecord) -> None:
         self.committed.replay(record)

@@ -126,7 +126,8 @@ def _metadata(needs: ApiNeeds) -> Handler:
 def _api_versions(needs: ApiNeeds) -> Handler:
     from barnabas.broker.handlers.api_versions import ApiVersionsHandler
 
-    return ApiVersionsHandler(needs.store, needs.config.static.get_int("socket.request.max.bytes"))
+    max_frame_bytes = needs.config.static.get_int("socket.request.max.bytes")
+    return ApiVersionsHandler(needs.store, needs.groups.consumer_groups.is_enabled, max_frame_bytes)
 
 
 @_serves(ApiKey.OFFSET_COMMIT)
@@ -185,6 +186,21 @@ def _describe_groups(needs: ApiNeeds) -> Handler:
     return DescribeGroupsHandler(
         needs.groups.members, needs.groups.offsets.committed.__contains__, needs.probe(ApiKey.DESCRIBE_GROUPS)
     )
+
+
+@_serves(ApiKey.CONSUMER_GROUP_HEARTBEAT)
+def _consumer_group_heartbeat(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.consumer_group_heartbeat import ConsumerGroupHeartbeatHandler
+
+    return ConsumerGroupHeartbeatHandler(needs.groups.consumer_groups, needs.probe(ApiKey.CONSUMER_GROUP_HEARTBEAT))
+
+
+@_serves(ApiKey.CONSUMER_GROUP_DESCRIBE)
+def _consumer_group_describe(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.consumer_group_describe import ConsumerGroupDescribeHandler
+
+    probe = needs.probe(ApiKey.CONSUMER_GROUP_DESCRIBE)
+    return ConsumerGroupDescribeHandler(needs.groups.consumer_groups, needs.store, probe)
 
 
 @_serves(ApiKey.LIST_GROUPS)

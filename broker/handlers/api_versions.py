@@ -1,7 +1,8 @@
 """ApiVersions (key 18; hello in the native dialect): what is served here, and by whom. Never fails.
 
-Kafka's dialect also names the cluster's features. Only metadata.version is one here: groups of the new protocol and
-transactions would be group.version and transaction.version, and a client that sees those believes in them.
+Kafka's dialect also names the cluster's features: metadata.version as the metadata log has it, and group.version, which
+is 1 here while consumer groups are served, whatever the log says: it is not written there, because Kafka 3.7 would not
+start on it. Transactions would be transaction.version, and a client that sees that believes in them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,13 @@ from typing import TYPE_CHECKING
 
 from barnabas import __version__
 from barnabas.protocol.messages.api_versions import ApiVersionRange, ApiVersionsRequest, ApiVersionsResponse, Feature
-from barnabas.protocol.metadata.levels import METADATA_VERSION, NEWEST_KNOWN_LEVEL, OLDEST_KNOWN_LEVEL
+from barnabas.protocol.metadata.levels import (
+    GROUP_VERSION,
+    METADATA_VERSION,
+    NEWEST_GROUP_VERSION,
+    NEWEST_KNOWN_LEVEL,
+    OLDEST_KNOWN_LEVEL,
+)
 from barnabas.protocol.native.apis import NATIVE_APIS
 from barnabas.protocol.native.codec import VERSION
 
@@ -23,8 +30,10 @@ if TYPE_CHECKING:
 class ApiVersionsHandler:
     """Serves ApiVersions: the same answer for everybody, made once but for the features, which a change may raise."""
 
-    def __init__(self, store: MetadataStore, max_frame_bytes: int) -> None:
+    def __init__(self, store: MetadataStore, has_consumer_groups: bool, max_frame_bytes: int) -> None:
         self._store = store
+        level = NEWEST_GROUP_VERSION if has_consumer_groups else 0
+        self._groups = Feature(GROUP_VERSION, 0, NEWEST_GROUP_VERSION, level)
         self._response = ApiVersionsResponse(
             server="barnabas",
             server_version=__version__,
@@ -40,4 +49,4 @@ class ApiVersionsHandler:
         if image.level is None:
             return self._response
         feature = Feature(METADATA_VERSION, OLDEST_KNOWN_LEVEL, NEWEST_KNOWN_LEVEL, image.level)
-        return replace(self._response, features=[feature], features_epoch=image.end_offset - 1)
+        return replace(self._response, features=[self._groups, feature], features_epoch=image.end_offset - 1)

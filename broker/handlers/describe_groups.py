@@ -17,7 +17,7 @@ from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribeG
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from barnabas.broker.groups.membership import GroupMembership
+    from barnabas.broker.groups.group_directory import GroupDirectory
     from barnabas.broker.metrics.probes import ApiProbe
     from barnabas.broker.session import Session
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class DescribeGroupsHandler:
     """Serves DescribeGroups. `has_offsets` says whether a group has committed any."""
 
-    def __init__(self, membership: GroupMembership, has_offsets: Callable[[str], bool], probe: ApiProbe) -> None:
-        self._membership = membership
+    def __init__(self, groups: GroupDirectory, has_offsets: Callable[[str], bool], probe: ApiProbe) -> None:
+        self._groups = groups
         self._has_offsets = has_offsets
         self._probe = probe
 
@@ -41,12 +41,13 @@ class DescribeGroupsHandler:
 
     def _describe(self, group_id: str, *, unknown_is_error: bool) -> DescribedGroup:
         try:
-            group = self._membership.describe(group_id)
+            group = self._groups.describe(group_id)
         except BrokerError as error:
             self._probe.count_error(error.code.name.lower())
             return DescribedGroup(group_id, error=error.code, message=error.message)
-        if group is not None:
-            return group
+        if group is not None:  # of a consumer group this is its refusal
+            is_dead = group.error == ErrorCode.GROUP_ID_NOT_FOUND and not unknown_is_error
+            return DescribedGroup(group_id, group.state) if is_dead else group
         if self._has_offsets(group_id):
             return DescribedGroup(group_id, GroupState.EMPTY.value)
         if not unknown_is_error:

@@ -12,7 +12,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 if TYPE_CHECKING:
-    from barnabas.broker.groups.membership import GroupMembership
+    from barnabas.broker.groups.group_directory import GroupDirectory
     from barnabas.broker.metrics.probes import ApiProbe
     from barnabas.broker.session import Session
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 class HeartbeatHandler:
     """Serves Heartbeat."""
 
-    def __init__(self, membership: GroupMembership, probe: ApiProbe) -> None:
-        self._membership = membership
+    def __init__(self, groups: GroupDirectory, probe: ApiProbe) -> None:
+        self._groups = groups
         self._probe = probe
 
     def __call__(self, session: Session, request: HeartbeatRequest) -> HeartbeatResponse:
         """The answer to one request; the contract is at the top of the file."""
-        code = self._membership.heartbeat(
+        code = self._groups.heartbeat(
             request.group_id, request.member_id, request.group_instance_id, request.generation
         )
         if code != ErrorCode.NONE:

@@ -14,7 +14,7 @@ from barnabas.broker.groups.joining import JoiningClient
 
 if TYPE_CHECKING:
     from barnabas.broker.deferred import Deferred
-    from barnabas.broker.groups.membership import GroupMembership
+    from barnabas.broker.groups.group_directory import GroupDirectory
     from barnabas.broker.session import Session
     from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 class JoinGroupHandler:
     """Serves JoinGroup."""
 
-    def __init__(self, membership: GroupMembership) -> None:
-        self._membership = membership
+    def __init__(self, groups: GroupDirectory) -> None:
+        self._groups = groups
 
     def __call__(self, session: Session, request: JoinGroupRequest) -> Deferred[JoinGroupResponse]:
         """The answer to one request; the contract is at the top of the file."""
         host = session.peer.rpartition(":")[0].removeprefix("::ffff:")
-        return self._membership.join(request, JoiningClient(session.client_id or "", f"/{host}"))
+        return self._groups.join(request, JoiningClient(session.client_id or "", f"/{host}"))

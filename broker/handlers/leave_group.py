@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.deferred import Deferred
 from barnabas.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from barnabas.broker.groups.membership import GroupMembership
+    from barnabas.broker.groups.group_directory import GroupDirectory
     from barnabas.broker.metrics.probes import ApiProbe
     from barnabas.broker.session import Session
     from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
@@ -20,13 +21,17 @@ if TYPE_CHECKING:
 class LeaveGroupHandler:
     """Serves LeaveGroup."""
 
-    def __init__(self, membership: GroupMembership, probe: ApiProbe) -> None:
-        self._membership = membership
+    def __init__(self, groups: GroupDirectory, probe: ApiProbe) -> None:
+        self._groups = groups
         self._probe = probe
 
-    def __call__(self, session: Session, request: LeaveGroupRequest) -> LeaveGroupResponse:
+    def __call__(
+        self, session: Session, request: LeaveGroupRequest
+    ) -> LeaveGroupResponse | Deferred[LeaveGroupResponse]:
         """The answer to one request; the contract is at the top of the file."""
-        response = self._membership.leave(request)
+        response = self._groups.leave(request)
+        if isinstance(response, Deferred):  # of a consumer group, whose records say so
+            return response
         for member in response.members:
             if member.error != ErrorCode.NONE:
                 self._probe.count_error(member.error.name.lower())

@@ -51,6 +51,9 @@ class OffsetFetchHandler:
     def _group(self, group: OffsetFetchGroup, *, by_id: bool) -> OffsetFetchGroupResult:
         try:
             self._log.ensure_loaded(group.group_id)
+            self._offsets.members.validate_offset_fetch(
+                group.group_id, member_id=group.member_id, member_epoch=group.member_epoch
+            )
         except BrokerError as error:
             self._probe.count_error(error.code.name.lower())
             return refuse_fetch(group, error.code)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from barnabas.broker.deferred import Deferred
-    from barnabas.broker.groups.membership import GroupMembership
+    from barnabas.broker.groups.group_directory import GroupDirectory
     from barnabas.broker.session import Session
     from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 class SyncGroupHandler:
     """Serves SyncGroup."""
 
-    def __init__(self, membership: GroupMembership) -> None:
-        self._membership = membership
+    def __init__(self, groups: GroupDirectory) -> None:
+        self._groups = groups
 
-    def __call__(self, session: Session, request: SyncGroupRequest) -> Deferred[SyncGroupResponse]:
+    def __call__(self, session: Session, request: SyncGroupRequest) -> SyncGroupResponse | Deferred[SyncGroupResponse]:
         """The answer to one request; the contract is at the top of the file."""
-        return self._membership.sync(request)
+        return self._groups.sync(request)

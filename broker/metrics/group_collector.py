@@ -7,15 +7,22 @@ from typing import ClassVar, Final
 
 from prometheus_client.core import Metric
 
+from barnabas.broker.groups.consumer_group import ConsumerGroupState
 from barnabas.broker.groups.group_state import GroupState
 from barnabas.broker.metrics.family import Family
 from barnabas.broker.metrics.probes import BrokerProbes
 
 _STATES: Final = (
-    (GroupState.EMPTY, "empty", "Groups without members."),
-    (GroupState.PREPARING_REBALANCE, "preparing_rebalance", "Groups that wait for their members to join."),
-    (GroupState.COMPLETING_REBALANCE, "completing_rebalance", "Groups that wait for their leader's assignment."),
-    (GroupState.STABLE, "stable", "Groups whose members have their assignments."),
+    (GroupState.EMPTY.value, "empty", "Groups without members."),
+    (GroupState.PREPARING_REBALANCE.value, "preparing_rebalance", "Groups that wait for their members to join."),
+    (GroupState.COMPLETING_REBALANCE.value, "completing_rebalance", "Groups that wait for their leader's assignment."),
+    (ConsumerGroupState.ASSIGNING.value, "assigning", "Groups of the consumer protocol that need a new assignment."),
+    (
+        ConsumerGroupState.RECONCILING.value,
+        "reconciling",
+        "Groups of the consumer protocol whose members give up and take over partitions.",
+    ),
+    (GroupState.STABLE.value, "stable", "Groups whose members have their assignments."),
 )
 
 
@@ -36,5 +43,5 @@ class GroupCollector:
     def collect(self) -> Iterator[Metric]:
         """All families, from the counters as they are now."""
         for state, family in self.by_state.items():
-            yield family.render([((), self._probe.states.get(state.value, 0))])
+            yield family.render([((), self._probe.states.get(state, 0))])
         yield self.rebalances.render([((), self._probe.completed_rebalances)])

@@ -5,7 +5,8 @@
     version  key              fields                                value of the record
     0, 1     OffsetCommit     group, topic string, partition int32  `offsets`: where a group is in a partition
     2        GroupMetadata    group string                          `metadata`: a classic group and its members
-    3 ...                                                           groups of the newer protocols, not ours
+    3-8, 16  groups of the newer consumer protocol: `consumer_group_keys`
+    others                                                          share and streams groups, not ours
 
 0 is what Kafka before 0.8.3 wrote; both mean the same. Keys of another version are kept as they are and skipped, so
 that a log of a newer Kafka loads. Source: Kafka's OffsetCommitKey, LegacyOffsetCommitKey, GroupMetadataKey,
@@ -19,6 +20,11 @@ from typing import Final, NamedTuple, TypeAlias
 
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.groups.classic_fields import read_string, write_string
+from barnabas.protocol.groups.consumer_group_keys import (
+    ConsumerGroupKey,
+    decode_consumer_group_key,
+    encode_consumer_group_key,
+)
 from barnabas.protocol.primitives import Reader, Writer
 
 LEGACY_OFFSET_COMMIT: Final = 0
@@ -52,7 +58,7 @@ class UnknownKey(NamedTuple):
     body: bytes
 
 
-GroupKey: TypeAlias = OffsetCommitKey | GroupMetadataKey | UnknownKey
+GroupKey: TypeAlias = OffsetCommitKey | GroupMetadataKey | ConsumerGroupKey | UnknownKey
 
 
 def encode_key(key: GroupKey) -> bytes:
@@ -61,6 +67,8 @@ def encode_key(key: GroupKey) -> bytes:
         return _VERSION.pack(key.version) + key.body
     if isinstance(key, GroupMetadataKey):
         return write_string(Writer().int16(GROUP_METADATA), key.group).to_bytes()
+    if not isinstance(key, OffsetCommitKey):
+        return encode_consumer_group_key(key)
     group, topic = key.group.encode(), key.topic.encode()
     try:
         head = _OFFSET_HEAD.pack(OFFSET_COMMIT, len(group))
@@ -83,7 +91,10 @@ def decode_key(data: bytes) -> GroupKey:
     elif version < 0:
         raise DecodeError(f"version {version} of a key is negative")
     else:
-        return UnknownKey(version, reader.rest())
+        newer = decode_consumer_group_key(version, reader)
+        if newer is None:
+            return UnknownKey(version, reader.rest())
+        key = newer
     reader.ensure_end()
     return key
 

@@ -90,6 +90,8 @@ KAFKA_APIS: Sequence[KafkaApi] = (
     KafkaApi(ApiKey.OFFSET_DELETE, 0, 0, 1, "offset_delete"),
     KafkaApi(ApiKey.DESCRIBE_CLUSTER, 0, 2, 0, "describe_cluster"),
     KafkaApi(ApiKey.DESCRIBE_PRODUCERS, 0, 0, 0, "describe_producers"),
+    KafkaApi(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, 0, "consumer_group_heartbeat"),
+    KafkaApi(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, 0, "consumer_group_describe"),
     KafkaApi(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, 0, "list_config_resources"),
     KafkaApi(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, 0, "describe_topic_partitions"),
 )

@@ -73,6 +73,11 @@ def milliseconds(value: timedelta) -> int:
     return round(value.total_seconds() * 1000)
 
 
+def duration(milliseconds: int) -> timedelta:
+    """A duration for an entity."""
+    return timedelta(milliseconds=milliseconds)
+
+
 @cache
 def _schema(api: str, version: int, kind: str) -> ModuleType:
     _load_kio()

@@ -10,6 +10,11 @@ from __future__ import annotations
 METADATA_VERSION = "metadata.version"
 """Name of the feature."""
 
+GROUP_VERSION = "group.version"
+"""Name of the feature by which Kafka serves consumer groups (KIP-848), from level 1 on."""
+
+NEWEST_GROUP_VERSION = 1
+
 OLDEST_KNOWN_LEVEL = 7
 INITIAL_LEVEL = 19
 NEWEST_KNOWN_LEVEL = 30

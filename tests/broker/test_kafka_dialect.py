@@ -44,10 +44,11 @@ def test_api_versions_answers_the_table_of_apis(kafka: KafkaWire, version: int) 
     assert ranges(answer) == TABLE
 
 
-def test_api_versions_says_which_metadata_version_is_finalized(kafka: KafkaWire) -> None:
+def test_api_versions_says_which_features_are_finalized(kafka: KafkaWire) -> None:
     answer = kafka.call("api_versions", 4, client_software_name="test", client_software_version="1.0")
     assert [(each.name, each.min_version_level, each.max_version_level) for each in answer.finalized_features] == [
-        ("metadata.version", 19, 19)
+        ("group.version", 1, 1),
+        ("metadata.version", 19, 19),
     ]
     assert answer.finalized_features_epoch >= 0
 

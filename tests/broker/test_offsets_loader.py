@@ -78,7 +78,7 @@ def test_what_was_written_after_a_transactions_offset_is_newer_than_its_end(log:
 
 def test_groups_that_belong_elsewhere_and_newer_kinds_are_counted_and_passed_over(log: PartitionLog) -> None:
     append(log, offset("mine", 1), offset("other", 2))
-    log.append_as_leader(batch((START_MS, b"\x00\x08\x00\x01g", b"\x00\x00what")), leader_epoch=0)
+    log.append_as_leader(batch((START_MS, b"\x00\x0b\x00\x01g", b"\x00\x00what")), leader_epoch=0)
     loaded = load(log, own=("mine",))
     assert committed(loaded) == {"mine": {("t", 0): 1}}
     assert loaded.skipped == 2

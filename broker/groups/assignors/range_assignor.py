@@ -1,0 +1,37 @@
+"""range: of every topic a member gets a run of partitions that follow each other, the first ones one more.
+
+Members are in the order of their instance ids, or of their member ids, static ones first; so members that read the same
+topics get the same partition numbers of each, which is what joins of such topics need. It does not try to leave
+partitions where they are. Source: Kafka's RangeAssignor.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas.broker.groups.assignors.assignor import GroupSpec, MemberSpec
+from barnabas.protocol.groups.consumer_group_values import Partitions
+
+
+class RangeAssignor:
+    """The assignor `range`."""
+
+    name: Final = "range"
+
+    def assign(self, group: GroupSpec) -> dict[str, Partitions]:
+        """The new target of every member."""
+        order = sorted(group.members, key=lambda member_id: _rank(member_id, group.members[member_id]))
+        assigned: dict[str, dict[bytes, frozenset[int]]] = {member_id: {} for member_id in order}
+        for topic_id, count in group.partitions.items():
+            readers = [member_id for member_id in order if topic_id in group.members[member_id].topics]
+            start = 0
+            for index, member_id in enumerate(readers):
+                end = start + count // len(readers) + (index < count % len(readers))
+                if end > start:
+                    assigned[member_id][topic_id] = frozenset(range(start, end))
+                start = end
+        return dict(assigned)
+
+
+def _rank(member_id: str, member: MemberSpec) -> tuple[bool, str]:
+    return (True, member_id) if member.instance_id is None else (False, member.instance_id)

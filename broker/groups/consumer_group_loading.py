@@ -1,0 +1,75 @@
+"""Records of consumer groups as a start reads them: the newest value of each key, so in an order of our own.
+
+    group, members, targets, the targets' epoch, what members have, expressions
+
+What a member has comes after the member, and its epoch with it. Several members that have one partition cannot come
+from a log that was written in order; where they do, the one that got it last has it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.groups.group_records import GroupRecord
+from barnabas.protocol.groups.consumer_group_keys import (
+    ConsumerGroupKey,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupPartitionMetadataKey,
+    CurrentMemberAssignmentKey,
+    RegularExpressionKey,
+    TargetAssignmentMemberKey,
+    TargetAssignmentMetadataKey,
+)
+from barnabas.protocol.groups.consumer_group_values import (
+    CurrentMemberAssignmentValue,
+    PartitionMetadataValue,
+    decode_consumer_group_metadata,
+    decode_current_member_assignment,
+    decode_member_metadata,
+    decode_regular_expression,
+    decode_target_assignment_member,
+    decode_target_assignment_metadata,
+)
+
+if TYPE_CHECKING:
+    from barnabas.protocol.groups.consumer_group_values import ConsumerGroupValue
+
+_ORDER: Final = (
+    ConsumerGroupMetadataKey,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupMemberMetadataKey,
+    TargetAssignmentMemberKey,
+    TargetAssignmentMetadataKey,
+    CurrentMemberAssignmentKey,
+    RegularExpressionKey,
+)
+
+
+def consumer_group_record(key: ConsumerGroupKey, data: bytes) -> GroupRecord:
+    """The record of a value's bytes. Raises DecodeError."""
+    return GroupRecord(key, _decode(key, data))
+
+
+def replay_rank(record: GroupRecord) -> tuple[int, int]:
+    """What to sort a start's records by."""
+    epoch = record.value.member_epoch if isinstance(record.value, CurrentMemberAssignmentValue) else 0
+    return _ORDER.index(type(record.key)), epoch
+
+
+def _decode(key: ConsumerGroupKey, data: bytes) -> ConsumerGroupValue:
+    match key:
+        case ConsumerGroupMetadataKey():
+            return decode_consumer_group_metadata(data)
+        case ConsumerGroupPartitionMetadataKey():
+            return PartitionMetadataValue()
+        case ConsumerGroupMemberMetadataKey():
+            return decode_member_metadata(data)
+        case TargetAssignmentMetadataKey():
+            return decode_target_assignment_metadata(data)
+        case TargetAssignmentMemberKey():
+            return decode_target_assignment_member(data)
+        case CurrentMemberAssignmentKey():
+            return decode_current_member_assignment(data)
+        case RegularExpressionKey():
+            return decode_regular_expression(data)

@@ -1,0 +1,143 @@
+"""Consumer groups and their records: what a change asks for is appended, replayed into the group, and then answered.
+
+`groups` is what the log says, and replay alone changes it, at a start and at run time alike. A change that cannot be
+written leaves its group as it was, and the answer says why. Source: Kafka's CoordinatorRuntime.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+from barnabas.broker.deferred import Deferred
+from barnabas.broker.groups.consumer_group import ConsumerGroup, ConsumerGroupState
+from barnabas.broker.groups.group_alarms import GroupAlarms
+from barnabas.broker.groups.group_records import GroupRecord
+from barnabas.broker.printable import printable
+from barnabas.protocol.errors import BrokerError
+from barnabas.protocol.groups.consumer_group_keys import ConsumerGroupKey, ConsumerGroupMetadataKey
+from barnabas.protocol.groups.metadata import GroupMetadataValue
+from barnabas.protocol.groups.offsets import OffsetCommitValue
+
+if TYPE_CHECKING:
+    from barnabas.broker.groups.consumer_group_change import GroupChange
+    from barnabas.broker.groups.consumer_group_settings import Surroundings
+    from barnabas.broker.groups.group_log import GroupLog
+    from barnabas.broker.metrics.probes import GroupProbe
+
+log = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
+
+
+class Outcome(NamedTuple, Generic[Answer]):
+    """What is to be answered: `result` makes it once the records are written, `refused` where they are not."""
+
+    answer: Deferred[Answer]
+    result: Callable[[], Answer]
+    refused: Callable[[BrokerError], Answer]
+
+
+class ConsumerGroupLog:
+    """The groups by id. In the event loop only."""
+
+    def __init__(
+        self,
+        *,
+        group_log: GroupLog,
+        around: Surroundings,
+        loop: asyncio.AbstractEventLoop,
+        probe: GroupProbe,
+        wake: Callable[[ConsumerGroup], None],
+    ) -> None:
+        self.groups: dict[str, ConsumerGroup] = {}
+        self._log = group_log
+        self._around = around
+        self._probe = probe
+        self._alarms: GroupAlarms[ConsumerGroup] = GroupAlarms(loop, wake)
+        self._stopping = False
+        group_log.add_replay(self._replay)
+
+    def write(self, change: GroupChange, outcome: Outcome[Answer]) -> None:
+        """Append what changed, as one batch; then answer."""
+        group_id = change.group.group_id
+
+        def done(error: BrokerError | None) -> None:
+            if error is None:
+                response = outcome.result()
+            else:
+                log.warning("the records of group %s could not be written: %s", printable(group_id), error)
+                response = outcome.refused(error)
+            self.set_alarm(group_id)
+            outcome.answer.resolve(response)
+
+        if not change.records:
+            done(None)
+            return
+        before = self._state_of(group_id)
+        appended = self._log.append(group_id, change.records)
+        self._count(before, self._state_of(group_id))
+        appended.then(done)
+
+    def load(self, records: Sequence[GroupRecord]) -> None:
+        """At start: what the log says of some groups, the newest value of each key. Each member's session begins."""
+        for record in records:
+            self._replay(record)
+        for group_id in dict.fromkeys(record.key.group for record in records):
+            group = self.groups[group_id]
+            for member in group.members.values():
+                classic = member.classic
+                timeout_ms = self._around.settings.session_timeout_ms if classic is None else classic.session_timeout_ms
+                group.extend_session(member.member_id, timeout_ms)
+            self._count(None, group.state)
+            self.set_alarm(group_id)
+
+    def forget(self, group_id: str) -> None:
+        """Its log has gone."""
+        self._count(self._state_of(group_id), None)
+        self.groups.pop(group_id, None)
+        self._alarms.forget(group_id)
+
+    def set_alarm(self, group_id: str) -> None:
+        """The group's deadlines may have changed."""
+        group = self.groups.get(group_id)
+        if group is None:
+            self._alarms.forget(group_id)
+        elif not self._stopping:
+            self._alarms.set(group_id, group)
+
+    def stop(self) -> None:
+        """No deadline matters any more."""
+        self._stopping = True
+        for group_id in self.groups:
+            self._alarms.forget(group_id)
+
+    def _replay(self, record: GroupRecord) -> None:
+        key, value = record
+        if not isinstance(key, ConsumerGroupKey):
+            return
+        group = self.groups.get(key.group)
+        if group is None:
+            if value is None:
+                return  # a tombstone of what is gone
+            group = self.groups[key.group] = ConsumerGroup(key.group, self._around.clock)
+        assert not isinstance(value, OffsetCommitValue | GroupMetadataValue)
+        group.replay(key, value)
+        if isinstance(key, ConsumerGroupMetadataKey) and value is None:
+            del self.groups[key.group]
+
+    def _state_of(self, group_id: str) -> ConsumerGroupState | None:
+        group = self.groups.get(group_id)
+        return None if group is None else group.state
+
+    def _count(self, before: ConsumerGroupState | None, after: ConsumerGroupState | None) -> None:
+        if before == after:
+            return
+        if before is not None:
+            self._probe.left(before.value)
+        if after is not None:
+            self._probe.entered(after.value)
+        if before is not None and after == ConsumerGroupState.STABLE:
+            self._probe.completed_rebalances += 1

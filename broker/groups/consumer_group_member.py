@@ -1,0 +1,119 @@
+"""One member of a consumer group, as the group's records say: a value, replaced as a whole by every change.
+
+    Stable                  it has its target, or has not heard of a newer one yet
+    UnrevokedPartitions     it has partitions that it must give up before it may go on to the next epoch
+    UnreleasedPartitions    it is in the target's epoch, and waits for partitions that others still have
+
+Source: Kafka's ConsumerGroupMember, MemberState.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+
+from barnabas.protocol.groups.consumer_group_values import (
+    ClassicMemberMetadata,
+    CurrentMemberAssignmentValue,
+    MemberMetadataValue,
+    PartitionEpochs,
+)
+
+
+class MemberState(IntEnum):
+    """As int8 in the records. UNKNOWN is what a newer Kafka wrote."""
+
+    STABLE = 0
+    UNREVOKED_PARTITIONS = 1
+    UNRELEASED_PARTITIONS = 2
+    UNKNOWN = 127
+
+    @classmethod
+    def of(cls, value: int) -> MemberState:
+        """The state of a record."""
+        return cls(value) if value in cls._value2member_map_ else cls.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupMember:
+    """`topic_regex` is empty where there is none. `classic`: it speaks the classic protocol (a group on its way)."""
+
+    member_id: str
+    member_epoch: int = 0
+    previous_member_epoch: int = -1
+    instance_id: str | None = None
+    rack_id: str | None = None
+    rebalance_timeout_ms: int = -1
+    client_id: str = ""
+    client_host: str = ""
+    topic_names: frozenset[str] = frozenset()
+    topic_regex: str = ""
+    assignor: str | None = None
+    state: MemberState = MemberState.STABLE
+    assigned: PartitionEpochs = field(default_factory=dict)
+    pending_revocation: PartitionEpochs = field(default_factory=dict)
+    classic: ClassicMemberMetadata | None = None
+
+    def is_reconciled_to(self, assignment_epoch: int) -> bool:
+        """Whether it has all of the target of that epoch."""
+        return self.state == MemberState.STABLE and self.member_epoch == assignment_epoch
+
+    def assignment_epoch(self, topic_id: bytes, partition: int) -> int | None:
+        """The epoch in which it got a partition that it has, or still has; None for one that it has not."""
+        for topics in (self.assigned, self.pending_revocation):
+            epoch = topics.get(topic_id, {}).get(partition)
+            if epoch is not None:
+                return epoch
+        return None
+
+    def with_metadata(self, value: MemberMetadataValue) -> ConsumerGroupMember:
+        """The member that now says so of itself."""
+        return replace(
+            self,
+            instance_id=value.instance_id,
+            rack_id=value.rack_id,
+            client_id=value.client_id,
+            client_host=value.client_host,
+            topic_names=frozenset(value.topic_names),
+            topic_regex=value.topic_regex or "",
+            rebalance_timeout_ms=value.rebalance_timeout_ms,
+            assignor=value.assignor,
+            classic=value.classic,
+        )
+
+    def with_current(self, value: CurrentMemberAssignmentValue) -> ConsumerGroupMember:
+        """The member that now has those partitions."""
+        return replace(
+            self,
+            member_epoch=value.member_epoch,
+            previous_member_epoch=value.previous_member_epoch,
+            state=MemberState.of(value.state),
+            assigned=value.assigned,
+            pending_revocation=value.pending_revocation,
+        )
+
+    def metadata_record(self) -> MemberMetadataValue:
+        """What it says of itself, as a record."""
+        return MemberMetadataValue(
+            self.instance_id,
+            self.rack_id,
+            self.client_id,
+            self.client_host,
+            tuple(sorted(self.topic_names)),
+            self.topic_regex,
+            self.rebalance_timeout_ms,
+            self.assignor,
+            self.classic,
+        )
+
+    def current_record(self) -> CurrentMemberAssignmentValue:
+        """What it has, as a record."""
+        return CurrentMemberAssignmentValue(
+            self.member_epoch, self.previous_member_epoch, int(self.state), self.assigned, self.pending_revocation
+        )
+
+
+def without_epochs(topics: PartitionEpochs) -> Mapping[bytes, frozenset[int]]:
+    """The partitions alone."""
+    return {topic_id: frozenset(epochs) for topic_id, epochs in topics.items()}

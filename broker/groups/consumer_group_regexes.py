@@ -1,0 +1,62 @@
+"""The expressions that members of a consumer group subscribe with, and the topics that they match.
+
+An expression is resolved when the first member brings it, so that this member's first assignment has its topics; and
+again at the group's first heartbeat after a topic was made. What it matched is a record of the group, so that a group
+reads the same topics after a restart. Kafka resolves in the background: the topics come with a later heartbeat there.
+Internal topics match as others do, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.groups.consumer_group_records import regex_record
+from barnabas.broker.groups.topic_regex import topic_regex
+from barnabas.protocol.errors import BrokerError
+from barnabas.protocol.groups.consumer_group_values import RegularExpressionValue
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from barnabas.broker.groups.consumer_group_change import GroupChange
+    from barnabas.broker.groups.consumer_group_member import ConsumerGroupMember
+
+
+def update_regexes(
+    change: GroupChange,
+    members: Mapping[str, ConsumerGroupMember],
+    before: ConsumerGroupMember,
+    after: ConsumerGroupMember,
+) -> bool:
+    """Resolve what `members` need; whether topics came or went by it.
+
+    Raises BrokerError INVALID_REGULAR_EXPRESSION for the expression that `after` brings.
+    """
+    group = change.group
+    needed = {member.topic_regex for member in members.values() if member.topic_regex}
+    if not needed and not group.regexes:
+        return before.topic_regex != after.topic_regex
+    if after.topic_regex and after.topic_regex not in group.regexes:
+        topic_regex(after.topic_regex)
+    regexes = {regex: value for regex, value in group.regexes.items() if regex in needed}
+    for regex in sorted(group.regexes.keys() - needed):
+        change.records.append(regex_record(group.group_id, regex, None))
+    has_changed = before.topic_regex != after.topic_regex
+    for regex in sorted(needed if not group.is_resolved else needed - regexes.keys()):
+        topics = _matching(change, regex)
+        known = regexes.get(regex)
+        if known is None or tuple(known.topics) != topics:
+            value = RegularExpressionValue(topics, change.image.end_offset - 1, change.around.clock.wall_ms())
+            regexes[regex] = value
+            change.records.append(regex_record(group.group_id, regex, value))
+            has_changed = True
+    change.regexes = regexes
+    return has_changed
+
+
+def _matching(change: GroupChange, regex: str) -> tuple[str, ...]:
+    try:
+        matches = topic_regex(regex).matches
+    except BrokerError:
+        return ()  # an expression of the log that a Kafka with another syntax took
+    return tuple(sorted(name for name in change.image.topics if matches(name)))
