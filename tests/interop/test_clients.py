@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.interop.clients.driver import Driver, Unsupported
-from tests.interop.clients.features import FEATURES, Feature, Trial
+from tests.interop.clients.features import Feature, Trial
+from tests.interop.clients.group_features import ALL_FEATURES
 from tests.interop.clients.programs import CLIENTS, KNOWN_GAPS, Client
 from tests.interop.clients.recording import RecordingProxy
 from tests.interop.clients.result import RESULT_VARIABLE, Matrix
@@ -54,7 +55,7 @@ def driver_of(
         driver.close()
 
 
-@pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.name)
+@pytest.mark.parametrize("feature", ALL_FEATURES, ids=lambda feature: feature.name)
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
 def test_a_client_that_we_did_not_write_works_unchanged(
     client: Client,
@@ -72,6 +73,6 @@ def test_a_client_that_we_did_not_write_works_unchanged(
     topic = f"{re.sub('[^a-z0-9]', '', client.name.lower())}-{feature.name}"
     try:
         with matrix.outcome_of(client.name, feature):
-            feature.check(Trial(driver, target, topic))
+            feature.check(Trial(driver, target, topic, client.member))
     except Unsupported as reason:
         pytest.skip(f"not supported by {client.name}: {reason}")

@@ -2,13 +2,16 @@
 
     python -m tests.support.group_member LIBRARY BOOTSTRAP GROUP TOPIC [ASSIGNOR [INSTANCE]]
 
-Prints `got <value>` for each record, commits what it printed, and leaves the group at SIGTERM. A commit that fails is
-not repeated: whoever gets the partition next prints those records again.
+ASSIGNOR is `range` or `cooperative-sticky`, by the classic protocol, or `consumer`: the newer protocol, in which the
+broker assigns. Prints `got <value>` for each record, commits what it printed, and leaves the group at SIGTERM. A commit
+that fails is not repeated: whoever gets the partition next prints those records again. A static member (INSTANCE) has a
+longer session, in which it may be started again. Members in other languages (tests/interop/clients) do the same.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 from contextlib import suppress
@@ -17,7 +20,9 @@ from typing import Any
 stopping = False
 
 SESSION_MS = 6000
+STATIC_SESSION_MS = 30_000
 HEARTBEAT_MS = 300
+CONSUMER_PROTOCOL = "consumer"
 
 
 def _stop(*_: object) -> None:
@@ -30,23 +35,33 @@ def _say(value: object) -> None:
     print("got", value.decode(), flush=True)
 
 
-def confluent(bootstrap: str, group: str, topic: str, assignor: str, instance: str | None) -> None:
-    """librdkafka."""
-    from confluent_kafka import Consumer, KafkaException
+def _session_ms(instance: str | None) -> int:
+    return SESSION_MS if instance is None else STATIC_SESSION_MS
 
+
+def _librdkafka(bootstrap: str, group: str, assignor: str, instance: str | None) -> dict[str, Any]:
     settings: dict[str, Any] = {
         "bootstrap.servers": bootstrap,
         "group.id": group,
         "auto.offset.reset": "earliest",
-        "enable.auto.commit": False,
-        "session.timeout.ms": SESSION_MS,
-        "heartbeat.interval.ms": HEARTBEAT_MS,
-        "partition.assignment.strategy": assignor,
         "reconnect.backoff.max.ms": 200,
     }
+    if assignor == CONSUMER_PROTOCOL:
+        settings["group.protocol"] = assignor
+    else:
+        settings["partition.assignment.strategy"] = assignor
+        settings["session.timeout.ms"] = _session_ms(instance)
+        settings["heartbeat.interval.ms"] = HEARTBEAT_MS
     if instance is not None:
         settings["group.instance.id"] = instance
-    consumer = Consumer(settings)
+    return settings
+
+
+def confluent(bootstrap: str, group: str, topic: str, assignor: str, instance: str | None) -> None:
+    """librdkafka."""
+    from confluent_kafka import Consumer, KafkaException
+
+    consumer = Consumer({**_librdkafka(bootstrap, group, assignor, instance), "enable.auto.commit": False})
     consumer.subscribe([topic])
     while not stopping:
         message = consumer.poll(0.1)
@@ -57,18 +72,31 @@ def confluent(bootstrap: str, group: str, topic: str, assignor: str, instance: s
     consumer.close()
 
 
+def kcat(bootstrap: str, group: str, topic: str, assignor: str, instance: str | None) -> None:
+    """kcat, in this process's place. It commits at times, by itself."""
+    settings = _librdkafka(bootstrap, group, assignor, instance)
+    del settings["group.id"]
+    settings["auto.commit.interval.ms"] = 200
+    words = [word for name, value in settings.items() for word in ("-X", f"{name}={value}")]
+    os.execvp("kcat", ["kcat", "-q", "-u", "-E", *words, "-f", "got %s\\n", "-G", group, topic])
+
+
 def kafka_python(bootstrap: str, group: str, topic: str, assignor: str, instance: str | None) -> None:
     """kafka-python, with its own assignors."""
     from kafka import KafkaConsumer
+    from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+    from kafka.coordinator.assignors.range import RangePartitionAssignor
     from kafka.errors import KafkaError
 
     consumer = KafkaConsumer(
         topic,
         bootstrap_servers=bootstrap,
         group_id=group,
+        group_instance_id=instance,
+        partition_assignment_strategy=[RangePartitionAssignor if assignor == "range" else CooperativeStickyAssignor],
         auto_offset_reset="earliest",
         enable_auto_commit=False,
-        session_timeout_ms=SESSION_MS,
+        session_timeout_ms=_session_ms(instance),
         heartbeat_interval_ms=HEARTBEAT_MS,
         reconnect_backoff_max_ms=200,
     )
@@ -84,19 +112,22 @@ def kafka_python(bootstrap: str, group: str, topic: str, assignor: str, instance
 
 
 def aiokafka(bootstrap: str, group: str, topic: str, assignor: str, instance: str | None) -> None:
-    """aiokafka, with its own assignors."""
+    """aiokafka, which has no cooperative assignor."""
 
     async def run() -> None:
         from aiokafka import AIOKafkaConsumer
+        from aiokafka.coordinator.assignors.range import RangePartitionAssignor
         from aiokafka.errors import KafkaError
 
         consumer = AIOKafkaConsumer(
             topic,
             bootstrap_servers=bootstrap,
             group_id=group,
+            group_instance_id=instance,
+            partition_assignment_strategy=[RangePartitionAssignor],
             auto_offset_reset="earliest",
             enable_auto_commit=False,
-            session_timeout_ms=SESSION_MS,
+            session_timeout_ms=_session_ms(instance),
             heartbeat_interval_ms=HEARTBEAT_MS,
         )
         await consumer.start()
@@ -124,7 +155,7 @@ def barnabas(bootstrap: str, group: str, topic: str, assignor: str, instance: st
             group=group,
             offset_reset="earliest",
             auto_commit=False,
-            session_timeout_ms=SESSION_MS,
+            session_timeout_ms=_session_ms(instance),
             heartbeat_interval_ms=HEARTBEAT_MS,
             assignors=(assignor,),
             group_instance_id=instance,
@@ -144,9 +175,11 @@ def barnabas(bootstrap: str, group: str, topic: str, assignor: str, instance: st
 
 
 LIBRARIES = {"confluent": confluent, "kafka-python": kafka_python, "aiokafka": aiokafka, "barnabas": barnabas}
+"""Those of the development environment; the tests of `make test` use them."""
 
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, _stop)
     library, bootstrap, group, topic, *rest = sys.argv[1:]
-    LIBRARIES[library](bootstrap, group, topic, rest[0] if rest else "range", rest[1] if len(rest) > 1 else None)
+    run_member = {**LIBRARIES, "kcat": kcat}[library]
+    run_member(bootstrap, group, topic, rest[0] if rest else "range", rest[1] if len(rest) > 1 else None)

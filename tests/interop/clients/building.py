@@ -34,16 +34,23 @@ def kcat() -> list[str]:
     return [sys.executable, "-m", "tests.interop.clients.python.kcat"]
 
 
-def java(version: str) -> list[str]:
-    """The Java driver on the client of that version of Kafka."""
+def kcat_member() -> list[str]:
+    """A member of a group by kcat."""
+    _need("kcat", "kcat")
+    return [sys.executable, "-m", "tests.support.group_member", "kcat"]
+
+
+def java(version: str, program: str = "Driver") -> list[str]:
+    """The Java driver, or member of a group, on the client of that version of Kafka."""
     need_commands("java", "javac")
     jars = need_kafka(version)
+    sources = sorted((HERE / "java").glob("*.java"))
 
     def build(directory: Path) -> None:
-        _run(["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(directory), str(HERE / "java" / "Driver.java")])
+        _run(["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(directory), *map(str, sources)])
 
-    classes = _built(f"java-{version}", [HERE / "java" / "Driver.java"], build)
-    return ["java", *_SMALL_JVM, "-cp", f"{classes}:{jars}/*", "Driver"]
+    classes = _built(f"java-{version}", sources, build)
+    return ["java", *_SMALL_JVM, "-cp", f"{classes}:{jars}/*", program]
 
 
 def go(client: str) -> list[str]:
@@ -57,18 +64,18 @@ def go(client: str) -> list[str]:
     return [str(_built(f"go-{client}", sources, build) / client)]
 
 
-def node() -> list[str]:
-    """The driver of kafkajs."""
+def node(program: str = "driver") -> list[str]:
+    """The driver of kafkajs, or its member of a group."""
     _need("node", "kafkajs")
     _need("npm", "kafkajs")
-    sources = [HERE / "node" / name for name in ("driver.js", "package.json", "package-lock.json")]
+    sources = [HERE / "node" / name for name in ("driver.js", "member.js", "package.json", "package-lock.json")]
 
     def build(directory: Path) -> None:
         for source in sources:
             shutil.copy(source, directory)
         _run(["npm", "ci", "--no-audit", "--no-fund"], directory)
 
-    return ["node", str(_built("node", sources, build) / "driver.js")]
+    return ["node", str(_built("node", sources, build) / f"{program}.js")]
 
 
 def _need(command: str, client: str) -> None:

@@ -36,6 +36,11 @@ class Limits:
     empty_is_null: bool = False
     needs_key_or_value: bool = False
     headers_it_cannot_set: frozenset[str] = field(default_factory=frozenset)
+    assignors: frozenset[str] = frozenset(["range", "cooperative-sticky"])
+    """Of Kafka's, by which it can be in a group with other clients."""
+    has_static_members: bool = True
+    drops_a_record_when_stopped: bool = False
+    """At SIGTERM it commits a record that it has taken and not printed."""
 
 
 class Driver:

@@ -32,6 +32,8 @@ class Trial:
     driver: Driver
     target: Target
     topic: str
+    member: Callable[[], list[str]] | None = None
+    """The client's program that is one member of a group, which the features of groups need."""
 
     def create(self, partitions: int = 1) -> None:
         """Make the topic by other means than the client's."""

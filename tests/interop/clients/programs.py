@@ -17,6 +17,8 @@ class Client:
     name: str
     command: Callable[[], list[str]]
     """Builds the driver where it has to be; ends the test where the tools for that are missing."""
+    member: Callable[[], list[str]]
+    """The program that is one member of a group, see tests/support/group_member.py; built as the driver is."""
     limits: Limits = field(default_factory=Limits)
 
 
@@ -24,24 +26,45 @@ def _python(module: str) -> Callable[[], list[str]]:
     return lambda: [sys.executable, "-m", f"tests.interop.clients.python.{module}"]
 
 
+def _python_member(library: str) -> Callable[[], list[str]]:
+    return lambda: [sys.executable, "-m", "tests.support.group_member", library]
+
+
 CLIENTS = (
-    Client("confluent-kafka", _python("confluent")),
+    Client("confluent-kafka", _python("confluent"), _python_member("confluent")),
     Client(
         "kafka-python",
         _python("kafka_python"),
+        _python_member("kafka-python"),
         Limits(needs_key_or_value=True, headers_it_cannot_set=frozenset(["null"])),
     ),
-    Client("aiokafka", _python("aio"), Limits(needs_key_or_value=True)),
+    Client(
+        "aiokafka",
+        _python("aio"),
+        _python_member("aiokafka"),
+        Limits(needs_key_or_value=True, assignors=frozenset(["range"])),
+    ),
     Client(
         "kcat",
         building.kcat,
-        Limits(sets_timestamps=False, empty_is_null=True),
+        building.kcat_member,
+        Limits(sets_timestamps=False, empty_is_null=True, drops_a_record_when_stopped=True),
     ),
-    Client("Java 4.3.0", lambda: building.java("4.3.0")),
-    Client("Java 3.9.1", lambda: building.java("3.9.1")),
-    Client("franz-go", lambda: building.go("franz")),
-    Client("sarama", lambda: building.go("sarama")),
-    Client("kafkajs", building.node, Limits(headers_it_cannot_set=frozenset(["null"]))),
+    Client("Java 4.3.0", lambda: building.java("4.3.0"), lambda: building.java("4.3.0", "Member")),
+    Client("Java 3.9.1", lambda: building.java("3.9.1"), lambda: building.java("3.9.1", "Member")),
+    Client("franz-go", lambda: building.go("franz"), lambda: [*building.go("franz"), "member"]),
+    Client(
+        "sarama",
+        lambda: building.go("sarama"),
+        lambda: [*building.go("sarama"), "member"],
+        Limits(assignors=frozenset(["range"])),
+    ),
+    Client(
+        "kafkajs",
+        building.node,
+        lambda: building.node("member"),
+        Limits(headers_it_cannot_set=frozenset(["null"]), assignors=frozenset(), has_static_members=False),
+    ),
 )
 
 KNOWN_GAPS: dict[tuple[str, str], str] = {}

@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.interop.clients.driver import Unsupported
-from tests.interop.clients.features import FEATURES, Feature
+from tests.interop.clients.features import Feature
+from tests.interop.clients.group_features import ALL_FEATURES
 from tests.interop.clients.programs import KNOWN_GAPS
 from tests.interop.clients.target import Target
 
@@ -49,7 +50,7 @@ class Matrix:
             "date": datetime.now(UTC).date().isoformat(),
             "broker": self._target.name,
             "broker_version": self._target.version,
-            "features": {feature.name: feature.title for feature in FEATURES},
+            "features": {feature.name: feature.title for feature in ALL_FEATURES},
             "clients": self._clients,
             "outcomes": self._outcomes,
         }

@@ -154,8 +154,11 @@ func Version(module string) string {
 	return "unknown"
 }
 
+// Operations answer requests, each by its name.
+type Operations map[string]func(Request) (Answer, error)
+
 // Serve answers requests until standard input ends.
-func Serve(operations map[string]func(Request) (Answer, error)) {
+func Serve(operations Operations) {
 	in := bufio.NewReader(os.Stdin)
 	for {
 		line, err := in.ReadBytes('\n')
