@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.daemon import Daemon, start_daemon
-from tests.support.group_member import LIBRARIES
 from tests.support.group_members import PARTITIONS, Group, Member, assert_no_commit_went_back
 from tests.support.metrics import metric, wait_for_metric
 
@@ -43,8 +42,7 @@ def group_of(directory: Path, library: str, assignor: str = "range") -> Iterator
     assert_no_commit_went_back(directory / "data", "g")
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("library", ["confluent", "barnabas"])
 def test_members_come_leave_and_crash_and_no_record_is_missed(tmp_path: Path, library: str) -> None:
     with group_of(tmp_path, library) as group:
         first = group.come()

@@ -174,12 +174,16 @@ def barnabas(bootstrap: str, group: str, topic: str, assignor: str, instance: st
     asyncio.run(run())
 
 
-LIBRARIES = {"confluent": confluent, "kafka-python": kafka_python, "aiokafka": aiokafka, "barnabas": barnabas}
-"""Those of the development environment; the tests of `make test` use them."""
+LIBRARIES = {
+    "confluent": confluent,
+    "kafka-python": kafka_python,
+    "aiokafka": aiokafka,
+    "kcat": kcat,
+    "barnabas": barnabas,
+}
 
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, _stop)
     library, bootstrap, group, topic, *rest = sys.argv[1:]
-    run_member = {**LIBRARIES, "kcat": kcat}[library]
-    run_member(bootstrap, group, topic, rest[0] if rest else "range", rest[1] if len(rest) > 1 else None)
+    LIBRARIES[library](bootstrap, group, topic, rest[0] if rest else "range", rest[1] if len(rest) > 1 else None)
