@@ -81,6 +81,7 @@ demo: $(INSTALLED)
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks $(ARGS)
 	$(BIN)/python -m benchmarks.loading $(LOADING_ARGS)
+	$(BIN)/python -m benchmarks.metadata
 
 # One librdkafka client (Debian: librdkafka-dev) at Barnabas, at its own mock cluster and at Apache Kafka, whose jars are
 # fetched with Maven where they are not there yet.

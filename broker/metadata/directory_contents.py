@@ -22,7 +22,11 @@ from barnabas.broker.metadata.meta_properties import MetaProperties, read_meta_p
 from barnabas.broker.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from barnabas.broker.storage.data_directory import IGNORED_DIRECTORIES
 from barnabas.broker.storage.partition_directory import DirectoryKind, parse_directory_name
-from barnabas.broker.storage.partition_metadata_file import read_partition_metadata
+from barnabas.broker.storage.partition_metadata_file import (
+    PARTITION_METADATA_FILE,
+    partition_metadata_content,
+    read_partition_metadata,
+)
 from barnabas.broker.storage.storage_errors import CorruptFileError
 from barnabas.protocol.topic_name import CLUSTER_METADATA_TOPIC
 from barnabas.protocol.topic_partition import TopicPartition
@@ -74,6 +78,9 @@ def misplaced_partitions(directories: Sequence[LogDirectoryReport], image: Metad
 
 
 def _topic_id_problem(topic_partition: TopicPartition, path: Path, image: MetadataImage) -> Iterator[Problem]:
+    topic = image.topics.get(topic_partition.topic)
+    if topic is not None and _says_as_usual(path, topic.topic_id):
+        return
     try:
         topic_id = read_partition_metadata(path)
     except CorruptFileError as error:
@@ -88,6 +95,19 @@ def _topic_id_problem(topic_partition: TopicPartition, path: Path, image: Metada
             f"find out whose records these are: rename the directory to {named.name}-<partition>, or move it away",
             WRITERS,
         )
+
+
+def _says_as_usual(path: Path, topic_id: bytes) -> bool:
+    """Whether partition.metadata is, byte for byte, what it nearly always is: a start asks this of every partition."""
+    expected = partition_metadata_content(topic_id)
+    try:
+        descriptor = os.open(f"{path}/{PARTITION_METADATA_FILE}", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.read(descriptor, len(expected) + 1) == expected
+    finally:
+        os.close(descriptor)
 
 
 def _directories(path: Path) -> Iterator[Path]:

@@ -44,7 +44,11 @@ def read_partition_metadata(directory: Path) -> bytes | None:
     return topic_id
 
 
+def partition_metadata_content(topic_id: bytes) -> bytes:
+    """The file's bytes."""
+    return f"version: {VERSION}\ntopic_id: {uuid_text(topic_id)}".encode("ascii")
+
+
 def write_partition_metadata(directory: Path, topic_id: bytes) -> None:
     """Write the file durably. Raises OSError."""
-    content = f"version: {VERSION}\ntopic_id: {uuid_text(topic_id)}"
-    write_durably(directory / PARTITION_METADATA_FILE, content.encode("ascii"))
+    write_durably(directory / PARTITION_METADATA_FILE, partition_metadata_content(topic_id))

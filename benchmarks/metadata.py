@@ -1,0 +1,209 @@
+"""The metadata log, without a broker around it: `python -m benchmarks.metadata`.
+
+    replay       10,000 partitions in 1,000 topics, from the log as topic after topic was made (each made, deleted and
+                 made again, so that there is a history), and from a snapshot with the log trimmed behind it
+    examine      all that a start reads before it writes: the replay, and partition.metadata of 10,000 directories
+    creation     one topic of one partition: milliseconds, syncs of files and directories, bytes in the metadata log
+
+CPU seconds, because a start is bound by them; each in a process of its own, the first one not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+from barnabas.broker.metadata.batches import encode_change
+from barnabas.broker.metadata.examine import examine
+from barnabas.broker.metadata.log_replay import METADATA_DIRECTORY, replay_metadata_directory
+from barnabas.broker.metadata.meta_properties import write_meta_properties
+from barnabas.broker.metadata.placement import Placement
+from barnabas.broker.metadata.snapshot_file import RaftState, write_snapshot
+from barnabas.broker.metadata.store import open_metadata
+from barnabas.broker.metadata.topics import plan_create_topics
+from barnabas.broker.storage.clock import SystemClock
+from barnabas.broker.storage.log_manager import LogManager
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.value import Setting
+from barnabas.protocol.messages.topics import NewTopic
+from barnabas.protocol.metadata.levels import INITIAL_LEVEL, METADATA_VERSION
+from barnabas.protocol.metadata.partition_state import PartitionState
+from barnabas.protocol.metadata.records import (
+    FeatureLevelRecord,
+    MetadataRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.uuids import random_uuid, uuid_text
+
+PARTITIONS_EACH = 10
+CREATIONS = 50
+
+Samples = dict[str, list[float]]
+
+
+def replay_once(log_dir: str) -> None:
+    """In a process of its own: CPU seconds of a replay, and how many partitions it gave."""
+    started = time.process_time()
+    replayed = replay_metadata_directory(Path(log_dir) / METADATA_DIRECTORY)
+    print(time.process_time() - started, replayed.image.partition_count())
+
+
+def examine_once(log_dir: str) -> None:
+    """In a process of its own: CPU seconds of an examination, and how many partitions it saw."""
+    started = time.process_time()
+    report = examine([Path(log_dir)])
+    assert not report.problems, report.problems[0].sentence
+    print(time.process_time() - started, len(report.directories[0].partitions))
+
+
+def write_history(log_dir: Path, topics: int) -> None:
+    """A metadata log in which every topic was made, deleted and made again, change by change."""
+    directory = log_dir / METADATA_DIRECTORY
+    directory.mkdir(parents=True)
+    directory_id = random_uuid()
+    write_meta_properties(log_dir, node_id=1, cluster_id=uuid_text(random_uuid()), directory_id=directory_id)
+    state = PartitionState((1,), (1,), 1, directories=(directory_id,))
+    offset = 0
+    with (directory / f"{0:020d}.log").open("wb") as file:
+
+        def append(*records: MetadataRecord) -> None:
+            nonlocal offset
+            data, offset = encode_change(
+                records, level=INITIAL_LEVEL, base_offset=offset, leader_epoch=1, timestamp_ms=1
+            )
+            file.write(data)
+
+        append(FeatureLevelRecord(METADATA_VERSION, INITIAL_LEVEL))
+        for number in range(topics):
+            for is_last in (False, True):
+                topic_id = random_uuid()
+                partitions = (PartitionRecord(index, topic_id, state) for index in range(PARTITIONS_EACH))
+                append(TopicRecord(f"topic-{number}", topic_id), *partitions)
+                if not is_last:
+                    append(RemoveTopicRecord(topic_id))
+
+
+def make_directories(log_dir: Path) -> None:
+    """The partitions' directories that the metadata names, each with its partition.metadata."""
+    image = replay_metadata_directory(log_dir / METADATA_DIRECTORY).image
+    for topic in image.topics.values():
+        for number in topic.partitions:
+            directory = log_dir / f"{topic.name}-{number}"
+            directory.mkdir()
+            (directory / "partition.metadata").write_text(f"version: 0\ntopic_id: {uuid_text(topic.topic_id)}")
+
+
+def snapshot_and_trim(log_dir: Path) -> None:
+    """The same state as a snapshot, with an empty log behind it."""
+    directory = log_dir / METADATA_DIRECTORY
+    image = replay_metadata_directory(directory).image
+    write_snapshot(directory, image, epoch=1, last_timestamp_ms=1, raft=RaftState())
+    (directory / f"{0:020d}.log").unlink()
+    (directory / f"{image.end_offset:020d}.log").touch()
+
+
+def measure(function: str, log_dir: Path, rounds: int, expected: int) -> list[float]:
+    """CPU seconds of each round."""
+    code = f"from benchmarks.metadata import {function}; {function}({str(log_dir)!r})"
+    samples = []
+    for number in range(rounds + 1):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        seconds, count = done.stdout.split()
+        assert int(count) == expected, f"{count} of {expected} partitions"
+        if number:
+            samples.append(float(seconds))
+    return samples
+
+
+def creations(log_dir: Path) -> Samples:
+    """Topics of one partition made one after the other, as the broker makes them."""
+    settings = {"log.dirs": str(log_dir)}
+    config = BrokerConfig.of({name: Setting(value, "benchmark") for name, value in settings.items()})
+    manager = LogManager(config)
+    manager.open_directories()
+    store = open_metadata(config, manager, SystemClock())
+    manager.load_logs(lambda _: config.log_config)
+    syncs = _count_syncs()
+    segment = log_dir / METADATA_DIRECTORY / f"{0:020d}.log"
+    samples: Samples = {"milliseconds": [], "syncs": [], "metadata_bytes": []}
+    for number in range(CREATIONS):
+        before, size, started = syncs(), segment.stat().st_size, time.perf_counter()
+        topic = NewTopic(f"topic-{number:04d}", 1)
+        store.change(
+            lambda image, topic=topic: plan_create_topics(  # type: ignore[misc]
+                image,
+                [topic],
+                config=config,
+                placement=Placement(1, list(store.directory_ids.values()), image),
+            )
+        )
+        store.make_log(store.image, TopicPartition(topic.name, 0), manager)
+        samples["milliseconds"].append((time.perf_counter() - started) * 1000)
+        samples["syncs"].append(syncs() - before)
+        samples["metadata_bytes"].append(segment.stat().st_size - size)
+    manager.shutdown()
+    return samples
+
+
+def _count_syncs() -> Callable[[], int]:
+    """Counts what this process syncs from now on."""
+    count = 0
+
+    def counted(real: Callable[[int], None]) -> Callable[[int], None]:
+        def sync(descriptor: int) -> None:
+            nonlocal count
+            count += 1
+            real(descriptor)
+
+        return sync
+
+    os.fsync, os.fdatasync = counted(os.fsync), counted(os.fdatasync)  # type: ignore[assignment]
+    return lambda: count
+
+
+def main() -> None:
+    """Prints one line for each measure: the median of the rounds, and all of them."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.metadata", description=__doc__.partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--topics", type=int, default=1000, help="of ten partitions each")
+    parser.add_argument("--directory", help="where the data is written (default: the system's temporary directory)")
+    options = parser.parse_args()
+    home = Path(tempfile.mkdtemp(prefix="barnabas-metadata-", dir=options.directory))
+    partitions = options.topics * PARTITIONS_EACH
+    try:
+        log_dir = home / "history"
+        write_history(log_dir, options.topics)
+        size = (log_dir / METADATA_DIRECTORY / f"{0:020d}.log").stat().st_size
+        print(f"metadata log: {size:,} bytes, {partitions} partitions")
+        _print("replay of the log, CPU s", measure("replay_once", log_dir, options.rounds, partitions))
+        make_directories(log_dir)
+        _print("examine, log, CPU s", measure("examine_once", log_dir, options.rounds, partitions))
+        snapshot_and_trim(log_dir)
+        (snapshot,) = (log_dir / METADATA_DIRECTORY).glob("*.checkpoint")
+        print(f"snapshot: {snapshot.stat().st_size:,} bytes")
+        _print("replay of a snapshot, CPU s", measure("replay_once", log_dir, options.rounds, partitions))
+        _print("examine, snapshot, CPU s", measure("examine_once", log_dir, options.rounds, partitions))
+        for name, values in creations(home / "creations").items():
+            _print(f"creation of a topic, {name}", values[5:], show_all=False)
+    finally:
+        shutil.rmtree(home)
+
+
+def _print(name: str, values: list[float], *, show_all: bool = True) -> None:
+    rounds = f"   [{', '.join(f'{value:.3f}' for value in values)}]" if show_all else ""
+    print(f"{name:40} {median(values):10.3f}{rounds}")
+
+
+if __name__ == "__main__":
+    main()
