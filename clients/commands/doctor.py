@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from barnabas.clients.commands.exit_codes import ExitCode
-from barnabas.clients.commands.options import DEFAULT_BOOTSTRAP, check_bootstrap, json_option
+from barnabas.clients.commands.options import (
+    DEFAULT_BOOTSTRAP,
+    check_bootstrap,
+    check_kafka_version,
+    json_option,
+)
 
 DEFAULT_TIMEOUT_S = 5.0
 
@@ -53,3 +60,49 @@ def client(bootstrap: str, as_json: bool, timeout_s: float) -> int:
     if not report.is_connected:
         return ExitCode.NO_CONNECTION
     return ExitCode.FAILED if report.problems else ExitCode.OK
+
+
+@doctor.command("dir")
+@click.argument(
+    "log_dirs",
+    metavar="DIR...",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+)
+@click.option(
+    "--metadata-log-dir",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Where the metadata log is, if not in the first DIR (metadata.log.dir).",
+)
+@click.option(
+    "--kafka-version",
+    metavar="V",
+    callback=check_kafka_version,
+    help="Let the exit code say whether this Apache Kafka opens the directories, not whether Barnabas does.",
+)
+@json_option
+def directory(
+    log_dirs: tuple[Path, ...], metadata_log_dir: Path | None, kafka_version: str | None, as_json: bool
+) -> int:
+    """Say what a broker's log directories are, and which program can open them.
+
+    Name all log.dirs of the node, in their order. Nothing is written, and a broker may be running. Told are who wrote
+    the metadata last, node and cluster, levels, topics with their sizes, groups, open transactions, whether the last
+    stop was clean; then for Barnabas and each Apache Kafka whether it opens them, what it would refuse and what to do
+    about that. After an unclean stop everything behind the recovery points is read, as a start would.
+
+    The exit code is 0 when Barnabas (or the Kafka of --kafka-version) opens the directories, 1 when it does not.
+    """
+    from barnabas.broker.metadata.directory_report import BARNABAS, kafka
+    from barnabas.clients.commands.doctor_dir import DirectoryDoctor
+    from barnabas.clients.commands.output import print_json
+
+    doctor_of = DirectoryDoctor(log_dirs, metadata_log_dir)
+    if as_json:
+        print_json(doctor_of.as_json())
+    else:
+        doctor_of.print()
+    program = BARNABAS if kafka_version is None else kafka(kafka_version)
+    return ExitCode.FAILED if doctor_of.stops([program]) else ExitCode.OK

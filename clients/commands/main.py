@@ -34,7 +34,8 @@ COMMANDS = {
         f"{_PACKAGE}.config:config", "List all properties; describe and alter a broker's or topic's."
     ),
     "log": LazyCommand(f"{_PACKAGE}.log:log", "Look into a log's files, check and repair them, without a broker."),
-    "doctor": LazyCommand(f"{_PACKAGE}.doctor:doctor", "Look for what stands in the way of clients."),
+    "doctor": LazyCommand(f"{_PACKAGE}.doctor:doctor", "Look for what stands in the way: of clients, of a directory."),
+    "handover": LazyCommand(f"{_PACKAGE}.handover:handover", "Hand log directories over to Apache Kafka."),
     "pipeline": LazyCommand(f"{_PACKAGE}.pipeline:pipeline", "Jobs on Apache Spark: archive, replay, snapshot, stats."),
 }
 

@@ -119,3 +119,12 @@ def check_bootstrap(_ctx: click.Context, _parameter: click.Parameter, value: str
     except ClientConfigError as error:
         raise click.BadParameter(f"{str(error).removeprefix('bootstrap: ')}.") from error
     return value
+
+
+def check_kafka_version(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """A version of Apache Kafka whose rules are known here: 4.3, or 4.3.0."""
+    from barnabas.broker.metadata.directory_report import KAFKA_VERSIONS
+
+    if value is not None and not any(value == known or value.startswith(f"{known}.") for known in KAFKA_VERSIONS):
+        raise click.BadParameter(f"{value!r} is not known; known are {', '.join(KAFKA_VERSIONS)}.")
+    return value
