@@ -80,7 +80,7 @@ def source_options(command: Command) -> Command:
             "--bootstrap-server",
             "bootstrap",
             metavar="HOST:PORT",
-            callback=_check_optional_bootstrap,
+            callback=check_optional_bootstrap,
             help="Read from this broker.",
         ),
     ):
@@ -89,5 +89,6 @@ def source_options(command: Command) -> Command:
     return result
 
 
-def _check_optional_bootstrap(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+def check_optional_bootstrap(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """As `check_bootstrap` where one is given."""
     return None if value is None else check_bootstrap(context, parameter, value)

@@ -14,7 +14,9 @@ what reading both costs, at any size. By offset a record is one of
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 STATES = ("matching", "missing", "pending", "doubled", "differing", "expired", "extra")
@@ -22,6 +24,12 @@ FAULTS = ("missing", "doubled", "differing", "extra")
 
 _LOG = ("topic", "partition")
 _CONTENT = ("key", "value", "timestamp", "headers")
+
+
+def read_archive(spark: SparkSession, archive: str, topics: Sequence[str]) -> DataFrame:
+    """The records of these topics in an archive, with the columns of its files."""
+    paths = [f"{archive.rstrip('/')}/{topic}" for topic in topics]
+    return spark.read.option("recursiveFileLookup", "true").parquet(*paths)
 
 
 def compare_offsets(archive: DataFrame, log: DataFrame) -> DataFrame:
