@@ -35,11 +35,22 @@ from barnabas.protocol.topic_partition import TopicPartition
 A, B, C = (TopicPartition("orders", number) for number in range(3))
 
 
+class Clock:
+    """Seconds, as one sets them."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 class ListedLog:
     """A log of which only offsets are known: [earliest, latest) by partition."""
 
     def __init__(self, extents: dict[TopicPartition, tuple[int, int]]) -> None:
         self.extents = extents
+        self.clock = Clock()
 
     def partitions(self) -> frozenset[TopicPartition]:
         return frozenset(self.extents)
@@ -60,27 +71,18 @@ class ListedLog:
         pass
 
 
-class Clock:
-    """Seconds, as one sets them."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def stream(log: ListedLog, clock: Clock | None = None, **given: str) -> BarnabasStreamReader:
+def stream(log: ListedLog, **given: str) -> BarnabasStreamReader:
+    clock = log.clock
     options = parse_read_options(
         {"kafka.bootstrap.servers": "localhost:1", "subscribe": "orders", **given}, is_streaming=True
     )
-    reader = BarnabasStreamReader(options, rules_of(options, source_schema(include_headers=False)), clock or Clock())
+    reader = BarnabasStreamReader(options, rules_of(options, source_schema(include_headers=False)), clock)
     reader._log = log
     return reader
 
 
 def ranges(reader: BarnabasStreamReader, start: Offsets, end: Offsets) -> list[OffsetRange]:
-    return [part.value for part in reader.partitions(to_spark(start), to_spark(end))]  # type: ignore[attr-defined]
+    return [part.value for part in reader.partitions(to_spark(start), to_spark(end))]
 
 
 def latest(reader: BarnabasStreamReader, start: Offsets, limit: Any = None) -> Offsets:
@@ -128,8 +130,8 @@ def test_a_micro_batch_goes_as_far_as_its_limit() -> None:
 
 
 def test_too_little_waits_until_it_is_enough_or_the_delay_is_over() -> None:
-    log, clock = ListedLog({A: (0, 3)}), Clock()
-    reader = stream(log, clock, minOffsetsPerTrigger="5", maxTriggerDelay="10s")
+    log = ListedLog({A: (0, 3)})
+    reader = stream(log, minOffsetsPerTrigger="5", maxTriggerDelay="10s")
     limit = reader.getDefaultReadLimit()
     assert limit == ReadMinRows(5)
     assert latest(reader, {A: 0}, limit) == {A: 0}
@@ -138,7 +140,7 @@ def test_too_little_waits_until_it_is_enough_or_the_delay_is_over() -> None:
     ranges(reader, {A: 0}, {A: 5})
     log.extents[A] = (0, 6)
     assert latest(reader, {A: 5}, limit) == {A: 5}
-    clock.now += 10
+    log.clock.now += 10
     assert latest(reader, {A: 5}, limit) == {A: 6}
 
 
