@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Protocol, TypeVar
 
 from barnabas.broker.storage.future_log import FutureLog
 from barnabas.broker.storage.log import PartitionLog
-from barnabas.broker.storage.log_loader import LoadProgress, LoadRequest, LogLoader
+from barnabas.broker.storage.log_loader import LoadedLog, LoadProgress, LoadRequest, LogLoader
 from barnabas.broker.storage.partition_metadata_file import read_partition_metadata
 from barnabas.broker.storage.services import StorageServices
 
 Log = TypeVar("Log", bound=PartitionLog)
+
+
+class Loader(Protocol):
+    """Loads one log."""
+
+    def load(self) -> LoadedLog:
+        """The log as it was found. Raises OSError."""
+        ...
 
 
 def open_log(
@@ -38,11 +47,13 @@ def open_log_as(
     services: StorageServices,
     progress: LoadProgress | None = None,
     topic_id: bytes | None = None,
+    *,
+    loader: Callable[[LoadRequest, StorageServices, LoadProgress], Loader] = LogLoader,
 ) -> Log:
-    """As `open_log`, for a log of another class."""
+    """As `open_log`, for a log of another class, or loaded in another way."""
     progress = progress or LoadProgress()
     try:
-        loaded = LogLoader(request, services, progress).load()
+        loaded = loader(request, services, progress).load()
         log = kind(
             loaded,
             topic_partition=request.topic_partition,

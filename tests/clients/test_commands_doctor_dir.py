@@ -15,6 +15,7 @@ from barnabas.broker.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from barnabas.clients.commands.main import main
 from barnabas.protocol.metadata.partition_state import PartitionDelta
 from barnabas.protocol.metadata.records import FeatureLevelRecord, PartitionChangeRecord
+from barnabas.protocol.uuids import parse_uuid
 from tests.support.daemon import start_daemon
 from tests.support.directories import ORDERS, RECORDS, append_metadata, copy_of, make_directories
 from tests.support.files import snapshot_of
@@ -123,8 +124,6 @@ def test_the_node_of_a_cluster_is_no_directory_of_ours_but_can_be_read(data: Pat
 
 
 def bytes_of(found: Any) -> bytes:
-    from barnabas.protocol.uuids import parse_uuid
-
     return parse_uuid(next(each["topic_id"] for each in found["topics"] if each["name"] == "orders"))
 
 

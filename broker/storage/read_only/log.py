@@ -12,7 +12,7 @@ from typing import NoReturn
 from barnabas.broker.storage.append import AppendOrigin, AppendResult
 from barnabas.broker.storage.log import PartitionLog
 from barnabas.broker.storage.log_loader import LoadProgress, LoadRequest
-from barnabas.broker.storage.partition_metadata_file import read_partition_metadata
+from barnabas.broker.storage.log_opening import open_log_as
 from barnabas.broker.storage.read_only.loader import ReadOnlyLoader
 from barnabas.broker.storage.services import StorageServices
 from barnabas.config.log_config import LogConfig
@@ -60,17 +60,4 @@ class ReadOnlyLog(PartitionLog):
 
 def open_read_only_log(request: LoadRequest, services: StorageServices, progress: LoadProgress) -> ReadOnlyLog:
     """Load the log of a directory. Raises OSError, CorruptRecordError, CorruptFileError (a bad partition.metadata)."""
-    try:
-        log = ReadOnlyLog(
-            ReadOnlyLoader(request, services, progress).load(),
-            topic_partition=request.topic_partition,
-            topic_id=read_partition_metadata(request.directory),
-            directory=request.directory,
-            config=request.config,
-            services=services,
-        )
-    except BaseException:
-        progress.state = "failed"
-        raise
-    progress.state = "online"
-    return log
+    return open_log_as(ReadOnlyLog, request, services, progress, loader=ReadOnlyLoader)
