@@ -148,10 +148,10 @@ class Kafka:
         path.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
         return path, port
 
-    def format(self, *arguments: str) -> str:
-        """Prepares the empty directories as `kafka-storage format` does; returns the cluster id."""
+    def format(self, *arguments: str, cluster_id: str | None = None) -> str:
+        """Prepares the empty directories as `kafka-storage format` does; returns the cluster id, a new one if None."""
         path, _ = self.write_properties()
-        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes)[:22].decode().replace("-", "_")
+        cluster_id = cluster_id or base64.urlsafe_b64encode(uuid.uuid4().bytes)[:22].decode().replace("-", "_")
         self.tool("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(path), *arguments)
         return cluster_id
 

@@ -1,0 +1,109 @@
+"""A directory of ours becomes node 1 of a Kafka cluster of three, and the cluster outlives that node.
+
+    1  our broker writes records and a group's offsets, and stops
+    2  Kafka starts on the directory as node 1; levels go up to its own, kraft.version to 1 (voters in the log)
+    3  two empty nodes join, and vote; every partition is reassigned to all three
+    4  node 1 is killed; the other two elect a leader, serve every record at its offset, know the group's offsets, and
+       take new records
+
+Three JVMs at once and some minutes: run by hand, with BARNABAS_INTEROP_GROWING=1. docs/hand-over.md has the same steps
+with Kafka's own commands.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from barnabas import Admin, AdminConfig, Producer, ProducerConfig
+from barnabas.broker.metadata.meta_properties import read_meta_properties
+from barnabas.clients.groups import CommittedOffset
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.uuids import uuid_text
+from tests.support.daemon import Daemon, start_daemon
+from tests.support.kafka import Broker, Kafka, need_kafka
+
+VERSION = "4.3.0"
+TOPIC = "orders"
+PARTITIONS = 3
+RECORDS = 300
+GROUP = "readers"
+
+pytestmark = [
+    pytest.mark.timeout(900),
+    pytest.mark.skipif("BARNABAS_INTEROP_GROWING" not in os.environ, reason="by hand: BARNABAS_INTEROP_GROWING=1"),
+]
+
+
+async def write(daemon: Daemon) -> None:
+    async with Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin:
+        await admin.create_topic(TOPIC, partitions=PARTITIONS)
+        async with Producer(ProducerConfig(bootstrap=daemon.bootstrap)) as producer:
+            for number in range(RECORDS):
+                await producer.send(TOPIC, f"value-{number}".encode(), b"key", partition=number % PARTITIONS)
+        offsets = {TopicPartition(TOPIC, number): CommittedOffset(50 + number) for number in range(PARTITIONS)}
+        await admin.set_group_offsets(GROUP, offsets)
+
+
+def controller_port(kafka: Kafka) -> int:
+    found = re.search(r"CONTROLLER://127\.0\.0\.1:(\d+)", (kafka.scratch / "server.properties").read_text())
+    assert found is not None
+    return int(found[1])
+
+
+def read_back(kafka: Kafka, broker: Broker) -> list[str]:
+    return sorted(kafka.java_program("ReadBack", broker.bootstrap, TOPIC).splitlines())
+
+
+async def test_our_directory_grows_into_a_cluster_that_outlives_its_first_node(tmp_path: Path) -> None:
+    need_kafka(VERSION)
+    with start_daemon(tmp_path / "barnabas") as daemon:
+        await write(daemon)
+        assert daemon.stop() == 0
+    properties = read_meta_properties(daemon.data_directory)
+    assert properties is not None
+    assert properties.cluster_id is not None
+    first = Kafka(VERSION, daemon.data_directory, tmp_path / "node-1")
+
+    def grow(broker: Broker, *arguments: str) -> str:
+        return first.java_program("GrowCluster", broker.bootstrap, *arguments)
+
+    with ExitStack() as stack:
+        node_1 = first.start()
+        stack.callback(node_1.kill)
+        before = read_back(first, node_1)
+        assert len(before) == RECORDS
+        grow(node_1, "levels")
+        others = []
+        for node_id in (2, 3):
+            other = Kafka(
+                VERSION,
+                tmp_path / f"data-{node_id}",
+                tmp_path / f"node-{node_id}",
+                node_id=node_id,
+                controller_quorum_voters="",
+                controller_quorum_bootstrap_servers=f"127.0.0.1:{controller_port(first)}",
+            )
+            other.format("--no-initial-controllers", cluster_id=properties.cluster_id)
+            others.append(other.start())
+            stack.callback(others[-1].kill)
+            joined = read_meta_properties(other.log_dirs[0])
+            assert joined is not None
+            assert joined.directory_id is not None
+            grow(node_1, "add-voter", str(node_id), uuid_text(joined.directory_id), str(controller_port(other)))
+        assert grow(node_1, "voters").strip() == "1,2,3"
+        grow(node_1, "spread", "1,2,3")
+
+        node_1.kill()
+        assert read_back(first, others[0]) == before
+        committed = sorted(grow(others[0], "offsets", GROUP).splitlines())
+        assert committed == [f"{TOPIC}-{number} {50 + number}" for number in range(PARTITIONS)]
+        arguments = (others[0].bootstrap, TOPIC, str(PARTITIONS), "30", "after", "zstd", "true")
+        first.java_program("WriteRecords", *arguments)
+        after = read_back(first, others[1])
+        assert len(after) == RECORDS + 30
+        assert set(before) <= set(after)
