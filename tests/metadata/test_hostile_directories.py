@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from barnabas.broker.metadata.batches import encode_change
 from barnabas.broker.metadata.directory_report import (
@@ -22,6 +23,8 @@ from barnabas.broker.metadata.log_replay import replay_metadata_directory
 from barnabas.broker.metadata.meta_properties import write_meta_properties
 from barnabas.broker.metadata.snapshot_file import RaftState, encode_snapshot
 from barnabas.broker.storage.partition_metadata_file import write_partition_metadata
+from barnabas.clients.commands.main import main
+from barnabas.config import BrokerConfig
 from barnabas.protocol.messages.topics import NewTopic
 from barnabas.protocol.metadata.levels import METADATA_VERSION
 from barnabas.protocol.metadata.partition_state import PartitionState
@@ -279,3 +282,39 @@ def test_a_report_names_the_node_and_its_partitions(tmp_path: Path) -> None:
     assert parse_uuid(uuid_text(report.identity.directory_ids[tmp_path])) == report.identity.directory_ids[tmp_path]
     (tmp_path / ".kafka_cleanshutdown").unlink()
     assert not examine([tmp_path]).was_clean
+
+
+def quota_of_alice() -> UnknownRecord:
+    entity = b"\2\5user\6alice\0"
+    return UnknownRecord(14, 0, entity + b"\x13producer_byte_rate" + bytes(8) + b"\0\0")
+
+
+def test_what_is_not_enforced_is_said_once_and_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write_node(tmp_path)
+    append(tmp_path, quota_of_alice())
+    with opened(tmp_path) as store:
+        assert store.store.warnings == ("1 client quotas in the metadata log are kept and not enforced",)
+    scram_user(tmp_path)
+    caplog.clear()
+    with opened(tmp_path, ignore_security="true") as store:
+        assert [each.split(":")[0] for each in store.store.warnings] == [
+            "security is ignored",
+            "1 client quotas in the metadata log are kept and not enforced",
+        ]
+        assert store.store.image.carried.counts() == {14: 1, 11: 1}
+    said = [record for record in caplog.records if "not enforced" in record.getMessage()]
+    assert len(said) == 2
+
+
+def test_serve_takes_the_word_for_ignoring_security(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[BrokerConfig] = []
+
+    def run(config: BrokerConfig, ready_file: Path | None) -> int:
+        taken.append(config)
+        return 0
+
+    monkeypatch.setattr("barnabas.broker.server.run", run)
+    for words in ([], ["--ignore-security"]):
+        result = CliRunner().invoke(main, ["serve", "--set", f"log.dirs={tmp_path}", *words])
+        assert result.exit_code == 0, result.output
+    assert [config.get_bool("ignore.security") for config in taken] == [False, True]
