@@ -9,12 +9,18 @@ from pathlib import Path
 import pytest
 
 from tests.interop.clients.recording import RecordingProxy
+from tests.interop.clients.result import RESULT_VARIABLE, add_tools
 from tests.interop.clients.target import Target, running_barnabas, running_kafka
 from tests.support import interop
+from tests.support.kafka import Kafka
 
 HERE = Path(__file__).parent
 BROKER_VARIABLE = "BARNABAS_COMPATIBILITY_BROKER"
 RECORD_VARIABLE = "BARNABAS_COMPATIBILITY_RECORD"
+TOOLS_VERSION = "4.3.0"
+
+Tool = Callable[..., str]
+"""Runs a tool of Kafka's by its class below org.apache.kafka.tools, with its arguments; returns what it printed."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -51,3 +57,29 @@ def target(proxy: RecordingProxy | None, tmp_path_factory: pytest.TempPathFactor
     is_kafka = broker == "kafka"
     with running_kafka(version, directory, proxy) if is_kafka else running_barnabas(directory, proxy) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> Iterator[dict[str, str]]:
+    """By tool of Kafka's, "yes" or "no"."""
+    found: dict[str, str] = {}
+    yield found
+    if path := os.environ.get(RESULT_VARIABLE):
+        add_tools(Path(path), TOOLS_VERSION, found)
+
+
+@pytest.fixture
+def tool(request: pytest.FixtureRequest, tmp_path: Path, outcomes: dict[str, str]) -> Iterator[Tool]:
+    """A Tool; the test's outcome stands for that of its first tool."""
+    kafka = Kafka(TOOLS_VERSION, tmp_path / "unused", tmp_path)
+    used: list[str] = []
+
+    def run(name: str, *arguments: str, stdin: str = "") -> str:
+        used.append(name.rpartition(".")[2])
+        return kafka.tool(f"org.apache.kafka.tools.{name}", *arguments, stdin=stdin)
+
+    failures = request.session.testsfailed
+    yield run
+    if used:
+        failed = request.session.testsfailed > failures or outcomes.get(used[0]) == "no"
+        outcomes[used[0]] = "no" if failed else "yes"

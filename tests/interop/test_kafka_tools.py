@@ -6,47 +6,14 @@ As in test_clients, BARNABAS_COMPATIBILITY_BROKER=kafka:4.3.0 points them at Apa
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from barnabas.protocol.records import Record, iter_batches, read_records
 from tests.interop.clients.features import TIMESTAMP, plain
-from tests.interop.clients.result import RESULT_VARIABLE, add_tools
 from tests.interop.clients.target import Target
-from tests.support.kafka import Kafka
-
-VERSION = "4.3.0"
-TOOLS = "org.apache.kafka.tools"
-
-Tool = Callable[..., str]
-
-
-@pytest.fixture(scope="module")
-def outcomes() -> Iterator[dict[str, str]]:
-    found: dict[str, str] = {}
-    yield found
-    if path := os.environ.get(RESULT_VARIABLE):
-        add_tools(Path(path), VERSION, found)
-
-
-@pytest.fixture
-def tool(request: pytest.FixtureRequest, tmp_path: Path, outcomes: dict[str, str]) -> Iterator[Tool]:
-    """Runs `org.apache.kafka.tools.<name>`; the test's outcome stands for that of its first tool."""
-    kafka = Kafka(VERSION, tmp_path / "unused", tmp_path)
-    used: list[str] = []
-
-    def run(name: str, *arguments: str, stdin: str = "") -> str:
-        used.append(name.rpartition(".")[2])
-        return kafka.tool(f"{TOOLS}.{name}", *arguments, stdin=stdin)
-
-    failures = request.session.testsfailed
-    yield run
-    if used:
-        failed = request.session.testsfailed > failures or outcomes.get(used[0]) == "no"
-        outcomes[used[0]] = "no" if failed else "yes"
+from tests.interop.conftest import Tool
 
 
 def test_what_the_console_producer_writes_the_console_consumer_reads(target: Target, tool: Tool) -> None:

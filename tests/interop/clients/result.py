@@ -60,5 +60,6 @@ class Matrix:
 def add_tools(path: Path, version: str, outcomes: Mapping[str, str]) -> None:
     """Put the outcome of Kafka's tools beside that of the clients."""
     result = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    result.update(tools_version=version, tools=dict(outcomes))
+    result["tools_version"] = version
+    result.setdefault("tools", {}).update(outcomes)
     path.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
