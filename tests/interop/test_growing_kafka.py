@@ -6,7 +6,7 @@
     4  node 1 is killed; the other two elect a leader, serve every record at its offset, know the group's offsets, and
        take new records
 
-Three JVMs at once and some minutes: run by hand, with BARNABAS_INTEROP_GROWING=1. docs/hand-over.md has the same steps
+Three JVMs at once and some minutes: run by hand, with BARNABAS_INTEROP_GROWING=1. docs/growing.md has the same steps
 with Kafka's own commands.
 """
 
