@@ -1,0 +1,52 @@
+"""What an examination tells of directories that are in order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from barnabas.broker.metadata.directory_report import BARNABAS, LastWriter, kafka
+from barnabas.broker.metadata.examine import examine
+from barnabas.protocol.messages.topics import NewTopic
+from barnabas.protocol.metadata.levels import METADATA_VERSION
+from barnabas.protocol.metadata.records import FeatureLevelRecord
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.uuids import parse_uuid, uuid_text
+from tests.support.metadata_store import append, opened
+
+
+def test_what_keeps_kafka_from_a_directory_is_said_with_its_versions(tmp_path: Path) -> None:
+    with opened(tmp_path) as store:
+        store.create(NewTopic("small", 1, 1, {"segment.bytes": "65536"}))
+    append(tmp_path, FeatureLevelRecord(METADATA_VERSION, 21), FeatureLevelRecord("group.version", 1))
+    report = examine([tmp_path])
+    assert report.last_writer is LastWriter.BARNABAS
+    assert report.stopping(BARNABAS) == ()
+    stopped = {version: [each.code for each in report.stopping(kafka(version))] for version in ("3.7", "3.9", "4.3.0")}
+    assert stopped == {
+        "3.7": ["feature-level", "feature-level"],
+        "3.9": ["feature-level"],
+        "4.3.0": ["small-segments"],
+    }
+
+
+def test_a_new_directory_has_no_problems_and_is_not_made(tmp_path: Path) -> None:
+    report = examine([tmp_path / "new"])
+    assert (report.problems, report.is_new, report.last_writer, report.cluster_id) == (
+        (),
+        True,
+        LastWriter.NOBODY,
+        None,
+    )
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_report_names_the_node_and_its_partitions(tmp_path: Path) -> None:
+    with opened(tmp_path, node_id="4") as store:
+        store.create(NewTopic("orders", 2))
+    report = examine([tmp_path])
+    assert (report.node_id, report.was_clean) == (4, True)
+    assert sorted(report.directories[0].partitions) == [TopicPartition("orders", 0), TopicPartition("orders", 1)]
+    assert report.identity is not None
+    assert parse_uuid(uuid_text(report.identity.directory_ids[tmp_path])) == report.identity.directory_ids[tmp_path]
+    (tmp_path / ".kafka_cleanshutdown").unlink()
+    assert not examine([tmp_path]).was_clean
