@@ -75,8 +75,8 @@ class BatchReader:
         return self._builder.next_offset
 
     def skip_to(self, offset: int) -> None:
-        """Records below it are gone."""
-        self._builder.next_offset = max(self._builder.next_offset, offset)
+        """Whatever lies below it is behind the reader, or gone."""
+        self._builder.next_offset = self._builder.start_offset = max(self._builder.next_offset, offset)
 
     def aborted(self, transactions: Iterable[AbortedTransaction]) -> None:
         """The aborted transactions that touch what is read next."""

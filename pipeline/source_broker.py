@@ -42,6 +42,9 @@ T = TypeVar("T")
 
 _EMPTY = memoryview(b"")
 
+FRAME_HEADROOM_BYTES = 64 * 1024
+"""Of the largest answer that is taken, left for its header."""
+
 
 class BrokerPart(InputPartition):
     """What one task fetches."""
@@ -250,8 +253,14 @@ class _PartFetcher:
                 self._sent = self._loop.run_until_complete(self._send_on(connection))
 
     def ask_for_more(self, offset: int, needed_bytes: int) -> None:
-        """The answer had room for a part of the next batch only."""
-        self._bytes = max(needed_bytes, 2 * self._bytes)
+        """The answer had room for a part of the next batch only. Raises CorruptLogError for one that is too large."""
+        most = self._client.max_frame_bytes - FRAME_HEADROOM_BYTES
+        if needed_bytes > most:
+            raise CorruptLogError(
+                f"{self._topic_partition} at the broker {self.bootstrap}: the batch at offset {offset} has "
+                f"{needed_bytes} bytes, an answer has at most {most}"
+            )
+        self._bytes = min(most, max(needed_bytes, 2 * self._bytes))
         self.ask(offset)
 
     def answer(self) -> _Answer:

@@ -8,6 +8,7 @@ class ColumnBuilder:
     rows: int
     size_bytes: int
     position: int
+    start_offset: int
     next_offset: int
     fault: str
     def __init__(self, wanted: int, start_offset: int, end_offset: int) -> None: ...

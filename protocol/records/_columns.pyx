@@ -233,8 +233,8 @@ cdef class ColumnBuilder:
 
     cdef readonly int64_t rows, size_bytes, position
     cdef readonly str fault
-    cdef public int64_t next_offset
-    cdef int64_t _start_offset, _end_offset
+    cdef public int64_t start_offset, next_offset
+    cdef int64_t _end_offset
     cdef int _wanted
     cdef BytesColumn _keys, _values
     cdef HeadersColumn _headers
@@ -242,7 +242,7 @@ cdef class ColumnBuilder:
 
     def __init__(self, int wanted, int64_t start_offset, int64_t end_offset):
         self._wanted = wanted
-        self._start_offset = self.next_offset = start_offset
+        self.start_offset = self.next_offset = start_offset
         self._end_offset = end_offset
         self.fault = ""
         self._keys, self._values, self._headers = BytesColumn(), BytesColumn(), HeadersColumn()
@@ -309,7 +309,7 @@ cdef class ColumnBuilder:
                 return CUT
             last_offset = base_offset + delta
             max_timestamp = _int64(batch + 35)
-            if last_offset < self._start_offset or (has_least and max_timestamp < least):
+            if last_offset < self.start_offset or (has_least and max_timestamp < least):
                 self._skip(size, last_offset)
                 continue
             if self.rows and (
@@ -403,7 +403,7 @@ cdef class ColumnBuilder:
                 break
             walk.index += 1
             offset = base_offset + walk.offset_delta
-            if offset < self._start_offset or offset >= self._end_offset:
+            if offset < self.start_offset or offset >= self._end_offset:
                 continue
             offsets[begun] = offset
             time = append_time if is_append_time else walk.timestamp
@@ -444,7 +444,7 @@ cdef class ColumnBuilder:
 
     def append_record(self, int64_t offset, int64_t timestamp, int timestamp_type, key, value):
         """See columns_python.ColumnBuilder.append_record."""
-        if offset < self._start_offset or offset >= self._end_offset:
+        if offset < self.start_offset or offset >= self._end_offset:
             return
         if self._wanted & WANTED_OFFSET:
             (<int64_t*> self._offsets.reserve(8))[0] = offset

@@ -41,6 +41,7 @@ class ColumnBuilder:
 
     `rows` and `size_bytes` (of keys, values and headers) are what waits to be taken, `position` where the last `fill`
     stopped, `next_offset` the offset after the last batch that was passed, `fault` what is wrong with a CORRUPT one.
+    `start_offset` and `next_offset` may be moved forward between two fills.
     """
 
     def __init__(self, wanted: int, start_offset: int, end_offset: int) -> None:
@@ -50,7 +51,7 @@ class ColumnBuilder:
         self.next_offset = start_offset
         self.fault = ""
         self._wanted = Wanted(wanted)
-        self._start_offset = start_offset
+        self.start_offset = start_offset
         self._end_offset = end_offset
         self._waiting: list[_Row] = []
 
@@ -97,7 +98,7 @@ class ColumnBuilder:
             if size > remaining:
                 return Stop.CUT
             last_offset = base_offset + delta
-            if last_offset < self._start_offset or (min_timestamp is not None and max_timestamp < min_timestamp):
+            if last_offset < self.start_offset or (min_timestamp is not None and max_timestamp < min_timestamp):
                 self.skip(size, last_offset)
                 continue
             if self.rows and (
@@ -152,7 +153,7 @@ class ColumnBuilder:
             data, count, last_offset_delta, base_timestamp, False
         ):
             offset = base_offset + delta
-            if not self._start_offset <= offset < self._end_offset:
+            if not self.start_offset <= offset < self._end_offset:
                 continue
             key = _part(data, key_at, key_size) if self._wanted & Wanted.KEY else None
             value = _part(data, value_at, value_size) if self._wanted & Wanted.VALUE else None
@@ -171,7 +172,7 @@ class ColumnBuilder:
         self, offset: int, timestamp: int, timestamp_type: int, key: bytes | None, value: bytes | None
     ) -> None:
         """Take one record without headers (of an old format), if it is in the range. Timestamp in ms."""
-        if self._start_offset <= offset < self._end_offset:
+        if self.start_offset <= offset < self._end_offset:
             key = key if self._wanted & Wanted.KEY else None
             value = value if self._wanted & Wanted.VALUE else None
             self._waiting.append((offset, _microseconds(timestamp), timestamp_type, key, value, ()))
