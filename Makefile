@@ -7,6 +7,7 @@
 #   make check               lint, format, types, import table, generated pages
 #   make interop             with other people's software: Apache Kafka, other languages, containers
 #   make demo, make bench    real input end to end; measurements beside the machine's limits
+#   make pipeline-demo       the same input through the jobs of `barnabas pipeline` (needs Java 17)
 #   make bench-kafka         one librdkafka client at Barnabas and at Apache Kafka
 #   make compatibility       Kafka's clients, feature by feature: writes docs/compatibility.md
 #   make docs, make lock     writes generated pages; writes requirements/*.txt from pyproject.toml (LOCK="--upgrade")
@@ -26,7 +27,7 @@ LOCK ?=
 INTEROP := $(if $(and $(shell command -v java),$(shell command -v mvn)),require,allow-skips)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test check interop compatibility demo bench bench-kafka docs lock clean
+.PHONY: help setup serve test check interop compatibility demo pipeline-demo bench bench-kafka docs lock clean
 
 help:
 	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
@@ -77,6 +78,9 @@ compatibility: $(INSTALLED)
 
 demo: $(INSTALLED)
 	$(BIN)/python -m demo $(ARGS)
+
+pipeline-demo: $(INSTALLED)
+	$(BIN)/python -m demo.pipeline $(ARGS)
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks $(ARGS)

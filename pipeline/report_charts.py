@@ -6,6 +6,7 @@ Drawn by pygal. What comes from outside (topics, keys) goes in as text, which py
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from xml.etree.ElementTree import Element
 
 import pygal
 from pygal.style import Style
@@ -19,6 +20,8 @@ _STYLE = Style(
     foreground="#444",
     foreground_strong="#222",
     foreground_subtle="#bbb",
+    guide_stroke_color="#ddd",
+    major_guide_stroke_color="#bbb",
     font_family="system-ui, sans-serif",
     label_font_size=12,
     major_label_font_size=12,
@@ -53,8 +56,8 @@ def bar_chart(
 
 
 def line_chart(title: str, labels: Sequence[str], series: Series, *, show: Callable[[float], str]) -> str:
-    """An `<svg>` element with one filled line for each series."""
-    return _render(pygal.Line, title, labels, series, show, fill=True, show_dots=False)
+    """An `<svg>` element with one line for each series."""
+    return _render(pygal.Line, title, labels, series, show, show_dots=False, stroke_style={"width": 2})
 
 
 def bytes_text(value: float) -> str:
@@ -105,5 +108,14 @@ def _render(
         chart.x_labels_major = list(labels[::every])
     for name, values in series.items():
         chart.add(name, list(values))
+    chart.add_xml_filter(_without_scripts)
     drawn: str = chart.render(is_unicode=True)
     return drawn
+
+
+def _without_scripts(root: Element) -> Element:
+    """Pygal leaves the chart's configuration in a script, for scripts that are not there."""
+    for parent in list(root.iter()):
+        for child in [child for child in parent if child.tag.endswith("script")]:
+            parent.remove(child)
+    return root

@@ -10,7 +10,7 @@ from pathlib import Path
 Cell = str | int | float | None
 
 _STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; margin-bottom: .2rem } h2 { font-size: 1.2rem; margin: 2.2rem 0 .4rem; overflow-wrap: anywhere }
 p { margin: .3rem 0 .8rem; max-width: 48rem } .facts { color: #555 }
 .wide { overflow-x: auto } table { border-collapse: collapse; margin: .6rem 0 1.2rem; font-size: .9rem }

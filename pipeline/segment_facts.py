@@ -55,8 +55,11 @@ class SegmentFacts(NamedTuple):
 
 
 def segment_facts(spark: SparkSession, logs: Sequence[StoredLog]) -> DataFrame:
-    """The segments of these logs, looked at by the tasks that have the logs."""
-    return spark.createDataFrame(shared_out(spark, logs).flatMap(facts_of), SEGMENT_SCHEMA, verifySchema=False)
+    """The segments of these logs, looked at by the tasks that have the logs; a log's rows are in one partition."""
+    shared = shared_out(spark, logs)
+    frame = spark.createDataFrame(shared.flatMap(facts_of), SEGMENT_SCHEMA, verifySchema=False)
+    # Windows over a log need it so, and would else make spark.sql.shuffle.partitions of a few rows.
+    return frame.repartition(shared.getNumPartitions(), "topic", "partition")
 
 
 def segment_bases(directory: Path) -> list[int]:

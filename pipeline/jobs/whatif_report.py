@@ -199,7 +199,7 @@ def whatif_page(report: WhatIfReport) -> str:
 
 
 def _bars(report: WhatIfReport) -> str:
-    topics = report.topics[: 2 * CHARTED_TOPICS]
+    topics = report.topics[: 2 * CHARTED_TOPICS][::-1]  # the first bar is the lowest
     return bar_chart(
         "Bytes by topic",
         [topic.topic for topic in topics],
