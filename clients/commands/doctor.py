@@ -80,7 +80,7 @@ def client(bootstrap: str, as_json: bool, timeout_s: float) -> int:
     "--kafka-version",
     metavar="V",
     callback=check_kafka_version,
-    help="Let the exit code say whether this Apache Kafka opens the directories, not whether Barnabas does.",
+    help="Tell of this Apache Kafka, and let the exit code say whether it opens the directories.",
 )
 @json_option
 def directory(
@@ -95,14 +95,16 @@ def directory(
 
     The exit code is 0 when Barnabas (or the Kafka of --kafka-version) opens the directories, 1 when it does not.
     """
-    from barnabas.broker.metadata.directory_report import BARNABAS, kafka
+    from barnabas.broker.metadata.directory_report import BARNABAS, BARNABAS_READ_ONLY, kafka
     from barnabas.clients.commands.doctor_dir import DirectoryDoctor
     from barnabas.clients.commands.output import print_json
 
     doctor_of = DirectoryDoctor(log_dirs, metadata_log_dir)
+    program = BARNABAS if kafka_version is None else kafka(kafka_version)
     if as_json:
         print_json(doctor_of.as_json())
-    else:
+    elif kafka_version is None:
         doctor_of.print()
-    program = BARNABAS if kafka_version is None else kafka(kafka_version)
-    return ExitCode.FAILED if doctor_of.stops([program]) else ExitCode.OK
+    else:
+        doctor_of.print((BARNABAS, BARNABAS_READ_ONLY, program))
+    return ExitCode.FAILED if doctor_of.stops(program) else ExitCode.OK

@@ -34,9 +34,9 @@ class DirectoryDoctor:
             raise CommandFailure(f"{log_dirs[0]} is no broker's: it has no meta.properties and no partitions")
         self.survey: Survey = survey(self.report)
 
-    def stops(self, programs: Sequence[str]) -> bool:
-        """Whether something stops one of them."""
-        return any(self.report.stopping(program) for program in programs)
+    def stops(self, program: str) -> bool:
+        """Whether something stops it."""
+        return bool(self.report.stopping(program))
 
     def as_json(self) -> dict[str, Any]:
         """Everything, for programs. Names of fields stay; new ones may come."""
@@ -100,17 +100,18 @@ class DirectoryDoctor:
             "notes": list(found.notes),
         }
 
-    def print(self) -> None:
-        """The same for people."""
+    def print(self, programs: Sequence[str] = PROGRAMS) -> None:
+        """The same for people, with what stops `programs`."""
         self._print_head()
         self._print_topics()
         self._print_logs()
         print_line("")
-        for program in PROGRAMS:
-            stopping = self.report.stopping(program)
-            print_line(f"{program}: {'no: ' + ', '.join(each.code for each in stopping) if stopping else 'opens it'}")
+        for program in programs:
+            codes = ", ".join(dict.fromkeys(each.code for each in self.report.stopping(program)))
+            print_line(f"{program}: {f'no: {codes}' if codes else 'opens it'}")
         for problem in self.report.problems:
-            print_line(f"\nproblem {problem.code}: {problem.sentence}\n  what to do: {problem.remedy}")
+            if not problem.stops.isdisjoint(programs):
+                print_line(f"\nproblem {problem.code}: {problem.sentence}\n  what to do: {problem.remedy}")
         for note in self.survey.notes:
             print_line(f"\nnote: {note}")
 
