@@ -1,0 +1,116 @@
+"""One group, members of two libraries and two protocols: ours natively, librdkafka by Kafka's. Either may lead."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+
+import confluent_kafka
+import pytest
+
+from barnabas import Consumer, ConsumerConfig, Producer, ProducerConfig, RebalanceListener, TopicPartition
+from tests.clients.waiting import until
+from tests.support.daemon import Daemon, start_daemon
+
+PARTITIONS = 5
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    with start_daemon(tmp_path_factory.mktemp("daemon")) as running:
+        yield running
+
+
+class Member(RebalanceListener):
+    """What a member has, and the values that it read."""
+
+    def __init__(self) -> None:
+        self.owned: list[int] = []
+        self.values: set[bytes] = set()
+
+    async def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+        self.owned = sorted(each.partition for each in partitions)
+
+    async def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+        self.owned = []
+
+
+@asynccontextmanager
+async def ours(daemon: Daemon, topic: str, assignor: str) -> AsyncIterator[Member]:
+    member = Member()
+    config = ConsumerConfig(
+        bootstrap=daemon.bootstrap,
+        group=topic,
+        offset_reset="earliest",
+        heartbeat_interval_ms=50,
+        assignors=(assignor,),
+    )
+
+    async def read() -> None:
+        while True:
+            member.values.update(record.value or b"" for record in await consumer.poll())
+
+    async with Consumer(config) as consumer:
+        await consumer.subscribe([topic], member)
+        reading = asyncio.create_task(read())
+        try:
+            yield member
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+
+
+@asynccontextmanager
+async def librdkafkas(daemon: Daemon, topic: str, assignor: str) -> AsyncIterator[Member]:
+    member = Member()
+    stopping = False
+
+    def assigned(_: object, partitions: list[confluent_kafka.TopicPartition]) -> None:
+        member.owned = sorted(each.partition for each in partitions)
+
+    def revoked(_: object, __: object) -> None:
+        member.owned = []
+
+    def read() -> None:
+        consumer = confluent_kafka.Consumer(
+            {
+                "bootstrap.servers": daemon.bootstrap,
+                "group.id": topic,
+                "auto.offset.reset": "earliest",
+                "heartbeat.interval.ms": 50,
+                "partition.assignment.strategy": assignor,
+            }
+        )
+        consumer.subscribe([topic], on_assign=assigned, on_revoke=revoked)
+        while not stopping:
+            message = consumer.poll(0.05)
+            if message is not None and message.error() is None:
+                member.values.add(message.value() or b"")
+        consumer.close()
+
+    reading = asyncio.create_task(asyncio.to_thread(read))
+    try:
+        yield member
+    finally:
+        stopping = True
+        await reading
+
+
+@pytest.mark.parametrize("assignor", ["range", "roundrobin"])
+@pytest.mark.parametrize("first_is_ours", [True, False], ids=["ours leads", "librdkafka leads"])
+async def test_partitions_are_shared_between_libraries(daemon: Daemon, assignor: str, first_is_ours: bool) -> None:
+    topic = f"{assignor}-{first_is_ours}"
+    daemon.create_topic(topic, partitions=PARTITIONS)
+    first_kind, second_kind = (ours, librdkafkas) if first_is_ours else (librdkafkas, ours)
+    async with first_kind(daemon, topic, assignor) as first:
+        await until(lambda: len(first.owned) == PARTITIONS)
+        async with second_kind(daemon, topic, assignor) as second:
+            await until(lambda: len(second.owned) >= 2 and sorted(first.owned + second.owned) == [*range(PARTITIONS)])
+            async with Producer(ProducerConfig(bootstrap=daemon.bootstrap)) as producer:
+                for number in range(50):
+                    await producer.send(topic, b"%d" % number, partition=number % PARTITIONS)
+            await until(lambda: len(first.values | second.values) == 50)
+            assert first.values
+            assert second.values
+        await until(lambda: len(first.owned) == PARTITIONS)
