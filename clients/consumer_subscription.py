@@ -15,10 +15,9 @@ from typing import Final
 from barnabas.clients.auto_commit import AutoCommit
 from barnabas.clients.cluster import Cluster
 from barnabas.clients.config import ConsumerConfig
-from barnabas.clients.consumer_offsets import ConsumerOffsets
+from barnabas.clients.consumer_positions import ConsumerPositions
 from barnabas.clients.errors import ClientError, ClosedError, RefusedError
 from barnabas.clients.group_member import GroupMember, Revoking
-from barnabas.clients.partition_state import PartitionState
 from barnabas.clients.rebalance_listener import RebalanceListener
 from barnabas.protocol.topic_partition import TopicPartition
 
@@ -27,11 +26,10 @@ logger = logging.getLogger(__name__)
 NOTHING: Final[Mapping[TopicPartition, int]] = {}
 
 
-class ConsumerSubscription(ConsumerOffsets):
+class ConsumerSubscription(ConsumerPositions):
     """Part of Consumer."""
 
     _closing: bool
-    _current: PartitionState | None
 
     def __init__(self, config: ConsumerConfig, cluster: Cluster) -> None:
         super().__init__(config, cluster)
