@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from barnabas.clients.cluster import Cluster
 from barnabas.clients.config import AdminConfig
+from barnabas.clients.group_description import GroupDescription, describe_group
 from barnabas.clients.groups import CommittedOffset, commit_offsets, delete_group, fetch_offsets, list_groups
 from barnabas.protocol.messages.groups import ListedGroup
 from barnabas.protocol.topic_partition import TopicPartition
@@ -20,6 +21,10 @@ class GroupAdmin:
     async def list_groups(self) -> list[ListedGroup]:
         """All groups by name, also those that only ever committed offsets."""
         return await list_groups(self._cluster, self.config)
+
+    async def describe_group(self, group: str) -> GroupDescription:
+        """A group of the classic protocol with its members. Raises RefusedError: it is unknown, or another's."""
+        return await describe_group(self._cluster, self.config, group)
 
     async def group_offsets(
         self, group: str, partitions: Iterable[TopicPartition] | None = None

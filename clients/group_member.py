@@ -31,7 +31,7 @@ from barnabas.clients.errors import (
     RefusedError,
 )
 from barnabas.clients.group_leader import GroupLeader
-from barnabas.clients.group_requests import GroupRequests
+from barnabas.clients.group_requests import ABOUT_THE_MEMBER, GroupRequests
 from barnabas.protocol.errors import RETRIABLE_CODES, DecodeError, ErrorCode
 from barnabas.protocol.groups.assignment import decode_assignment
 from barnabas.protocol.groups.subscription import encode_subscription
@@ -40,10 +40,6 @@ from barnabas.protocol.messages.sync_group import SyncGroupResponse
 from barnabas.protocol.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
-
-_JOIN_AGAIN: Final = frozenset(
-    {ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID}
-)
 
 
 class Revoking(Enum):
@@ -190,7 +186,7 @@ class GroupMember:
         self._reached()
         if synced.error is ErrorCode.NONE:
             return synced
-        if synced.error in _JOIN_AGAIN:
+        if synced.error in ABOUT_THE_MEMBER:
             self._reset(synced.error)
         else:
             await self._pause_unless_final(synced.error)
@@ -247,7 +243,7 @@ class GroupMember:
             return None
         if beat.error is ErrorCode.REBALANCE_IN_PROGRESS:
             return Revoking.IN_ORDER
-        if beat.error in _JOIN_AGAIN:
+        if beat.error in ABOUT_THE_MEMBER:
             logger.warning("the group goes on without this member, group=%s error=%s", self.group, beat.error.name)
             self._reset(beat.error)
             return Revoking.LOST

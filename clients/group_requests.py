@@ -7,19 +7,25 @@ too: so a member has a connection for itself (Purpose.GROUP). Only its leaving g
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from barnabas.clients.cluster import Cluster, Purpose
 from barnabas.clients.config import ConsumerConfig
 from barnabas.clients.connection import Connection
-from barnabas.clients.errors import ClientError, ClosedError
+from barnabas.clients.errors import ClientError, ClosedError, RefusedError
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.groups.subscription import CONSUMER
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.protocol.messages.join_group import GroupProtocol, JoinGroupRequest, JoinGroupResponse
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeavingMember
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+ABOUT_THE_MEMBER: Final = frozenset(
+    {ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID}
+)
+"""Codes after which a member joins again."""
 
 JOIN_HEADROOM_MS: Final = 5_000
 """A join is answered within the rebalance timeout; this long its answer may take on top of it."""
@@ -29,7 +35,7 @@ LEAVE_TIMEOUT_MS: Final = 5_000
 
 
 class GroupRequests:
-    """Raises BrokerConnectionError, BrokerTimeoutError or RefusedError (of the request as a whole)."""
+    """Raises BrokerConnectionError, BrokerTimeoutError or RefusedError (of the request as a whole, for good)."""
 
     def __init__(self, cluster: Cluster, config: ConsumerConfig, group: str) -> None:
         self._cluster = cluster
@@ -50,7 +56,7 @@ class GroupRequests:
             [GroupProtocol(name, subscription) for name in assignors],
         )
         timeout_ms = max(config.request_timeout_ms, config.max_poll_interval_ms + JOIN_HEADROOM_MS)
-        response: JoinGroupResponse = await self._ask(ApiKey.JOIN_GROUP, request, timeout_ms)
+        response: JoinGroupResponse = await self._ask(ApiKey.JOIN_GROUP, request, timeout_ms, JoinGroupResponse)
         return response
 
     async def sync(
@@ -61,14 +67,14 @@ class GroupRequests:
             self._group, generation, member_id, self._config.group_instance_id, CONSUMER, assignor, assignments
         )
         timeout_ms = max(self._config.request_timeout_ms, self._config.max_poll_interval_ms + JOIN_HEADROOM_MS)
-        response: SyncGroupResponse = await self._ask(ApiKey.SYNC_GROUP, request, timeout_ms)
+        response: SyncGroupResponse = await self._ask(ApiKey.SYNC_GROUP, request, timeout_ms, SyncGroupResponse)
         return response
 
     async def heartbeat(self, member_id: str, generation: int) -> HeartbeatResponse:
         """Says that the member lives, and hears whether its generation does."""
         request = HeartbeatRequest(self._group, generation, member_id, self._config.group_instance_id)
         timeout_ms = min(self._config.request_timeout_ms, self._config.session_timeout_ms)
-        response: HeartbeatResponse = await self._ask(ApiKey.HEARTBEAT, request, timeout_ms)
+        response: HeartbeatResponse = await self._ask(ApiKey.HEARTBEAT, request, timeout_ms, HeartbeatResponse)
         return response
 
     async def leave(self, member_id: str, reason: str) -> None:
@@ -82,7 +88,8 @@ class GroupRequests:
         if self._connection is not None:
             self._connection.close()
 
-    async def _ask(self, api: ApiKey, request: Any, timeout_ms: int) -> Any:
+    async def _ask(self, api: ApiKey, request: Any, timeout_ms: int, refused: Callable[[ErrorCode], Any]) -> Any:
+        """The answer. What is wrong with the member may come as a refusal of the request as a whole, too."""
         if self._connection is None or self._connection.closed:
             way_in = await self._cluster.any_connection()
             self._connection = await self._cluster.connect(way_in.node_id, Purpose.GROUP)
@@ -90,6 +97,10 @@ class GroupRequests:
             return await self._connection.request(api, request, timeout_ms=timeout_ms)
         except asyncio.CancelledError:
             self._connection.close(ClosedError("the consumer has left its group"))
+            raise
+        except RefusedError as error:
+            if error.code in ABOUT_THE_MEMBER:
+                return refused(error.code)
             raise
         except ClosedError as error:
             raise ClientError(f"the consumer's group connection was closed: {error}") from error

@@ -54,19 +54,20 @@ def list_(as_json: bool, bootstrap: str, timeout_s: float) -> None:
 def describe(name: str, as_json: bool, bootstrap: str, timeout_s: float) -> None:
     """Show where GROUP is in each partition, and how many records it has still to read.
 
-    The lag is the number of offsets between what the group committed and the end of the partition. A dash: the topic is
-    gone.
+    The lag is the number of offsets between what the group committed and the end of the partition. A dash: it has
+    committed nothing, or the topic is gone. Where the group has members, `client` is who reads the partition.
     """
     from barnabas.clients.commands.group_offsets import described
-    from barnabas.clients.commands.output import print_json, print_line, print_table
+    from barnabas.clients.commands.output import counted, print_json, print_line, print_table
     from barnabas.clients.commands.session import with_admin
 
     found = with_admin(bootstrap, timeout_s, lambda admin: described(admin, name))
     if as_json:
         print_json(found)
         return
-    print_line(f"group {name}, {found['state']}")
-    columns = ["topic", "partition", "committed", "end", "lag", "metadata"]
+    members = found["members"]
+    print_line(f"group {name}, {found['state']}" + (f", {counted(len(members), 'member')}" if members else ""))
+    columns = ["topic", "partition", "committed", "end", "lag", "metadata", *(["client"] if members else [])]
     print_table(columns, [[entry[column] for column in columns] for entry in found["partitions"]])
 
 

@@ -10,36 +10,62 @@ from barnabas.clients.commands.failures import CommandFailure
 from barnabas.clients.commands.partition_offsets import chosen_partitions, earliest_and_latest, offsets_at
 from barnabas.clients.commands.reset_target import ResetTarget
 from barnabas.clients.errors import UnknownTopicError
+from barnabas.clients.group_description import GroupMemberDescription
 from barnabas.protocol.topic_partition import TopicPartition
+
+CLASSIC = "Classic"
+"""The type of the groups whose members the native dialect describes."""
 
 
 async def described(admin: Admin, group: str) -> dict[str, Any]:
-    """The group, its state, and a row for each partition: committed, end and lag (None where the topic is gone).
+    """The group, its state, its members, and a row for each partition that it has committed in, or that a member has:
+    committed (None: nothing), end and lag (None where the topic is gone), and who has it (None: nobody).
 
     Raises CommandFailure for a group that there is not.
     """
-    states = {each.group_id: each.state for each in await admin.list_groups()}
-    if group not in states:
+    listed = {each.group_id: each for each in await admin.list_groups()}
+    if group not in listed:
         raise CommandFailure(f"there is no group {group}")
+    members: Sequence[GroupMemberDescription] = ()
+    if listed[group].group_type == CLASSIC and listed[group].protocol_type:
+        members = (await admin.describe_group(group)).members
+    owners = {partition: each for each in members for partition in each.partitions}
     committed = await admin.group_offsets(group)
     rows = []
-    for topic, partitions in _by_topic(committed).items():
+    for topic, partitions in _by_topic({**committed, **owners}).items():
         ends = await _ends(admin, topic, partitions)
         for partition in partitions:
-            at = committed[TopicPartition(topic, partition)]
+            at = committed.get(TopicPartition(topic, partition))
+            owner = owners.get(TopicPartition(topic, partition))
             end = ends.get(partition)
             rows.append(
                 {
                     "topic": topic,
                     "partition": partition,
-                    "committed": at.offset,
+                    "committed": None if at is None else at.offset,
                     "end": end,
-                    "lag": None if end is None else max(0, end - at.offset),
-                    "leader_epoch": at.leader_epoch,
-                    "metadata": at.metadata,
+                    "lag": None if end is None or at is None else max(0, end - at.offset),
+                    "leader_epoch": -1 if at is None else at.leader_epoch,
+                    "metadata": "" if at is None else at.metadata,
+                    "member_id": None if owner is None else owner.member_id,
+                    "client": None if owner is None else f"{owner.client_id}@{owner.host}",
                 }
             )
-    return {"group": group, "state": states[group], "partitions": rows}
+    return {
+        "group": group,
+        "state": listed[group].state,
+        "members": [
+            {
+                "member_id": each.member_id,
+                "instance_id": each.group_instance_id,
+                "client_id": each.client_id,
+                "host": each.host,
+                "partitions": len(each.partitions),
+            }
+            for each in members
+        ],
+        "partitions": rows,
+    }
 
 
 async def planned_reset(

@@ -96,6 +96,11 @@ def read_batches(data: bytes) -> Iterator[tuple[int, int, bytes | None, bytes | 
         at += 12 + length
 
 
+def frame_of(api: int, body: dict[str, Any], correlation_id: int, records: bytes = b"") -> bytes:
+    header: bytes = msgpack.packb([api, 0, correlation_id, "stranger", body])
+    return struct.pack(">iI", 4 + len(header) + len(records), 0xB7 << 24 | len(header)) + header + records
+
+
 class StrangerClient:
     def __init__(self, host: str, port: int) -> None:
         self.socket = socket.create_connection((host, port), timeout=10)
@@ -103,9 +108,7 @@ class StrangerClient:
 
     def request(self, api: int, body: dict[str, Any], records: bytes = b"") -> tuple[int, dict[str, Any], bytes]:
         self.correlation_id += 1
-        header = msgpack.packb([api, 0, self.correlation_id, "stranger", body])
-        prefix = struct.pack(">iI", 4 + len(header) + len(records), 0xB7 << 24 | len(header))
-        self.socket.sendall(prefix + header + records)
+        self.socket.sendall(frame_of(api, body, self.correlation_id, records))
         (size,) = struct.unpack(">i", self.read(4))
         frame = self.read(size)
         assert frame[0] == 0xB7
@@ -199,6 +202,87 @@ def test_a_stranger_creates_a_topic_produces_and_reads_it_back(client: StrangerC
     assert (error, deleted["topics"][0][1]) == (0, 0)
     error, metadata, _ = client.request(3, {"topics": ["letters", "no/name"]})
     assert [topic[0] for topic in metadata["topics"]] == [3, 17]
+
+
+def text(value: str) -> bytes:
+    return struct.pack(">h", len(value.encode())) + value.encode()
+
+
+def test_a_stranger_joins_a_group_shares_it_and_leaves(daemon: Daemon, client: StrangerClient) -> None:
+    client.request(19, {"topics": [["shared", 2, -1, []]]})
+    subscription = struct.pack(">hi", 0, 1) + text("shared") + struct.pack(">i", -1)
+    joining = {
+        "group": "strangers",
+        "session_timeout_ms": 10_000,
+        "rebalance_timeout_ms": 10_000,
+        "protocol_type": "consumer",
+        "protocols": [["range", subscription]],
+    }
+    error, refused, _ = client.request(11, joining)
+    assert (error, refused["error"], refused["members"]) == (0, 79, [])
+    me = refused["member_id"]
+    error, joined, _ = client.request(11, {**joining, "member_id": me})
+    assert (error, joined["error"]) == (0, 0)
+    assert (joined["member_id"], joined["leader"], joined["protocol"], joined["skip_assignment"]) == (
+        me,
+        me,
+        "range",
+        False,
+    )
+    assert joined["members"] == [[me, None, subscription]]
+
+    who = {"group": "strangers", "generation": joined["generation"], "member_id": me}
+    assignment = struct.pack(">hi", 0, 1) + text("shared") + struct.pack(">iiii", 2, 0, 1, -1)
+    error, synced, _ = client.request(14, {**who, "protocol": "range", "assignments": [[me, assignment]]})
+    assert (error, synced["error"], synced["assignment"]) == (0, 0, assignment)
+    assert client.request(12, who)[1] == {"error": 0}
+    error, described, _ = client.request(15, {"groups": ["strangers", "nobody"]})
+    ours, unknown = described["groups"]
+    assert (ours[0], ours[1], ours[3], ours[4], ours[5]) == ("strangers", 0, "Stable", "consumer", "range")
+    assert ours[6][0][:3] == [me, None, "stranger"]
+    assert ours[6][0][4:] == [subscription, assignment]
+    assert unknown[1] == 69
+
+    other = StrangerClient(daemon.host, daemon.port)
+    _, second, _ = other.request(11, joining)
+    other.socket.sendall(frame_of(11, {**joining, "member_id": second["member_id"]}, 99))  # waits for the first to join
+    while client.request(12, who)[1]["error"] != 27:
+        pass
+    _, rejoined, _ = client.request(11, {**joining, "member_id": me})
+    assert sorted(member[0] for member in rejoined["members"]) == sorted([me, second["member_id"]])
+    assert rejoined["generation"] == joined["generation"] + 1
+    assert client.request(12, who)[1]["error"] == 22  # the old generation's
+    other.close()
+
+    commit = {**who, "topics": [["shared", [[0, 0, -1, None]]]]}
+    assert client.request(8, commit)[1]["topics"] == [["shared", [[0, 22]]]]
+    error, left, _ = client.request(13, {"group": "strangers", "members": [[me, None, "done"], ["nobody", None, None]]})
+    assert (error, left["error"], [member[2] for member in left["members"]]) == (0, 0, [0, 25])
+    assert client.request(12, who)[1]["error"] == 25
+
+
+def test_what_no_group_takes_has_kafkas_code(client: StrangerClient) -> None:
+    joining = {
+        "group": "picky",
+        "session_timeout_ms": 10_000,
+        "rebalance_timeout_ms": 10_000,
+        "protocol_type": "consumer",
+        "protocols": [["range", b""]],
+    }
+    for changes, code in (
+        ({"group": ""}, 24),
+        ({"session_timeout_ms": 1}, 26),
+        ({"member_id": "nobody"}, 25),
+        ({"protocols": []}, 23),
+        ({"protocol_type": ""}, 23),
+    ):
+        error, answer, _ = client.request(11, {**joining, **changes})
+        assert (error or answer["error"]) == code, changes
+    error, answer, _ = client.request(12, {"group": "picky", "generation": 1, "member_id": "nobody"})
+    assert (error or answer["error"]) == 25
+    error, body, _ = client.request(11, {**joining, "protocols": [["range", "text"]]})
+    assert error == 42
+    assert "metadata" in body["message"]
 
 
 def test_an_unknown_api_and_a_bad_body_are_answered_and_the_connection_goes_on(client: StrangerClient) -> None:

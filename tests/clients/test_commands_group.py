@@ -12,7 +12,16 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from barnabas import Admin, AdminConfig, Producer, ProducerConfig, RefusedError, TopicPartition
+from barnabas import (
+    Admin,
+    AdminConfig,
+    Consumer,
+    ConsumerConfig,
+    Producer,
+    ProducerConfig,
+    RefusedError,
+    TopicPartition,
+)
 from barnabas.clients.commands.main import main
 from barnabas.clients.commands.reset_target import parse_duration
 from barnabas.clients.groups import CommittedOffset
@@ -66,6 +75,25 @@ def test_groups_are_listed_and_described_with_their_lag(daemon: Daemon) -> None:
         (1, 10, 10, 0),
     ]
     assert run(daemon, "describe", "described").stdout.splitlines()[2].split() == ["orders", "0", "4", "10", "6"]
+
+
+async def test_a_group_with_members_is_described_with_who_reads_what(daemon: Daemon) -> None:
+    config = ConsumerConfig(bootstrap=daemon.bootstrap, client_id="biller", group="busy", group_instance_id="desk")
+    async with Consumer(config) as consumer:
+        await consumer.subscribe(["orders"])
+        while not consumer.assignment:
+            await consumer.poll(timeout_ms=20)
+        await consumer.commit({TopicPartition("orders", 0): 4})
+        found = await asyncio.to_thread(as_json, daemon, "describe", "busy")
+        shown = await asyncio.to_thread(run, daemon, "describe", "busy")
+    (member,) = found["members"]
+    assert (member["client_id"], member["instance_id"], member["host"]) == ("biller", "desk", "127.0.0.1")
+    assert [(row["partition"], row["committed"], row["lag"], row["client"]) for row in found["partitions"]] == [
+        (0, 4, 6, "biller@127.0.0.1"),
+        (1, None, None, "biller@127.0.0.1"),
+    ]
+    assert shown.stdout.splitlines()[0] == "group busy, Stable, 1 member"
+    assert shown.stdout.splitlines()[3].split() == ["orders", "1", "-", "10", "-", "biller@127.0.0.1"]
 
 
 def test_an_unknown_group_is_one_sentence(daemon: Daemon) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -218,6 +219,23 @@ async def read(consumer: Consumer, wanted: int) -> list[bytes | None]:
     while len(values) < wanted:
         values += [record.value for record in await consumer.poll(timeout_ms=LONG_MS)]
     return values
+
+
+async def test_a_member_of_a_group_that_was_deleted_meanwhile_joins_it_anew(daemon: Daemon, topic: str) -> None:
+    async with Consumer(config(daemon, topic, session_timeout_ms=100, heartbeat_interval_ms=99)) as consumer:
+        events = Events()
+        await consumer.subscribe([topic], events)
+        waiting = asyncio.create_task(consumer.poll(timeout_ms=LONG_MS))
+        await until(lambda: events.owned == [0, 1, 2, 3])
+        member = consumer._member
+        assert member is not None
+        async with Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin:
+            with contextlib.suppress(RefusedError):  # NON_EMPTY_GROUP where it has come back by itself
+                await member._requests.leave(member.member_id, "as an operator removes members")
+                await admin.delete_group(topic)
+        await until(lambda: [kind for kind, _ in events.seen] == ["assigned", "lost", "assigned"])
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
 
 
 async def test_a_slow_iteration_over_a_batch_counts_as_reading(daemon: Daemon, topic: str) -> None:
