@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -46,3 +52,19 @@ class BarnabasDataSource(DataSource):
 
         with in_one_sentence():
             return make_stream_reader(self.options, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """A batch write. Raises OptionError, SchemaError."""
+        from barnabas.pipeline.errors import in_one_sentence
+        from barnabas.pipeline.sink import make_batch_writer
+
+        with in_one_sentence():
+            return make_batch_writer(self.options, schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
+        """A streaming write. Raises OptionError, SchemaError."""
+        from barnabas.pipeline.errors import in_one_sentence
+        from barnabas.pipeline.sink import make_stream_writer
+
+        with in_one_sentence():
+            return make_stream_writer(self.options, schema, overwrite=overwrite)

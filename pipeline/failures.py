@@ -50,7 +50,7 @@ def _last_raised(text: str) -> tuple[str, str] | None:
         return None
     found = None
     for line in text[start:].splitlines():
-        if line.startswith(("\tat ", "Caused by:", "JVM stacktrace", "Driver stacktrace")):
+        if line.startswith(("\tat ", "Caused by:", "JVM stacktrace", "Driver stacktrace", "=== ")):
             break
         if _JAVA_CLASS.match(line):
             continue

@@ -40,6 +40,15 @@ def test_of_an_exception_that_led_to_another_the_last_one_is_told() -> None:
     assert sentence_of(PythonException(text)) == "gone"
 
 
+def test_of_a_streams_failure_what_its_query_was_is_no_sentence() -> None:
+    text = (
+        "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Error from python worker:\n"
+        "Traceback (most recent call last):\n  File x\nbarnabas.pipeline.errors.OptionError: option topic is empty\n"
+        "=== Streaming Query ===\nIdentifier: [id = 1, runId = 2]\nCurrent State: ACTIVE\n"
+    )
+    assert sentence_of(PythonException(text)) == "option topic is empty"
+
+
 def test_sparks_own_sentence_is_kept_without_its_plan() -> None:
     error = AnalysisException("[PATH_NOT_FOUND] Path does not exist: file:/x. SQLSTATE: 42K03;\n'Project [*]\n+- x")
     assert sentence_of(error) == "[PATH_NOT_FOUND] Path does not exist: file:/x. SQLSTATE: 42K03;"

@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 FETCH_TIMEOUT_S = 600
@@ -24,6 +25,19 @@ _COORDINATES = (
     ("org.apache.logging.log4j", "log4j-slf4j-impl", _LOG4J_VERSION),
     ("org.apache.logging.log4j", "log4j-core", _LOG4J_VERSION),
 )
+Coordinate = tuple[str, str, str]
+"""Group, artifact, version."""
+
+SPARK_VERSION = "4.2.0"
+_SPARK_CONNECTOR: tuple[Coordinate, ...] = (
+    ("org.apache.spark", "spark-sql-kafka-0-10_2.13", SPARK_VERSION),
+    ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),  # later ones are not to be had everywhere
+    ("org.apache.kafka", "kafka-clients", "3.9.2"),
+    ("org.apache.commons", "commons-pool2", "2.12.1"),
+)
+
+
+_ALONE = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 
 
 class FetchError(Exception):
@@ -38,33 +52,53 @@ def cache_directory() -> Path:
 
 def fetch(version: str) -> Path:
     """The folder with the jars of that version, fetched if it is not there. Raises FetchError."""
-    wanted = cache_directory() / version
-    if _is_whole(wanted, version):
+    coordinates = [(group, artifact, number.format(version=version)) for group, artifact, number in _COORDINATES]
+    return _fetch(version, coordinates, whole_with=coordinates[:2], with_theirs=True)
+
+
+def fetch_spark_connector() -> list[Path]:
+    """The jars of Spark's Kafka connector, without what Spark has itself. Raises FetchError."""
+    name = f"spark-{SPARK_VERSION}"
+    folder = _fetch(name, _SPARK_CONNECTOR, whole_with=_SPARK_CONNECTOR, with_theirs=False)
+    return [folder / _jar_name(artifact, number) for _, artifact, number in _SPARK_CONNECTOR]
+
+
+def _fetch(
+    name: str, coordinates: Sequence[Coordinate], *, whole_with: Sequence[Coordinate], with_theirs: bool
+) -> Path:
+    """The folder `name` of the cache; `with_theirs`: with what the artifacts depend on."""
+    wanted = cache_directory() / name
+    if _is_whole(wanted, whole_with):
         return wanted
     wanted.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{version}.", dir=wanted.parent) as scratch:
+    with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=wanted.parent) as scratch:
         jars = Path(scratch) / "jars"
-        _copy_dependencies(Path(scratch), jars, version)
-        if wanted.exists() and not _is_whole(wanted, version):
+        _copy_dependencies(Path(scratch), jars, coordinates, with_theirs=with_theirs)
+        if not _is_whole(jars, whole_with):
+            raise FetchError(f"mvn did not fetch all jars of {name}: {sorted(path.name for path in jars.iterdir())}")
+        if wanted.exists() and not _is_whole(wanted, whole_with):
             shutil.rmtree(wanted)
         try:
             os.rename(jars, wanted)
         except OSError as error:  # another run was quicker
-            if not _is_whole(wanted, version):
-                raise FetchError(f"cannot put Kafka {version} into {wanted}: {error}") from error
+            if not _is_whole(wanted, whole_with):
+                raise FetchError(f"cannot put {name} into {wanted}: {error}") from error
     return wanted
 
 
-def _is_whole(directory: Path, version: str) -> bool:
-    names = [f"{artifact}-{number.format(version=version)}.jar" for _, artifact, number in _COORDINATES[:2]]
-    return all((directory / name).is_file() for name in names)
+def _jar_name(artifact: str, number: str) -> str:
+    return f"{artifact}-{number}.jar"
 
 
-def _copy_dependencies(scratch: Path, jars: Path, version: str) -> None:
+def _is_whole(directory: Path, coordinates: Sequence[Coordinate]) -> bool:
+    return all((directory / _jar_name(artifact, number)).is_file() for _, artifact, number in coordinates)
+
+
+def _copy_dependencies(scratch: Path, jars: Path, coordinates: Sequence[Coordinate], *, with_theirs: bool) -> None:
     dependencies = "".join(
         f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
-        f"<version>{number.format(version=version)}</version></dependency>"
-        for group, artifact, number in _COORDINATES
+        f"<version>{number}</version>{'' if with_theirs else _ALONE}</dependency>"
+        for group, artifact, number in coordinates
     )
     (scratch / "pom.xml").write_text(
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
@@ -77,7 +111,7 @@ def _copy_dependencies(scratch: Path, jars: Path, version: str) -> None:
             command, cwd=scratch, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise FetchError(f"mvn did not fetch Kafka {version}: {error}") from error
-    if done.returncode or not _is_whole(jars, version):
+        raise FetchError(f"mvn did not fetch {coordinates[0][1]}: {error}") from error
+    if done.returncode or not jars.is_dir():
         said = (done.stdout + done.stderr)[-_TAIL_CHARACTERS:]
-        raise FetchError(f"mvn did not fetch Kafka {version} (exit {done.returncode}): {said}")
+        raise FetchError(f"mvn did not fetch {coordinates[0][1]} (exit {done.returncode}): {said}")

@@ -1,0 +1,129 @@
+"""What an archive's micro-batches consist of: one manifest each, whose appearance is the commit.
+
+    <archive>/_barnabas/<name>/manifests/<batch:010d>.json
+        {"version": 1, "query": "<id of the streaming query>", "files": [{temporary, final, topic, ...}]}
+    <archive>/_barnabas/<name>/temporary/<batch:010d>-<...>/<...>.parquet
+    <archive>/_barnabas/<name>/checkpoint/                                  Spark's own
+
+The tasks of a micro-batch write temporary files. Its commit writes the manifest (once: whoever comes second takes the
+first one's), then moves the files to their names. So a micro-batch that Spark runs again adds nothing: if its manifest
+is there, only what was not moved yet is moved; if not, nothing of it is visible, and its temporary files go. A listing
+of the archive may lack files between a crash and the next run, and never has a record twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from typing import Final
+
+from pyarrow import fs
+
+from barnabas.pipeline.archive_files import ArchivedFile
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.state_files import StateFiles, open_location
+
+STATE_DIRECTORY: Final = "_barnabas"
+DEFAULT_NAME: Final = "archive"
+VERSION: Final = 1
+
+
+class ArchiveState:
+    """The `_barnabas/<name>` of one archive."""
+
+    def __init__(self, archive: str, name: str = DEFAULT_NAME) -> None:
+        self.archive = archive.rstrip("/")
+        self.name = name
+        self.file_system, self.root = open_location(self.archive)
+        self._directory = f"{STATE_DIRECTORY}/{name}"
+        self._manifests = StateFiles(f"{self.archive}/{self._directory}/manifests")
+
+    @property
+    def checkpoint(self) -> str:
+        """For Spark's `checkpointLocation`."""
+        return f"{self.archive}/{self._directory}/checkpoint"
+
+    def temporary_directory(self, batch_id: int, owner: str) -> str:
+        """Relative to the archive, for one attempt of one task."""
+        return f"{self._directory}/temporary/{batch_id:010d}-{owner}"
+
+    def batches(self) -> list[int]:
+        """The micro-batches that are committed, in order. Raises OSError."""
+        return [int(name.removesuffix(".json")) for name in self._manifests.names() if name.endswith(".json")]
+
+    def is_committed(self, batch_id: int, query: str) -> bool:
+        """Whether the micro-batch has its manifest. Raises PipelineError when it is another query's, OSError."""
+        if batch_id not in self.batches():
+            return False
+        found, _ = self._read(batch_id)
+        if found != query:
+            raise PipelineError(
+                f"{self.archive}: micro-batch {batch_id} was archived by query {found}, this is {query}: the "
+                f"checkpoint {self._directory}/checkpoint is not the one that the archive was written with; restore "
+                "it, or archive to another directory"
+            )
+        return True
+
+    def files(self, batch_id: int) -> list[ArchivedFile]:
+        """What the micro-batch consists of. Raises OSError, PipelineError."""
+        return self._read(batch_id)[1]
+
+    def commit(self, batch_id: int, query: str, files: Iterable[ArchivedFile]) -> list[ArchivedFile]:
+        """Make the micro-batch part of the archive, once; its files. Raises OSError, PipelineError."""
+        if not self.is_committed(batch_id, query):
+            manifest = {"version": VERSION, "query": query, "files": [file._asdict() for file in files]}
+            self._manifests.create(_manifest_name(batch_id), json.dumps(manifest, indent=1).encode())
+        committed = self.files(batch_id)
+        self.finish(committed)
+        self._remove_temporaries(batch_id)
+        return committed
+
+    def finish(self, files: Iterable[ArchivedFile]) -> None:
+        """Move to their names what is not there yet. Raises OSError, PipelineError for a file that is lost."""
+        directories = set()
+        for file in files:
+            source, target = f"{self.root}/{file.temporary}", f"{self.root}/{file.final}"
+            if self.file_system.get_file_info(target).type is fs.FileType.File:
+                continue
+            if self.file_system.get_file_info(source).type is not fs.FileType.File:
+                raise PipelineError(
+                    f"{self.archive}: {file.final} is in a manifest, and lost: there is nothing to move"
+                )
+            directory = target.rpartition("/")[0]
+            if directory not in directories:
+                self.file_system.create_dir(directory, recursive=True)
+                directories.add(directory)
+            self.file_system.move(source, target)
+        if isinstance(self.file_system, fs.LocalFileSystem):
+            for directory in directories:
+                _sync_directory(directory)
+
+    def _read(self, batch_id: int) -> tuple[str, list[ArchivedFile]]:
+        name = _manifest_name(batch_id)
+        try:
+            manifest = json.loads(self._manifests.read(name))
+            if manifest["version"] != VERSION:
+                raise PipelineError(f"{self.archive}: manifest {name} has version {manifest['version']}, not {VERSION}")
+            return manifest["query"], [ArchivedFile(**file) for file in manifest["files"]]
+        except (ValueError, TypeError, KeyError) as error:
+            raise PipelineError(f"{self.archive}: manifest {name} cannot be read: {error}") from error
+
+    def _remove_temporaries(self, upto_batch: int) -> None:
+        """What attempts of this and earlier micro-batches left behind."""
+        selector = fs.FileSelector(f"{self.root}/{self._directory}/temporary", allow_not_found=True)
+        for info in self.file_system.get_file_info(selector):
+            if info.type is fs.FileType.Directory and int(info.base_name.partition("-")[0]) <= upto_batch:
+                self.file_system.delete_dir(info.path)
+
+
+def _manifest_name(batch_id: int) -> str:
+    return f"{batch_id:010d}.json"
+
+
+def _sync_directory(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

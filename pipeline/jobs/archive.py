@@ -1,0 +1,92 @@
+"""The archive job: topics to Parquet files by topic, date and hour, each record once, resumable.
+
+    <archive>/<topic>/date=2024-02-29/hour=13/<topic>-<partition>-<first offset>-<last offset>.parquet
+
+It is a streaming query whose checkpoint lies in the archive: it goes on where the last run stopped, however that ended
+(archive_manifest.py). Hours are those of the records' timestamps in UTC. One archive directory can take several queries
+over different topics, each under a name of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from barnabas.pipeline.archive_manifest import DEFAULT_NAME, ArchiveState
+from barnabas.pipeline.archive_sink import FORMAT, ArchiveSink
+from barnabas.pipeline.summary import Summary
+
+COLUMNS = ("key", "value", "headers", "topic", "partition", "offset", "timestamp", "timestampType")
+_MICROSECONDS_PER_HOUR = 3_600_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveOptions:
+    """`source`: options of `format("barnabas")`, with `path` for segment files.
+
+    `interval_s` None: until the present end, then stop; else run on, with a micro-batch every so many seconds.
+    """
+
+    archive: str
+    source: Mapping[str, str]
+    name: str = DEFAULT_NAME
+    interval_s: float | None = None
+    query_options: Mapping[str, str] = field(default_factory=dict)
+
+
+def archive_rows(records: DataFrame) -> DataFrame:
+    """The source's rows with `date` (date) and `hour` (int) of their timestamps in UTC, whatever the session's zone."""
+    hours = sf.floor(sf.unix_micros("timestamp") / sf.lit(_MICROSECONDS_PER_HOUR))
+    return records.select(
+        *COLUMNS,
+        sf.date_from_unix_date(sf.floor(hours / 24).cast("int")).alias("date"),
+        sf.pmod(hours, sf.lit(24)).cast("int").alias("hour"),
+    )
+
+
+def run(spark: SparkSession, options: ArchiveOptions) -> Summary:
+    """Archive what is there and not archived yet. Raises PySparkException, PipelineError, OSError."""
+    started = time.monotonic()
+    state = ArchiveState(options.archive, options.name)
+    before = state.batches()
+    if before:
+        state.finish(state.files(before[-1]))
+    spark.dataSource.register(ArchiveSink)
+    records = spark.readStream.format("barnabas").options(**{"includeHeaders": "true", **options.source}).load()
+    writer = (
+        archive_rows(records)
+        .writeStream.format(FORMAT)
+        .queryName(f"archive {options.name}")
+        .option("path", options.archive)
+        .option("name", options.name)
+        .option("checkpointLocation", state.checkpoint)
+        .options(**options.query_options)
+    )
+    if options.interval_s is None:
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=f"{options.interval_s} seconds")
+    query = writer.start()
+    try:
+        query.awaitTermination()
+    finally:
+        query.stop()
+    return summary_of(state, after=before[-1] if before else -1, seconds=time.monotonic() - started)
+
+
+def summary_of(state: ArchiveState, *, after: int, seconds: float) -> Summary:
+    """Of the micro-batches that came after `after`. Raises OSError, PipelineError."""
+    batches = [batch for batch in state.batches() if batch > after]
+    files = [file for batch in batches for file in state.files(batch)]
+    return Summary(
+        "archive",
+        records=sum(file.records for file in files),
+        size_bytes=sum(file.size_bytes for file in files),
+        files=len(files),
+        seconds=seconds,
+        details={"micro-batches": len(batches), "topics": len({file.topic for file in files}), "to": state.archive},
+    )

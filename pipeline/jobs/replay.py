@@ -1,0 +1,134 @@
+"""The replay job: an archive back into topics, with key, value, headers, timestamp, partition and order.
+
+The records of one partition are written by one task in the order of their offsets, so the copy has them in the order of
+the original; offsets are new, and close the gaps that compaction left. What is kept in `state` (the producers'
+identities, sink_identity.py; and replay.json, what is replayed) makes it resumable: run again after whatever end, it
+adds what is missing and no record twice. It replays what the archive had when it began; what came later is another one.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from barnabas.pipeline.archive_files import ArchivedFile
+from barnabas.pipeline.archive_manifest import DEFAULT_NAME, ArchiveState
+from barnabas.pipeline.errors import OptionError, PipelineError
+from barnabas.pipeline.state_files import StateFiles
+from barnabas.pipeline.summary import Summary
+
+_PLAN: Final = "replay.json"
+_PARTITIONS_PER_TASK: Final = 4
+"""About so many to a task, which sorts their rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayOptions:
+    """`topics`: archived topic -> where its records go; empty: all, each to its own name.
+
+    `state`: a directory for this replay alone. `sink`: options of `format("barnabas")`.
+    """
+
+    archive: str
+    state: str
+    sink: Mapping[str, str]
+    topics: Mapping[str, str]
+    name: str = DEFAULT_NAME
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayPlan:
+    """What one replay is, from its first run on. `last_batch` of the archive, `tasks` that write."""
+
+    archive: str
+    name: str
+    last_batch: int
+    topics: dict[str, str]
+    tasks: int
+
+
+def replay_rows(archived: DataFrame, topics: Mapping[str, str], tasks: int) -> DataFrame:
+    """The archive's rows as the sink takes them: by new topic, each partition in one task, by ascending offset."""
+    names = sf.create_map(*(sf.lit(text) for pair in topics.items() for text in pair))
+    return (
+        archived.where(sf.col("topic").isin(list(topics)))
+        .withColumn("topic", names[sf.col("topic")])
+        .repartition(tasks, "topic", "partition")
+        .sortWithinPartitions("topic", "partition", "offset")
+        .select("key", "value", "headers", "topic", "partition", "timestamp")
+    )
+
+
+def run(spark: SparkSession, options: ReplayOptions) -> Summary:
+    """Write what is not written yet. Raises PySparkException, PipelineError, OSError."""
+    started = time.monotonic()
+    state = ArchiveState(options.archive, options.name)
+    plan = plan_of(state, options)
+    files = [file for file in _files(state, plan.last_batch) if file.topic in plan.topics]
+    archived = spark.read.parquet(*(f"{state.archive}/{file.final}" for file in files))
+    writer = replay_rows(archived, plan.topics, plan.tasks).write.format("barnabas").options(**options.sink)
+    # The tasks of a replay are what plan.tasks says: were small ones joined, the identities would not fit.
+    adaptive = spark.conf.get("spark.sql.adaptive.enabled")
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    try:
+        writer.option("checkpointLocation", options.state).mode("append").save()
+    finally:
+        spark.conf.set("spark.sql.adaptive.enabled", adaptive or "true")
+    return Summary(
+        "replay",
+        records=sum(file.records for file in files),
+        size_bytes=sum(file.size_bytes for file in files),
+        files=len(files),
+        seconds=time.monotonic() - started,
+        details={"topics": len(plan.topics), "from": state.archive},
+    )
+
+
+def plan_of(state: ArchiveState, options: ReplayOptions) -> ReplayPlan:
+    """The plan that is kept; made and kept at the first run. Raises OptionError, PipelineError, OSError."""
+    kept = StateFiles(options.state)
+    if _PLAN in kept.names():
+        plan = _read_plan(kept.read(_PLAN), options.state)
+        if (plan.archive, plan.name) != (state.archive, state.name) or (
+            options.topics and plan.topics != dict(options.topics)
+        ):
+            raise OptionError(
+                f"{options.state} is the state of another replay, of {plan.archive} to "
+                f"{', '.join(plan.topics.values())}: give this one a directory of its own"
+            )
+        return plan
+    batches = state.batches()
+    if not batches:
+        raise PipelineError(f"{state.archive}: there is no archive called {state.name!r}, or nothing in it yet")
+    state.finish(state.files(batches[-1]))
+    partitions = {(file.topic, file.partition) for file in _files(state, batches[-1])}
+    topics = dict(options.topics) or {topic: topic for topic, _ in sorted(partitions)}
+    if len(set(topics.values())) < len(topics):
+        raise OptionError("two archived topics cannot be replayed into one: their order would be nobody's")
+    missing = sorted(set(topics) - {topic for topic, _ in partitions})
+    if missing:
+        raise OptionError(f"{state.archive} has no topic {missing[0]!r}")
+    if not partitions:
+        raise PipelineError(f"{state.archive}: there is no record in it")
+    chosen = sum(1 for topic, _ in partitions if topic in topics)
+    plan = ReplayPlan(state.archive, state.name, batches[-1], topics, -(-chosen // _PARTITIONS_PER_TASK))
+    content = {name: getattr(plan, name) for name in ("archive", "name", "last_batch", "topics", "tasks")}
+    return _read_plan(kept.create(_PLAN, json.dumps(content).encode()), options.state)
+
+
+def _files(state: ArchiveState, last_batch: int) -> list[ArchivedFile]:
+    return [file for batch in state.batches() if batch <= last_batch for file in state.files(batch)]
+
+
+def _read_plan(content: bytes, where: str) -> ReplayPlan:
+    try:
+        fields: dict[str, Any] = json.loads(content)
+        return ReplayPlan(**fields)
+    except (ValueError, TypeError) as error:
+        raise PipelineError(f"{where}/{_PLAN} cannot be read: {error}") from error

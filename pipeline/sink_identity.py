@@ -1,0 +1,89 @@
+"""Under which producer id and epoch a task writes a micro-batch, kept with the query's checkpoint.
+
+    <checkpoint>/barnabas-sink/<task>/producer-<batch:010d>.json           {"producer_id": 4001}
+    <checkpoint>/barnabas-sink/<task>/partitions-<batch:010d>-<topic>.json {"partitions": 6}
+
+Each holds from its micro-batch on until a later one. A task (the number of a Spark partition) has one producer id, and
+the epoch is the micro-batch's distance from the file's: so every micro-batch begins a new epoch, whose sequences count
+its records from 0, and stragglers of older ones are refused by the broker. After 32,767 micro-batches a new id begins.
+What a topic's number of partitions was is kept because keys are placed by it: a replay must place them as before.
+
+The files are written before the first record is sent and never change, so a replay, by whomever, finds them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Final
+
+from barnabas.clients.given_identity import ProducerIdentity
+from barnabas.clients.sequences import MAX_EPOCH
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.state_files import StateFiles
+
+DIRECTORY: Final = "barnabas-sink"
+
+_NAME: Final = re.compile(r"(producer|partitions)-(\d{10,})(?:-(.+))?\.json")
+
+
+class TaskIdentity:
+    """The files of one task, for one micro-batch."""
+
+    def __init__(self, checkpoint: str, task: int, batch_id: int) -> None:
+        self._files = StateFiles(f"{checkpoint.rstrip('/')}/{DIRECTORY}/{task:05d}")
+        self._batch_id = batch_id
+        self._latest: dict[tuple[str, str], int] = {}
+        for name in self._files.names():
+            match = _NAME.fullmatch(name)
+            if match is not None and int(match[2]) <= batch_id:
+                self._latest[match[1], match[3] or ""] = int(match[2])  # sorted: the last one stays
+
+    @property
+    def needs_producer_id(self) -> bool:
+        """Whether none is kept, or its epochs are used up."""
+        since = self._latest.get(("producer", ""))
+        return since is None or self._batch_id - since > MAX_EPOCH
+
+    def keep_producer_id(self, producer_id: int) -> None:
+        """A new one holds from this micro-batch on, unless another attempt was quicker. Raises OSError."""
+        self._create("producer", "", "producer_id", producer_id)
+
+    def producer(self) -> ProducerIdentity:
+        """The id that is kept, and this micro-batch's epoch. Raises OSError, PipelineError."""
+        since = self._latest["producer", ""]
+        return ProducerIdentity(self._read("producer", since, "", "producer_id"), self._batch_id - since)
+
+    def partitions(self, topic: str, now: int, *, has_begun: bool) -> int:
+        """How many partitions of `topic` keys are spread over; `now` is how many it has.
+
+        `has_begun`: records of this micro-batch are stored, so what held before holds on. Raises OSError.
+        """
+        since = self._latest.get(("partitions", topic))
+        if since is not None:
+            before = self._read("partitions", since, topic, "partitions")
+            if before == now or has_begun or since == self._batch_id:
+                return before
+        return self._create("partitions", topic, "partitions", now)
+
+    def _create(self, kind: str, topic: str, field: str, value: int) -> int:
+        content = self._files.create(self._name(kind, self._batch_id, topic), json.dumps({field: value}).encode())
+        self._latest[kind, topic] = self._batch_id
+        return _value(content, field, self._name(kind, self._batch_id, topic))
+
+    def _read(self, kind: str, since: int, topic: str, field: str) -> int:
+        name = self._name(kind, since, topic)
+        return _value(self._files.read(name), field, name)
+
+    def _name(self, kind: str, batch_id: int, topic: str) -> str:
+        return f"{kind}-{batch_id:010d}{f'-{topic}' if topic else ''}.json"
+
+
+def _value(content: bytes, field: str, name: str) -> int:
+    try:
+        value = json.loads(content)[field]
+    except (ValueError, TypeError, KeyError) as error:
+        raise PipelineError(f"the checkpoint's file {DIRECTORY}/.../{name} cannot be read: {error}") from error
+    if type(value) is not int or value < 0:
+        raise PipelineError(f"the checkpoint's file {DIRECTORY}/.../{name} holds {field}={value!r}")
+    return value

@@ -1,0 +1,105 @@
+"""What the options of a writer say: those of Spark's Kafka sink, and what `kafka.*` means for our producer.
+
+    kafka.bootstrap.servers   required
+    topic                     where every row goes; without it the column `topic` says so row by row
+    checkpointLocation        of a stream: where the producers' identities are kept (sink_identity.py), too. A batch
+                              write that has one can be run again, and adds only what is missing
+    replaySafe                true; false leaves the identities out: at least once, as Spark's Kafka sink
+
+`kafka.*` names that a Kafka producer has and ours has no use for (serializers, interceptors, socket buffers) are
+accepted without effect, so that a job moves over by its format's name; what would promise something that is not there
+(security, transactions) is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from barnabas.clients.config import ProducerConfig
+from barnabas.pipeline.errors import OptionError
+from barnabas.pipeline.options import Options
+
+KNOWN: Final = ("topic", "checkpointLocation", "replaySafe", "includeHeaders", "path")
+
+_WHOLE: Final = {
+    "batch.size": "batch_size",
+    "buffer.memory": "buffer_memory",
+    "max.block.ms": "max_block_ms",
+    "max.request.size": "max_request_bytes",
+    "delivery.timeout.ms": "delivery_timeout_ms",
+    "request.timeout.ms": "request_timeout_ms",
+    "retries": "retries",
+    "retry.backoff.ms": "retry_backoff_ms",
+    "retry.backoff.max.ms": "retry_backoff_max_ms",
+    "linger.ms": "linger_ms",
+    "metadata.max.age.ms": "metadata_max_age_ms",
+}
+_TEXT: Final = {"compression.type": "compression", "client.id": "client_id"}
+_ACKS: Final = {"all": -1, "-1": -1, "1": 1, "0": 0}
+_REFUSED: Final = {
+    "transactional.id": "transactions are not served",
+    "key.serializer": "keys are written as they are: give bytes or strings",
+    "value.serializer": "values are written as they are: give bytes or strings",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SinkOptions:
+    """`checkpoint` is a path or URI; None where nothing is kept. It travels to the executors."""
+
+    producer: ProducerConfig
+    topic: str | None
+    checkpoint: str | None
+
+
+def sink_options(given: Mapping[str, str], *, streaming: bool) -> SinkOptions:
+    """Raises OptionError, naming the option."""
+    options = Options(given)
+    options.refuse_unknown(KNOWN)
+    options.refuse(("path",), "a topic has no path; name it by the option topic")
+    options.boolean("includeHeaders", True)  # Spark's Kafka sink takes and ignores it, too
+    checkpoint = options.text("checkpointLocation")
+    if not options.boolean("replaySafe", True):
+        checkpoint = None
+    elif checkpoint is None and streaming:
+        raise OptionError(
+            "option checkpointLocation is missing: the sink keeps there what it needs to add no record twice when a "
+            "micro-batch is replayed; give it on the writer, or replaySafe=false for at least once"
+        )
+    return SinkOptions(_producer_config(options, checkpoint), options.text("topic"), checkpoint)
+
+
+def _producer_config(options: Options, checkpoint: str | None) -> ProducerConfig:
+    bootstrap = options.required("kafka.bootstrap.servers", "it names the broker as host:port")
+    fields: dict[str, Any] = {"bootstrap": bootstrap, "client_id": "barnabas-spark"}
+    for name, value in options.kafka().items():
+        text = value.strip()
+        if name in _WHOLE:
+            if not text.isascii() or not text.isdigit():
+                raise OptionError(f"option kafka.{name} must be a whole number, not {value!r}")
+            fields[_WHOLE[name]] = int(text)
+        elif name in _TEXT:
+            fields[_TEXT[name]] = text
+        elif name == "acks":
+            if text not in _ACKS:
+                raise OptionError(f"option kafka.acks must be all, -1, 1 or 0, not {value!r}")
+            fields["acks"] = _ACKS[text]
+        elif name == "enable.idempotence":
+            fields["enable_idempotence"] = options.boolean("kafka.enable.idempotence", True)
+        elif name in _REFUSED:
+            raise OptionError(f"option kafka.{name} cannot be given: {_REFUSED[name]}")
+        elif name == "security.protocol" and text.upper() != "PLAINTEXT":
+            raise OptionError(
+                f"option kafka.security.protocol must be PLAINTEXT, not {value!r}: nothing else is served"
+            )
+    if checkpoint is not None and (fields.get("acks", -1) != -1 or fields.get("enable_idempotence") is False):
+        raise OptionError(
+            "kafka.acks=all and kafka.enable.idempotence=true are needed to recognise a replay; "
+            "give replaySafe=false to do without"
+        )
+    try:
+        return ProducerConfig(**fields)
+    except ValueError as error:
+        raise OptionError(f"options kafka.*: {error}") from error

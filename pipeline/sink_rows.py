@@ -1,0 +1,116 @@
+"""Rows of a DataFrame as records: which columns there may be, and Arrow batches into key, value, headers and the rest.
+
+    value      string or binary, required (null is a tombstone)
+    key        string or binary
+    headers    array<struct<key: string, value: binary>>
+    topic      string    needed where the option `topic` is not given, and without nulls then
+    partition  int       null or left out: by the key, as Kafka's producers choose
+    timestamp  timestamp null or left out: when it is sent; milliseconds are kept
+
+Spark's Kafka sink has the same columns but for timestamp. Other columns are refused, not dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql.types import (
+    BinaryType,
+    DataType,
+    IntegerType,
+    StringType,
+    StructType,
+    TimestampType,
+)
+
+from barnabas.pipeline.errors import PipelineError, SchemaError
+
+_TYPES: Final[dict[str, tuple[type[DataType], ...]]] = {
+    "key": (StringType, BinaryType),
+    "value": (StringType, BinaryType),
+    "topic": (StringType,),
+    "partition": (IntegerType,),
+    "timestamp": (TimestampType,),
+}
+_HEADERS: Final = "array<struct<key:string,value:binary>>"
+_WORDS: Final = {"key": "string or binary", "value": "string or binary", "headers": _HEADERS}
+
+
+class SinkRecord(NamedTuple):
+    """One row. `partition` and `timestamp_ms` None: the producer's choice."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+    partition: int | None
+    timestamp_ms: int | None
+
+
+def ensure_writable(schema: StructType, topic: str | None) -> None:
+    """Raises SchemaError for a column that cannot be written, is missing, or has the wrong type."""
+    names = set()
+    for field in schema.fields:
+        name = field.name.lower()
+        found = field.dataType.simpleString()
+        if name == "headers":
+            fits = found == _HEADERS
+        elif name in _TYPES:
+            fits = isinstance(field.dataType, _TYPES[name])
+        else:
+            raise SchemaError(
+                f"column {field.name!r} cannot be written: a record has key, value, headers, topic, partition and "
+                "timestamp; select these"
+            )
+        if not fits:
+            expected = _WORDS.get(name) or " or ".join(each().simpleString() for each in _TYPES[name])
+            raise SchemaError(f"column {field.name!r} must be {expected}, not {found}")
+        if name in names:
+            raise SchemaError(f"column {field.name!r} is there twice")
+        names.add(name)
+    if "value" not in names:
+        raise SchemaError("column 'value' is missing")
+    if topic is None and "topic" not in names:
+        raise SchemaError("where the rows go is not said: give the option topic, or a column topic")
+
+
+def records_of(batch: pa.RecordBatch, topic: str | None) -> Iterator[SinkRecord]:
+    """The batch's rows in order. `topic` wins over the column. Raises PipelineError for a null topic."""
+    columns = {name.lower(): batch.column(index) for index, name in enumerate(batch.schema.names)}
+    count = batch.num_rows
+    nothing = [None] * count
+    keys = _bytes(columns.get("key"), nothing)
+    values = _bytes(columns.get("value"), nothing)
+    topics = [topic] * count if topic is not None else columns["topic"].to_pylist()
+    partitions = columns["partition"].to_pylist() if "partition" in columns else nothing
+    timestamps = _milliseconds(columns.get("timestamp"), nothing)
+    headers = columns["headers"].to_pylist() if "headers" in columns else nothing
+    for row in zip(topics, keys, values, headers, partitions, timestamps, strict=True):
+        name, key, value, pairs, partition, timestamp = row
+        if name is None:
+            raise PipelineError("a row's topic is null: give the option topic, or fill the column")
+        record_headers = [] if not pairs else [(_header_name(pair["key"]), pair["value"]) for pair in pairs]
+        yield SinkRecord(name, key, value, record_headers, partition, timestamp)
+
+
+def _bytes(column: pa.Array | None, nothing: list[None]) -> list[Any]:
+    if column is None:
+        return list(nothing)
+    is_large = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
+    values: list[Any] = column.cast(pa.large_binary() if is_large else pa.binary()).to_pylist()
+    return values
+
+
+def _milliseconds(column: pa.Array | None, nothing: list[None]) -> list[Any]:
+    if column is None:
+        return list(nothing)
+    microseconds = column.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_pylist()
+    return [None if each is None else each // 1000 for each in microseconds]
+
+
+def _header_name(name: str | None) -> str:
+    if name is None:
+        raise PipelineError("a header's key is null: a record's headers have names")
+    return name

@@ -1,0 +1,82 @@
+"""Small files that are written once, on a local disk or wherever pyarrow reaches: facts that a later run must find.
+
+`create` is the only way to write: whoever comes first wins, and everybody gets what is there then. On a local disk that
+is exact (a hard link does not replace) and durable. Elsewhere pyarrow has no exclusive creation: two attempts of one
+task at the same moment (spark.speculation) could both win, so that must be off there.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from pyarrow import fs
+
+from barnabas.pipeline.errors import SourceError
+
+
+class StateFiles:
+    """The files of one directory. `location` is an absolute path or a URI (file:, hdfs:, s3:, gs:)."""
+
+    def __init__(self, location: str) -> None:
+        self._location = location
+        self._file_system, self._path = open_location(location)
+        self._local = Path(self._path) if isinstance(self._file_system, fs.LocalFileSystem) else None
+
+    def names(self) -> list[str]:
+        """Sorted; none where the directory does not exist. Raises OSError."""
+        if self._local is not None:
+            try:
+                return sorted(name for name in os.listdir(self._local) if not name.startswith("."))
+            except FileNotFoundError:
+                return []
+        selector = fs.FileSelector(self._path, allow_not_found=True)
+        return sorted(info.base_name for info in self._file_system.get_file_info(selector) if info.is_file)
+
+    def read(self, name: str) -> bytes:
+        """Raises OSError."""
+        with self._file_system.open_input_stream(f"{self._path}/{name}") as stream:
+            content: bytes = stream.read()
+        return content
+
+    def create(self, name: str, content: bytes) -> bytes:
+        """Write it unless it is there; what is there now. Raises OSError."""
+        if self._local is None:
+            if name not in self.names():
+                self._file_system.create_dir(self._path, recursive=True)
+                with self._file_system.open_output_stream(f"{self._path}/{name}") as stream:
+                    stream.write(content)
+            return self.read(name)
+        self._local.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=self._local)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            try:
+                os.link(temporary, self._local / name)
+            except FileExistsError:
+                return self.read(name)
+        finally:
+            os.unlink(temporary)
+        directory = os.open(self._local, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+        return content
+
+
+def open_location(location: str) -> tuple[fs.FileSystem, str]:
+    """The file system of an absolute or relative path or a URI, and the path in it. Raises SourceError."""
+    if "://" not in location and not location.startswith("file:"):
+        return fs.LocalFileSystem(), os.path.abspath(location)
+    if location.startswith("file:"):
+        return fs.LocalFileSystem(), os.path.abspath("/" + location.removeprefix("file:").lstrip("/"))
+    try:
+        file_system, path = fs.FileSystem.from_uri(location.replace("s3a://", "s3://", 1))
+    except (OSError, ValueError) as error:
+        raise SourceError(f"{location}: no file system for it: {error}") from error
+    return file_system, path.rstrip("/")

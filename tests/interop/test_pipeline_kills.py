@@ -1,0 +1,184 @@
+"""Every record once through kill -9 of driver and executor at points drawn from a seed: sink, archive, replay.
+
+The points are amounts of work done (records in the topic, files in the archive), not times.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from barnabas import Admin, AdminConfig, Consumer, ConsumerConfig, Producer, ProducerConfig, TopicPartition
+from barnabas.clients.records import ConsumerRecord
+from tests.support.daemon import Daemon, start_daemon
+from tests.support.interop import require_or_skip
+from tests.support.pipeline_driver import Driver
+from tests.support.spark import missing_for_spark
+
+pytestmark = pytest.mark.timeout(1200)
+
+SEED = 20241129
+PARTITIONS = 3
+END_TIMEOUT_S = 600
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _needs_spark() -> None:
+    missing = missing_for_spark()
+    if missing is not None:
+        require_or_skip(missing)
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    with start_daemon(tmp_path_factory.mktemp("broker")) as running:
+        yield running
+
+
+async def create(daemon: Daemon, topic: str) -> None:
+    async with Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin:
+        await admin.create_topic(topic, partitions=PARTITIONS)
+
+
+async def count(daemon: Daemon, topic: str) -> int:
+    partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
+    async with Consumer(ConsumerConfig(bootstrap=daemon.bootstrap)) as consumer:
+        return sum((await consumer.end_offsets(partitions)).values())
+
+
+async def read(daemon: Daemon, topic: str) -> list[ConsumerRecord]:
+    partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
+    records: list[ConsumerRecord] = []
+    async with Consumer(ConsumerConfig(bootstrap=daemon.bootstrap, offset_reset="earliest")) as consumer:
+        await consumer.assign(partitions)
+        end = sum((await consumer.end_offsets(partitions)).values())
+        while len(records) < end:
+            records += await consumer.poll()
+    return records
+
+
+def run_with_kills(work: dict[str, str], log: Path, done: Callable[[], int], kills: list[tuple[str, int]]) -> list[str]:
+    """Start the work again after each kill of its driver, until it ends well; what was really killed."""
+    killed = []
+    driver = Driver(work, log)
+    try:
+        for what, after in kills:
+            deadline = time.monotonic() + END_TIMEOUT_S
+            while done() < after and not driver.ends_within(0.1):
+                assert time.monotonic() < deadline, log.read_text(errors="replace")[-4000:]
+            if driver.ends_within(0):
+                break
+            if what == "driver":
+                driver.kill()
+                driver = Driver(work, log)
+                killed.append(what)
+            elif driver.kill_executor():
+                killed.append(what)
+        driver.wait(END_TIMEOUT_S)
+    finally:
+        driver.kill()
+    return killed
+
+
+def points(chance: random.Random, total: int, kinds: list[str]) -> list[tuple[str, int]]:
+    chance.shuffle(kinds)
+    return list(zip(kinds, sorted(chance.sample(range(1, total * 9 // 10), len(kinds))), strict=True))
+
+
+def test_a_streams_records_are_in_the_topic_once(daemon: Daemon, tmp_path: Path) -> None:
+    asyncio.run(create(daemon, "sink"))
+    source = tmp_path / "in"
+    source.mkdir()
+    expected = []
+    for number in range(6):
+        names = [f"{number}-{index:05d}" for index in range(8000)]
+        expected += names
+        rows = [{"key": name[-1], "value": name + "x" * 100} for name in names]
+        (source / f"{number}.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    work = {
+        "work": "sink",
+        "bootstrap": daemon.bootstrap,
+        "source": str(source),
+        "checkpoint": str(tmp_path / "checkpoint"),
+        "topic": "sink",
+    }
+    kills = points(random.Random(SEED), len(expected), ["driver", "driver", "executor"])
+    killed = run_with_kills(work, tmp_path / "log", lambda: asyncio.run(count(daemon, "sink")), kills)
+    assert "driver" in killed
+    found = Counter((record.value or b"").decode().rstrip("x") for record in asyncio.run(read(daemon, "sink")))
+    assert found == Counter(expected)
+
+
+async def fill(daemon: Daemon, topic: str, records: int) -> None:
+    await create(daemon, topic)
+    async with Producer(ProducerConfig(bootstrap=daemon.bootstrap, compression="lz4")) as producer:
+        for number in range(records):
+            await producer.send(
+                topic,
+                None if number % 11 == 0 else b"%06d" % number + b"." * 80,
+                b"%d" % (number % 50),
+                headers=[("number", b"%d" % number)] if number % 2 else [],
+                timestamp_ms=1_700_000_000_000 + number * 700,
+            )
+
+
+def archived_rows(archive: Path) -> list[tuple[object, ...]]:
+    names = ["topic", "partition", "offset", "key", "value", "timestamp"]
+    rows: list[tuple[object, ...]] = []
+    for path in archive.rglob("*.parquet"):
+        if "_barnabas" not in path.parts:
+            table = pq.read_table(path, columns=names, partitioning=None)
+            rows += zip(*(table.column(name).to_pylist() for name in names), strict=True)
+    return sorted(rows, key=lambda row: (row[1], row[2]))
+
+
+def test_an_archive_has_every_record_of_the_log_once_and_its_replay_too(daemon: Daemon, tmp_path: Path) -> None:
+    total = 24_000
+    asyncio.run(fill(daemon, "log", total))
+    archive = tmp_path / "archive"
+    work = {
+        "work": "archive",
+        "bootstrap": daemon.bootstrap,
+        "archive": str(archive),
+        "topic": "log",
+        "step": str(total // 8),
+    }
+
+    def files() -> int:
+        return sum(1 for _ in archive.rglob("*.parquet"))
+
+    chance = random.Random(SEED + 1)
+    kills = points(chance, 20, ["driver", "driver", "executor"])
+    killed = run_with_kills(work, tmp_path / "log-archive", files, kills)
+    assert "driver" in killed
+    original = sorted(asyncio.run(read(daemon, "log")), key=lambda record: (record.partition, record.offset))
+    rows = archived_rows(archive)
+    assert [row[:5] for row in rows] == [("log", r.partition, r.offset, r.key, r.value) for r in original]
+    assert [int(row[5].timestamp() * 1000) for row in rows if hasattr(row[5], "timestamp")] == [
+        record.timestamp for record in original
+    ]
+
+    asyncio.run(create(daemon, "copy"))
+    work = {
+        "work": "replay",
+        "bootstrap": daemon.bootstrap,
+        "archive": str(archive),
+        "state": str(tmp_path / "state"),
+        "topic": "log",
+        "to": "copy",
+    }
+    kills = points(chance, total, ["driver", "executor"])
+    killed = run_with_kills(work, tmp_path / "log-replay", lambda: asyncio.run(count(daemon, "copy")), kills)
+    copy = sorted(asyncio.run(read(daemon, "copy")), key=lambda record: (record.partition, record.offset))
+    assert [(r.partition, r.key, r.value, list(r.headers), r.timestamp) for r in copy] == [
+        (r.partition, r.key, r.value, list(r.headers), r.timestamp) for r in original
+    ]
+    assert killed
