@@ -24,13 +24,18 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class SegmentDirectory:
-    """One partition's log: `root` is the path that led to it, `log_start_offset` what its data directory says."""
+    """One partition's log: `root` is the path that led to it, `log_start_offset` what its data directory says.
+
+    `snapshots` are its producer snapshots by the offset that they cover.
+    """
 
     topic_partition: TopicPartition
+    system: FileSystem
     root: str
     path: str
     segments: list[SegmentFile]
     log_start_offset: int
+    snapshots: dict[int, Entry]
 
     @property
     def earliest(self) -> int:
@@ -110,7 +115,9 @@ def _directory(
         }
         segments.append(SegmentFile(system, file.path, offset, file.size_bytes, neighbours))
     segments.sort(key=lambda segment: segment.base_offset)
-    return SegmentDirectory(topic_partition, root, entry.path, segments, starts.get(topic_partition, 0))
+    snapshots = {name.offset: file for name, file in files.items() if name[1:] == (FileKind.SNAPSHOT, "")}
+    start = starts.get(topic_partition, 0)
+    return SegmentDirectory(topic_partition, system, root, entry.path, segments, start, snapshots)
 
 
 def _partition_of(name: str) -> TopicPartition | None:

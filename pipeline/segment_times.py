@@ -6,14 +6,12 @@ import contextlib
 
 from barnabas.pipeline.segment_directories import SegmentDirectory
 from barnabas.pipeline.segment_index import SegmentFile
+from barnabas.pipeline.segment_walk import batches_from
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.records.batch import RecordBatch
-from barnabas.protocol.records.kernel import find_batch
 from barnabas.protocol.records.layout import MAGIC_POSITION, MAGIC_V2
 from barnabas.protocol.records.legacy_messages import LegacyMessage, read_legacy_records
 from barnabas.protocol.records.reader import find_record_by_timestamp
-
-_CHUNK_BYTES = 1 << 20
 
 
 def first_offset_at(directory: SegmentDirectory, timestamp: int, end: int) -> int | None:
@@ -32,48 +30,21 @@ def first_offset_at(directory: SegmentDirectory, timestamp: int, end: int) -> in
 
 
 def _in_segment(segment: SegmentFile, timestamp: int, least: int) -> int | None:
-    file = segment.system.open(segment.path)
-    try:
-        position = segment.position_for_time(timestamp)
-        buffer = memoryview(bytearray(min(_CHUNK_BYTES, max(1, segment.size_bytes - position))))
-        while position < segment.size_bytes:
-            filled = file.read_into(buffer[: segment.size_bytes - position], position)
-            try:
-                at, _, last_offset, size = find_batch(buffer[:filled], 0, least)
-            except DecodeError:
-                return None
-            if not size:  # none of those that were read reaches to `least`
-                if not at:
-                    return None
-                position += at
-                continue
-            if at + size > filled and (at or size > len(buffer)):
-                if size > segment.size_bytes - position - at:
-                    return None
-                position += at
-                if size > len(buffer):
-                    buffer = memoryview(bytearray(size))
-                continue
-            with contextlib.suppress(DecodeError):
-                found = _in_batch(buffer[at : at + size], timestamp, least)
-                if found is not None:
-                    return found
-            position += at + size
-            least = max(least, last_offset + 1)
-        return None
-    finally:
-        file.close()
+    for data in batches_from(segment, segment.position_for_time(timestamp), least):
+        with contextlib.suppress(DecodeError):
+            found = _in_batch(data, timestamp, least)
+            if found is not None:
+                return found
+    return None
 
 
 def _in_batch(data: memoryview, timestamp: int, least: int) -> int | None:
     """Raises DecodeError."""
     if data[MAGIC_POSITION] == MAGIC_V2:
         batch = RecordBatch(data)
-        if batch.max_timestamp < timestamp:
+        if batch.max_timestamp < timestamp or batch.is_control:
             return None
         batch.ensure_valid()
-        if batch.is_control:
-            return None
         found = find_record_by_timestamp(batch, timestamp)
         return None if found is None else max(found[0], least)
     message = LegacyMessage(data)

@@ -17,6 +17,7 @@ from barnabas.pipeline.offsets import OffsetRange, Offsets, names_of
 from barnabas.pipeline.segment_directories import SegmentDirectory, find_directories
 from barnabas.pipeline.segment_index import SegmentEnd, SegmentFile
 from barnabas.pipeline.segment_times import first_offset_at
+from barnabas.pipeline.segment_transactions import aborted_transactions, last_stable_offset
 from barnabas.pipeline.segments_read import SegmentPart
 from barnabas.pipeline.source_options import ReadOptions
 from barnabas.pipeline.source_ranges import split_by_count
@@ -30,11 +31,6 @@ class SegmentLog:
     """The logs below some paths, looked at anew by `partitions`."""
 
     def __init__(self, options: ReadOptions) -> None:
-        if options.read_committed:
-            raise OptionError(
-                "option kafka.isolation.level=read_committed needs the broker: files do not say which transactions "
-                "are still open"
-            )
         self._options = options
         self._found: dict[TopicPartition, SegmentDirectory] = {}
         self._ends: dict[TopicPartition, SegmentEnd] = {}
@@ -63,8 +59,11 @@ class SegmentLog:
         return {each: self._found[each].earliest for each in partitions}
 
     def latest(self, partitions: Collection[TopicPartition]) -> Offsets:
-        """The offsets after the last whole batches."""
-        return {each: max(self._end(each).offset, self._found[each].earliest) for each in partitions}
+        """The offsets after the last whole batches; under read_committed the last stable offsets."""
+        ends = {each: max(self._end(each).offset, self._found[each].earliest) for each in partitions}
+        if not self._options.read_committed:
+            return ends
+        return {each: last_stable_offset(self._found[each], end) for each, end in ends.items()}
 
     def at(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         """By timestamp, in ms."""
@@ -76,6 +75,8 @@ class SegmentLog:
     def parts(self, ranges: Sequence[OffsetRange], min_timestamp: int | None) -> Sequence[SegmentPart]:
         """By segment and size; minPartitions makes the parts smaller."""
         options = self._options
+        if options.read_committed:
+            min_timestamp = None  # what is passed over by time might be a marker
         every_bytes = options.max_partition_bytes
         if options.min_partitions is not None:
             total = sum(segment.size_bytes for each in ranges for segment in self._segments(each))
@@ -83,13 +84,15 @@ class SegmentLog:
         found: list[SegmentPart] = []
         for each in split_by_count(ranges, None, options.max_records_per_partition):
             directory = self._found[each.topic_partition]
+            aborted = aborted_transactions(directory) if options.read_committed else []
             for segment in self._segments(each):
                 is_newest = segment is directory.segments[-1]
                 if min_timestamp is not None and not is_newest:
                     largest = segment.max_timestamp()
                     if largest is not None and largest < min_timestamp:
                         continue
-                found += self._parts_of(directory.root, segment, each, every_bytes, min_timestamp, is_newest=is_newest)
+                parts = self._parts_of(directory.root, segment, each, every_bytes, min_timestamp, is_newest=is_newest)
+                found += [part.with_aborted(aborted) for part in parts]
         return found
 
     def close(self) -> None:
@@ -123,7 +126,7 @@ class SegmentLog:
                 continue
             fault = end.fault if is_newest and is_last and wanted.end >= end.offset else None
             found.append(
-                SegmentPart(root, segment.path, segment.base_offset, wanted, max(position, first), next_position, fault)
+                SegmentPart(root, segment.path, base_offset, wanted, max(position, first), next_position, fault)
             )
         return found
 

@@ -7,16 +7,18 @@ its CRC is computed. Behind a batch whose size cannot be believed, the index say
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from barnabas.broker.storage.file_names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, FileKind
+from barnabas.broker.storage.file_names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, FileKind, parse_file_name
+from barnabas.broker.storage.transaction_index import AbortedTxn
 from barnabas.pipeline.offsets import OffsetRange
 from barnabas.pipeline.segment_files import FileSystem, OpenFile, file_system
 from barnabas.pipeline.segment_index import SegmentFile
 from barnabas.pipeline.source_batches import BatchReader, ReadRules
+from barnabas.protocol.messages.fetch import AbortedTransaction
 from barnabas.protocol.records.layout import LOG_OVERHEAD
 
 CHUNK_BYTES = 256 * 1024
@@ -25,8 +27,8 @@ CHUNK_BYTES = 256 * 1024
 class SegmentPart(InputPartition):
     """Bytes [position, end_position) of a `.log` file, and the offsets that are wanted of them.
 
-    `root` is the user's path, which says what file system `path` is on. `tail_fault` is what the driver found wrong
-    behind the part.
+    `root` is the user's path, which says what file system `path` is on; no offset in the part lies below `base_offset`.
+    `tail_fault` is what the driver found wrong behind the part, `aborted` are the transactions that must be left out.
     """
 
     def __init__(
@@ -47,12 +49,24 @@ class SegmentPart(InputPartition):
         self.position = position
         self.end_position = end_position
         self.tail_fault = tail_fault
+        self.aborted: tuple[AbortedTransaction, ...] = ()
+
+    def with_aborted(self, transactions: Iterable[AbortedTxn]) -> SegmentPart:
+        """The same part, told of those that touch it; not of one that ended before: its producer may have gone on."""
+        least = max(self.base_offset, self.part.start)
+        self.aborted = tuple(
+            AbortedTransaction(each.producer_id, each.first_offset)
+            for each in transactions
+            if each.last_offset >= least and each.first_offset < self.part.end
+        )
+        return self
 
 
 def read_from_segment(rules: ReadRules, part: SegmentPart) -> Iterator[pa.RecordBatch]:
     """The records of one part. Raises CorruptLogError in mode strict, OSError."""
     system, _ = file_system(part.root)
     reader = BatchReader(rules, part.part)
+    reader.aborted(part.aborted)
     file = system.open(part.path)
     try:
         yield from _read(system, file, reader, part)
@@ -103,5 +117,7 @@ def _next_known_batch(system: FileSystem, part: SegmentPart, position: int) -> i
         index = system.entry(posixpath.join(posixpath.dirname(part.path), name))
     except FileNotFoundError:
         return None
-    segment = SegmentFile(system, part.path, part.base_offset, part.end_position, {FileKind.OFFSET_INDEX: index})
+    parsed = parse_file_name(posixpath.basename(part.path))
+    base_offset = part.base_offset if parsed is None else parsed.offset
+    segment = SegmentFile(system, part.path, base_offset, part.end_position, {FileKind.OFFSET_INDEX: index})
     return segment.first_entry_behind(position)

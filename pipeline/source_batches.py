@@ -100,7 +100,8 @@ class BatchReader:
                 max_rows=self._max_rows,
                 max_bytes=MAX_BYTES,
                 check_crcs=rules.check_crcs,
-                min_timestamp=rules.min_timestamp,
+                # What is passed over by its time might be the marker that ends an aborted transaction.
+                min_timestamp=None if rules.read_committed else rules.min_timestamp,
                 stop_at_transactions=rules.read_committed,
             )
             position = builder.position

@@ -131,7 +131,6 @@ def test_internal_topics_are_read_only_when_they_are_named(bench: LogBench) -> N
     [
         ({"subscribe": "orders,nothing"}, "option subscribe: there is no topic nothing"),
         ({"assign": '{"orders": [0, 8]}'}, "option assign: orders-8 is not"),
-        ({"kafka.isolation.level": "read_committed"}, "needs the broker"),
         ({"kafka.bootstrap.servers": "localhost:1"}, "exclude each other"),
     ],
 )
