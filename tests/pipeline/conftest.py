@@ -16,6 +16,9 @@ from tests.support.spark import missing_for_spark, start_spark
 
 HERE = Path(__file__).parent
 
+TIMEOUT_S = 300
+"""The first test of a session waits for a JVM, and a JVM on a busy machine is slow until it has compiled itself."""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Every test here has the marker `spark`, and is skipped with the reason where Spark cannot run."""
@@ -23,6 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.spark)
+            item.add_marker(pytest.mark.timeout(TIMEOUT_S))
             if missing is not None:
                 item.add_marker(pytest.mark.skip(reason=missing))
 
