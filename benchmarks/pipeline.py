@@ -1,0 +1,233 @@
+"""What Spark gets out of Barnabas: `python -m benchmarks.pipeline`, one session on `local[2]`, records of 100 bytes.
+
+    parquet               the same rows from Parquet files, which Spark reads itself
+    segments, broker      all columns of format("barnabas"), from the files and from the broker
+    ... without payload   .schema("offset long, timestamp timestamp")
+    kafka connector       Spark's own format("kafka") from the same broker, where --jars names its jars
+    snapshot, archive     the jobs, whole; rows that were read
+    micro-batch           seconds of a streaming micro-batch of one record a partition, all told
+
+All to noop but the jobs. One round more than said is run and not counted. Ratios are to the connector (or to Parquet)
+in the same round: rates of different runs do not compare. `--plain` takes the kernel's plain Python twin.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from benchmarks.dialect import NativeDialect, receive_exactly
+from benchmarks.records import build_batch
+from benchmarks.system import Barnabas, Running
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+TOPIC = "rows"
+PARTITIONS = 4
+VALUE_BYTES = 100
+BATCH_RECORDS = 500
+MICRO_BATCHES = 20
+NO_PAYLOAD = "offset long, timestamp timestamp"
+
+Samples = dict[str, list[float]]
+
+
+class Lines:
+    """The lines of one session over one filled broker."""
+
+    def __init__(self, spark: SparkSession, running: Running, home: Path, records: int, *, connector: bool) -> None:
+        self._spark = spark
+        self._bootstrap = f"{running.host}:{running.port}"
+        self._data = str(home / "data")
+        self._parquet = str(home / "parquet")
+        self._home = home
+        self._records = records
+        self._connector = connector
+        self._runs = 0
+        self._from("barnabas").load().write.parquet(self._parquet)
+
+    def measure(self) -> dict[str, float]:
+        """Rows/s by line; of the micro-batches milliseconds."""
+        spark = self._spark
+        segments = spark.read.format("barnabas").option("subscribe", TOPIC)
+        lines: dict[str, Callable[[], DataFrame]] = {
+            "parquet": lambda: spark.read.parquet(self._parquet),
+            "segments": lambda: segments.load(self._data),
+            "segments without payload": lambda: segments.schema(NO_PAYLOAD).load(self._data),
+            "broker": lambda: self._from("barnabas").load(),
+            "broker without payload": lambda: self._from("barnabas").schema(NO_PAYLOAD).load(),
+        }
+        if self._connector:
+            lines["kafka connector"] = lambda: self._from("kafka").load()
+        found = {}
+        for name, frame in lines.items():
+            found[name] = self._rate(partial(_to_noop, frame))
+        found["snapshot"] = self._rate(self._snapshot)
+        found["archive"] = self._rate(self._archive)
+        found["micro-batch ms"] = self._micro_batch()
+        return found
+
+    def _from(self, source: str) -> DataFrameReader:
+        reader = self._spark.read.format(source).option("kafka.bootstrap.servers", self._bootstrap)
+        return reader.option("subscribe", TOPIC)
+
+    def _rate(self, work: Callable[[], object]) -> float:
+        self._runs += 1
+        began = time.perf_counter()
+        work()
+        return self._records / (time.perf_counter() - began)
+
+    def _snapshot(self) -> None:
+        from barnabas.pipeline.jobs.snapshot import SnapshotOptions, run
+        from barnabas.pipeline.record_source import RecordSource
+
+        source = RecordSource(log_dirs=(Path(self._data),), topics=(TOPIC,))
+        run(self._spark, SnapshotOptions(source, str(self._home / f"snapshot-{self._runs}")))
+
+    def _archive(self) -> None:
+        from barnabas.pipeline.jobs.archive import ArchiveOptions, run
+
+        options = {"path": self._data, "subscribe": TOPIC, "startingOffsets": "earliest"}
+        done = run(self._spark, ArchiveOptions(str(self._home / f"archive-{self._runs}"), options))
+        if done.records != self._records:
+            raise RuntimeError(f"{done.records} of {self._records} records were archived")
+
+    def _micro_batch(self) -> float:
+        """Median milliseconds of `triggerExecution`, the first batch left out."""
+        self._runs += 1
+        query = (
+            self._spark.readStream.format("barnabas")
+            .option("kafka.bootstrap.servers", self._bootstrap)
+            .option("subscribe", TOPIC)
+            .option("startingOffsets", _near_the_end(self._records))
+            .option("maxOffsetsPerTrigger", PARTITIONS)
+            .load()
+            .writeStream.format("noop")
+            .option("checkpointLocation", str(self._home / f"checkpoint-{self._runs}"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        if not query.awaitTermination(600):
+            query.stop()
+            raise RuntimeError("the stream did not come to its end")
+        batches = [progress.durationMs["triggerExecution"] for progress in query.recentProgress]
+        return float(median(batches[1:] or batches))
+
+
+def fill(running: Running, records: int) -> int:
+    """Create the topic and produce; the number of records that are there."""
+    dialect = NativeDialect()
+    batch = build_batch(BATCH_RECORDS, VALUE_BYTES)
+    frames = [dialect.produce(TOPIC, batch.data, partition=partition) for partition in range(PARTITIONS)]
+    rounds = max(records // (BATCH_RECORDS * PARTITIONS), 1)
+    with running.connect() as connection:
+        dialect.say_hello(connection)
+        dialect.create(connection, TOPIC, PARTITIONS, {"segment.bytes": str(64 << 20)})
+        for _ in range(rounds):
+            for frame in frames:
+                connection.sendall(frame)
+            for _ in frames:
+                receive_exactly(connection, int.from_bytes(receive_exactly(connection, 4), "big"))
+        there = sum(dialect.end_offset(connection, TOPIC, partition) for partition in range(PARTITIONS))
+    if there != rounds * BATCH_RECORDS * PARTITIONS:
+        raise RuntimeError(f"{there} records are there, not {rounds * BATCH_RECORDS * PARTITIONS}")
+    return there
+
+
+def main(arguments: list[str]) -> int:
+    options = _parser().parse_args(arguments)
+    if options.plain:
+        os.environ["BARNABAS_KERNEL"] = "python"
+    home = Path(tempfile.mkdtemp(prefix="barnabas-bench-pipeline-", dir=options.directory))
+    samples: Samples = defaultdict(list)
+    try:
+        with Barnabas(["log.retention.ms=-1"]).start(home) as running:
+            records = fill(running, options.records)
+            spark = _session(home, options.jars)
+            lines = Lines(spark, running, home, records, connector=options.jars is not None)
+            for number in range(options.rounds + 1):
+                measured = lines.measure()
+                _say(f"round {number}: " + ", ".join(f"{name} {value:,.0f}" for name, value in measured.items()))
+                if number:
+                    for name, value in measured.items():
+                        samples[name].append(value)
+            spark.stop()
+    finally:
+        shutil.rmtree(home)
+    print(table(samples))
+    return 0
+
+
+def table(samples: Samples) -> str:
+    """Medians with least and largest, and the ratio to the connector, or without it to Parquet, round by round."""
+    base = "kafka connector" if "kafka connector" in samples else "parquet"
+    rows = [f"| line | rows/s | to {base} |", "|---|---|---|"]
+    for name, values in samples.items():
+        spread = f"{median(values):,.0f} ({min(values):,.0f} to {max(values):,.0f})"
+        ratio = (
+            "" if name.endswith("ms") else f"{median(a / b for a, b in zip(values, samples[base], strict=True)):.2f}"
+        )
+        rows.append(f"| {name} | {spread} | {ratio} |")
+    return "\n".join(rows)
+
+
+def _to_noop(frame: Callable[[], DataFrame]) -> None:
+    frame().write.format("noop").mode("overwrite").save()
+
+
+def _near_the_end(records: int) -> str:
+    """Offsets from which MICRO_BATCHES records are left in each partition."""
+    start = max(records // PARTITIONS - MICRO_BATCHES, 0)
+    return json.dumps({TOPIC: {str(partition): start for partition in range(PARTITIONS)}})
+
+
+def _session(home: Path, jars: Path | None) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(REPOSITORY), os.environ.get("PYTHONPATH"))))
+    builder = (
+        SparkSession.builder.master("local[2]")
+        .appName("barnabas-bench")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.memory", "2g")
+        .config("spark.local.dir", str(home / "local"))
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.log.level", "ERROR")
+    )
+    if jars is not None:
+        builder = builder.config("spark.jars", ",".join(str(path) for path in sorted(jars.glob("*.jar"))))
+    return builder.getOrCreate()
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.pipeline", description=__doc__)
+    parser.add_argument("--records", type=int, default=4_000_000, help="in the topic (default 4,000,000)")
+    parser.add_argument("--rounds", type=int, default=3, help="how often each line is measured (default 3)")
+    parser.add_argument("--jars", type=Path, metavar="DIR", help="with the jars of Spark's Kafka connector")
+    parser.add_argument("--plain", action="store_true", help="without the compiled kernel")
+    parser.add_argument("--directory", type=Path, default=None, help="where data is written (default: the system's)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
