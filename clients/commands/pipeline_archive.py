@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 @click.option("--pattern", metavar="REGEX", help="All topics whose whole name matches, in the place of names.")
 @click.option(
     "--from-files",
+    "--log-dir",
     "log_dir",
     metavar="DIR",
     help="Read segment files, no broker: a log.dir or partition directories.",
