@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -35,6 +35,7 @@ from barnabas.clients.idempotence import Idempotence
 from barnabas.clients.memory_limit import MemoryLimit
 from barnabas.clients.partitioner import StickyPartition, partition_for_key
 from barnabas.clients.producer_batch import PartitionQueue, ProducerBatch
+from barnabas.clients.record_size import RECORD_FRAMING_BYTES, HeaderList, record_size
 from barnabas.clients.records import RecordMetadata
 from barnabas.clients.sender import Sender
 from barnabas.protocol.compression import Codec
@@ -44,11 +45,6 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 RECORD_OVERHEAD_BYTES = 250
 """What a waiting record takes beside its own bytes: framing, its future, places in lists (measured: 230-260)."""
-
-RECORD_FRAMING_BYTES = 36
-"""At most what the batch format puts around one record's key, value and headers."""
-
-HeaderList = Sequence[tuple[str, Buffer | None]]
 
 
 def wall_clock_ms() -> int:
@@ -158,7 +154,7 @@ class Producer:
         sender = self._sender
         if sender is None or loop is None or self._closing:
             raise self._not_open()
-        size = _size_of(key, value, headers)
+        size = record_size(key, value, headers)
         if size + RECORD_FRAMING_BYTES + HEADER_SIZE > self.config.max_request_bytes:
             raise self._too_large(topic, partition, size, "max_request_bytes", self.config.max_request_bytes)
         size += RECORD_OVERHEAD_BYTES
@@ -312,24 +308,3 @@ class _Topic:
         self.view = view
         for partition in range(len(self.queues), len(view.leaders)):
             self.queues.append(PartitionQueue(TopicPartition(view.name, partition), self.ratio))
-
-
-def _size_of(key: Buffer | None, value: Buffer | None, headers: HeaderList) -> int:
-    """The record's own bytes. Raises TypeError for what is no bytes."""
-    size = 0
-    if value is not None:
-        if not isinstance(value, (bytes, bytearray, memoryview)):
-            raise TypeError(f"value must be bytes or None, not {type(value).__name__}: encode it first")
-        size += len(value)
-    if key is not None:
-        if not isinstance(key, (bytes, bytearray, memoryview)):
-            raise TypeError(f"key must be bytes or None, not {type(key).__name__}: encode it first")
-        size += len(key)
-    if headers:
-        for name, content in headers:
-            if not isinstance(name, str):
-                raise TypeError(f"a header's name must be str, not {type(name).__name__}")
-            if content is not None and not isinstance(content, (bytes, bytearray, memoryview)):
-                raise TypeError(f"header {name!r} must be bytes or None, not {type(content).__name__}: encode it first")
-            size += len(name) + (0 if content is None else len(content)) + RECORD_FRAMING_BYTES
-    return size

@@ -16,12 +16,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from barnabas import Admin, AdminConfig, Consumer, ConsumerConfig, Producer, ProducerConfig, TopicPartition
-from barnabas.clients.records import ConsumerRecord
+from barnabas import Producer, ProducerConfig
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.interop import require_or_skip
 from tests.support.pipeline_driver import Driver
 from tests.support.spark import missing_for_spark
+from tests.support.topics import count_records, create_topics, read_topic
 
 pytestmark = pytest.mark.timeout(1200)
 
@@ -41,28 +41,6 @@ def _needs_spark() -> None:
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     with start_daemon(tmp_path_factory.mktemp("broker")) as running:
         yield running
-
-
-async def create(daemon: Daemon, topic: str) -> None:
-    async with Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin:
-        await admin.create_topic(topic, partitions=PARTITIONS)
-
-
-async def count(daemon: Daemon, topic: str) -> int:
-    partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
-    async with Consumer(ConsumerConfig(bootstrap=daemon.bootstrap)) as consumer:
-        return sum((await consumer.end_offsets(partitions)).values())
-
-
-async def read(daemon: Daemon, topic: str) -> list[ConsumerRecord]:
-    partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
-    records: list[ConsumerRecord] = []
-    async with Consumer(ConsumerConfig(bootstrap=daemon.bootstrap, offset_reset="earliest")) as consumer:
-        await consumer.assign(partitions)
-        end = sum((await consumer.end_offsets(partitions)).values())
-        while len(records) < end:
-            records += await consumer.poll()
-    return records
 
 
 def run_with_kills(work: dict[str, str], log: Path, done: Callable[[], int], kills: list[tuple[str, int]]) -> list[str]:
@@ -94,7 +72,7 @@ def points(chance: random.Random, total: int, kinds: list[str]) -> list[tuple[st
 
 
 def test_a_streams_records_are_in_the_topic_once(daemon: Daemon, tmp_path: Path) -> None:
-    asyncio.run(create(daemon, "sink"))
+    asyncio.run(create_topics(daemon.bootstrap, "sink", partitions=PARTITIONS))
     source = tmp_path / "in"
     source.mkdir()
     expected = []
@@ -111,14 +89,19 @@ def test_a_streams_records_are_in_the_topic_once(daemon: Daemon, tmp_path: Path)
         "topic": "sink",
     }
     kills = points(random.Random(SEED), len(expected), ["driver", "driver", "executor"])
-    killed = run_with_kills(work, tmp_path / "log", lambda: asyncio.run(count(daemon, "sink")), kills)
+    killed = run_with_kills(
+        work, tmp_path / "log", lambda: asyncio.run(count_records(daemon.bootstrap, "sink", PARTITIONS)), kills
+    )
     assert "driver" in killed
-    found = Counter((record.value or b"").decode().rstrip("x") for record in asyncio.run(read(daemon, "sink")))
+    found = Counter(
+        (record.value or b"").decode().rstrip("x")
+        for record in asyncio.run(read_topic(daemon.bootstrap, "sink", PARTITIONS))
+    )
     assert found == Counter(expected)
 
 
 async def fill(daemon: Daemon, topic: str, records: int) -> None:
-    await create(daemon, topic)
+    await create_topics(daemon.bootstrap, topic, partitions=PARTITIONS)
     async with Producer(ProducerConfig(bootstrap=daemon.bootstrap, compression="lz4")) as producer:
         for number in range(records):
             await producer.send(
@@ -159,14 +142,14 @@ def test_an_archive_has_every_record_of_the_log_once_and_its_replay_too(daemon: 
     kills = points(chance, 20, ["driver", "driver", "executor"])
     killed = run_with_kills(work, tmp_path / "log-archive", files, kills)
     assert "driver" in killed
-    original = sorted(asyncio.run(read(daemon, "log")), key=lambda record: (record.partition, record.offset))
+    original = asyncio.run(read_topic(daemon.bootstrap, "log", PARTITIONS))
     rows = archived_rows(archive)
     assert [row[:5] for row in rows] == [("log", r.partition, r.offset, r.key, r.value) for r in original]
     assert [int(row[5].timestamp() * 1000) for row in rows if hasattr(row[5], "timestamp")] == [
         record.timestamp for record in original
     ]
 
-    asyncio.run(create(daemon, "copy"))
+    asyncio.run(create_topics(daemon.bootstrap, "copy", partitions=PARTITIONS))
     work = {
         "work": "replay",
         "bootstrap": daemon.bootstrap,
@@ -176,8 +159,10 @@ def test_an_archive_has_every_record_of_the_log_once_and_its_replay_too(daemon: 
         "to": "copy",
     }
     kills = points(chance, total, ["driver", "executor"])
-    killed = run_with_kills(work, tmp_path / "log-replay", lambda: asyncio.run(count(daemon, "copy")), kills)
-    copy = sorted(asyncio.run(read(daemon, "copy")), key=lambda record: (record.partition, record.offset))
+    killed = run_with_kills(
+        work, tmp_path / "log-replay", lambda: asyncio.run(count_records(daemon.bootstrap, "copy", PARTITIONS)), kills
+    )
+    copy = asyncio.run(read_topic(daemon.bootstrap, "copy", PARTITIONS))
     assert [(r.partition, r.key, r.value, list(r.headers), r.timestamp) for r in copy] == [
         (r.partition, r.key, r.value, list(r.headers), r.timestamp) for r in original
     ]

@@ -12,10 +12,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from barnabas import Admin, AdminConfig, Producer, ProducerConfig
+from barnabas import Producer, ProducerConfig
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.kafka_jars import FetchError, fetch_spark_connector
 from tests.support.spark import missing_for_spark, start_spark
+from tests.support.topics import create_topics
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -54,8 +55,7 @@ def jars() -> list[Path]:
 
 async def fill(bootstrap: str, topic: str, codecs: tuple[str, ...] = ("none", "gzip", "snappy", "lz4", "zstd")) -> None:
     """Records of every kind, each codec's in turn, over all partitions."""
-    async with Admin(AdminConfig(bootstrap=bootstrap)) as admin:
-        await admin.create_topic(topic, partitions=PARTITIONS)
+    await create_topics(bootstrap, topic, partitions=PARTITIONS)
     for turn, codec in enumerate(codecs):
         async with Producer(ProducerConfig(bootstrap=bootstrap, compression=codec, batch_size=2000)) as producer:
             for number in range(turn, RECORDS, len(codecs)):
@@ -146,7 +146,7 @@ def test_a_batch_that_it_writes_is_read_by_both(spark: SparkSession, daemon: Dae
 
 def test_from_its_stream_into_our_sink_and_back(spark: SparkSession, daemon: Daemon, tmp_path: Path) -> None:
     asyncio.run(fill(daemon.bootstrap, "there"))
-    asyncio.run(_create(daemon.bootstrap, "over", "back"))
+    asyncio.run(create_topics(daemon.bootstrap, "over", "back", partitions=PARTITIONS))
     hops: list[tuple[str, str, str, Callable[[Any], Any]]] = [
         ("kafka", "there", "over", lambda writer: writer.format("barnabas")),
         ("kafka", "over", "back", lambda writer: writer.format("kafka")),
@@ -172,9 +172,3 @@ def test_from_its_stream_into_our_sink_and_back(spark: SparkSession, daemon: Dae
         for topic in ("there", "back")
     )
     assert first == last
-
-
-async def _create(bootstrap: str, *topics: str) -> None:
-    async with Admin(AdminConfig(bootstrap=bootstrap)) as admin:
-        for topic in topics:
-            await admin.create_topic(topic, partitions=PARTITIONS)

@@ -12,21 +12,16 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from barnabas import Admin, AdminConfig
 from barnabas.clients.partitioner import partition_for_key
 from barnabas.pipeline.failures import sentence_of
 from tests.support.daemon import Daemon
+from tests.support.topics import create_topics
 
 SCHEMA = (
     "key binary, value binary, headers array<struct<key: string, value: binary>>, topic string, partition int, "
     "timestamp timestamp"
 )
 STREAM_TIMEOUT_S = 90
-
-
-async def create(daemon: Daemon, topic: str, partitions: int) -> None:
-    async with Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin:
-        await admin.create_topic(topic, partitions=partitions)
 
 
 def read(spark: SparkSession, daemon: Daemon, topic: str) -> DataFrame:
@@ -44,7 +39,7 @@ def values(spark: SparkSession, daemon: Daemon, topic: str) -> list[str]:
 
 
 async def test_every_column_arrives_as_it_was(spark: SparkSession, daemon: Daemon) -> None:
-    await create(daemon, "columns", 3)
+    await create_topics(daemon.bootstrap, "columns", partitions=3)
     moment = datetime(2024, 2, 29, 12, 30, 1, 234000, tzinfo=UTC)
     rows = [
         (b"k", b"v", [("h", b"1"), ("h", None)], "columns", 2, moment),
@@ -62,7 +57,7 @@ async def test_every_column_arrives_as_it_was(spark: SparkSession, daemon: Daemo
 
 
 async def test_strings_go_where_the_option_says_in_the_order_of_the_rows(spark: SparkSession, daemon: Daemon) -> None:
-    await create(daemon, "strings", 1)
+    await create_topics(daemon.bootstrap, "strings", partitions=1)
     frame = spark.range(0, 5000, numPartitions=1).select(
         sf.col("id").cast("string").alias("value"), sf.lit("elsewhere").alias("topic")
     )
@@ -103,7 +98,7 @@ def test_what_cannot_be_written_is_told_in_one_sentence(
 async def test_a_batch_with_a_checkpoint_adds_only_what_is_missing(
     spark: SparkSession, daemon: Daemon, tmp_path: Path
 ) -> None:
-    await create(daemon, "resumed", 2)
+    await create_topics(daemon.bootstrap, "resumed", partitions=2)
 
     def write(upto: int) -> None:
         frame = spark.range(0, upto, numPartitions=2).select(
@@ -142,7 +137,7 @@ def forget_commit(checkpoint: Path, batch_id: int) -> None:
 async def test_micro_batches_that_are_replayed_add_no_record(
     spark: SparkSession, daemon: Daemon, tmp_path: Path
 ) -> None:
-    await create(daemon, "stream", 3)
+    await create_topics(daemon.bootstrap, "stream", partitions=3)
     source, checkpoint = tmp_path / "in", tmp_path / "checkpoint"
     source.mkdir()
     expected = []

@@ -97,7 +97,7 @@ def _main(work: dict[str, Any]) -> None:
         "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
         "spark.task.maxFailures": "8",
     }
-    with build_session("to be killed", master=MASTER, conf=conf) as spark:
+    with build_session("to be killed", master=MASTER, conf=conf, debug=True) as spark:
         if work["work"] == "sink":
             stream = spark.readStream.schema("key string, value string").option("maxFilesPerTrigger", 1)
             query = (
