@@ -7,21 +7,20 @@ offset. So a wrong, torn or missing index costs time and nothing else.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from struct import Struct
 from typing import NamedTuple
 
 from barnabas.broker.storage.file_names import FileKind
 from barnabas.pipeline.segment_files import Entry, FileSystem, OpenFile, read_all
+from barnabas.pipeline.segment_walk import batches_from
 from barnabas.protocol.records.errors import CorruptRecordError
 from barnabas.protocol.records.kernel import find_batch
 from barnabas.protocol.records.layout import HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, MAGIC_V2
 
 _OFFSET_ENTRY = Struct(">ii")
 _TIME_ENTRY = Struct(">qi")
-
-_HEAD_BYTES = MAGIC_POSITION + 1
-_CHUNK_BYTES = 1 << 20
 
 
 class SegmentEnd(NamedTuple):
@@ -126,26 +125,18 @@ class SegmentFile:
     def _walk_to_end(self, file: OpenFile) -> tuple[int, int]:
         position = self._proven(len(self.entries) - 1)
         end = self.base_offset
-        buffer = memoryview(bytearray(min(_CHUNK_BYTES, max(self.size_bytes - position, 0))))
-        while position < self.size_bytes:
-            filled = file.read_into(buffer[: self.size_bytes - position], position)
-            chunk = buffer[:filled]
-            inside = 0
-            while True:
-                try:
-                    at, _, last_offset, size = find_batch(chunk, inside, -1)
-                except CorruptRecordError:
-                    return end, position + inside
-                if not size or at != inside or size > self.size_bytes - position - at:
-                    break
-                end = max(end, last_offset + 1)
-                inside = at + size
-                if inside >= filled:
-                    break
-            if inside == 0:
-                break
-            position += inside
+        for data in batches_from(file, self.size_bytes, position, -1):
+            end = max(end, find_batch(data, 0, -1)[2] + 1)
+            position += len(data)
         return end, position
+
+    def batches(self, position: int, least: int) -> Iterator[memoryview]:
+        """See batches_from. Raises OSError."""
+        file = self.system.open(self.path)
+        try:
+            yield from batches_from(file, self.size_bytes, position, least)
+        finally:
+            file.close()
 
     def _tail_fault(self, file: OpenFile, position: int) -> str | None:
         """What is wrong behind the last whole batch; nothing with zeros (preallocated) or with a batch that is cut."""

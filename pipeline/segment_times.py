@@ -6,7 +6,6 @@ import contextlib
 
 from barnabas.pipeline.segment_directories import SegmentDirectory
 from barnabas.pipeline.segment_index import SegmentFile
-from barnabas.pipeline.segment_walk import batches_from
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.layout import MAGIC_POSITION, MAGIC_V2
@@ -30,7 +29,7 @@ def first_offset_at(directory: SegmentDirectory, timestamp: int, end: int) -> in
 
 
 def _in_segment(segment: SegmentFile, timestamp: int, least: int) -> int | None:
-    for data in batches_from(segment, segment.position_for_time(timestamp), least):
+    for data in segment.batches(segment.position_for_time(timestamp), least):
         with contextlib.suppress(DecodeError):
             found = _in_batch(data, timestamp, least)
             if found is not None:

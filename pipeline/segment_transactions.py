@@ -16,7 +16,6 @@ from barnabas.broker.storage.storage_errors import CorruptFileError
 from barnabas.broker.storage.transaction_index import AbortedTxn, iter_rows
 from barnabas.pipeline.segment_directories import SegmentDirectory
 from barnabas.pipeline.segment_files import read_all
-from barnabas.pipeline.segment_walk import batches_from
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.layout import MAGIC_POSITION, MAGIC_V2
 
@@ -39,7 +38,7 @@ def last_stable_offset(directory: SegmentDirectory, end: int) -> int:
     for segment, next_segment in zip(directory.segments, [*directory.segments[1:], None], strict=True):
         if next_segment is not None and next_segment.base_offset <= covered:
             continue
-        for data in batches_from(segment, segment.position_for(covered), covered):
+        for data in segment.batches(segment.position_for(covered), covered):
             if data[MAGIC_POSITION] != MAGIC_V2:
                 continue
             batch = RecordBatch(data)

@@ -1,0 +1,131 @@
+"""Fetches of one partition for a task, one ahead of what is decoded.
+
+A request is sent as soon as it is known where it begins, and waited for only when its bytes are needed: the broker
+fills the socket while the task decodes. What fails is asked again for as long as the client's patience (api_timeout_ms).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+from barnabas.clients.cluster import NO_LEADER, Cluster, Purpose
+from barnabas.clients.config import ConsumerConfig
+from barnabas.clients.connection import Connection
+from barnabas.clients.errors import RefusedError
+from barnabas.clients.retrying import with_retries
+from barnabas.pipeline.errors import CorruptLogError
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.fetch import (
+    FetchPartition,
+    FetchPartitionResult,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
+from barnabas.protocol.topic_partition import TopicPartition
+
+FRAME_HEADROOM_BYTES: Final = 64 * 1024
+"""Of the largest answer that is taken, left for its header."""
+
+_EMPTY: Final = memoryview(b"")
+
+
+@dataclass(slots=True)
+class FetchAnswer:
+    """One partition's part of an answer."""
+
+    result: FetchPartitionResult
+    data: memoryview
+
+
+class PartFetcher:
+    """Fetches of one partition, one ahead of what is decoded."""
+
+    def __init__(
+        self,
+        client: ConsumerConfig,
+        topic_partition: TopicPartition,
+        loop: asyncio.AbstractEventLoop,
+        isolation: int,
+    ) -> None:
+        self.bootstrap = client.bootstrap
+        self._client = client
+        self._topic_partition = topic_partition
+        self._loop = loop
+        self._isolation = isolation
+        self._bytes = min(client.max_partition_bytes, client.max_bytes)
+        self._offset = 0
+        self._cluster: Cluster | None = None
+        self._sent: asyncio.Future[FetchResponse] | None = None
+
+    def ask(self, offset: int) -> None:
+        """Send the fetch for what follows, if there is a connection; else `answer` will."""
+        self._offset = offset
+        self._sent = None
+        if self._cluster is not None:
+            leader = self._cluster.leader(self._topic_partition)
+            connection = self._cluster.connected(leader, Purpose.FETCH)
+            if connection is not None:
+                self._sent = self._loop.run_until_complete(self._send_on(connection))
+
+    def ask_for_more(self, offset: int, needed_bytes: int) -> None:
+        """The answer had room for a part of the next batch only. Raises CorruptLogError for one that is too large."""
+        most = self._client.max_frame_bytes - FRAME_HEADROOM_BYTES
+        if needed_bytes > most:
+            raise CorruptLogError(
+                f"{self._topic_partition} at the broker {self.bootstrap}: the batch at offset {offset} has "
+                f"{needed_bytes} bytes, an answer has at most {most}"
+            )
+        self._bytes = min(most, max(needed_bytes, 2 * self._bytes))
+        self.ask(offset)
+
+    def answer(self) -> FetchAnswer:
+        """The answer to what was asked, asked again after lost connections for as long as the client's patience."""
+        response = self._loop.run_until_complete(
+            with_retries(self._client, f"reading {self._topic_partition} from offset {self._offset}", self._attempt)
+        )
+        result = response.topics[0].partitions[0]
+        data: memoryview = _EMPTY if result.records is None else result.records.data  # type: ignore[attr-defined]
+        return FetchAnswer(result, data)
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._cluster is not None:
+            self._loop.run_until_complete(self._cluster.close())
+
+    async def _attempt(self) -> FetchResponse:
+        sent, self._sent = self._sent, None
+        if sent is None:
+            if self._cluster is None:
+                cluster = Cluster(self._client)
+                self._cluster = cluster
+                await cluster.start()
+            await self._cluster.require_topic(self._topic_partition.topic, self._client.api_timeout_ms)
+            leader = self._cluster.leader(self._topic_partition)
+            if leader == NO_LEADER:
+                await self._cluster.load([self._topic_partition.topic])
+                leader = self._cluster.leader(self._topic_partition)
+            if leader == NO_LEADER:
+                raise RefusedError.of_partition(self._topic_partition, ErrorCode.LEADER_NOT_AVAILABLE, None)
+            sent = await self._send_on(await self._cluster.connect(leader, Purpose.FETCH))
+        response = await sent
+        code = response.topics[0].partitions[0].error
+        if code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.KAFKA_STORAGE_ERROR):
+            if self._cluster is not None:
+                self._cluster.refresh_soon()
+            raise RefusedError.of_partition(self._topic_partition, code, None)
+        return response
+
+    async def _send_on(self, connection: Connection) -> asyncio.Future[FetchResponse]:
+        topic, partition = self._topic_partition
+        entry = FetchPartition(partition, self._offset, self._bytes)
+        request = FetchRequest(
+            self._client.max_wait_ms, 1, max(self._bytes, self._client.max_bytes), self._isolation,
+            [FetchTopic(topic, [entry])],
+        )  # fmt: skip
+        timeout_ms = self._client.request_timeout_ms + request.max_wait_ms
+        sent: asyncio.Future[FetchResponse] = connection.request(ApiKey.FETCH, request, timeout_ms=timeout_ms)
+        return sent
