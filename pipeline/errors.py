@@ -6,6 +6,7 @@ there: `in_one_sentence` takes the frames inside of this package away, and the e
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -43,7 +44,7 @@ def in_one_sentence() -> Iterator[None]:
     try:
         yield
     except PipelineError as error:
-        sentence: PipelineError = error
+        sentence = copy.copy(error)  # contextlib gives an error that comes out again its old traceback back
     except (ClientError, DecodeError) as error:
         sentence = SourceError(f"{type(error).__name__}: {error}")
     except OSError as error:

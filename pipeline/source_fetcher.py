@@ -1,7 +1,7 @@
 """Fetches of one partition for a task, one ahead of what is decoded.
 
 A request is sent as soon as it is known where it begins, and waited for only when its bytes are needed: the broker
-fills the socket while the task decodes. What fails is asked again for as long as the client's patience (api_timeout_ms).
+fills the socket while the task decodes. What fails is asked again, as long as the client's patience (api_timeout_ms).
 """
 
 from __future__ import annotations
