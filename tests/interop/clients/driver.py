@@ -37,7 +37,7 @@ class Limits:
     needs_key_or_value: bool = False
     headers_it_cannot_set: frozenset[str] = field(default_factory=frozenset)
     assignors: frozenset[str] = frozenset(["range", "cooperative-sticky"])
-    """Of Kafka's, by which it can be in a group with other clients."""
+    """Of Kafka's, by which it can be in a group with other clients; `consumer` is the newer protocol."""
     has_static_members: bool = True
     drops_a_record_when_stopped: bool = False
     """At SIGTERM it commits a record that it has taken and not printed."""

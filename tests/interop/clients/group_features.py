@@ -82,6 +82,21 @@ def members_hand_partitions_over(trial: Trial) -> None:
         members.group.produce_and_wait(by=[first])
 
 
+def members_that_the_broker_assigns(trial: Trial) -> None:
+    """By the newer protocol: a second one comes, the first one leaves, the broker is killed."""
+    if "consumer" not in trial.driver.limits.assignors:
+        raise Unsupported("it does not have the newer protocol")
+    with group_of(trial, "consumer") as members:
+        first = members.come()
+        members.group.produce_and_wait(by=[first])
+        second = members.come()
+        members.group.wait_for_all_to_read([first, second])
+        trial.target.restart()
+        members.group.wait_for_all_to_read([first, second])
+        first.leave()
+        members.group.produce_and_wait(by=[second])
+
+
 def a_group_outlives_the_broker(trial: Trial) -> None:
     """Which is killed and started again; both members go on."""
     with group_of(trial) as members:
@@ -98,6 +113,7 @@ _CHECKS: dict[str, Check] = {
     "group: static members are restarted without a rebalance": static_members_are_restarted,
     "group: cooperative members hand partitions over": members_hand_partitions_over,
     "group: broker killed in the middle, no commit goes back": a_group_outlives_the_broker,
+    "group: the newer protocol (KIP-848), broker killed": members_that_the_broker_assigns,
 }
 
 GROUP_FEATURES = [Feature(check.__name__.replace("_", "-"), title, check) for title, check in _CHECKS.items()]

@@ -22,6 +22,9 @@ class Client:
     limits: Limits = field(default_factory=Limits)
 
 
+BOTH_PROTOCOLS = Limits(assignors=frozenset(["range", "cooperative-sticky", "consumer"]))
+
+
 def _python(module: str) -> Callable[[], list[str]]:
     return lambda: [sys.executable, "-m", f"tests.interop.clients.python.{module}"]
 
@@ -31,7 +34,7 @@ def _python_member(library: str) -> Callable[[], list[str]]:
 
 
 CLIENTS = (
-    Client("confluent-kafka", _python("confluent"), _python_member("confluent")),
+    Client("confluent-kafka", _python("confluent"), _python_member("confluent"), BOTH_PROTOCOLS),
     Client(
         "kafka-python",
         _python("kafka_python"),
@@ -50,8 +53,8 @@ CLIENTS = (
         building.kcat_member,
         Limits(sets_timestamps=False, empty_is_null=True, drops_a_record_when_stopped=True),
     ),
-    Client("Java 4.3.0", lambda: building.java("4.3.0"), lambda: building.java("4.3.0", "Member")),
-    Client("Java 3.9.1", lambda: building.java("3.9.1"), lambda: building.java("3.9.1", "Member")),
+    Client("Java 4.3.0", lambda: building.java("4.3.0"), lambda: building.java("4.3.0", "Member"), BOTH_PROTOCOLS),
+    Client("Java 3.9.1", lambda: building.java("3.9.1"), lambda: building.java("3.9.1", "Member"), BOTH_PROTOCOLS),
     Client("franz-go", lambda: building.go("franz"), lambda: [*building.go("franz"), "member"]),
     Client(
         "sarama",

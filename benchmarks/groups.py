@@ -1,0 +1,234 @@
+"""Consumer groups in numbers: `python -m benchmarks.groups`.
+
+    first record  from a new consumer of a new group, our own, to its first record: on a broker that has never had a
+                  group, and on one that has
+    commits       of 10 partitions, 8 connections, one group after the other: rate, p99 and CPU, while there are few
+                  groups and while there are all; then the same while the cleaner compacts `__consumer_offsets` round
+                  after round
+    memory        of the broker, for each group with offsets in 10 partitions
+    load          a start with all the groups: until the broker answers, and until no group is being loaded
+
+The commits are those of Kafka's protocol, from the C generator; some of the offsets are fetched back. CPU is the
+broker's. `--groups 1000 --seconds 1` is a quick look.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import socket
+import struct
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+from statistics import median
+
+from benchmarks.dialect import receive_exactly
+from benchmarks.kafka_dialect import KafkaDialect
+from benchmarks.programs import Programs
+from benchmarks.system import Barnabas, Running, free_port
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+TOPIC = "orders"
+PARTITIONS = 10
+FEW_GROUPS = 100
+CONNECTIONS = 8
+REPEATS = 10
+OFFSETS_TOPIC = "__consumer_offsets"
+ROUNDS_METRIC = "barnabas_cleaner_round_duration_seconds_count"
+LOADING = 14
+_OFFSET_COMMIT, _OFFSET_FETCH, _LIST_GROUPS, _ALTER_CONFIGS = 8, 9, 16, 44
+_TOPIC_RESOURCE, _SET = 2, 0
+SETTINGS = [
+    "offsets.topic.num.partitions=10",
+    "offsets.topic.segment.bytes=262144",
+    "log.cleaner.backoff.ms=1",
+    "log.cleaner.min.cleanable.ratio=1.0",
+]
+"""Of all lines but the first: few partitions of small segments, so that there is always one to compact."""
+
+
+def commit_frame(group: str, offset: int) -> bytes:
+    """OffsetCommit version 7 of a consumer that is no member: all partitions."""
+    body = (
+        string(group)
+        + struct.pack(">i", -1)
+        + string("")
+        + struct.pack(">h", -1)
+        + struct.pack(">i", 1)
+        + string(TOPIC)
+    )
+    body += struct.pack(">i", PARTITIONS)
+    body += b"".join(struct.pack(">iqi", number, offset, 0) + string("") for number in range(PARTITIONS))
+    return frame(_OFFSET_COMMIT, 7, body)
+
+
+def committed(connection: socket.socket, group: str) -> list[int]:
+    """The group's offsets by partition, -1 for none."""
+    numbers = struct.pack(f">{PARTITIONS}i", *range(PARTITIONS))
+    body = string(group) + struct.pack(">i", 1) + string(TOPIC) + struct.pack(">i", PARTITIONS) + numbers
+    answer = call(connection, frame(_OFFSET_FETCH, 5, body))
+    position = 4 + 4 + 2 + len(TOPIC) + 4
+    found = []
+    for _ in range(PARTITIONS):
+        _, offset, _, metadata = struct.unpack_from(">iqih", answer, position)
+        found.append(int(offset))
+        position += 18 + max(metadata, 0) + 2
+    return found
+
+
+def begin_compaction(connection: socket.socket) -> None:
+    """From now on the cleaner takes whatever is dirty."""
+    entry = string("min.cleanable.dirty.ratio") + struct.pack(">b", _SET) + string("0.0")
+    body = struct.pack(">ib", 1, _TOPIC_RESOURCE) + string(OFFSETS_TOPIC) + struct.pack(">i", 1) + entry + b"\x00"
+    (error,) = struct.unpack_from(">h", call(connection, frame(_ALTER_CONFIGS, 0, body)), 8)
+    assert error == 0, f"error {error}"
+
+
+def load_seconds(running: Running) -> float:
+    """Ask for the list of groups until none is being loaded."""
+    started = time.monotonic()
+    with running.connect() as connection:
+        while struct.unpack_from(">h", call(connection, frame(_LIST_GROUPS, 0, b"")))[0] == LOADING:
+            pass
+    return time.monotonic() - started
+
+
+class GroupLines:
+    """The lines of one run, printed as they are measured."""
+
+    def __init__(self, directory: Path, programs: Programs, groups: int, seconds: float) -> None:
+        self._directory = directory
+        self._programs = programs
+        self._groups = [f"group-{number:05d}" for number in range(groups)]
+        self._seconds = seconds
+        self._metrics_port = free_port()
+        self._system = Barnabas([*SETTINGS, f"metrics.listener=127.0.0.1:{self._metrics_port}"], KafkaDialect())
+
+    def run(self) -> None:
+        """All of them."""
+        plain = self._directory / "plain"
+        plain.mkdir()
+        with Barnabas([], KafkaDialect()).start(plain) as running:
+            asyncio.run(self._first_records(running, "on a fresh broker", 1))
+            asyncio.run(self._first_records(running, "later", REPEATS))
+        with self._system.start(self._directory) as running:
+            with running.connect() as connection:
+                KafkaDialect().create(connection, TOPIC, PARTITIONS)
+            self._commit(running, self._groups[:FEW_GROUPS], "few groups")
+            rss = running.rss_mib()
+            self._commit_once(running)
+            kib = (running.rss_mib() - rss) * 1024 / len(self._groups)
+            say(f"memory: {kib:.2f} KiB for each of {len(self._groups)} groups of {PARTITIONS} offsets")
+            self._commit(running, self._groups, "all groups")
+            with running.connect() as connection:
+                begin_compaction(connection)
+            rounds = self._rounds()
+            self._commit(running, self._groups, "all groups, compacting")
+            say(f"compaction: {self._rounds() - rounds:.0f} rounds meanwhile")
+        with self._system.start(self._directory) as running:
+            cpu = running.cpu_seconds()
+            seconds = load_seconds(running)
+            say(
+                f"load: first answer after {running.start_seconds:.3f} s ({cpu:.2f} CPU s), all groups {seconds:.3f} s"
+                f" later ({running.cpu_seconds() - cpu:.2f} CPU s)"
+            )
+            with running.connect() as connection:
+                assert -1 not in committed(connection, self._groups[-1])
+
+    def _commit_once(self, running: Running) -> None:
+        frames = self._frames(self._groups, 1)
+        count = len(self._groups)
+        self._programs.load(running.host, running.port, frames, connections=CONNECTIONS, depth=8, requests=count)
+        with running.connect() as connection:
+            for group in self._groups[:: max(1, count // 10)]:
+                assert committed(connection, group) == [1] * PARTITIONS
+
+    def _commit(self, running: Running, groups: list[str], name: str) -> None:
+        frames = self._frames(groups, 2)
+        cpu = running.cpu_seconds()
+        found = self._programs.load(
+            running.host,
+            running.port,
+            frames,
+            connections=CONNECTIONS,
+            depth=1,
+            requests=3_000_000,
+            seconds=self._seconds,
+        )
+        each_us = (running.cpu_seconds() - cpu) / found["requests"] * 1e6
+        say(
+            f"commits, {name}: {found['requests'] / found['seconds']:.0f} /s, p50 {found['p50_us']:.0f} us,"
+            f" p99 {found['p99_us']:.0f} us, {each_us:.0f} CPU us each"
+        )
+
+    def _frames(self, groups: list[str], offset: int) -> Path:
+        path = self._directory / "commit-frames"
+        path.write_bytes(b"".join(commit_frame(group, offset) for group in groups))
+        return path
+
+    def _rounds(self) -> float:
+        """Of the cleaner, so far."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._metrics_port}/metrics", timeout=30) as answer:
+            lines = answer.read().decode().splitlines()
+        return sum(float(line.split()[-1]) for line in lines if line.startswith(ROUNDS_METRIC))
+
+    async def _first_records(self, running: Running, name: str, repeats: int) -> None:
+        from barnabas import Consumer, ConsumerConfig, Producer, ProducerConfig
+
+        bootstrap = f"{running.host}:{running.port}"
+        topic = f"first-{repeats}"
+        with running.connect() as connection:
+            KafkaDialect().create(connection, topic, 1)
+        async with Producer(ProducerConfig(bootstrap=bootstrap)) as producer:
+            await producer.send(topic, b"record")
+        taken = []
+        for number in range(repeats):
+            started = time.perf_counter()
+            config = ConsumerConfig(bootstrap=bootstrap, group=f"first-{repeats}-{number}", offset_reset="earliest")
+            async with Consumer(config) as consumer:
+                await consumer.subscribe([topic])
+                while not await consumer.poll(timeout_ms=1000):
+                    pass
+                taken.append(1000 * (time.perf_counter() - started))
+        say(f"first record, native, {name}: {median(taken):.0f} ms ({min(taken):.0f} - {max(taken):.0f})")
+
+
+def call(connection: socket.socket, request: bytes) -> bytes:
+    """The answer behind its correlation id."""
+    connection.sendall(request)
+    return receive_exactly(connection, int.from_bytes(receive_exactly(connection, 4), "big"))[4:]
+
+
+def frame(api: int, version: int, body: bytes) -> bytes:
+    """A request with its size in front and a classic header."""
+    header = struct.pack(">hhi", api, version, 1) + string("benchmark")
+    return struct.pack(">i", len(header) + len(body)) + header + body
+
+
+def string(text: str) -> bytes:
+    """A classic string."""
+    return struct.pack(">h", len(text)) + text.encode()
+
+
+def say(text: str) -> None:
+    """One line."""
+    print(text, flush=True)
+
+
+def main(arguments: list[str]) -> int:
+    """Run with these arguments."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.groups", description=__doc__)
+    parser.add_argument("--groups", type=int, default=10_000, help="how many (default 10000)")
+    parser.add_argument("--seconds", type=float, default=5.0, help="of each line of commits (default 5)")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="barnabas-groups-") as directory:
+        programs = Programs(REPOSITORY / "build" / "bench" / "bin")
+        GroupLines(Path(directory), programs, options.groups, options.seconds).run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,69 @@
+"""One group of members of several client libraries, which share `range`: each comes, some leave or are killed.
+
+kafkajs is not among them: it has no assignor of Kafka's. Ours is.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.interop.clients.programs import CLIENTS
+from tests.support.daemon import Daemon, start_daemon
+from tests.support.group_members import PARTITIONS, Group, assert_no_commit_went_back, generation_of
+
+OURS = [sys.executable, "-m", "tests.support.group_member", "barnabas"]
+FIRST = ("confluent-kafka", "franz-go", "kafka-python")
+SECOND = ("Java 4.3.0", "sarama", "aiokafka")
+
+
+def command_of(name: str) -> list[str]:
+    """The member program of that client; the test is skipped where it cannot be had."""
+    return next(client.member() for client in CLIENTS if client.name == name)
+
+
+@contextmanager
+def group_at(directory: Path) -> Iterator[tuple[Daemon, Group]]:
+    with start_daemon(directory) as daemon, ExitStack() as stack:
+        daemon.create_topic("t", partitions=PARTITIONS)
+        yield daemon, Group(daemon.bootstrap, "t", "mixed", stack, explain=daemon.log_tail)
+    assert_no_commit_went_back(directory / "data", "mixed")
+
+
+@pytest.mark.parametrize("names", [FIRST, SECOND], ids=" + ".join)
+def test_members_of_different_libraries_share_a_topic_through_crashes_of_each_and_of_the_broker(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    commands = [command_of(name) for name in names]
+    with group_at(tmp_path) as (daemon, group):
+        members = [group.come(OURS)]
+        for command in commands:
+            members.append(group.come(command))
+            group.wait_for_all_to_read(members)
+        killed = members.pop(1)
+        killed.kill()
+        group.wait_for_all_to_read(members)
+        daemon.restart(clean=False)
+        group.wait_for_all_to_read(members)
+        members.pop(0).leave()  # ours, which led
+        group.wait_for_all_to_read(members)
+        group.produce_and_wait()
+
+
+def test_a_rolling_restart_of_static_members_of_different_libraries_rebalances_nobody(tmp_path: Path) -> None:
+    names = ("confluent-kafka", "franz-go", "aiokafka")
+    commands = {name: command_of(name) for name in names}
+    with group_at(tmp_path) as (daemon, group):
+        members = {name: group.come(command, instance=name) for name, command in commands.items()}
+        group.wait_for_all_to_read(list(members.values()))
+        generation = generation_of(daemon.data_directory, "mixed")
+        for name, command in commands.items():
+            members[name].kill()
+            members[name] = group.come(command, instance=name)
+            group.wait_for_all_to_read(list(members.values()))
+        assert generation_of(daemon.data_directory, "mixed") == generation
+        group.produce_and_wait()
