@@ -174,6 +174,6 @@ def partitions_by_topic(directories: Sequence[LogDirectoryReport]) -> dict[str, 
 
 
 def _last_writer(replayed: ReplayedLog | None, identity: NodeIdentity | None) -> LastWriter:
-    if replayed is None or not replayed.exists:
+    if replayed is None or not replayed.image.end_offset:  # a snapshot at 0 is what Kafka's formatting leaves
         return LastWriter.ZOOKEEPER if identity is not None and identity.zookeeper else LastWriter.NOBODY
     return LastWriter.KAFKA if replayed.led_by_kafka else LastWriter.BARNABAS

@@ -27,7 +27,7 @@ _FEATURES_SINCE = {
     "transaction.version": "4.0",
     "eligible.leader.replicas.version": "4.0",
     "share.version": "4.1",
-    "streams.version": "4.1",
+    "streams.version": "4.2",
 }
 """The first version that supports a level above 0 of the feature."""
 

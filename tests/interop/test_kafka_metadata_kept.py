@@ -8,6 +8,7 @@ on that and describes the same things. With voters in the configuration and with
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,7 +23,8 @@ from tests.support.daemon import DaemonError, start_daemon
 from tests.support.kafka import Kafka, need_kafka
 
 pytestmark = pytest.mark.timeout(300)  # many JVMs start one after the other, on whatever machine
-VERSIONS = ("4.3.0", "3.9.1")
+VERSIONS = tuple(os.environ.get("BARNABAS_KAFKA_VERSIONS", "4.3.0 3.9.1").split())
+"""3.7.2, 3.8.1 and the others between are tried by hand."""
 AUTHORIZER = {
     "authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super_users": "User:ANONYMOUS",
@@ -89,3 +91,24 @@ def tree(directories: Sequence[Path]) -> dict[Path, bytes]:
     """Every file with its bytes; the lock, which Kafka leaves behind, is none of the data."""
     files = itertools.chain.from_iterable(directory.rglob("*") for directory in directories)
     return {path: path.read_bytes() for path in files if path.is_file() and path.name != ".lock"}
+
+
+@pytest.mark.parametrize("quorum", ["static", "standalone"])
+async def test_a_directory_that_kafka_only_formatted_is_ours_first_and_kafkas_then(tmp_path: Path, quorum: str) -> None:
+    version = VERSIONS[0]
+    need_kafka(version)
+    data = tmp_path / "barnabas" / "data"
+    settings = STANDALONE if quorum == "standalone" else {}
+    kafka = Kafka(version, data, tmp_path / "kafka", node_id=1, **settings)
+    cluster_id = kafka.format(*(["--standalone"] if quorum == "standalone" else []))
+    formatted = examine([data])
+    assert (formatted.cluster_id, formatted.last_writer) == (cluster_id, LastWriter.NOBODY)
+    assert formatted.stopping(BARNABAS) == ()
+    with start_daemon(tmp_path / "barnabas", *TRIM_ALWAYS) as daemon:
+        async with Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin:
+            await admin.create_topic("ours", partitions=2)
+        assert daemon.stop() == 0
+    with kafka.running() as broker:
+        described = kafka.java_program("ClusterState", broker.bootstrap, "describe").splitlines()
+    assert [line.split()[1::2] for line in described if line.startswith("topic ")] == [["ours", "2"]]
+    assert examine([data]).last_writer is LastWriter.KAFKA
