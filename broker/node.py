@@ -239,7 +239,7 @@ class Node:
 
     def _close_storage(self) -> bool:
         self._flush_waits.flusher.stop()
-        return self._log_manager.shutdown()
+        return self._log_manager.shutdown(self._store.broker_epoch)
 
     def _directory_failed(self, directory: Path, partitions: tuple[TopicPartition, ...]) -> None:
         """On a background thread. The partitions' logs refuse by themselves; without the metadata log all is over."""

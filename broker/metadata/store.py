@@ -28,6 +28,7 @@ from barnabas.broker.metadata.metadata_log import MetadataLog, open_metadata_log
 from barnabas.broker.metadata.opening import Opening, abort_record, plan_opening
 from barnabas.broker.metadata.plan import Plan
 from barnabas.broker.metadata.reconcile import is_stray, make_log, reconcile_logs
+from barnabas.broker.metadata.registrations import registered_broker_epoch
 from barnabas.broker.metadata.security import security_warnings
 from barnabas.broker.metadata.snapshot_file import RaftState
 from barnabas.broker.metadata.snapshotter import Snapshotter
@@ -76,6 +77,11 @@ class MetadataStore:
     def image(self) -> MetadataImage:
         """The state now."""
         return self._writer.image
+
+    @property
+    def broker_epoch(self) -> int:
+        """Under which Kafka's controller knows this broker, for the marker of a clean stop; -1: not at all."""
+        return registered_broker_epoch(self.image, self.node_id)
 
     @property
     def failure(self) -> str | None:

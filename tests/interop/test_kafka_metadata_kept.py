@@ -78,6 +78,7 @@ async def test_kafka_finds_everything_again_behind_our_snapshots(
     with kafka.running() as broker:
         after = kafka.java_program("ClusterState", broker.bootstrap, "describe").splitlines()
         dump = kafka.dump_log_segments("--cluster-metadata-decoder", "--files", str(newest_snapshot(metadata_log)))
+        assert "RECOVERING" not in broker.log  # what it says of leaders after a stop that it takes for unclean
     assert "SnapshotFooter" in dump
     assert [line.split()[1] for line in after if line.startswith("topic ours-")] == ["ours-4"]
     assert [line for line in after if "ours-4" not in line] == before

@@ -281,3 +281,25 @@ def test_stored_configs_that_have_no_effect_here_are_said(tmp_path: Path) -> Non
         first.store.commit([ConfigRecord(2, "orders", "retention.ms", "soon")])
     with opened(tmp_path) as second:
         assert "topic orders: retention.ms=soon" in "".join(second.store.warnings)
+
+
+@pytest.mark.parametrize(("version", "migrating"), [(0, b""), (1, b""), (2, b"\0"), (4, b"\0")])
+def test_a_clean_stop_leaves_the_epoch_by_which_kafka_knows_this_broker(
+    tmp_path: Path, version: int, migrating: bytes
+) -> None:
+    def registration(node_id: int, epoch: int) -> UnknownRecord:
+        body = node_id.to_bytes(4, "big") + migrating + bytes([8] * 16) + epoch.to_bytes(8, "big") + b"rest"
+        return UnknownRecord(0, version, body)
+
+    marker = tmp_path / ".kafka_cleanshutdown"
+    with opened(tmp_path):
+        pass
+    assert marker.read_text() == '{"version":0,"brokerEpoch":-1}'
+    append(tmp_path, registration(1, 7), registration(2, 90), registration(1, 42))
+    with opened(tmp_path):
+        pass
+    assert marker.read_text() == '{"version":0,"brokerEpoch":42}'
+    append(tmp_path, UnknownRecord(0, version, (1).to_bytes(4, "big")))
+    with opened(tmp_path):
+        pass
+    assert marker.read_text() == '{"version":0,"brokerEpoch":-1}'

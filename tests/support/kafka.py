@@ -19,6 +19,7 @@ import socket
 import subprocess
 import time
 import uuid
+import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -198,8 +199,10 @@ class Kafka:
         return _run(self._java(main_class, *arguments), self.scratch, stdin)
 
     def dump_log_segments(self, *arguments: str) -> str:
-        """Kafka's DumpLogSegments, whose package changed with 4.0."""
-        package = "kafka.tools" if self.version.startswith("3.") else "org.apache.kafka.tools"
+        """Kafka's DumpLogSegments, whose package changed within 4.x."""
+        with zipfile.ZipFile(self.jars / f"kafka-tools-{self.version}.jar") as jar:
+            is_moved = "org/apache/kafka/tools/DumpLogSegments.class" in jar.namelist()
+        package = "org.apache.kafka.tools" if is_moved else "kafka.tools"
         return self.tool(f"{package}.DumpLogSegments", *arguments)
 
     def java_program(self, name: str, *arguments: str) -> str:

@@ -68,7 +68,7 @@ class Opened:
         return results
 
     def close(self) -> None:
-        self.log_manager.shutdown()
+        self.log_manager.shutdown(self.store.broker_epoch)
         self.store.close()
 
     def crash(self, to: Path) -> Path:
