@@ -99,7 +99,7 @@ async def test_a_directory_that_kafka_only_formatted_is_ours_first_and_kafkas_th
     version = VERSIONS[0]
     need_kafka(version)
     data = tmp_path / "barnabas" / "data"
-    settings = STANDALONE if quorum == "standalone" else {}
+    settings = {**AUTHORIZER, **(STANDALONE if quorum == "standalone" else {})}  # it is asked for ACLs, too
     kafka = Kafka(version, data, tmp_path / "kafka", node_id=1, **settings)
     cluster_id = kafka.format(*(["--standalone"] if quorum == "standalone" else []))
     formatted = examine([data])
