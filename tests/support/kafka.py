@@ -205,6 +205,18 @@ class Kafka:
         package = "org.apache.kafka.tools" if is_moved else "kafka.tools"
         return self.tool(f"{package}.DumpLogSegments", *arguments)
 
+    def metadata_shell(self, snapshot: Path, *command: str) -> str:
+        """One command of kafka-metadata-shell on a snapshot or a segment of the metadata log."""
+        try:
+            jars = kafka_jars.fetch_shell(self.version)
+        except kafka_jars.FetchError as error:
+            require_or_skip(str(error))
+        shell = "org.apache.kafka.shell.MetadataShell"
+        # It logs to standard output, at any snapshot, that it passes over the header and the footer.
+        quiet = "-Dorg.apache.logging.log4j.level=OFF"
+        words = ["java", *_SMALL_JVM, quiet, "-cp", f"{jars}/*", shell, "--snapshot", str(snapshot), *command]
+        return _run(words, self.scratch)
+
     def java_program(self, name: str, *arguments: str) -> str:
         """Compiles tests/interop/java/<name>.java against this version's client, once, and runs it."""
         classes = self.scratch / f"classes-{self.version}"

@@ -56,6 +56,12 @@ def fetch(version: str) -> Path:
     return _fetch(version, coordinates, whole_with=coordinates[:2], with_theirs=True)
 
 
+def fetch_shell(version: str) -> Path:
+    """As `fetch`, for kafka-metadata-shell: a folder of its own, it brings another jline. Raises FetchError."""
+    coordinates = [("org.apache.kafka", "kafka-shell", version), *_COORDINATES[2:]]
+    return _fetch(f"{version}-shell", coordinates, whole_with=coordinates[:1], with_theirs=True)
+
+
 def fetch_spark_connector() -> list[Path]:
     """The jars of Spark's Kafka connector, without what Spark has itself. Raises FetchError."""
     name = f"spark-{SPARK_VERSION}"
