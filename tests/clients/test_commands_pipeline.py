@@ -64,3 +64,20 @@ def test_the_options_of_a_session_reach_the_command() -> None:
     assert seen == [SessionChoice("spark://h:7077", {"spark.driver.memory": "4g", "a": "b=c"}, False, True)]
     assert CliRunner().invoke(job, ["--conf", "nothing"]).exit_code == ExitCode.USAGE
     assert "is not of the form name=value" in CliRunner().invoke(job, ["--conf", "nothing"]).output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["archive", "--to", "a"], "name topics, or give --pattern"),
+        (["archive", "t", "--pattern", "x", "--to", "a"], "name topics, or give --pattern"),
+        (["archive", "t"], "Missing option '--to'"),
+        (["replay", "a"], "Missing option '--state'"),
+        (["replay", "a", "--state", "s", "--topic", "=b"], "is not of the form name=value"),
+        (["replay", "a", "--state", "s", "--topic", "a=b", "--topic", "a=c"], "--topic gives a twice"),
+    ],
+)
+def test_what_archive_and_replay_need_is_asked_for_before_spark_starts(arguments: list[str], sentence: str) -> None:
+    result = CliRunner().invoke(main, ["pipeline", *arguments])
+    assert result.exit_code == ExitCode.USAGE
+    assert sentence in result.output
