@@ -14,11 +14,12 @@ from tests.clients.waiting import until
 from tests.support.daemon import Daemon, start_daemon
 
 PARTITIONS = 5
+NEWER_PROTOCOL = "consumer"
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    with start_daemon(tmp_path_factory.mktemp("daemon")) as running:
+    with start_daemon(tmp_path_factory.mktemp("daemon"), "group.consumer.heartbeat.interval.ms=50") as running:
         yield running
 
 
@@ -67,10 +68,13 @@ async def librdkafkas(daemon: Daemon, topic: str, assignor: str) -> AsyncIterato
     stopping = False
 
     def assigned(_: object, partitions: list[confluent_kafka.TopicPartition]) -> None:
-        member.owned = sorted(each.partition for each in partitions)
+        member.owned = sorted({*member.owned, *(each.partition for each in partitions)})
 
-    def revoked(_: object, __: object) -> None:
-        member.owned = []
+    def revoked(_: object, partitions: list[confluent_kafka.TopicPartition]) -> None:
+        member.owned = sorted({*member.owned}.difference(each.partition for each in partitions))
+
+    classic = {"heartbeat.interval.ms": 50, "partition.assignment.strategy": assignor}
+    protocol = {"group.protocol": NEWER_PROTOCOL} if assignor == NEWER_PROTOCOL else classic
 
     def read() -> None:
         consumer = confluent_kafka.Consumer(
@@ -78,8 +82,7 @@ async def librdkafkas(daemon: Daemon, topic: str, assignor: str) -> AsyncIterato
                 "bootstrap.servers": daemon.bootstrap,
                 "group.id": topic,
                 "auto.offset.reset": "earliest",
-                "heartbeat.interval.ms": 50,
-                "partition.assignment.strategy": assignor,
+                **protocol,
             }
         )
         consumer.subscribe([topic], on_assign=assigned, on_revoke=revoked)
@@ -114,3 +117,12 @@ async def test_partitions_are_shared_between_libraries(daemon: Daemon, assignor:
             assert first.values
             assert second.values
         await until(lambda: len(first.owned) == PARTITIONS)
+
+
+async def test_our_member_and_one_of_the_newer_protocol_share_a_group(daemon: Daemon) -> None:
+    daemon.create_topic("migrating", partitions=PARTITIONS)
+    async with ours(daemon, "migrating", "range") as classic:
+        await until(lambda: len(classic.owned) == PARTITIONS)
+        async with librdkafkas(daemon, "migrating", NEWER_PROTOCOL) as newer:
+            await until(lambda: len(newer.owned) >= 2 and sorted(classic.owned + newer.owned) == [*range(PARTITIONS)])
+        await until(lambda: len(classic.owned) == PARTITIONS)
