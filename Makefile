@@ -86,6 +86,7 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks $(ARGS)
 	$(BIN)/python -m benchmarks.loading $(LOADING_ARGS)
 	$(BIN)/python -m benchmarks.metadata
+	$(BIN)/python -m benchmarks.groups
 
 # One librdkafka client (Debian: librdkafka-dev) at Barnabas, at its own mock cluster and at Apache Kafka, whose jars are
 # fetched with Maven where they are not there yet.

@@ -55,7 +55,7 @@ CLIENTS = (
     ),
     Client("Java 4.3.0", lambda: building.java("4.3.0"), lambda: building.java("4.3.0", "Member"), BOTH_PROTOCOLS),
     Client("Java 3.9.1", lambda: building.java("3.9.1"), lambda: building.java("3.9.1", "Member"), BOTH_PROTOCOLS),
-    Client("franz-go", lambda: building.go("franz"), lambda: [*building.go("franz"), "member"]),
+    Client("franz-go", lambda: building.go("franz"), lambda: [*building.go("franz"), "member"], BOTH_PROTOCOLS),
     Client(
         "sarama",
         lambda: building.go("sarama"),

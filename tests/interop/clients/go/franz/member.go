@@ -26,6 +26,9 @@ func member(bootstrap, group, topic, assignor, instance string) error {
 	if assignor == "cooperative-sticky" {
 		options = append(options, kgo.Balancers(kgo.CooperativeStickyBalancer()))
 	}
+	if assignor == "consumer" {
+		options = append(options, kgo.ServerSideBalancer())
+	}
 	if instance != "" {
 		options = append(options, kgo.InstanceID(instance), kgo.SessionTimeout(30*time.Second))
 	}
