@@ -23,7 +23,7 @@ class GroupAdmin:
         return await list_groups(self._cluster, self.config)
 
     async def describe_group(self, group: str) -> GroupDescription:
-        """A group of the classic protocol with its members. Raises RefusedError: it is unknown, or another's."""
+        """A group with its members. Raises RefusedError: it is unknown."""
         return await describe_group(self._cluster, self.config, group)
 
     async def group_offsets(

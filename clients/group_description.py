@@ -7,12 +7,17 @@ from dataclasses import dataclass
 
 from barnabas.clients.cluster import Cluster
 from barnabas.clients.config import ClientConfig
+from barnabas.clients.connection import Connection
 from barnabas.clients.errors import ClientError, RefusedError
 from barnabas.clients.retrying import with_retries
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.groups.assignment import decode_assignment
 from barnabas.protocol.groups.subscription import CONSUMER
 from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
 from barnabas.protocol.messages.describe_groups import (
     DescribedMember,
     DescribeGroupsRequest,
@@ -43,13 +48,15 @@ class GroupDescription:
 
 
 async def describe_group(cluster: Cluster, config: ClientConfig, group: str) -> GroupDescription:
-    """A group of the classic protocol. Raises RefusedError: it is unknown, or of the newer protocol."""
+    """A group of either protocol. Raises RefusedError: it is unknown."""
 
     async def attempt() -> GroupDescription:
         connection = await cluster.any_connection()
         request = DescribeGroupsRequest([group])
         response: DescribeGroupsResponse = await connection.request(ApiKey.DESCRIBE_GROUPS, request)
         (found,) = response.groups
+        if found.error is ErrorCode.GROUP_ID_NOT_FOUND:  # or of the newer protocol
+            return await _describe_consumer_group(connection, group)
         if found.error is not ErrorCode.NONE:
             raise RefusedError(found.error, found.message or f"group {group!r} cannot be described")
         is_consumers = found.protocol_type == CONSUMER
@@ -57,6 +64,25 @@ async def describe_group(cluster: Cluster, config: ClientConfig, group: str) -> 
         return GroupDescription(group, found.state, found.protocol, members)
 
     return await with_retries(config, ApiKey.DESCRIBE_GROUPS.label, attempt)
+
+
+async def _describe_consumer_group(connection: Connection, group: str) -> GroupDescription:
+    request = ConsumerGroupDescribeRequest([group])
+    response: ConsumerGroupDescribeResponse = await connection.request(ApiKey.CONSUMER_GROUP_DESCRIBE, request)
+    (found,) = response.groups
+    if found.error is not ErrorCode.NONE:
+        raise RefusedError(found.error, found.message or f"there is no group {group!r}")
+    members = [
+        GroupMemberDescription(
+            each.member_id,
+            each.instance_id,
+            each.client_id,
+            each.client_host.removeprefix("/"),
+            [TopicPartition(topic.topic, number) for topic in each.assignment for number in topic.partitions],
+        )
+        for each in found.members
+    ]
+    return GroupDescription(group, found.state, found.assignor, members)
 
 
 def _member(group: str, found: DescribedMember, *, is_consumers: bool) -> GroupMemberDescription:

@@ -13,9 +13,6 @@ from barnabas.clients.errors import UnknownTopicError
 from barnabas.clients.group_description import GroupMemberDescription
 from barnabas.protocol.topic_partition import TopicPartition
 
-CLASSIC = "Classic"
-"""The type of the groups whose members the native dialect describes."""
-
 
 async def described(admin: Admin, group: str) -> dict[str, Any]:
     """The group, its state, its members, and a row for each partition that it has committed in, or that a member has:
@@ -27,7 +24,7 @@ async def described(admin: Admin, group: str) -> dict[str, Any]:
     if group not in listed:
         raise CommandFailure(f"there is no group {group}")
     members: Sequence[GroupMemberDescription] = ()
-    if listed[group].group_type == CLASSIC and listed[group].protocol_type:
+    if listed[group].protocol_type:
         members = (await admin.describe_group(group)).members
     owners = {partition: each for each in members for partition in each.partitions}
     committed = await admin.group_offsets(group)

@@ -47,6 +47,7 @@ NATIVE_APIS: Final[dict[int, NativeRow]] = {
     ApiKey.LEAVE_GROUP: NativeRow("group_membership", "leave", "leave_response"),
     ApiKey.SYNC_GROUP: NativeRow("group_membership", "sync", "sync_response"),
     ApiKey.DESCRIBE_GROUPS: NativeRow("group_membership", "describe", "describe_response"),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: NativeRow("consumer_groups", "describe", "describe_response"),
     ApiKey.LIST_GROUPS: NativeRow("groups", "list", "list_response"),
     ApiKey.DELETE_GROUPS: NativeRow("groups", "delete", "delete_response"),
     ApiKey.DESCRIBE_PRODUCERS: NativeRow("describe_producers"),

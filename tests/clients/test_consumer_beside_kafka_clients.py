@@ -9,7 +9,16 @@ from contextlib import asynccontextmanager
 import confluent_kafka
 import pytest
 
-from barnabas import Consumer, ConsumerConfig, Producer, ProducerConfig, RebalanceListener, TopicPartition
+from barnabas import (
+    Admin,
+    AdminConfig,
+    Consumer,
+    ConsumerConfig,
+    Producer,
+    ProducerConfig,
+    RebalanceListener,
+    TopicPartition,
+)
 from tests.clients.waiting import until
 from tests.support.daemon import Daemon, start_daemon
 
@@ -125,4 +134,10 @@ async def test_our_member_and_one_of_the_newer_protocol_share_a_group(daemon: Da
         await until(lambda: len(classic.owned) == PARTITIONS)
         async with librdkafkas(daemon, "migrating", NEWER_PROTOCOL) as newer:
             await until(lambda: len(newer.owned) >= 2 and sorted(classic.owned + newer.owned) == [*range(PARTITIONS)])
+            async with Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin:
+                described = await admin.describe_group("migrating")
+            assert {each.client_id for each in described.members} == {"barnabas", "rdkafka"}
+            assert sorted(each.partition for member in described.members for each in member.partitions) == [
+                *range(PARTITIONS)
+            ]
         await until(lambda: len(classic.owned) == PARTITIONS)

@@ -26,6 +26,13 @@ from barnabas.protocol.messages.configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
+from barnabas.protocol.messages.consumer_group_describe import (
+    AssignedTopic,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupDescription,
+    ConsumerGroupMemberDescription,
+)
 from barnabas.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -302,6 +309,37 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
                     "g", "Stable", "consumer", "range", [DescribedMember("m", "i", "c", "/127.0.0.1", b"\0", b"\1")]
                 ),
                 DescribedGroup("h", "Dead", "", "", [], ErrorCode.GROUP_ID_NOT_FOUND, "there is no group h"),
+            ]
+        ),
+    ),
+    (
+        ApiKey.CONSUMER_GROUP_DESCRIBE,
+        ConsumerGroupDescribeRequest(["g"]),
+        ConsumerGroupDescribeResponse(
+            [
+                ConsumerGroupDescription(
+                    "g",
+                    "Reconciling",
+                    4,
+                    3,
+                    "uniform",
+                    [
+                        ConsumerGroupMemberDescription(
+                            "m",
+                            None,
+                            "r",
+                            2,
+                            "c",
+                            "/127.0.0.1",
+                            ["t"],
+                            "t.*",
+                            [AssignedTopic(b"\1" * 16, "t", [0, 2])],
+                            [],
+                            True,
+                        )
+                    ],
+                ),
+                ConsumerGroupDescription("h", "Dead", 0, 0, "", [], ErrorCode.GROUP_ID_NOT_FOUND, "none"),
             ]
         ),
     ),
