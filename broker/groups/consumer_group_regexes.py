@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.groups.consumer_group_records import regex_record
-from barnabas.broker.groups.topic_regex import topic_regex
 from barnabas.protocol.errors import BrokerError
 from barnabas.protocol.groups.consumer_group_values import RegularExpressionValue
 
@@ -36,15 +35,18 @@ def update_regexes(
     needed = {member.topic_regex for member in members.values() if member.topic_regex}
     if not needed and not group.regexes:
         return before.topic_regex != after.topic_regex
-    if after.topic_regex and after.topic_regex not in group.regexes:
-        topic_regex(after.topic_regex)
     regexes = {regex: value for regex, value in group.regexes.items() if regex in needed}
     for regex in sorted(group.regexes.keys() - needed):
         change.records.append(regex_record(group.group_id, regex, None))
     has_changed = before.topic_regex != after.topic_regex
     for regex in sorted(needed if not group.is_resolved else needed - regexes.keys()):
-        topics = _matching(change, regex)
         known = regexes.get(regex)
+        try:
+            topics = _matching(change, regex)
+        except BrokerError:
+            if regex == after.topic_regex and known is None:
+                raise
+            continue  # a Kafka with another syntax took it: the group goes on with what it had
         if known is None or tuple(known.topics) != topics:
             value = RegularExpressionValue(topics, change.image.end_offset - 1, change.around.clock.wall_ms())
             regexes[regex] = value
@@ -55,8 +57,7 @@ def update_regexes(
 
 
 def _matching(change: GroupChange, regex: str) -> tuple[str, ...]:
-    try:
-        matches = topic_regex(regex).matches
-    except BrokerError:
-        return ()  # an expression of the log that a Kafka with another syntax took
+    from barnabas.broker.groups.topic_regex import topic_regex  # most brokers never see an expression
+
+    matches = topic_regex(regex).matches
     return tuple(sorted(name for name in change.image.topics if matches(name)))

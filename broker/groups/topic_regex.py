@@ -31,10 +31,12 @@ from barnabas.broker.groups.topic_regex_syntax import (
 
 MAX_LENGTH: Final = 1_000
 """Characters of an expression."""
-MAX_NODES: Final = 10_000
+MAX_NODES: Final = 2_000
 """Of one expression, its repetitions written out."""
 MAX_STATES: Final = 2_000
 """That are remembered; then they are made anew."""
+MAX_VISITS: Final = 1_000_000
+"""Of nodes, for one expression as long as it is remembered: a third of a second. Usual ones need some thousands."""
 
 _MATCH: Final = 0
 _State: TypeAlias = frozenset[int]
@@ -57,13 +59,14 @@ class TopicRegex:
         self._jumps: dict[int, tuple[int, ...]] = {}
         self._edges: dict[int, tuple[bool, int]] = {}
         self._size = 1
+        self._visits = 0
         start = self._build(tree, _MATCH)
         self._steps: dict[tuple[_State, str], _State] = {}
         self._accepts: dict[_State, bool] = {}
         self._start = self._closure({start}, at_start=True)
 
     def matches(self, name: str) -> bool:
-        """Whether the whole name matches."""
+        """Whether the whole name matches. Raises BrokerError INVALID_REGULAR_EXPRESSION above MAX_VISITS."""
         state, steps = self._start, self._steps
         for character in name:
             after = steps.get((state, character))
@@ -78,6 +81,9 @@ class TopicRegex:
         return accepts
 
     def _step(self, state: _State, character: str) -> _State:
+        self._visits += len(state)
+        if self._visits > MAX_VISITS:
+            raise invalid_regex(self._expression, "it takes too many steps")
         if len(self._steps) >= MAX_STATES:
             self._steps.clear()
             self._accepts.clear()

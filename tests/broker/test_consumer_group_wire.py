@@ -172,15 +172,15 @@ def test_offsets_are_committed_and_fetched_in_the_members_epoch(daemon: Daemon, 
         )
         assert answer.topics[0].partitions[0].error_code == code
     asked = schema("offset_fetch", 9, "request").OffsetFetchRequestGroup
-    for member, epoch, code in (("m", 2, 0), (None, -1, 0), ("m", 1, ErrorCode.STALE_MEMBER_EPOCH)):
+    for member, epoch, refusal in (("m", 2, 0), (None, -1, 0), ("m", 1, ErrorCode.STALE_MEMBER_EPOCH)):
         (found,) = kafka.call(
             "offset_fetch",
             9,
             groups=(asked(group_id=group, member_id=member, member_epoch=epoch, topics=None),),
             require_stable=False,
         ).groups
-        assert found.error_code == code
-        assert bool(found.topics) is (code == 0)
+        assert found.error_code == refusal
+        assert bool(found.topics) is (refusal == 0)
 
 
 def test_a_broker_without_the_protocol_refuses_it_and_does_not_say_that_it_has_it(tmp_path: Path) -> None:

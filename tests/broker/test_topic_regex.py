@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -106,3 +107,12 @@ def test_an_expression_that_would_take_others_for_ever_takes_no_more_steps_than_
     regex = topic_regex(expression)
     regex.matches("a" * 249)
     assert len(regex._steps) <= 249, "each character is one step, and made once"
+
+
+def test_an_expression_of_too_many_states_is_refused_while_it_matches() -> None:
+    regex = topic_regex("(a|b)*a(a|b){300}")
+    random = Random(1)
+    names = ["".join(random.choices("ab", k=249)) for _ in range(1000)]
+    with pytest.raises(BrokerError, match="too many steps") as caught:
+        list(map(regex.matches, names))
+    assert caught.value.code == ErrorCode.INVALID_REGULAR_EXPRESSION
