@@ -166,7 +166,7 @@ class PipelineDemo:
 
 @click.command()
 @click.option("--rows", type=click.IntRange(min=MICRO_BATCHES), metavar="N", help="Only the first N rows of the file.")
-@click.option("--partitions", type=click.IntRange(min=1), default=4, show_default=True, metavar="N")
+@click.option("--partitions", type=click.IntRange(min=1), default=2, show_default=True, metavar="N")
 @click.option("--master", default="local[2]", show_default=True, metavar="URL", help="Spark's master.")
 @click.option("--keep", is_flag=True, help="Keep the directory. It is kept anyway when something is not right.")
 def main(rows: int | None, partitions: int, master: str, keep: bool) -> None:

@@ -47,8 +47,10 @@ class PipelineJobs:
             try:
                 output, _ = process.communicate(timeout=JOB_DEADLINE_S)
             except subprocess.TimeoutExpired as error:
-                _kill(process)
                 raise JobError(f"{arguments[0]} did not end in {JOB_DEADLINE_S:.0f} s{self._tail()}") from error
+            finally:
+                if process.poll() is None:  # Ctrl-C ends us, not the job, which is in a session of its own
+                    _kill(process)
         if process.returncode != 0:
             raise JobError(f"{arguments[0]} ended with {process.returncode}{self._tail()}")
         said = json.loads(output)
@@ -79,7 +81,14 @@ class PipelineJobs:
 
     def _start(self, arguments: tuple[str, ...], log: IO[str]) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "barnabas", "pipeline", *arguments, "--master", self._master, "--json"]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True)
+        return subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, "SPARK_LOCAL_DIRS": str(self._log.with_name("spark"))},  # a killed one leaves its files
+        )
 
     def _tail(self) -> str:
         lines = self._log.read_text(errors="replace").splitlines()[-5:]

@@ -69,10 +69,13 @@ def segment_bases(directory: Path) -> list[int]:
 
 
 def facts_of(log: StoredLog) -> Iterator[SegmentFacts]:
-    """The segments of one log, by base offset. Raises OSError."""
+    """The segments of one log, by base offset; none where the log was deleted meanwhile. Raises OSError."""
     directory = Path(log.directory)
     clean_offset = _clean_offsets(log.log_dir).get(TopicPartition(log.topic, log.partition))
-    bases = segment_bases(directory)
+    try:
+        bases = segment_bases(directory)
+    except FileNotFoundError:
+        return
     for base_offset in bases:
         path = directory / file_name(base_offset, LOG_SUFFIX)
         is_active = base_offset == bases[-1]

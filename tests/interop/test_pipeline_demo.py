@@ -1,0 +1,41 @@
+"""`make pipeline-demo` on few flights: every job as a user runs it, the archive killed in the middle."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.daemon import REPOSITORY
+from tests.support.interop import require_or_skip
+from tests.support.spark import missing_for_spark
+
+pytestmark = pytest.mark.timeout(1200)
+
+DONE = (
+    *("archive killed", "archive resumed", "time_hour; 0 do not"),
+    *("snapshot", "replay", "match the log", "stopped broker"),
+)
+
+
+def test_the_demo_is_right_in_every_step(tmp_path: Path) -> None:
+    missing = missing_for_spark()
+    if missing is not None:
+        require_or_skip(missing)
+    done = subprocess.run(
+        [sys.executable, "-m", "demo.pipeline", "--rows", "1200", "--partitions", "2"],
+        cwd=REPOSITORY,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = [line for line in done.stdout.splitlines() if line.startswith("ok ")]
+    for step in DONE:
+        assert any(step in line for line in lines), step
+    assert "all of it is right" in done.stdout
+    assert not list(tmp_path.glob("barnabas-*"))  # it cleans up behind itself
