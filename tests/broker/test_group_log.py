@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from barnabas.broker.groups.offsets_topic import OFFSETS_TOPIC, partition_of
-from tests.broker.test_group_offsets import commit, create_topic, fetch, until_loaded
+from tests.support.committed import commit, create_topic, fetch, until_loaded
 from tests.support.daemon import REPOSITORY, start_daemon
 from tests.support.kafka_wire import KafkaWire
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from barnabas.protocol.errors import ErrorCode
+from tests.support.committed import commit, create_topic, fetch, until_loaded
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.kafka_wire import KafkaWire, schema
 from tests.support.metrics import metric, wait_for_metric
@@ -90,12 +91,6 @@ def describe(kafka: KafkaWire, *groups: str, version: int = 6) -> Any:
     return kafka.call("describe_groups", version, groups=groups, include_authorized_operations=True).groups
 
 
-def wait_until_loaded(kafka: KafkaWire) -> None:
-    """Ask again while the groups' records are being loaded, as clients do; the connection's timeout bounds it."""
-    while kafka.call("list_groups", 0).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-        pass
-
-
 def form(kafka: KafkaWire, group: str) -> str:
     """A stable group of one member: its id. The generation is 1."""
     member: str = join(kafka, group).member_id
@@ -137,6 +132,30 @@ def test_who_is_no_member_is_refused_in_kafkas_words(kafka: KafkaWire, group: st
     assert join(kafka, group, name="other").error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert leave(kafka, group, member) == [0, 0]
     assert heartbeat(kafka, group, member, 1) == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_commit_of_who_is_no_member_of_this_generation_changes_nothing(kafka: KafkaWire, group: str) -> None:
+    create_topic(kafka, group)
+    member = form(kafka, group)
+    assert commit(kafka, group, group, {0: 5}, member=member, generation=1) == [0]
+    assert commit(kafka, group, group, {0: 1}, member="stranger", generation=1) == [ErrorCode.UNKNOWN_MEMBER_ID]
+    assert commit(kafka, group, group, {0: 1}, member=member, generation=0) == [ErrorCode.ILLEGAL_GENERATION]
+    assert commit(kafka, group, group, {0: 1}, member=member, generation=2) == [ErrorCode.ILLEGAL_GENERATION]
+    assert commit(kafka, group, group, {0: 1}) == [ErrorCode.UNKNOWN_MEMBER_ID], "the group has members"
+    assert fetch(kafka, group, group) == {0: (5, 0, "")}
+
+
+def test_nothing_of_a_deleted_group_is_served_to_its_last_member(kafka: KafkaWire, group: str) -> None:
+    create_topic(kafka, group)
+    member = form(kafka, group)
+    assert leave(kafka, group, member) == [0, 0]
+    (deleted,) = kafka.call("delete_groups", 2, groups_names=(group,)).results
+    assert deleted.error_code == 0
+    assert heartbeat(kafka, group, member, 1) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert sync(kafka, group, member, 1).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert join(kafka, group, member).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert leave(kafka, group, member) == [0, ErrorCode.UNKNOWN_MEMBER_ID]
+    assert commit(kafka, group, group, {0: 1}, member=member, generation=1) == [ErrorCode.GROUP_ID_NOT_FOUND]
 
 
 @pytest.mark.parametrize("group", ["", "g" * 40_000], ids=["empty", "40,000 characters"])
@@ -201,7 +220,7 @@ def test_a_member_goes_on_after_a_restart(tmp_path: Path, how: str) -> None:
             daemon.kill()
         daemon.start()
         with KafkaWire(daemon.host, daemon.port) as kafka:
-            wait_until_loaded(kafka)
+            until_loaded(kafka)
             assert heartbeat(kafka, "g", member, 1) == 0
             assert sync(kafka, "g", member, 1).assignment == b"mine"
             assert heartbeat(kafka, "left", gone, 2) == ErrorCode.UNKNOWN_MEMBER_ID
@@ -230,7 +249,7 @@ def test_two_thousand_groups_are_served_and_come_back_after_a_kill(tmp_path: Pat
         daemon.kill()
         daemon.start()
         with KafkaWire(daemon.host, daemon.port) as kafka:
-            wait_until_loaded(kafka)
+            until_loaded(kafka)
             assert {heartbeat(kafka, f"g{number}", member, 1) for number, member in enumerate(members)} == {0}
             kinds = {describe(kafka, f"g{number}")[0].group_state for number in range(0, count, 100)}
         assert kinds == {"Stable"}
