@@ -177,7 +177,7 @@ def test_a_large_segment_is_divided_at_batches_of_its_index(one_segment: LogBenc
     assert len(segment_parts({**whole, "maxPartitionBytes": "1000"})) == 1
 
 
-@pytest.mark.parametrize("damage", ["shifted", "reversed", "torn", "noise"])
+@pytest.mark.parametrize("damage", ["shifted", "too low", "reversed", "torn", "noise"])
 def test_a_wrong_index_costs_nothing_but_time(one_segment: LogBench, damage: str) -> None:
     index = next(one_segment.directory.glob("*.index"))
     content = index.read_bytes()
@@ -187,14 +187,19 @@ def test_a_wrong_index_costs_nothing_but_time(one_segment: LogBench, damage: str
                 content[at : at + 4] + (int.from_bytes(content[at + 4 : at + 8], "big") + 7).to_bytes(4, "big")
                 for at in range(0, len(content), 8)
             ),
+            "too low": b"".join(
+                (int.from_bytes(content[at : at + 4], "big") - 1).to_bytes(4, "big") + content[at + 4 : at + 8]
+                for at in range(0, len(content), 8)
+            ),
             "reversed": content[::-1],
             "torn": content[:-3],
             "noise": os.urandom(len(content)),
         }[damage]
     )
-    starting = '{"orders": {"0": 21}}'
-    options = {"maxPartitionBytes": "700", "startingOffsets": starting}
-    assert offsets(one_segment.directory, **options) == list(range(21, 50))
+    for start in (20, 21):  # of which one has an entry of its own
+        starting = f'{{"orders": {{"0": {start}}}}}'
+        options = {"maxPartitionBytes": "700", "startingOffsets": starting}
+        assert offsets(one_segment.directory, **options) == list(range(start, 50))
 
 
 @pytest.mark.parametrize(("timestamp", "first"), [(START_MS, 0), (START_MS + 6500, 7), (START_MS + 49_000, 49)])
