@@ -32,7 +32,7 @@ def test_kafkas_tools_read_our_metadata_log_and_our_snapshot(tmp_path: Path, ver
     dump = kafka.dump_log_segments("--cluster-metadata-decoder", "--files", files)
     assert "isvalid: false" not in dump
     names = re.findall(r'"type":"TOPIC_RECORD".*?"name":"([^"]+)"', dump)
-    assert names == ["orders", "other"] * 2
+    assert names == ["orders", "other"] * 2, dump
 
     assert kafka.metadata_shell(snapshot, "ls", "/image/topics/byName").split() == ["orders", "other"]
     assert kafka.metadata_shell(snapshot, "ls", "/image/topics/byName/orders").split() == ["0", "1", "2", "id", "name"]

@@ -31,6 +31,7 @@ START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 60.0
 TOOL_TIMEOUT_S = 120.0
 _POLL_INTERVAL_S = 0.05
+_SHELL_ATTEMPTS = 8
 _TAIL_CHARACTERS = 6000
 _STARTED = re.compile(r"Kafka Server started")
 _JAVA_PROGRAMS = Path(__file__).parents[1] / "interop" / "java"
@@ -215,7 +216,10 @@ class Kafka:
         # It logs to standard output, at any snapshot, that it passes over the header and the footer.
         quiet = "-Dorg.apache.logging.log4j.level=OFF"
         words = ["java", *_SMALL_JVM, quiet, "-cp", f"{jars}/*", shell, "--snapshot", str(snapshot), *command]
-        return _run(words, self.scratch)
+        for _ in range(_SHELL_ATTEMPTS):  # it may run the command before it has published what it read: an empty tree
+            if said := _run(words, self.scratch):
+                return said
+        raise KafkaError(f"kafka-metadata-shell said nothing to {' '.join(command)} of {snapshot}")
 
     def java_program(self, name: str, *arguments: str) -> str:
         """Compiles tests/interop/java/<name>.java against this version's client, once, and runs it."""
