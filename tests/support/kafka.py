@@ -217,7 +217,8 @@ class Kafka:
         quiet = "-Dorg.apache.logging.log4j.level=OFF"
         words = ["java", *_SMALL_JVM, quiet, "-cp", f"{jars}/*", shell, "--snapshot", str(snapshot), *command]
         for _ in range(_SHELL_ATTEMPTS):  # it may run the command before it has published what it read: an empty tree
-            if said := _run(words, self.scratch):
+            said = _run(words, self.scratch)
+            if said and "No such file or directory" not in said:
                 return said
         raise KafkaError(f"kafka-metadata-shell said nothing to {' '.join(command)} of {snapshot}")
 
