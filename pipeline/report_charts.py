@@ -5,11 +5,16 @@ Drawn by pygal. What comes from outside (topics, keys) goes in as text, which py
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from xml.etree.ElementTree import Element
 
 import pygal
 from pygal.style import Style
+
+# For its map plugins pygal hangs a finder of the old kind into the imports of the whole process: on Python 3.11 every
+# later import of something that is not there then warns, Spark's look for pyspark_connect among them.
+sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder) is not pygal.PluginImportFixer]
 
 WIDTH, HEIGHT = 860, 320
 _MAX_LABELS = 16

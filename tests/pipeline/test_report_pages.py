@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from xml.etree import ElementTree
@@ -172,3 +173,7 @@ def test_a_time_bucket_is_the_least_usual_one_that_gives_sixty_at_most() -> None
 def test_classes_and_bytes_are_written_by_their_least() -> None:
     assert [class_text(number, bytes_text) for number in (0, 1, 7, 11)] == ["0 B", "1 B+", "64 B+", "1.0 KiB+"]
     assert bytes_text(5 * 1024**4 * 1024) == "5120.0 TiB"
+
+
+def test_drawing_leaves_the_imports_of_the_process_as_they_were() -> None:
+    assert all(hasattr(finder, "find_spec") for finder in sys.meta_path)
