@@ -75,7 +75,7 @@ class GroupLog:
         self._wall_ms = wall_ms
         self._loop = loop
         self._replays: list[Replay] = []
-        self._creating: asyncio.Task[BrokerError | None] | None = None
+        self._creating: asyncio.Task[None] | None = None
         self._waiting: list[tuple[str, Callable[[BrokerError | None], None]]] = []
         self._served_early: int | None = None
         """While the topic is being made: the partition that serves already."""
@@ -150,14 +150,6 @@ class GroupLog:
         if self._creating is None:
             self._creating = self._loop.create_task(self._create())
 
-    async def ensure_topic(self) -> BrokerError | None:
-        """Make the topic if it is not there; why that failed, if it did."""
-        if self.exists:
-            return None
-        if self._creating is None:
-            self._creating = self._loop.create_task(self._create())
-        return await asyncio.shield(self._creating)
-
     def _ensure_loaded(self, partition: int) -> None:
         if partition in self._loading:
             raise BrokerError(
@@ -184,16 +176,19 @@ class GroupLog:
 
         self.when_ready(group_id, created)
 
-    async def _create(self) -> BrokerError | None:
+    async def _create(self) -> None:
         error: BrokerError | None = None
-        request = CreateTopicsRequest([new_offsets_topic(self._config.broker)])
         try:
+            request = CreateTopicsRequest([new_offsets_topic(self._config.broker)])
             answer = await self._changes.create_topics(request, self._most_urgent())
             (result,) = answer.topics
             if result.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                 error = _as_coordinator_error(BrokerError(result.error, result.message or "it could not be created"))
         except BrokerError as refused:
             error = _as_coordinator_error(refused)
+        except Exception as bug:  # nobody may wait for ever
+            log.exception("a bug while %s was made", OFFSETS_TOPIC)
+            error = BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC} cannot be made: {bug!r}")
         if error is None:
             self._partition_count = len(self._store.image.topics[OFFSETS_TOPIC].partitions)
             log.info("%s is created, partitions=%d", OFFSETS_TOPIC, self._partition_count)
@@ -204,7 +199,6 @@ class GroupLog:
         waiting, self._waiting = self._waiting, []
         for _, created in waiting:
             created(error)
-        return error
 
     def _most_urgent(self) -> UrgentPartition | None:
         """The partition of the group that came first."""

@@ -27,6 +27,18 @@ def load_or_fail(partition_log, *arguments):
 loader.load_offsets_partition = load_or_fail
 """
 
+BUG_IN_THE_FIRST_CREATION = """
+import barnabas.broker.groups.offsets_topic as topic
+new = topic.new_offsets_topic
+failed = []
+def new_or_fail(config):
+    if not failed:
+        failed.append(True)
+        raise LookupError("a bug of the creation")
+    return new(config)
+topic.new_offsets_topic = new_or_fail
+"""
+
 NOTED_SYNCS = """
 import os
 sync = os.fdatasync
@@ -92,6 +104,16 @@ def test_the_first_group_of_a_broker_waits_for_its_own_partition_and_for_no_othe
         with KafkaWire(daemon.host, daemon.port) as kafka:
             until_loaded(kafka)
             assert [fetch(kafka, group, "t")[0][0] for group in ("first", "second")] == [2, 7]
+
+
+def test_a_bug_while_the_topic_is_made_is_answered_and_the_next_group_tries_again(tmp_path: Path) -> None:
+    environ = with_fault(tmp_path, BUG_IN_THE_FIRST_CREATION)
+    with start_daemon(tmp_path, ONE_PARTITION, environ=environ) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
+        create_topic(kafka, "t")
+        assert commit(kafka, "g", "t", {0: 1}) == [15]
+        assert commit(kafka, "g", "t", {0: 2}) == [0]
+        assert fetch(kafka, "g", "t") == {0: (2, 0, "")}
+        assert "LookupError: a bug of the creation" in daemon.log
 
 
 def test_a_bug_while_one_partition_is_loaded_refuses_its_groups_and_serves_the_others(tmp_path: Path) -> None:
