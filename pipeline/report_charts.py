@@ -121,6 +121,7 @@ def _render(
 def _without_scripts(root: Element) -> Element:
     """Pygal leaves the chart's configuration in a script, for scripts that are not there."""
     for parent in list(root.iter()):
-        for child in [child for child in parent if child.tag.endswith("script")]:
+        # str: the tag of a comment is a function.
+        for child in [child for child in parent if str(child.tag).endswith("script")]:
             parent.remove(child)
     return root
