@@ -20,13 +20,15 @@ ASSIGNORS = st.sampled_from([None, "uniform", "range"])
 
 
 class Client:
-    """A consumer of the new protocol: `owned` is what it reads now."""
+    """A consumer: `owned` is what it reads now. `missed`: an answer was lost, so it says everything again."""
 
     def __init__(self, member_id: str, instance: str | None) -> None:
         self.member_id = member_id
         self.instance = instance
         self.epoch = 0
         self.owned: dict[bytes, list[int]] = {}
+        self.topics: object = ("t",)
+        self.missed = False
 
 
 class ConsumerGroupMachine(RuleBasedStateMachine):
@@ -44,10 +46,13 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
 
     def send(self, client: Client, *, is_lost: bool = False, **fields: object) -> None:
         """A heartbeat, with all that the client has; what the answer says is done at once."""
-        if client.epoch == 0:
-            fields = {"rebalance_timeout_ms": 60_000, **fields}
+        if fields.get("topic_names") is not None:
+            client.topics = fields["topic_names"]
+        if client.epoch == 0 or client.missed:
+            fields = {**fields, "rebalance_timeout_ms": 60_000, "topic_names": client.topics}
         owned = client.owned if client.epoch else {}
         answer = self.host.ask(client.member_id, client.epoch, instance_id=client.instance, owned=dict(owned), **fields)
+        client.missed = is_lost
         if is_lost:
             return
         if answer.error in (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND):
