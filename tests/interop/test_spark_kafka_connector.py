@@ -132,7 +132,7 @@ def test_a_batch_that_it_writes_is_read_by_both(spark: SparkSession, daemon: Dae
     written = spark.range(2000).select(
         sf.concat(sf.lit("k"), sf.col("id") % 10).alias("key"),
         sf.when(sf.col("id") % 4 > 0, sf.concat(sf.lit("v"), "id")).alias("value"),
-        sf.expr("array(struct('h' as key, cast(id as binary) as value))").alias("headers"),
+        sf.expr("array(struct('h' as key, cast(cast(id as string) as binary) as value))").alias("headers"),
         sf.lit(topic).alias("topic"),
     )
     options = {"kafka.bootstrap.servers": daemon.bootstrap, "kafka.compression.type": codec}
