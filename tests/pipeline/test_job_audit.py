@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.storage.inspection.findings import Circumstances
 from barnabas.pipeline.batch_facts import batch_facts
-from barnabas.pipeline.jobs.archive_comparison import STATES, compare_offsets, count_states
+from barnabas.pipeline.jobs.archive_comparison import STATES, compare_offsets, count_states, read_archive
 from barnabas.pipeline.jobs.audit import checkpoints_of, gaps, log_counts
+from barnabas.pipeline.jobs.audit_report import compare, run
 from barnabas.pipeline.log_check import check_logs
 from barnabas.pipeline.log_files import find_logs
 from barnabas.protocol.compression import Codec
@@ -146,3 +147,37 @@ def test_a_partition_that_one_side_lacks_is_pending_or_expired(spark: SparkSessi
     archive = records_frame(spark, [Stored(0, b"k", b"v"), Stored(5, b"k", b"v", partition=2)])
 
     assert states_of(compare_offsets(archive, log)) == {(0, 0): "matching", (1, 7): "pending", (2, 5): "expired"}
+
+
+def test_the_job_checks_a_directory_and_says_whether_it_is_good(spark: SparkSession, tmp_path: Path) -> None:
+    bench = fill(tmp_path, segments=2)
+    logs = find_logs([tmp_path])
+    before = run(spark, logs)
+    bench.path(0, ".index").write_bytes(b"\0\0\0\x05\0\0\0\x07")
+
+    after = run(spark, logs, listed=1)
+
+    assert before.is_good
+    assert (before.summary().records, before.summary().files, before.findings, before.gaps) == (24, 2, [], [])
+    assert not after.is_good
+    assert after.finding_count == len(after.findings) == 1
+    assert "names no batch" in after.findings[0]["message"]
+
+
+def test_an_archive_of_files_is_whole_until_one_is_gone(spark: SparkSession, tmp_path: Path) -> None:
+    log = records_frame(spark, [Stored(n, b"k", b"v%d" % n) for n in range(20)])
+    for first in (0, 10):
+        part = log.where(f"offset >= {first} and offset < {first + 10}").coalesce(1)
+        part.write.parquet(str(tmp_path / "orders" / "date=2023-11-14" / f"hour={first}"))
+    archive = read_archive(spark, str(tmp_path), ["orders"])
+
+    whole = compare(archive, log)
+    cut = compare(archive.where("offset <> 4"), log, listed=5)
+    more = compare(archive, log.where("offset <> 4"))
+
+    assert (whole.is_good, whole.totals["matching"], whole.differences) == (True, 20, [])
+    assert not cut.is_good
+    assert cut.differences == [{"topic": "orders", "partition": 0, "offset": 4, "state": "missing"}]
+    assert cut.summary().details["archive"] == "NOT WHOLE"
+    assert not more.is_good
+    assert compare(archive, log.where("offset <> 4"), is_compacted=True).is_good

@@ -23,6 +23,7 @@ from barnabas.pipeline.jobs.whatif import (
     policies_frame,
     retention_effect,
 )
+from barnabas.pipeline.jobs.whatif_report import WhatIfOptions, run, whatif_page
 from barnabas.pipeline.log_files import find_logs
 from barnabas.pipeline.segment_facts import SEGMENT_SCHEMA, segment_facts
 from tests.support.spark_frames import Stored, records_frame
@@ -216,3 +217,29 @@ def test_records_without_a_key_go_and_a_log_with_nothing_to_clean_is_told_with_z
 
     assert (rows["orders"]["records_gone"], rows["orders"]["bytes_gone"]) == (1, 500)
     assert (rows["one"]["records"], rows["one"]["bytes_gone"], rows["one"]["is_due"]) == (0, 0, False)
+
+
+def test_the_job_tells_retention_and_compaction_of_a_directory_by_topic(spark: SparkSession, tmp_path: Path) -> None:
+    bench = LogBench(tmp_path)
+    log = bench.open()
+    for segment in range(3):
+        for _ in range(4):
+            append(log, batch(*((START_MS + segment * HOUR_MS, b"k%d" % n, bytes(100)) for n in range(5))))
+        log.roll()
+    bench.close(log)
+    sizes = [bench.log_path(base).stat().st_size for base in (0, 20, 40)]
+    policies = [policy("orders", compact=True, retention_ms=3 * HOUR_MS)]
+    options = WhatIfOptions(find_logs([tmp_path]), policies, "retention.ms=10800000", START_MS + 3 * HOUR_MS + 1, 0.125)
+
+    report = run(spark, options)
+
+    (told,) = report.topics
+    assert (told.size_bytes, told.segments) == (sum(sizes), 4)
+    assert (told.freed_by_time, told.freed_by_size, told.freed_segments) == (sizes[0], 0, 1)
+    assert (told.records_gone, told.is_due, told.tombstones) == (35, True, 0)
+    assert told.freed_by_compaction == pytest.approx(35 / 40 * (sizes[1] + sizes[2]), rel=0.02)
+    assert told.left_bytes == told.size_bytes - told.freed_by_time - told.freed_by_compaction
+    assert sum(report.freed.values()) == sum(sizes)  # within three hours the other two have expired as well
+    assert report.freed["orders", 0] == sizes[0]
+    assert report.summary().details["bytes_left"] == told.left_bytes
+    assert "retention.ms=10800000" in whatif_page(report)
