@@ -203,6 +203,7 @@ def _session(home: Path, jars: Path | None) -> SparkSession:
         SparkSession.builder.master("local[2]")
         .appName("barnabas-bench")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", "2g")
