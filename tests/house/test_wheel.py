@@ -1,4 +1,4 @@
-"""The wheel, built from a copy of the tree: everything that runs is in it, with and without a compiler."""
+"""The wheel, built of what .dockerignore lets into the image's build: whole, with a compiler and without one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ pytestmark = pytest.mark.slow
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FOLDERS = tuple(sorted(link.name for link in (REPOSITORY / "barnabas").iterdir() if link.is_symlink()))
-SOURCES = ("barnabas", *FOLDERS, "pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md")
+SPARK_HOOK = "pyspark_barnabas"
+# What the image is built from: a wheel of exactly this is whole, or the image is not.
+SOURCES = tuple(line[1:] for line in (REPOSITORY / ".dockerignore").read_text().splitlines() if line.startswith("!"))
 KERNEL = "barnabas/protocol/records/_kernel"
 BUILD_TIMEOUT_S = 110
 
@@ -76,6 +78,7 @@ def test_the_wheel_holds_every_module_of_the_tree_and_none_of_the_tests(wheel: P
     modules = {
         f"barnabas/{path.relative_to(REPOSITORY)}" for folder in FOLDERS for path in (REPOSITORY / folder).rglob("*.py")
     }
+    modules |= {str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / SPARK_HOOK).rglob("*.py")}
     with zipfile.ZipFile(wheel) as archive:
         packed = {name for name in archive.namelist() if name.endswith(".py")}
 
