@@ -7,6 +7,7 @@ Source: RE2's syntax page.
 from __future__ import annotations
 
 import string
+import sys
 from typing import Final, NamedTuple, TypeAlias
 
 from barnabas.protocol.errors import BrokerError, ErrorCode
@@ -35,6 +36,7 @@ _POSIX: Final = {
     "word": _WORD,
     "xdigit": frozenset(string.hexdigits),
 }
+_HEXADECIMAL: Final = frozenset(string.hexdigits)
 _CONTROL: Final = frozenset("afnrtv")
 
 
@@ -114,6 +116,9 @@ class _Parser:
     def _sequence(self) -> Node:
         parts: list[Node] = []
         while self._at < len(self._text) and self._text[self._at] not in "|)":
+            if self._take("\\Q"):
+                parts += self._quoted()
+                continue
             part = self._atom()
             if part is not None:
                 parts.append(self._repeated(part))
@@ -203,12 +208,16 @@ class _Parser:
             return Edge(at_end=False)
         if character == "z":
             return Edge(at_end=True)
-        if character == "Q":
-            end = self._text.find("\\E", self._at)
-            quoted = self._text[self._at :] if end < 0 else self._text[self._at : end]
-            self._at = len(self._text) if end < 0 else end + 2
-            return Sequence(tuple(self._characters(frozenset(each)) for each in quoted))
         return self._characters(self._escape(character))
+
+    def _quoted(self) -> list[Node]:
+        r"""What stands between \Q and \E, or the end; a repetition behind it is of the last character."""
+        text, end, _ = self._text[self._at :].partition("\\E")
+        self._at += len(text) + len(end)
+        quoted: list[Node] = [self._characters(frozenset(each)) for each in text]
+        if quoted:
+            quoted[-1] = self._repeated(quoted[-1])
+        return quoted
 
     def _escape(self, character: str) -> frozenset[str]:
         """What a backslash and `character` stand for, in a class as well."""
@@ -225,16 +234,16 @@ class _Parser:
         return frozenset(character)
 
     def _hexadecimal(self) -> str:
-        if self._take("{"):
-            end = self._text.find("}", self._at)
-            digits, self._at = self._text[self._at : end], end + 1
-        else:
-            end, digits = self._at + 2, self._text[self._at : self._at + 2]
-            self._at = end
-        try:
-            return chr(int(digits, 16))
-        except (ValueError, OverflowError):
-            raise self._wrong("\\x without a number") from None
+        digits, braces, rest = "", self._take("{"), self._text[self._at :]
+        if not braces:
+            digits = rest[:2] if len(rest) > 1 else ""
+            self._at += 2
+        elif "}" in rest:
+            digits = rest[: rest.index("}")]
+            self._at += len(digits) + 1
+        if not digits or not set(digits) <= _HEXADECIMAL or int(digits, 16) > sys.maxunicode:
+            raise self._wrong("\\x without the number of a character")
+        return chr(int(digits, 16))
 
     def _class(self) -> frozenset[str]:
         is_negated = self._take("^")
