@@ -159,6 +159,23 @@ def test_a_fetch_of_offsets_both_ways(api: ApiKey, version: int) -> None:
         assert group.get("error_code", 15) == 15
 
 
+@pytest.mark.parametrize(("api", "version"), versions_of(FETCH))
+@pytest.mark.parametrize(("metadata", "fits"), [("x" * 32_767, True), ("x" * 32_768, False), ("🎈" * 8_192, False)])
+def test_metadata_that_an_old_versions_string_cannot_hold_is_that_partitions_error_alone(
+    api: ApiKey, version: int, metadata: str, fits: bool
+) -> None:
+    results = [
+        OffsetFetchPartitionResult(0, ErrorCode.NONE, 5, 7, metadata),
+        OffsetFetchPartitionResult(1, ErrorCode.NONE, 6, 7, "short"),
+    ]
+    found = [OffsetFetchGroupResult("g", [OffsetFetchTopicResult("t", results, TOPIC_ID)], ErrorCode.NONE)]
+    answer = encoded(api, version, OffsetFetchResponse(found))
+    (topic,) = (answer["groups"][0] if version >= 8 else answer)["topics"]
+    got = [(each["committed_offset"], each["metadata"], each["error_code"]) for each in topic["partitions"]]
+    assert got[1] == (6, "short", 0)
+    assert got[0] == ((5, metadata, 0) if fits or version >= 6 else (-1, "", 12))
+
+
 @pytest.mark.parametrize(("api", "version"), [each for each in versions_of(FETCH) if 2 <= each[1] <= 7])
 def test_null_topics_are_all_from_version_2_on(api: ApiKey, version: int) -> None:
     assert decoded(api, version, group_id="g", topics=None).groups == [OffsetFetchGroup("g", None)]
