@@ -11,6 +11,7 @@ import errno
 import logging
 import os
 from collections.abc import Mapping
+from itertools import takewhile
 from pathlib import Path
 
 from barnabas.broker.storage.checkpoint_file import (
@@ -50,11 +51,14 @@ class DataDirectory:
         self.high_watermarks = OffsetCheckpointFile(path / HIGH_WATERMARK_CHECKPOINT)
         self._marker = CleanShutdownMarker(path)
         self._lock = DirectoryLock(path)
+        self._made: tuple[Path, ...] = ()
+        """What `open` made, the innermost first."""
 
     def open(self) -> None:
         """Make the directory, try it and lock it. Raises OSError, StartupStorageError if another broker has it."""
         if not self.path.exists():
             _log.info("log directory not found, creating it: %s", self.path)
+            self._made = (self.path, *takewhile(lambda parent: not parent.exists(), self.path.parents))
             self.path.mkdir(parents=True)
             sync_directory(self.path.parent)
         os.listdir(self.path)  # a plain file or an unreadable directory fails here
@@ -69,9 +73,14 @@ class DataDirectory:
         """Say that this stop was clean. Raises OSError."""
         self._marker.write(broker_epoch)
 
-    def unlock(self) -> None:
-        """Let another broker have the directory."""
-        self._lock.release()
+    def unlock(self, *, refused: bool = False) -> None:
+        """Let another broker have the directory. After a start that was `refused` it is as it was found, or gone."""
+        self._lock.release(refused=refused)
+        if not refused:
+            return
+        with contextlib.suppress(OSError):  # something was written into it
+            for path in self._made:
+                path.rmdir()
 
     def partition_directories(self) -> list[tuple[Path, ParsedDirectoryName]]:
         """The partitions' directories of any kind. Raises StartupStorageError for a foreign directory, OSError."""

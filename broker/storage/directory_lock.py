@@ -2,7 +2,8 @@
 
 Two locks on one file: flock() belongs to the open file, so it also stops a second broker object in this process; the
 POSIX record lock is the one that Apache Kafka takes (Java's FileLock), so the two programs see each other. The kernel
-drops both when the process dies; a clean stop removes the file. (POSIX drops its lock, too, when this process closes
+drops both when the process dies; a clean stop removes the file, a refused start leaves one that it found, as Kafka's
+stops do. (POSIX drops its lock, too, when this process closes
 any other descriptor of the file: nothing else in a broker may open `.lock`.) Source: Kafka FileLock, LogManager.
 """
 
@@ -24,9 +25,11 @@ class DirectoryLock:
     def __init__(self, log_dir: Path) -> None:
         self.path = log_dir / LOCK_FILE
         self._descriptor = -1
+        self._was_there = False
 
     def acquire(self) -> None:
         """Take the lock. Raises StartupStorageError when another broker has it, OSError from the disk."""
+        self._was_there = self.path.exists()
         while True:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             try:
@@ -46,12 +49,13 @@ class DirectoryLock:
             # The holder removed the file between our open and our lock: we locked a file without a name.
             os.close(descriptor)
 
-    def release(self) -> None:
-        """Remove the file and give the lock up; nothing happens when it is not held."""
+    def release(self, *, refused: bool = False) -> None:
+        """Remove the file and give the lock up; nothing happens when it is not held. `refused` keeps a file found."""
         if self._descriptor < 0:
             return
-        with contextlib.suppress(OSError):  # an offline disk: the kernel drops the lock all the same
-            os.unlink(self.path)
+        if not (refused and self._was_there):
+            with contextlib.suppress(OSError):  # an offline disk: the kernel drops the lock all the same
+                os.unlink(self.path)
         os.close(self._descriptor)
         self._descriptor = -1
 

@@ -39,7 +39,7 @@ def open_data_directories(config: BrokerConfig, failures: LogDirFailures) -> Ope
         return OpenedDirectories(tuple(opened), _open_metadata_directory(config, failures, opened))
     except StartupStorageError:
         for directory in opened:
-            directory.unlock()
+            directory.unlock(refused=True)
         raise
 
 

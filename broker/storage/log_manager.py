@@ -346,7 +346,7 @@ class LogManager:
             self._own_scheduler.shutdown()
         if not any(directory.is_loaded for directory in self._live()):
             self._close_metadata_log()
-            self._unlock()
+            self._unlock(refused=True)
             return False
         self.maintenance.checkpoint_high_watermarks()
         if self.cleaner is not None:
@@ -381,11 +381,11 @@ class LogManager:
     def _close_metadata_log(self) -> bool:
         return self.metadata_log is None or _close(self.metadata_log)
 
-    def _unlock(self) -> None:
+    def _unlock(self, *, refused: bool = False) -> None:
         for directory in self.directories:
-            directory.unlock()
+            directory.unlock(refused=refused)
         if self._metadata_directory is not None:
-            self._metadata_directory.unlock()
+            self._metadata_directory.unlock(refused=refused)
 
 
 def _close(log: PartitionLog) -> bool:

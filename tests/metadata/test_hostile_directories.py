@@ -245,6 +245,20 @@ def test_serve_refuses_it_with_one_line_and_changes_nothing(tmp_path: Path, spoi
     assert tree(tmp_path / "data") == before
 
 
+def test_a_refused_start_makes_no_directory_and_takes_no_lock_file_away(tmp_path: Path) -> None:
+    write_node(tmp_path / "kafka", node_id="7")
+    (tmp_path / "kafka" / ".lock").touch()  # Kafka leaves its own at each stop
+    refused = CliRunner().invoke(
+        main,
+        ["serve", "--set", f"log.dirs={tmp_path}/new/one,{tmp_path}/kafka", "--set", "node.id=3"]
+        + ["--set", "listeners=127.0.0.1:0", "--set", "metrics.listener="],
+    )
+    assert refused.exit_code == 1, refused.output
+    assert "belongs to node 7" in refused.output
+    assert os.listdir(tmp_path) == ["kafka"]
+    assert (tmp_path / "kafka" / ".lock").exists()
+
+
 def quota_of_alice() -> UnknownRecord:
     entity = b"\2\5user\6alice\0"
     return UnknownRecord(14, 0, entity + b"\x13producer_byte_rate" + bytes(8) + b"\0\0")
