@@ -248,11 +248,9 @@ def test_serve_refuses_it_with_one_line_and_changes_nothing(tmp_path: Path, spoi
 def test_a_refused_start_makes_no_directory_and_takes_no_lock_file_away(tmp_path: Path) -> None:
     write_node(tmp_path / "kafka", node_id="7")
     (tmp_path / "kafka" / ".lock").touch()  # Kafka leaves its own at each stop
-    refused = CliRunner().invoke(
-        main,
-        ["serve", "--set", f"log.dirs={tmp_path}/new/one,{tmp_path}/kafka", "--set", "node.id=3"]
-        + ["--set", "listeners=127.0.0.1:0", "--set", "metrics.listener="],
-    )
+    settings = (f"log.dirs={tmp_path}/new/one,{tmp_path}/kafka", "node.id=3", "listeners=127.0.0.1:0")
+    words = [word for setting in (*settings, "metrics.listener=") for word in ("--set", setting)]
+    refused = CliRunner().invoke(main, ["serve", *words])
     assert refused.exit_code == 1, refused.output
     assert "belongs to node 7" in refused.output
     assert os.listdir(tmp_path) == ["kafka"]
