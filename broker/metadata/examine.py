@@ -112,14 +112,18 @@ class _Examination:
 
     def _replay(self) -> ReplayedLog | None:
         directory = self._metadata_log_dir / METADATA_DIRECTORY
+        copy = "bring the file back from a copy; `barnabas log verify` names each position"
         try:
-            return replay_metadata_directory(directory)
+            replayed = replay_metadata_directory(directory)
         except UnsupportedMetadataError as error:
             remedy = "start the version of Apache Kafka that wrote it, or a newer Barnabas"
             self._add("unsupported-metadata", error, remedy, WRITERS - ALL_KAFKA)
         except MetadataError as error:
-            remedy = "bring the file back from a copy; `barnabas log verify` names each position"
-            self._add("damaged-metadata", error, remedy, WRITERS)
+            self._add("damaged-metadata", error, copy, WRITERS)
+        else:
+            if replayed.damage is not None:
+                self._problems.append(Problem("damaged-metadata", replayed.damage, copy, WRITERS))
+            return replayed
         return None
 
     def _read_bootstrap(self, replayed: ReplayedLog | None) -> tuple[MetadataRecord, ...] | None:

@@ -1,13 +1,12 @@
 """Reads the metadata log's directory, snapshot and segments, into an image, without changing a byte.
 
-Only what one append left unfinished may be missing at the end: a batch that is cut off, or a last one whose CRC is
-wrong (its pages never reached the disk), or zeros. Opening the log drops it. A damaged batch with whole ones behind it
-is no torn tail but a damaged file, and dropping all that follows would lose topics: that is refused.
+Only what one append left unfinished may be missing at the end; everything else that is not whole is refused, see
+segment_batches. A log that ends before its newest snapshot does (its segments were lost) begins anew behind that, when
+it is opened, as Kafka's does.
 """
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,16 +14,13 @@ from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.quorum_state import read_quorum_epoch
 from barnabas.broker.metadata.replay import Replayer
+from barnabas.broker.metadata.segment_batches import find_damage, read_whole_batches
 from barnabas.broker.metadata.snapshots import read_newest_snapshot
+from barnabas.broker.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from barnabas.broker.storage.file_names import LOG_SUFFIX, parse_file_name
-from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.metadata.control import KRaftVoters
-from barnabas.protocol.records import MAGIC_V2, RecordBatch
-from barnabas.protocol.records.layout import MAGIC_POSITION
 
 METADATA_DIRECTORY = "__cluster_metadata-0"
-
-_log = logging.getLogger(__name__)
 
 
 class ReplayedLog(NamedTuple):
@@ -39,6 +35,7 @@ class ReplayedLog(NamedTuple):
     voters           those in the log
     last_timestamp   of the last batch, ms
     unsnapped_bytes  batches behind the newest snapshot
+    damage           a sentence on a segment that the snapshot stands for: nothing is lost, but nothing may write here
     """
 
     image: MetadataImage
@@ -51,6 +48,7 @@ class ReplayedLog(NamedTuple):
     voters: KRaftVoters | None = None
     last_timestamp: int = 0
     unsnapped_bytes: int = 0
+    damage: str | None = None
 
     @property
     def led_by_kafka(self) -> bool:
@@ -65,18 +63,22 @@ def replay_metadata_directory(directory: Path) -> ReplayedLog:
     snapshot = read_newest_snapshot(directory)
     replayer = Replayer(str(directory), None if snapshot is None else snapshot.image)
     segments = _segments(directory)
+    damage: str | None = None
+    was_closed = (directory.parent / CLEAN_SHUTDOWN_FILE).exists()
     for index, (base_offset, path) in enumerate(segments):
-        if index + 1 < len(segments) and segments[index + 1][0] <= replayer.next_offset:
-            continue  # the snapshot stands for all of it
+        is_last = index + 1 == len(segments)
+        if not is_last and segments[index + 1][0] <= replayer.next_offset:
+            damage = damage or find_damage(path, base_offset)  # the snapshot stands for all of it
+            continue
         if base_offset > replayer.next_offset:
             raise MetadataError(
                 f"{directory} has no records from offset {replayer.next_offset} to {base_offset}: "
                 "a snapshot or a segment is missing or damaged"
             )
-        _replay_segment(replayer, path)
+        replayer.replay(read_whole_batches(path, base_offset, is_last=is_last, was_closed=was_closed))
     return ReplayedLog(
         image=replayer.image(),
-        log_end_offset=replayer.log_end_offset,
+        log_end_offset=max(replayer.log_end_offset, segments[-1][0] if segments else 0),
         last_epoch=max(replayer.last_epoch, -1 if snapshot is None else snapshot.id.epoch),
         quorum_epoch=read_quorum_epoch(directory),
         in_transaction=replayer.in_transaction,
@@ -85,6 +87,7 @@ def replay_metadata_directory(directory: Path) -> ReplayedLog:
         voters=replayer.voters or (None if snapshot is None else snapshot.voters),
         last_timestamp=replayer.last_timestamp or (0 if snapshot is None else snapshot.last_timestamp),
         unsnapped_bytes=replayer.applied_bytes,
+        damage=damage,
     )
 
 
@@ -95,45 +98,3 @@ def _segments(directory: Path) -> list[tuple[int, Path]]:
         if parsed is not None and path.name == f"{parsed.offset:020d}{LOG_SUFFIX}":
             found.append((parsed.offset, path))
     return sorted(found)
-
-
-def _replay_segment(replayer: Replayer, path: Path) -> None:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise MetadataError(f"{path} cannot be read: {error}") from error
-    whole_bytes = _whole_bytes(data)
-    tail = memoryview(data)[whole_bytes:]
-    if tail:
-        if not _is_torn(tail):
-            raise MetadataError(
-                f"{path} is damaged at position {whole_bytes}, and whole records follow: restore the file, or give up "
-                f"what follows by cutting it to {whole_bytes} bytes"
-            )
-        _log.warning("dropping a torn append from %s at position=%d dropped_bytes=%d", path, whole_bytes, len(tail))
-    replayer.replay(memoryview(data)[:whole_bytes])
-
-
-def _whole_bytes(data: bytes) -> int:
-    """Bytes of the whole, undamaged batches at the front."""
-    position = 0
-    try:
-        while True:
-            batch = RecordBatch(data, position)
-            batch.ensure_valid()
-            position += batch.size_bytes
-    except DecodeError:
-        return position
-
-
-def _is_torn(tail: memoryview) -> bool:
-    """Whether no whole batch lies behind the damaged one at the front of `tail`, wherever that one ends."""
-    data = bytes(tail)
-    magic_position = data.find(MAGIC_V2, MAGIC_POSITION + 1)
-    while magic_position >= 0:
-        try:
-            RecordBatch(data, magic_position - MAGIC_POSITION).ensure_valid()
-            return False
-        except DecodeError:
-            magic_position = data.find(MAGIC_V2, magic_position + 1)
-    return True

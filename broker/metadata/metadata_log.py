@@ -83,13 +83,21 @@ class MetadataLog:
 def open_metadata_log(log_manager: LogManager, replayed: ReplayedLog, defaults: LogConfig) -> MetadataLog:
     """The log, made if it is not there, without its torn tail. `replayed` is what was read from it.
 
+    One that ends before its newest snapshot begins anew behind it: the snapshot stands for everything before.
+
     Raises MetadataError when it ends elsewhere than what was replayed, and StorageError.
     """
-    log = log_manager.open_metadata_log(TOPIC_PARTITION, METADATA_TOPIC_UUID, _log_config(defaults))
-    if log.log_end_offset != replayed.image.end_offset:
+    end_offset = replayed.image.end_offset
+    log = log_manager.open_metadata_log(
+        TOPIC_PARTITION,
+        METADATA_TOPIC_UUID,
+        _log_config(defaults),
+        log_start_offset=end_offset if replayed.log_end_offset < end_offset else 0,
+    )
+    if log.log_end_offset != end_offset:
         raise MetadataError(
             f"{log.directory} ends at offset {log.log_end_offset}, but its snapshots and records were read up to "
-            f"offset {replayed.image.end_offset}"
+            f"offset {end_offset}"
         )
     return MetadataLog(log)
 

@@ -124,17 +124,20 @@ class LogManager:
         self.directories, self._metadata_directory = open_data_directories(self.config, self.failures)
         return self.live_directories
 
-    def open_metadata_log(self, topic_partition: TopicPartition, topic_id: bytes, config: LogConfig) -> PartitionLog:
+    def open_metadata_log(
+        self, topic_partition: TopicPartition, topic_id: bytes, config: LogConfig, *, log_start_offset: int = 0
+    ) -> PartitionLog:
         """The metadata log, made if it is missing. It is recovered at every start, as Kafka's is: it is small.
 
-        This manager closes it, after all other logs. Raises StartupStorageError.
+        One that ends below `log_start_offset` begins anew there. This manager closes it, after all other logs.
+        Raises StartupStorageError.
         """
         owner = self._metadata_directory
         assert owner is not None, "open_directories comes first"
         directory = owner.path / directory_name(topic_partition)
         try:
             make_partition_directory(directory, topic_id)
-            request = LoadRequest(directory, topic_partition, config, False, 0, 0)
+            request = LoadRequest(directory, topic_partition, config, False, 0, log_start_offset)
             self.metadata_log = open_log(request, self.services)
         except (OSError, StorageError) as error:
             raise StartupStorageError(directory, f"cannot open the metadata log: {error}") from error

@@ -33,12 +33,16 @@ class LogDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.next_offset = 0
+        self.next_offset = self.base_offset = 0
         path.mkdir(parents=True, exist_ok=True)
 
     @property
     def segment(self) -> Path:
-        return self.path / f"{0:020d}.log"
+        return self.path / f"{self.base_offset:020d}.log"
+
+    def begin_at(self, offset: int) -> None:
+        """What is appended from now on is a segment of its own."""
+        self.next_offset = self.base_offset = offset
 
     def append(self, *records: MetadataRecord, epoch: int = 1, level: int = INITIAL_LEVEL, size: int = 1 << 20) -> int:
         """One change; returns the position at which it begins."""

@@ -65,7 +65,38 @@ def test_a_metadata_log_torn_at_every_byte_of_its_last_batch_opens(
         assert list(replay_metadata_directory((torn / SEGMENT).parent).image.topics) == ["orders"]
         said = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
         assert len(said) == (size > before)
-        assert all(f"at position={before} dropped_bytes={size - before}" in sentence for sentence in said)
+        assert all(f"position={before} bytes={size - before}" in sentence for sentence in said)
+
+
+def test_a_last_batch_whose_pages_never_came_is_dropped_after_a_stop_that_was_not_clean(tmp_path: Path) -> None:
+    write_node(tmp_path)
+    damaged_at_the_end_of_a_clean_stop(tmp_path)
+    (tmp_path / ".kafka_cleanshutdown").unlink()
+    with opened(tmp_path) as store:
+        assert list(store.store.image.topics) == []
+
+
+def test_a_damaged_segment_may_be_moved_away_where_a_snapshot_stands_for_it(tmp_path: Path) -> None:
+    write_node(tmp_path)
+    damaged_behind_a_snapshot(tmp_path)
+    for path in (tmp_path / SEGMENT).parent.glob("00000000000000000000.*"):
+        path.unlink()
+    with opened(tmp_path) as store:
+        assert sorted(store.store.image.topics) == ["later", "orders"]
+
+
+def test_a_log_whose_segments_are_lost_begins_anew_behind_its_snapshot(tmp_path: Path) -> None:
+    write_node(tmp_path)
+    with opened(tmp_path) as store:
+        store.store._snapshotter.take()
+        end_offset = store.store.image.end_offset
+    for path in (tmp_path / SEGMENT).parent.glob("*.log"):
+        path.unlink()
+    for count in (1, 2):
+        with opened(tmp_path) as store:
+            assert len(store.store.image.topics) == count
+            assert store.store._log.start_offset == end_offset
+            store.create(NewTopic(f"later-{count}", 1))
 
 
 @pytest.mark.parametrize("lost_bytes", [1, 20, 61])
@@ -146,6 +177,35 @@ def damaged_in_the_middle(directory: Path) -> None:
     (directory / SEGMENT).write_bytes(data)
 
 
+def damaged_behind_a_snapshot(directory: Path) -> None:
+    with opened(directory) as store:
+        store.store._snapshotter.take()
+        store.create(NewTopic("later", 1))
+    damaged_in_the_middle(directory)
+
+
+def damaged_at_the_end_of_a_clean_stop(directory: Path) -> None:
+    data = bytearray((directory / SEGMENT).read_bytes())
+    data[-3] ^= 1
+    (directory / SEGMENT).write_bytes(data)
+
+
+def out_of_its_place(directory: Path) -> None:
+    """The CRC does not cover a batch's offset: here that of the second batch."""
+    data = bytearray((directory / SEGMENT).read_bytes())
+    second = 12 + int.from_bytes(data[8:12], "big")
+    data[second + 7] ^= 8
+    (directory / SEGMENT).write_bytes(data)
+
+
+def torn_before_another_segment(directory: Path) -> None:
+    with opened(directory) as store:
+        store.store._writer.cut(store.store._log.roll)
+        store.create(NewTopic("later", 1))
+    (directory / ".kafka_cleanshutdown").unlink()
+    os.truncate(directory / SEGMENT, (directory / SEGMENT).stat().st_size - 5)
+
+
 def unreadable_properties(directory: Path) -> None:
     (directory / "meta.properties").write_text("version=1\nnode.id=one\ncluster.id=c\n")
 
@@ -176,6 +236,10 @@ def no_metadata_log(directory: Path) -> None:
         (damaged_partition_metadata, "damaged-partition-metadata", "partition.metadata has version 7"),
         (foreign_directory, "foreign-directory", "is not named <topic>-<partition>"),
         (damaged_in_the_middle, "damaged-metadata", r"is damaged at position \d+, and whole records follow"),
+        (damaged_behind_a_snapshot, "damaged-metadata", "a snapshot stands for what is in it, so that it may be moved"),
+        (damaged_at_the_end_of_a_clean_stop, "damaged-metadata", "although the last stop was clean"),
+        (out_of_its_place, "damaged-metadata", "a batch says offset 9 and leader epoch 1 after offset 0 and epoch 1"),
+        (torn_before_another_segment, "damaged-metadata", "and later segments follow"),
         (unreadable_properties, "identity", "node.id='one', which is no number"),
         (another_brokers_partition, "several-brokers", r"elsewhere-0 has the replicas \[1, 2\]"),
         (scram_user, "security", "holds 1 SCRAM credentials that Barnabas does not enforce"),

@@ -48,8 +48,9 @@ def test_a_directory_that_is_not_there_is_an_empty_log(tmp_path: Path) -> None:
 def test_records_give_topics_partitions_configs_levels_and_producer_ids(metadata_log: LogDirectory) -> None:
     metadata_log.append(LEVEL, ProducerIdsRecord(1, 0, 3000))
     metadata_log.append(*topic("a", ID_A, 2), ConfigRecord(2, "a", "segment.bytes", "2048"), epoch=4)
-    metadata_log.append(ConfigRecord(4, "", "log.retention.ms", "5"), ConfigRecord(4, "1", "log.retention.ms", "6"))
-    metadata_log.append(PartitionChangeRecord(1, ID_A, PartitionDelta(leader=-1)))
+    dynamic = [ConfigRecord(4, "", "log.retention.ms", "5"), ConfigRecord(4, "1", "log.retention.ms", "6")]
+    metadata_log.append(*dynamic, epoch=4)
+    metadata_log.append(PartitionChangeRecord(1, ID_A, PartitionDelta(leader=-1)), epoch=4)
     replayed = replay_metadata_directory(metadata_log.path)
     image = replayed.image
     assert image.level == 19
@@ -136,7 +137,7 @@ def test_damage_with_whole_records_behind_it_is_refused_and_nothing_is_cut(metad
 
 def test_a_snapshot_stands_for_the_records_below_its_end(metadata_log: LogDirectory) -> None:
     metadata_log.write_snapshot(10, LEVEL, *topic("a", ID_A), epoch=3)
-    metadata_log.next_offset = 8
+    metadata_log.begin_at(8)
     metadata_log.append(TopicRecord("ignored", ID_B), TopicRecord("ignored too", ID_A))
     metadata_log.append(*topic("b", ID_B))
     replayed = replay_metadata_directory(metadata_log.path)
@@ -154,16 +155,15 @@ def test_of_two_snapshots_the_newest_whole_one_is_used(metadata_log: LogDirector
     metadata_log.write_snapshot(10, LEVEL, *topic("a", ID_A))
     metadata_log.write_snapshot(20, LEVEL, *topic("torn", ID_B), footer=False)
     (metadata_log.path / f"{30:020d}-{1:010d}.checkpoint.part").write_bytes(b"half")
-    metadata_log.next_offset = 10
+    metadata_log.begin_at(10)
     metadata_log.append(*topic("b", ID_B))
     assert sorted(replay_metadata_directory(metadata_log.path).image.topics) == ["a", "b"]
 
 
 def test_a_log_that_begins_behind_its_snapshots_is_refused(metadata_log: LogDirectory) -> None:
     metadata_log.write_snapshot(20, LEVEL, *topic("torn", ID_B), footer=False)
-    metadata_log.next_offset = 10
+    metadata_log.begin_at(10)
     metadata_log.append(*topic("b", ID_B))
-    metadata_log.segment.rename(metadata_log.path / f"{10:020d}.log")
     with pytest.raises(MetadataError, match="has no records from offset 0 to 10"):
         replay_metadata_directory(metadata_log.path)
 
@@ -231,4 +231,11 @@ def test_a_quorum_state_that_says_no_epoch_is_refused(metadata_log: LogDirectory
     metadata_log.append(LEVEL)
     (metadata_log.path / "quorum-state").write_text('{"data_version":1}')
     with pytest.raises(MetadataError, match="says no leaderEpoch"):
+        replay_metadata_directory(metadata_log.path)
+
+
+def test_a_leader_epoch_that_goes_back_is_damage(metadata_log: LogDirectory) -> None:
+    metadata_log.append(LEVEL, epoch=4)
+    metadata_log.append(*topic("a", ID_A), epoch=3)
+    with pytest.raises(MetadataError, match="a batch says offset 1 and leader epoch 3 after offset 0 and epoch 4"):
         replay_metadata_directory(metadata_log.path)
