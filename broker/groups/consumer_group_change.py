@@ -49,11 +49,13 @@ class GroupChange:
         self.epoch = group.epoch
         self.regexes = group.regexes
         """With what this change resolved."""
+        self._topic_ids: dict[tuple[frozenset[str], str], frozenset[bytes]] = {}
 
     def bump_epoch(self, members: Iterable[ConsumerGroupMember], *, bump: bool) -> None:
         """The next epoch where `bump` says so, or where the topics of `members` are not those of this epoch."""
         group = self.group
-        read = frozenset().union(*(topics_of(member, self.regexes) for member in members))
+        kinds = {(member.topic_names, member.topic_regex): member for member in members}  # most groups have one
+        read = frozenset().union(*(topics_of(member, self.regexes) for member in kinds.values()))
         metadata_hash = group_hash(read, self.image)
         if bump or metadata_hash != group.metadata_hash:
             self.epoch += 1
@@ -89,7 +91,7 @@ class GroupChange:
         topics = self.topic_ids(member)
         wanted = Reconciliation(*target, topics=topics, owners=self.group.owners, owned=owned)
         updated = reconcile(member, wanted, subscription_changed=subscription_changed)
-        if updated is not member:
+        if updated != member:  # else one that waits for others would write the same with each heartbeat
             self.records.append(current_record(self.group.group_id, updated))
         return updated
 
@@ -106,9 +108,14 @@ class GroupChange:
         self.bump_epoch(left, bump=True)
 
     def topic_ids(self, member: ConsumerGroupMember) -> frozenset[bytes]:
-        """The topics that a member reads and that there are."""
-        topics = self.image.topics
-        return frozenset(topics[name].topic_id for name in topics_of(member, self.regexes) if name in topics)
+        """The topics that a member reads and that there are; made once for all members that read the same."""
+        key = (member.topic_names, member.topic_regex)
+        found = self._topic_ids.get(key)
+        if found is None:
+            topics = self.image.topics
+            found = frozenset(topics[name].topic_id for name in topics_of(member, self.regexes) if name in topics)
+            self._topic_ids[key] = found
+        return found
 
     def _may_assign(self) -> bool:
         interval_ms, last_ms = self.around.settings.assignment_interval_ms, self.group.assignment_ms
@@ -126,6 +133,6 @@ class GroupChange:
             member_id: MemberSpec(self.topic_ids(member), self._target_of(member), member.instance_id)
             for member_id, member in members.items()
         }
-        read = sorted(frozenset().union(*(spec.topics for spec in specs.values())))
+        read = sorted(frozenset().union(*{spec.topics for spec in specs.values()}))
         names, topics = self.image.names, self.image.topics
         return GroupSpec(specs, {topic_id: len(topics[names[topic_id]].partitions) for topic_id in read})

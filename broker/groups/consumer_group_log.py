@@ -60,8 +60,12 @@ class ConsumerGroupLog:
         self._stopping = False
         group_log.add_replay(self._replay)
 
-    def write(self, change: GroupChange, outcome: Outcome[Answer]) -> None:
-        """Append what changed, as one batch; then answer."""
+    def write(self, change: GroupChange, outcome: Outcome[Answer], *, then: Callable[[], None] | None = None) -> None:
+        """Append what changed, as one batch; then answer.
+
+        `then` is called for a change that takes the group away, as soon as it is state: what takes the group's place
+        has to be there before the next request, which may come before the records are durable.
+        """
         group_id = change.group.group_id
 
         def done(error: BrokerError | None) -> None:
@@ -79,6 +83,8 @@ class ConsumerGroupLog:
         before = self._state_of(group_id)
         appended = self._log.append(group_id, change.records)
         self._count(before, self._state_of(group_id))
+        if then is not None and group_id not in self.groups:
+            then()
         appended.then(done)
 
     def load(self, records: Sequence[GroupRecord]) -> None:

@@ -138,7 +138,7 @@ class ConsumerGroups:
         def written() -> ConsumerGroupHeartbeatResponse:
             group = self._groups.get(request.group_id)
             if group is not None and response.member_id in group.members:
-                group.is_checked = group.is_resolved = True
+                self._topics_are_known(group, change)
                 group.extend_session(response.member_id, self._around.settings.session_timeout_ms)
                 self._begin_sessions(group)
             return response
@@ -159,7 +159,7 @@ class ConsumerGroups:
                 group.timers.cancel((JOIN, response.member_id))
                 group.timers.schedule((SYNC, response.member_id), request.rebalance_timeout_ms)
                 group.extend_session(response.member_id, request.session_timeout_ms)
-                group.is_checked = group.is_resolved = True
+                self._topics_are_known(group, change)
             return response
 
         outcome = Outcome(answer, written, lambda error: JoinGroupResponse(error.code, request.member_id))
@@ -259,6 +259,11 @@ class ConsumerGroups:
         classic.answer_all(ErrorCode.REBALANCE_IN_PROGRESS)
         return change
 
+    def _topics_are_known(self, group: ConsumerGroup, change: GroupChange) -> None:
+        """Unless topics changed while the records of `change` became durable: the next heartbeat looks at those."""
+        if change.image.topics is self._around.image().topics:
+            group.is_checked = group.is_resolved = True
+
     def _begin_sessions(self, group: ConsumerGroup) -> None:
         """Of classic members that were in the group before it was a consumer group."""
         for member in group.members.values():
@@ -285,14 +290,13 @@ class ConsumerGroups:
         change.records += group_tombstones(after)
         change.records.append(GroupRecord(GroupMetadataKey(group_id), value))
 
-        def written() -> Answer:
+        def is_classic() -> None:
             log.info("group %s becomes a classic group, members=%d", printable(group_id), len(left))
             self._classic.load(group_id, value)
             if not is_stable:
                 self._classic.rebalance(group_id, "it was a consumer group")
-            return outcome.result()
 
-        self.log.write(change, outcome._replace(result=written))
+        self.log.write(change, outcome, then=is_classic)
 
 
 def _refused_heartbeat(error: BrokerError) -> ConsumerGroupHeartbeatResponse:

@@ -58,7 +58,7 @@ class GroupDirectory:
             try:
                 if error is not None:
                     raise error
-                self._classic.join(request, client).then(answer.resolve)
+                self.join(request, client).then(answer.resolve)  # somebody else may have made it a group meanwhile
             except BrokerError as refused:
                 answer.resolve(JoinGroupResponse(refused.code, request.member_id))
 

@@ -87,12 +87,16 @@ class _Clock:
 
 
 class _Log:
-    """`__consumer_offsets` in memory: of each key the newest value, as bytes. `fails` makes the next append fail."""
+    """`__consumer_offsets` in memory: of each key the newest value, as bytes. `fails` makes the next append fail; while
+    `flushes_late`, appends are state at once and are answered by `flush`.
+    """
 
     def __init__(self) -> None:
         self.values: dict[bytes, bytes | None] = {}
         self.appends: list[list[GroupRecord]] = []
         self.fails = False
+        self.flushes_late = False
+        self._to_flush: list[Deferred[BrokerError | None]] = []
         self._replays: list[Callable[[GroupRecord], None]] = []
 
     def add_replay(self, replay: Callable[[GroupRecord], None]) -> None:
@@ -116,8 +120,16 @@ class _Log:
         for record in records:
             for replay in self._replays:
                 replay(record)
-        answer.resolve(None)
+        self._to_flush.append(answer)
+        if not self.flushes_late:
+            self.flush()
         return answer
+
+    def flush(self) -> None:
+        """Answer all appends."""
+        answers, self._to_flush = self._to_flush, []
+        for answer in answers:
+            answer.resolve(None)
 
 
 class ConsumerGroupHost:
