@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +22,10 @@ Session: TypeAlias = SparkSession
 """For the commands, which may not name pyspark."""
 
 DEFAULT_MASTER = "local[*]"
+
+_LOCAL_MASTER = re.compile(r"local(?:\[(\*|\d+)(?:, *\d+)?\])?")
+_SHUFFLE_TASKS_PER_THREAD = 4
+_LEAST_SHUFFLE_TASKS = 8
 
 LOG_PROPERTIES = Path(__file__).with_name("log4j2.properties")
 """Only what ends the JVM is written to standard error: failures come as sentences (failures.py)."""
@@ -42,6 +47,9 @@ def build_session(
     """
     properties = _properties(master, debug=debug, show_progress=show_progress)
     properties.update(conf or {})
+    tasks = local_shuffle_tasks(properties.get("spark.master", ""))
+    if tasks is not None:
+        properties.setdefault("spark.sql.shuffle.partitions", str(tasks))
     if properties.get("spark.master", DEFAULT_MASTER).startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -55,6 +63,19 @@ def build_session(
         yield spark
     finally:
         spark.stop()
+
+
+def local_shuffle_tasks(master: str) -> int | None:
+    """Into how many parts a shuffle goes on `local`, `local[4]`, `local[*]` or `local[4,3]`; None elsewhere.
+
+    Spark's 200 are for a cluster: on two cores they are 200 small files and the start of 200 small tasks. Four parts a
+    thread still keep a large shuffle in pieces; what does not fit into memory Spark spills.
+    """
+    match = _LOCAL_MASTER.fullmatch(master)
+    if match is None:
+        return None
+    threads = os.cpu_count() or 1 if match[1] == "*" else int(match[1] or 1)
+    return max(_LEAST_SHUFFLE_TASKS, _SHUFFLE_TASKS_PER_THREAD * threads)
 
 
 def _properties(master: str | None, *, debug: bool, show_progress: bool) -> dict[str, str]:
