@@ -11,7 +11,6 @@ time: the one that got no rows for longest is closed, and a later row of its hou
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -22,6 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
+
+from barnabas.pipeline.durability import make_durable
 
 OPEN_FILES: Final = 64
 ROW_GROUP_ROWS: Final = 128 * 1024
@@ -77,9 +78,11 @@ class ArchiveFileWriter:
             self._append(place, rows.drop_columns(["date", "hour"]))
 
     def finish(self) -> list[ArchivedFile]:
-        """Close all files; what was written. Raises OSError."""
+        """Close all files; what was written, and is on the disk. Raises OSError."""
         while self._open:
             self._close_oldest()
+        if isinstance(self._file_system, fs.LocalFileSystem):
+            make_durable([f"{self._root}/{file.temporary}" for file in self._done])
         return self._done
 
     def _append(self, place: _Place, rows: pa.RecordBatch) -> None:
@@ -110,8 +113,6 @@ class ArchiveFileWriter:
         _flush(file)
         file.writer.close()
         path = f"{self._root}/{file.temporary}"
-        if isinstance(self._file_system, fs.LocalFileSystem):
-            _make_durable(path)
         name = f"{place.topic}-{place.partition}-{file.first_offset:020d}-{file.last_offset:020d}.parquet"
         self._done.append(
             ArchivedFile(
@@ -149,11 +150,3 @@ def _by_place(batch: pa.RecordBatch) -> Iterator[tuple[_Place, pa.RecordBatch]]:
 
     if batch.num_rows:
         yield from parts(batch, _PLACE, ())
-
-
-def _make_durable(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

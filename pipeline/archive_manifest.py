@@ -14,13 +14,13 @@ of the archive may lack files between a crash and the next run, and never has a 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from typing import Final
 
 from pyarrow import fs
 
 from barnabas.pipeline.archive_files import ArchivedFile
+from barnabas.pipeline.durability import make_durable
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.state_files import StateFiles, open_location
 
@@ -81,7 +81,7 @@ class ArchiveState:
 
     def finish(self, files: Iterable[ArchivedFile]) -> None:
         """Move to their names what is not there yet. Raises OSError, PipelineError for a file that is lost."""
-        directories = set()
+        directories: set[str] = set()
         for file in files:
             source, target = f"{self.root}/{file.temporary}", f"{self.root}/{file.final}"
             if self.file_system.get_file_info(target).type is fs.FileType.File:
@@ -96,8 +96,7 @@ class ArchiveState:
                 directories.add(directory)
             self.file_system.move(source, target)
         if isinstance(self.file_system, fs.LocalFileSystem):
-            for directory in directories:
-                _sync_directory(directory)
+            make_durable(directories)
 
     def _read(self, batch_id: int) -> tuple[str, list[ArchivedFile]]:
         name = _manifest_name(batch_id)
@@ -119,11 +118,3 @@ class ArchiveState:
 
 def _manifest_name(batch_id: int) -> str:
     return f"{batch_id:010d}.json"
-
-
-def _sync_directory(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pyarrow import fs
 
+from barnabas.pipeline.durability import make_durable
 from barnabas.pipeline.errors import SourceError
 
 
@@ -61,11 +62,7 @@ class StateFiles:
                 return self.read(name)
         finally:
             os.unlink(temporary)
-        directory = os.open(self._local, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        make_durable([str(self._local)])
         return content
 
 
