@@ -1,6 +1,8 @@
 """Offsets in options and checkpoints: `{"orders": {"0": 23, "1": -2}}`, as Spark's Kafka source writes them.
 
 -2 is the earliest and -1 the latest offset. A checkpoint holds real offsets only: of each partition the next to read.
+It says besides which topic each name was, `"orders@<topic id>": {}`, so that one that was deleted and made again is not
+taken for the first. No topic has an @ in its name, and to Spark's Kafka source an entry without partitions is nothing.
 """
 
 from __future__ import annotations
@@ -15,10 +17,13 @@ from barnabas.pipeline.errors import OptionError
 from barnabas.protocol.topic_partition import TopicPartition
 
 Offsets = dict[TopicPartition, int]
+TopicIds = dict[str, str]
+"""Topic -> the text of its id; a topic whose id is not known (logs of Kafka before 2.8) is left out."""
 
 LATEST: Final = -1
 EARLIEST: Final = -2
 
+_ID_MARK: Final = "@"
 _INT64_MAX: Final = (1 << 63) - 1
 _MAX_PARTITION: Final = (1 << 31) - 1
 
@@ -88,17 +93,23 @@ def parse_assignment(option: str, text: str) -> frozenset[TopicPartition]:
     return frozenset(found)
 
 
-def to_spark(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
-    """As a checkpoint holds them: topics and partitions in order."""
+def to_spark(offsets: Mapping[TopicPartition, int], ids: Mapping[str, str] | None = None) -> dict[str, dict[str, int]]:
+    """As a checkpoint holds them: topics and partitions in order, then the ids of these topics."""
     written: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in sorted(offsets.items()):
         written.setdefault(topic, {})[str(partition)] = offset
-    return written
+    known = ids or {}
+    return written | {f"{topic}{_ID_MARK}{known[topic]}": {} for topic in list(written) if topic in known}
 
 
 def from_spark(written: Mapping[str, Any]) -> Offsets:
     """Raises OptionError when a checkpoint has another shape: it is then of another source."""
     return parse_partition_numbers("checkpointLocation", json.dumps(written), what="offset", low=0) if written else {}
+
+
+def ids_from_spark(written: Mapping[str, Any]) -> TopicIds:
+    """The topic ids that a checkpoint names; none in one of Spark's Kafka source."""
+    return {topic: topic_id for topic, mark, topic_id in (name.rpartition(_ID_MARK) for name in written) if mark}
 
 
 def names_of(partitions: Iterable[TopicPartition]) -> str:

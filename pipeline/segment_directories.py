@@ -10,14 +10,18 @@ from __future__ import annotations
 import logging
 import posixpath
 from dataclasses import dataclass
+from pathlib import Path
 
 from barnabas.broker.storage.checkpoint_file import LOG_START_OFFSET_CHECKPOINT
 from barnabas.broker.storage.file_names import SWAP_SUFFIX, FileKind, ParsedFileName, parse_file_name
 from barnabas.broker.storage.partition_directory import DirectoryKind, parse_directory_name
-from barnabas.pipeline.errors import OptionError
+from barnabas.broker.storage.partition_metadata_file import PARTITION_METADATA_FILE, parse_partition_metadata
+from barnabas.broker.storage.storage_errors import CorruptFileError
+from barnabas.pipeline.errors import CorruptLogError, OptionError
 from barnabas.pipeline.segment_files import Entry, FileSystem, file_system, read_all
 from barnabas.pipeline.segment_index import SegmentFile
 from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.uuids import uuid_text
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +46,18 @@ class SegmentDirectory:
         """The first offset that counts."""
         first = self.segments[0].base_offset if self.segments else 0
         return max(first, self.log_start_offset)
+
+    def topic_id(self) -> str | None:
+        """Which topic of this name it is; None where no file says so. Raises CorruptLogError, OSError."""
+        path = posixpath.join(self.path, PARTITION_METADATA_FILE)
+        try:
+            content = read_all(self.system, path, self.system.entry(path).size_bytes)
+        except FileNotFoundError:
+            return None
+        try:
+            return uuid_text(parse_partition_metadata(Path(path), content))
+        except CorruptFileError as error:
+            raise CorruptLogError(str(error)) from error
 
 
 def find_directories(paths: tuple[str, ...]) -> dict[TopicPartition, SegmentDirectory]:

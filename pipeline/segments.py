@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from barnabas.pipeline.errors import OptionError
-from barnabas.pipeline.offsets import OffsetRange, Offsets, names_of
+from barnabas.pipeline.offsets import OffsetRange, Offsets, TopicIds, names_of
 from barnabas.pipeline.segment_directories import SegmentDirectory, find_directories
 from barnabas.pipeline.segment_index import SegmentEnd, SegmentFile
 from barnabas.pipeline.segment_times import first_offset_at
@@ -53,6 +53,14 @@ class SegmentLog:
                 f"below {self._options.place}"
             )
         return frozenset(each for each in there if subscription.matches(each.topic))
+
+    def topic_ids(self) -> TopicIds:
+        """As partition.metadata says them. Raises OSError, CorruptLogError."""
+        found: TopicIds = {}
+        for topic_partition, directory in self._found.items():
+            if topic_partition.topic not in found and (topic_id := directory.topic_id()) is not None:
+                found[topic_partition.topic] = topic_id
+        return found
 
     def earliest(self, partitions: Collection[TopicPartition]) -> Offsets:
         """The log start offsets."""

@@ -20,7 +20,7 @@ from barnabas.clients.fetched import end_of_whole_batches, size_of_partial_batch
 from barnabas.clients.offsets import list_offsets
 from barnabas.clients.retrying import with_retries
 from barnabas.pipeline.errors import CorruptLogError, OptionError
-from barnabas.pipeline.offsets import OffsetRange, Offsets, names_of
+from barnabas.pipeline.offsets import OffsetRange, Offsets, TopicIds, names_of
 from barnabas.pipeline.source_batches import BatchReader, ReadRules
 from barnabas.pipeline.source_fetcher import PartFetcher
 from barnabas.pipeline.source_options import ReadOptions, Subscription
@@ -32,6 +32,7 @@ from barnabas.protocol.messages.fetch import (
 from barnabas.protocol.messages.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from barnabas.protocol.messages.metadata import MetadataResponse
 from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.uuids import ZERO_UUID, uuid_text
 
 T = TypeVar("T")
 
@@ -54,11 +55,16 @@ class BrokerLog:
         self._isolation = 1 if options.read_committed else 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._cluster: Cluster | None = None
+        self._topic_ids: TopicIds = {}
 
     def partitions(self) -> frozenset[TopicPartition]:
         """Raises OptionError for a topic or partition that does not exist."""
         subscription = self._subscription
         return self._run(self._find_partitions(subscription))
+
+    def topic_ids(self) -> TopicIds:
+        """As the broker said them with the partitions."""
+        return self._topic_ids
 
     def earliest(self, partitions: Collection[TopicPartition]) -> Offsets:
         """The log start offsets."""
@@ -118,6 +124,9 @@ class BrokerLog:
             if topic.error is ErrorCode.NONE and subscription.matches(topic.name)
             for entry in topic.partitions
         )
+        self._topic_ids = {
+            topic.name: uuid_text(topic.topic_id) for topic in response.topics if topic.topic_id != ZERO_UUID
+        }
         if subscription.partitions:
             missing = subscription.partitions - found
             if missing:

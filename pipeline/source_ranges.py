@@ -14,7 +14,7 @@ from typing import Protocol
 from pyspark.sql.datasource import InputPartition
 
 from barnabas.pipeline.errors import DataLossError, OptionError
-from barnabas.pipeline.offsets import EARLIEST, LATEST, Bound, BoundKind, OffsetRange, Offsets, names_of
+from barnabas.pipeline.offsets import EARLIEST, LATEST, Bound, BoundKind, OffsetRange, Offsets, TopicIds, names_of
 from barnabas.pipeline.source_options import ReadOptions
 from barnabas.protocol.topic_partition import TopicPartition
 
@@ -26,6 +26,10 @@ class StoredLog(Protocol):
 
     def partitions(self) -> frozenset[TopicPartition]:
         """What the subscription means now. Raises OptionError for a topic that does not exist."""
+        ...
+
+    def topic_ids(self) -> TopicIds:
+        """Of the topics that `partitions` found last."""
         ...
 
     def earliest(self, partitions: Collection[TopicPartition]) -> Offsets:

@@ -1,9 +1,9 @@
 """The streaming reader: how far each micro-batch goes, by the rules of Spark's Kafka source.
 
-Offsets in a checkpoint are `{"topic": {"0": 123}}`, of each partition the next to read. A partition that appears later
-starts at its earliest offset; one that is gone, or whose log ends before the checkpoint, is data loss. The driver's
-reader lives as long as the query and keeps its connection; on executors another instance reads, which knows only its
-options and the part that it is given.
+Offsets in a checkpoint are `{"topic": {"0": 123}}`, of each partition the next to read, with the topics' ids beside
+them (offsets.py). A partition that appears later starts at its earliest offset; one that is gone, whose log ends before
+the checkpoint, or whose topic was deleted and made again is data loss. The driver's reader lives as long as the query
+and keeps its connection; on executors another instance reads, which knows only its options and its part.
 
 Limits: maxOffsetsPerTrigger is shared by the partitions in proportion to what they have; below minOffsetsPerTrigger a
 micro-batch waits, for at most maxTriggerDelay. Trigger AvailableNow reads what was there when the query started, in as
@@ -28,7 +28,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from barnabas.pipeline.errors import OptionError, in_one_sentence
-from barnabas.pipeline.offsets import Offsets, from_spark, names_of, to_spark
+from barnabas.pipeline.offsets import Offsets, TopicIds, from_spark, ids_from_spark, names_of, to_spark
 from barnabas.pipeline.source_batch import rules_of
 from barnabas.pipeline.source_batches import ReadRules
 from barnabas.pipeline.source_options import ReadOptions, parse_read_options
@@ -51,7 +51,7 @@ class BarnabasStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._rules = rules
         self._clock = clock
         self._log: StoredLog | None = None
-        self._target: Offsets | None = None  # of AvailableNow
+        self._target: tuple[Offsets, TopicIds] | None = None  # of AvailableNow
         self._last_trigger = clock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class BarnabasStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where a query without a checkpoint begins: `startingOffsets` and its timestamp forms."""
         with in_one_sentence():
             log = self._opened()
-            return to_spark(starting_offsets(log, self._options, log.partitions()))
+            return to_spark(starting_offsets(log, self._options, log.partitions()), log.topic_ids())
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """What the options say; Spark asks for everything instead where a trigger wants that."""
@@ -75,8 +75,8 @@ class BarnabasStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Where the next micro-batch ends; `start` again where there is none to be."""
         with in_one_sentence():
-            begun = from_spark(start)
-            latest = self._latest()
+            latest, ids = self._latest()
+            begun = self._of_the_same_topics(start, ids)
             begins = {**self._new_partitions(begun, latest), **begun}
             if not isinstance(limit, ReadAllAvailable):
                 if self._waits_for_more(begins, latest):
@@ -84,7 +84,7 @@ class BarnabasStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 if isinstance(limit, ReadMaxRows):
                     known = {partition: end for partition, end in latest.items() if partition in begins}
                     latest = {**latest, **rate_limited(limit.max_rows, begins, known)}
-            return to_spark(self._not_backwards(begun, latest))
+            return to_spark(self._not_backwards(begun, latest), {**ids_from_spark(start), **ids})
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
         """For the query's progress."""
@@ -96,16 +96,17 @@ class BarnabasStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """From now on nothing that comes later is read."""
         with in_one_sentence():
             log = self._opened()
-            self._target = log.latest(log.partitions())
+            self._target = log.latest(log.partitions()), log.topic_ids()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """A part for each task of the micro-batch. Raises DataLossError."""
         with in_one_sentence():
-            begun, ends = from_spark(start), from_spark(end)
-            if begun == ends:
+            if start == end:
                 return []
             log = self._opened()
             there = log.partitions()
+            begun = self._of_the_same_topics(start, ids_from_spark(end))
+            ends = self._of_the_same_topics(end, log.topic_ids())
             self._check_gone(begun, ends, there)
             wanted = sorted(ends.keys() & there)
             earliest, latest = log.earliest(wanted), log.latest(wanted)
@@ -134,11 +135,26 @@ class BarnabasStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._log = open_log(self._options)
         return self._log
 
-    def _latest(self) -> Offsets:
+    def _latest(self) -> tuple[Offsets, TopicIds]:
         if self._target is not None:
-            return dict(self._target)
+            return self._target
         log = self._opened()
-        return log.latest(log.partitions())
+        return log.latest(log.partitions()), log.topic_ids()
+
+    def _of_the_same_topics(self, written: Mapping[str, Any], ids: Mapping[str, str]) -> Offsets:
+        """The offsets, but for topics that `ids` know by another id: those are of a log that is gone.
+
+        Raises DataLossError.
+        """
+        offsets, known = from_spark(written), ids_from_spark(written)
+        others = sorted(topic for topic, topic_id in known.items() if ids.get(topic, topic_id) != topic_id)
+        for topic in others:
+            data_loss(
+                self._options,
+                f"{topic} was deleted and created again: the checkpoint is of topic id {known[topic]}, now it is "
+                f"{ids[topic]}; offsets of the one say nothing about the other",
+            )
+        return {partition: offset for partition, offset in offsets.items() if partition.topic not in others}
 
     def _new_partitions(self, begun: Offsets, latest: Offsets) -> Offsets:
         new = latest.keys() - begun.keys()

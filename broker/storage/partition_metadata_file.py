@@ -27,10 +27,15 @@ def read_partition_metadata(directory: Path) -> bytes | None:
     """The topic id, or None where there is no file. Raises CorruptFileError, OSError."""
     path = directory / PARTITION_METADATA_FILE
     try:
-        text = path.read_text("utf-8", errors="replace")
+        content = path.read_bytes()
     except FileNotFoundError:
         return None
-    match = _CONTENT.fullmatch(text)
+    return parse_partition_metadata(path, content)
+
+
+def parse_partition_metadata(path: Path, content: bytes) -> bytes:
+    """The topic id in the file's content; `path` is for errors. Raises CorruptFileError."""
+    match = _CONTENT.fullmatch(content.decode("utf-8", errors="replace"))
     if match is None:
         raise CorruptFileError(path, "partition.metadata does not hold `version:` and `topic_id:`")
     if int(match[1]) != VERSION:

@@ -23,7 +23,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
 
 from barnabas.pipeline.errors import DataLossError, OptionError
-from barnabas.pipeline.offsets import OffsetRange, Offsets, from_spark, to_spark
+from barnabas.pipeline.offsets import OffsetRange, Offsets, TopicIds, from_spark, to_spark
 from barnabas.pipeline.schema import source_schema
 from barnabas.pipeline.source_batch import rules_of
 from barnabas.pipeline.source_filters import Limits, limits_of
@@ -50,10 +50,14 @@ class ListedLog:
 
     def __init__(self, extents: dict[TopicPartition, tuple[int, int]]) -> None:
         self.extents = extents
+        self.ids: TopicIds = {}
         self.clock = Clock()
 
     def partitions(self) -> frozenset[TopicPartition]:
         return frozenset(self.extents)
+
+    def topic_ids(self) -> TopicIds:
+        return self.ids
 
     def earliest(self, partitions: Collection[TopicPartition]) -> Offsets:
         return {each: self.extents[each][0] for each in partitions}
@@ -186,6 +190,40 @@ def test_a_checkpoint_of_another_topic_is_refused_whatever_the_option_says() -> 
     reader = stream(ListedLog({A: (0, 9)}), failOnDataLoss="false")
     with pytest.raises(OptionError, match="option checkpointLocation: it is of a query over payments-0"):
         latest(reader, {TopicPartition("payments", 0): 3})
+
+
+def test_a_topic_that_was_made_again_is_data_loss_and_else_read_from_its_beginning() -> None:
+    first = ListedLog({A: (0, 5)})
+    first.ids = {"orders": "one"}
+    checkpoint = stream(first).latestOffset({}, ReadAllAvailable())
+    again = ListedLog({A: (0, 5)})  # it has come as far as the first one was
+    again.ids = {"orders": "two"}
+
+    with pytest.raises(DataLossError, match=r"orders was deleted and created again.* topic id one, now it is two"):
+        stream(again).latestOffset(checkpoint, ReadAllAvailable())
+
+    lenient = stream(again, failOnDataLoss="false")
+    end = lenient.latestOffset(checkpoint, ReadAllAvailable())
+    assert [part.value for part in lenient.partitions(checkpoint, end)] == [OffsetRange(A, 0, 5)]
+    assert lenient.latestOffset(end, ReadAllAvailable()) == end
+
+
+def test_a_micro_batch_that_was_planned_for_the_topic_before_is_data_loss() -> None:
+    planned = to_spark({A: 2}, {"orders": "one"}), to_spark({A: 5}, {"orders": "one"})
+    again = ListedLog({A: (0, 9)})
+    again.ids = {"orders": "two"}
+
+    with pytest.raises(DataLossError, match="orders was deleted and created again"):
+        stream(again).partitions(*planned)
+    assert stream(again, failOnDataLoss="false").partitions(*planned) == []
+
+
+def test_a_checkpoint_without_topic_ids_goes_on_and_gets_them() -> None:
+    log = ListedLog({A: (0, 9)})
+    log.ids = {"orders": "one"}
+    end = stream(log).latestOffset({"orders": {"0": 4}}, ReadAllAvailable())
+    assert end == {"orders": {"0": 9}, "orders@one": {}}
+    assert [part.value for part in stream(log).partitions({"orders": {"0": 4}}, end)] == [OffsetRange(A, 4, 9)]
 
 
 NOON = dt.datetime(2024, 5, 1, 12, 0, 0, 500_300, tzinfo=dt.UTC)

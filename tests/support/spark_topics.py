@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
-from barnabas import Producer, ProducerConfig
+from barnabas import Admin, AdminConfig, Producer, ProducerConfig
 from tests.support.daemon import Daemon
 
 START = 1_700_000_000_000
@@ -49,6 +49,16 @@ def produce_new(
     """As `produce`, to a new topic."""
     daemon.create_topic(topic, partitions=partitions)
     produce(daemon, topic, records, compression=compression, headers=headers)
+
+
+def delete_topic(daemon: Daemon, topic: str) -> None:
+    """Delete it, and wait until it is gone."""
+
+    async def delete() -> None:
+        async with Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin:
+            await admin.delete_topic(topic)
+
+    asyncio.run(delete())
 
 
 def read_topic(spark: SparkSession, daemon: Daemon, topic: str, **options: str) -> DataFrame:
