@@ -11,6 +11,7 @@ time: the one that got no rows for longest is closed, and a later row of its hou
 
 from __future__ import annotations
 
+import datetime
 import uuid
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -27,6 +28,8 @@ from barnabas.pipeline.durability import make_durable
 OPEN_FILES: Final = 64
 ROW_GROUP_ROWS: Final = 128 * 1024
 ROW_GROUP_BYTES: Final = 32 << 20
+_DAYS_IN_400_YEARS: Final = 146_097
+_DAYS_TO_1970: Final = datetime.date(1970, 1, 1).toordinal() - 1
 _PLACE: Final = ("topic", "partition", "date", "hour")
 
 
@@ -140,13 +143,23 @@ def _by_place(batch: pa.RecordBatch) -> Iterator[tuple[_Place, pa.RecordBatch]]:
     def parts(rows: pa.RecordBatch, names: tuple[str, ...], found: tuple[Any, ...]) -> Iterator[Any]:
         if not names:
             topic, partition, date, hour = found
-            yield _Place(topic, partition, str(date), hour), rows
+            yield _Place(topic, partition, _date_text(date), hour), rows
             return
         column = rows.column(names[0])
         values = pc.unique(column)
         for value in values:
             chosen = rows if len(values) == 1 else rows.filter(pc.equal(column, value))
-            yield from parts(chosen, names[1:], (*found, value.as_py()))
+            yield from parts(chosen, names[1:], (*found, value.value if names[0] == "date" else value.as_py()))
 
     if batch.num_rows:
         yield from parts(batch, _PLACE, ())
+
+
+def _date_text(days: int) -> str:
+    """`days` since 1970 as 2024-02-29, for any year: a producer that sends nanoseconds is some 50 million years ahead.
+
+    Python knows the years 1 to 9999; the calendar repeats itself every 400 years.
+    """
+    cycles = (days + _DAYS_TO_1970) // _DAYS_IN_400_YEARS
+    date = datetime.date.fromordinal(_DAYS_TO_1970 + days - cycles * _DAYS_IN_400_YEARS + 1)
+    return f"{date.year + 400 * cycles:04d}-{date.month:02d}-{date.day:02d}"

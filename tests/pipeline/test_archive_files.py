@@ -136,3 +136,21 @@ def test_a_day_is_a_date_and_no_time(tmp_path: Path) -> None:
     assert batch.column("date")[0].as_py() == date(2024, 2, 29)
     (file,) = write(state, 0, batch)
     assert "/date=2024-02-29/hour=23/" in file.final
+
+
+@pytest.mark.parametrize(
+    ("days", "text"),
+    [
+        (2_932_896, "9999-12-31"),
+        (2_932_897, "10000-01-01"),
+        (106_751_991, "294247-01-10"),  # the last that microseconds in 64 bits reach: where nanoseconds were sent
+        (-1, "1969-12-31"),
+        (-719_163, "0000-12-31"),
+    ],
+)
+def test_a_record_of_a_far_year_has_its_directory_too(tmp_path: Path, days: int, text: str) -> None:
+    state = ArchiveState(str(tmp_path))
+    batch = rows("t", 0, range(2), [0, 0])
+    dates = pa.array([days, days + 1], pa.int32()).cast(pa.date32())
+    (file, _) = write(state, 0, batch.set_column(batch.schema.get_field_index("date"), "date", dates))
+    assert f"/date={text}/hour=23/" in file.final
