@@ -28,8 +28,11 @@ from demo.verification import Comparison
 
 TOPIC = "flights"
 REPLAYED = "flights-replayed"
-MICRO_BATCHES = 12
+MICRO_BATCHES = 6
 """The archive takes the topic in so many, so that there is a middle to kill it in."""
+
+ROWS = 60_000
+"""Flights of two months and some: an archive by the hour has some 2,500 files then, and the demo takes minutes."""
 
 
 class PipelineDemo:
@@ -165,18 +168,27 @@ class PipelineDemo:
 
 
 @click.command()
-@click.option("--rows", type=click.IntRange(min=MICRO_BATCHES), metavar="N", help="Only the first N rows of the file.")
+@click.option(
+    "--rows",
+    type=click.IntRange(min=MICRO_BATCHES),
+    default=ROWS,
+    show_default=True,
+    metavar="N",
+    help="Only the first N rows of the file.",
+)
+@click.option("--all", "is_whole", is_flag=True, help="All 336,776 rows, a year: several times as long.")
 @click.option("--partitions", type=click.IntRange(min=1), default=2, show_default=True, metavar="N")
 @click.option("--master", default="local[2]", show_default=True, metavar="URL", help="Spark's master.")
 @click.option("--keep", is_flag=True, help="Keep the directory. It is kept anyway when something is not right.")
-def main(rows: int | None, partitions: int, master: str, keep: bool) -> None:
+def main(rows: int, is_whole: bool, partitions: int, master: str, keep: bool) -> None:
     """Send flights through a broker, an archive that is killed, a snapshot, a replay and two audits; check each."""
     screen = Screen()
     directory = Path(tempfile.mkdtemp(prefix="barnabas-pipeline-demo-"))
     began = time.monotonic()
     is_good = False
     try:
-        is_good = PipelineDemo(directory, screen, rows=rows, partitions=partitions, master=master).run()
+        taken = None if is_whole else rows
+        is_good = PipelineDemo(directory, screen, rows=taken, partitions=partitions, master=master).run()
     except (BrokerProcessError, TrafficError, JobError, ClientError) as error:
         screen.failed(str(error))
     finally:
