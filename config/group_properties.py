@@ -180,9 +180,9 @@ GROUP_PROPERTIES: Sequence[Property] = (
     Property(
         "metrics.group.lag.enable",
         BOOLEAN,
-        True,
-        "Whether /metrics says how far each group is behind in each partition. With thousands of groups that is most "
-        "of a scrape (see docs/metrics.md): switch it off there, or scrape more seldom. Barnabas's own.",
+        False,
+        "Whether /metrics says how far each group is behind in each partition. Right for some thousand partitions with "
+        "commits; beyond, each scrape holds requests up (see docs/metrics.md). Barnabas's own.",
         group=GROUPS,
     ),
 )

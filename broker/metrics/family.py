@@ -2,7 +2,7 @@
 
 Names carry the prefix, the base unit and, for a counter, `_total`. Labels come from a short list, so that no client can
 make label values without bound: those of `topic` and `partition` exist in the metadata, those of `group` have committed
-offsets (and metrics.group.lag.enable leaves them out), the others are fixed in code.
+offsets (and are there only with metrics.group.lag.enable), the others are fixed in code.
 """
 
 from __future__ import annotations

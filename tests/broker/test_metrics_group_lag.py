@@ -18,7 +18,7 @@ COMMITTED = 'barnabas_group_committed_offset{group="billing",partition="%d",topi
 
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[Daemon]:
-    with start_daemon(tmp_path) as running:
+    with start_daemon(tmp_path, "metrics.group.lag.enable=true") as running:
         yield running
 
 
@@ -55,8 +55,8 @@ async def test_lag_is_there_after_a_restart_and_goes_with_the_topic(daemon: Daem
     assert metric(daemon, LAG % 0) is None
 
 
-async def test_the_switch_leaves_the_groups_out(tmp_path: Path) -> None:
-    with start_daemon(tmp_path, "metrics.group.lag.enable=false") as daemon:
+async def test_groups_are_left_out_unless_the_switch_asks_for_them(tmp_path: Path) -> None:
+    with start_daemon(tmp_path) as daemon:
         await fill_and_commit(daemon)
         assert metric(daemon, LAG % 0) is None
         assert metric(daemon, "barnabas_groups_empty") is not None

@@ -27,12 +27,13 @@ from tests.support.prometheus import Prometheus
 pytestmark = pytest.mark.timeout(300)
 
 RECORDS = 50
+SETTINGS = ("log.cleaner.backoff.ms=100", "metrics.group.lag.enable=true")
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     need_commands("prometheus")
-    with start_daemon(tmp_path_factory.mktemp("daemon"), "log.cleaner.backoff.ms=100") as running:
+    with start_daemon(tmp_path_factory.mktemp("daemon"), *SETTINGS) as running:
         yield running
 
 
