@@ -39,7 +39,7 @@ at a time are served, each for 30 seconds at most. The answer to `/metrics` is m
 a broker with 1,000 partitions needs about 0.05 s of CPU for it, so scrape every 5 seconds at most. With
 `metrics.group.lag.enable=true` (off unless said) it also has the lag of groups: 0.02 s of CPU for 1,000 partitions in
 which groups have committed, 0.2 s for 10,000, 2.1 s for 100,000. Python runs one thread at a time, so requests pay for
-it: beside a rendering of 100,000 an event loop that only echoes did 15 % of what it does alone, with a p99 of 7 ms (0.5).
+it: beside a rendering of 100,000 an event loop that only echoes did 15 % of what it does alone, p99 7 ms, not 0.5.
 
 Names end in their base unit, and in `_total` where they only grow. A counter starts at 0 with the process.
 """
