@@ -36,6 +36,9 @@ from barnabas.protocol.uuids import ZERO_UUID, uuid_text
 
 T = TypeVar("T")
 
+EMPTY_ANSWERS = 5
+"""So many answers without a byte, each after the broker's wait, below a high watermark: nothing is left to come."""
+
 
 class BrokerPart(InputPartition):
     """What one task fetches."""
@@ -171,6 +174,7 @@ def _read(options: ReadOptions, rules: ReadRules, part: OffsetRange, fetcher: Pa
     reader = BatchReader(rules, part)
     place = f"{part.topic_partition} at the broker {fetcher.bootstrap}"
     fetcher.ask(part.start)
+    empty_answers = 0
     while reader.next_offset < part.end and not reader.at_end:
         due = reader.next_offset
         answer = fetcher.answer()
@@ -184,13 +188,15 @@ def _read(options: ReadOptions, rules: ReadRules, part: OffsetRange, fetcher: Pa
         reader.aborted(result.aborted)
         next_offset, whole = end_of_whole_batches(answer.data, due)
         if not whole:
-            if len(answer.data) or due < _readable_end(options, result):
+            empty_answers += not len(answer.data)
+            readable = due < _readable_end(options, result)
+            if len(answer.data) or (readable and empty_answers < EMPTY_ANSWERS):
                 fetcher.ask_for_more(due, size_of_partial_batch(answer.data))
                 continue
-            data_loss(
-                options, f"{part.topic_partition}: offsets {due} to {part.end - 1} are gone, it ends at offset {due}"
-            )
+            gone = f"{part.topic_partition}: offsets {due} to {part.end - 1} are gone, "
+            data_loss(options, gone + ("no record is left in them" if readable else f"it ends at offset {due}"))
             break
+        empty_answers = 0
         if next_offset < part.end:
             fetcher.ask(next_offset)
         yield from reader.read(answer.data[:whole], place)

@@ -11,10 +11,16 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from barnabas import Admin, AdminConfig, TopicPartition
 from barnabas.pipeline.errors import CorruptLogError, DataLossError, OptionError, SourceError
+from barnabas.pipeline.offsets import OffsetRange
+from barnabas.pipeline.source_batch import rules_of
+from barnabas.pipeline.source_broker import _read
+from barnabas.pipeline.source_fetcher import FetchAnswer
+from barnabas.pipeline.source_options import parse_read_options
+from barnabas.protocol.messages.fetch import FetchPartitionResult
 from barnabas.protocol.records import Codec
 from tests.support.broker_reads import batch_reader, iter_rows, topic_rows
 from tests.support.daemon import Daemon, start_daemon
-from tests.support.spark_topics import START, produce, produce_new
+from tests.support.spark_topics import START, delete_topic, produce, produce_new
 
 OFFSETS = StructType([StructField("offset", LongType())])
 PATIENCE = {"kafka.default.api.timeout.ms": "1500", "kafka.retry.backoff.ms": "20", "kafka.retry.backoff.max.ms": "50"}
@@ -31,14 +37,6 @@ def delete_records(daemon: Daemon, topic: str, before: int) -> None:
     async def delete() -> None:
         async with Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin:
             await admin.delete_records({TopicPartition(topic, 0): before})
-
-    asyncio.run(delete())
-
-
-def delete_topic(daemon: Daemon, topic: str) -> None:
-    async def delete() -> None:
-        async with Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin:
-            await admin.delete_topic(topic)
 
     asyncio.run(delete())
 
@@ -214,3 +212,36 @@ def test_pushed_filters_choose_partitions_and_offsets_before_anything_is_fetched
 
     assert len(reader.partitions()) == 1
     assert [(row["partition"], row["offset"]) for row in iter_rows(reader)] == [(1, 3), (1, 4)]
+
+
+class EmptyHanded:
+    """A fetcher whose broker has nothing of what lies below its high watermark, as where compaction took the last."""
+
+    bootstrap = "localhost:1"
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def ask(self, offset: int) -> None:
+        self.asked += 1
+
+    def ask_for_more(self, offset: int, needed_bytes: int) -> None:
+        self.asked += 1
+
+    def answer(self) -> FetchAnswer:
+        assert self.asked < 100, "it asks for ever"
+        return FetchAnswer(FetchPartitionResult(0, high_watermark=9, log_start_offset=0), memoryview(b""))
+
+
+def test_a_tail_without_any_record_below_the_high_watermark_is_data_loss_and_no_endless_asking() -> None:
+    part = OffsetRange(TopicPartition("orders", 0), 4, 9)
+
+    def rows(**given: str) -> list[object]:
+        options = parse_read_options(
+            {"kafka.bootstrap.servers": "localhost:1", "subscribe": "orders", **given}, is_streaming=False
+        )
+        return list(_read(options, rules_of(options, OFFSETS), part, EmptyHanded()))  # type: ignore[arg-type]
+
+    with pytest.raises(DataLossError, match="orders-0: offsets 4 to 8 are gone, no record is left in them"):
+        rows()
+    assert rows(failOnDataLoss="false") == []
