@@ -222,8 +222,8 @@ def _say(text: str) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pipeline", description=__doc__)
-    parser.add_argument("--records", type=int, default=4_000_000, help="in the topic (default 4,000,000)")
-    parser.add_argument("--rounds", type=int, default=3, help="how often each line is measured (default 3)")
+    parser.add_argument("--records", type=int, default=1_000_000, help="in the topic (default 1,000,000)")
+    parser.add_argument("--rounds", type=int, default=2, help="how often each line is measured (default 2)")
     parser.add_argument("--jars", type=Path, metavar="DIR", help="with the jars of Spark's Kafka connector")
     parser.add_argument("--plain", action="store_true", help="without the compiled kernel")
     parser.add_argument("--directory", type=Path, default=None, help="where data is written (default: the system's)")
