@@ -24,11 +24,13 @@ def session_of(member_id: str) -> TimerKey:
 class GroupTimers:
     """At most one deadline for each key."""
 
-    __slots__ = ("_deadlines", "_now", "wake_at")
+    __slots__ = ("_deadlines", "_due", "_now", "wake_at")
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._deadlines: dict[TimerKey, float] = {}
+        self._due: list[TimerKey] = []
+        """What had passed when it was looked for last, the first one at the end; some may have moved since."""
         self.wake_at = math.inf
         """No deadline is before this."""
 
@@ -48,15 +50,26 @@ class GroupTimers:
     def clear(self) -> None:
         """None is left."""
         self._deadlines.clear()
+        self._due.clear()
         self.wake_at = math.inf
 
     def pop_due(self) -> TimerKey | None:
-        """The deadline that passed first, taken out; None: none has, and `wake_at` is exact now."""
-        if self.wake_at > self._now():
+        """The deadline that passed first, taken out; None: none has, and `wake_at` is exact now.
+
+        They are looked for all at once: the sessions of thousands of members may end together.
+        """
+        now = self._now()
+        if self.wake_at > now:
             return None
-        key = min(self._deadlines, key=self._deadlines.__getitem__, default=None)
-        self.wake_at = math.inf if key is None else self._deadlines[key]
-        if key is None or self.wake_at > self._now():
-            return None
-        del self._deadlines[key]
-        return key
+        while True:
+            while self._due:
+                key = self._due.pop()
+                if self._deadlines.get(key, math.inf) <= now:
+                    del self._deadlines[key]
+                    return key
+            due = [(deadline, key) for key, deadline in self._deadlines.items() if deadline <= now]
+            if not due:
+                self.wake_at = min(self._deadlines.values(), default=math.inf)
+                return None
+            due.sort(key=lambda each: each[0])
+            self._due = [key for _, key in reversed(due)]
