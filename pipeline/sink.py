@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _BATCH_ID = "streaming.sql.batchId"
+_QUERY_ID = "sql.streaming.queryId"
 _ONLY_BATCH = 0
 
 
@@ -45,7 +46,7 @@ class BatchWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> SinkCommit:
         """On an executor: one task's rows."""
-        return _write(self._options, iterator, _ONLY_BATCH)
+        return _write(self._options, iterator, _ONLY_BATCH, None)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -58,9 +59,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
         """On an executor: one task's rows of one micro-batch."""
         context = TaskContext.get()
         batch_id = None if context is None else context.getLocalProperty(_BATCH_ID)
-        if batch_id is None:
-            raise PipelineError("Spark did not say which micro-batch this is: the sink cannot know a replay")
-        return _write(self._options, iterator, int(batch_id))
+        query = None if context is None else context.getLocalProperty(_QUERY_ID)
+        if batch_id is None or query is None:
+            raise PipelineError("Spark did not say which micro-batch of which query this is: a replay cannot be known")
+        return _write(self._options, iterator, int(batch_id), query)
 
 
 def make_batch_writer(given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> BatchWriter:
@@ -81,7 +83,7 @@ def make_stream_writer(given: Mapping[str, str], schema: StructType, *, overwrit
     return StreamWriter(options)
 
 
-def _write(options: SinkOptions, batches: Iterator[pa.RecordBatch], batch_id: int) -> SinkCommit:
+def _write(options: SinkOptions, batches: Iterator[pa.RecordBatch], batch_id: int, query: str | None) -> SinkCommit:
     import uvloop
 
     from barnabas.pipeline.sink_identity import TaskIdentity
@@ -98,7 +100,7 @@ def _write(options: SinkOptions, batches: Iterator[pa.RecordBatch], batch_id: in
         if options.checkpoint is None:
             written = uvloop.run(send_once(options.producer, records))
         else:
-            kept = TaskIdentity(options.checkpoint, task, batch_id)
+            kept = TaskIdentity(options.checkpoint, task, batch_id, query)
             written = uvloop.run(send_what_is_missing(options.producer, records, kept, task))
     return SinkCommit(written.sent, written.already_there)
 

@@ -69,3 +69,11 @@ def test_what_is_no_file_of_ours_is_not_read(tmp_path: Path) -> None:
     (directory / ".producer-0000000000.json.a1b2").write_text("half")
     (directory / "notes.txt").write_text("hello")
     assert identity(tmp_path, 4, new_id=8) == (8, 0)
+
+
+@pytest.mark.parametrize(("first", "second"), [("one", "two"), ("one", None), (None, "two")])
+def test_the_files_of_one_query_are_not_anothers(tmp_path: Path, first: str | None, second: str | None) -> None:
+    TaskIdentity(str(tmp_path), 0, 0, first).keep_producer_id(7)
+    assert TaskIdentity(str(tmp_path), 0, 0, first).producer().producer_id == 7
+    with pytest.raises(PipelineError, match=r"barnabas-sink in it is of .* this is .*checkpoint of its own"):
+        TaskIdentity(str(tmp_path), 0, 0, second).producer()
