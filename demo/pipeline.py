@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -182,6 +183,7 @@ class PipelineDemo:
 @click.option("--keep", is_flag=True, help="Keep the directory. It is kept anyway when something is not right.")
 def main(rows: int, is_whole: bool, partitions: int, master: str, keep: bool) -> None:
     """Send flights through a broker, an archive that is killed, a snapshot, a replay and two audits; check each."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that no job outlives the demo
     screen = Screen()
     directory = Path(tempfile.mkdtemp(prefix="barnabas-pipeline-demo-"))
     began = time.monotonic()

@@ -24,8 +24,9 @@ Session: TypeAlias = SparkSession
 DEFAULT_MASTER = "local[*]"
 
 _LOCAL_MASTER = re.compile(r"local(?:\[(\*|\d+)(?:, *\d+)?\])?")
-_SHUFFLE_TASKS_PER_THREAD = 4
-_LEAST_SHUFFLE_TASKS = 8
+_TASKS_PER_THREAD = 4
+_LEAST_TASKS = 8
+_FOR_A_CLUSTER = ("spark.sql.shuffle.partitions", "spark.sql.sources.parallelPartitionDiscovery.parallelism")
 
 LOG_PROPERTIES = Path(__file__).with_name("log4j2.properties")
 """Only what ends the JVM is written to standard error: failures come as sentences (failures.py)."""
@@ -47,9 +48,10 @@ def build_session(
     """
     properties = _properties(master, debug=debug, show_progress=show_progress)
     properties.update(conf or {})
-    tasks = local_shuffle_tasks(properties.get("spark.master", ""))
+    tasks = local_tasks(properties.get("spark.master", ""))
     if tasks is not None:
-        properties.setdefault("spark.sql.shuffle.partitions", str(tasks))
+        for key in _FOR_A_CLUSTER:
+            properties.setdefault(key, str(tasks))
     if properties.get("spark.master", DEFAULT_MASTER).startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -65,17 +67,17 @@ def build_session(
         spark.stop()
 
 
-def local_shuffle_tasks(master: str) -> int | None:
-    """Into how many parts a shuffle goes on `local`, `local[4]`, `local[*]` or `local[4,3]`; None elsewhere.
+def local_tasks(master: str) -> int | None:
+    """Into how many tasks Spark should share work on `local`, `local[4]`, `local[*]` or `local[4,3]`; None elsewhere.
 
-    Spark's 200 are for a cluster: on two cores they are 200 small files and the start of 200 small tasks. Four parts a
-    thread still keep a large shuffle in pieces; what does not fit into memory Spark spills.
+    Its 200 parts of a shuffle, and up to 10,000 tasks that list an archive's files, are for a cluster: on two cores
+    they are so many starts of tiny tasks. Four a thread still keep a large shuffle in pieces, which Spark spills.
     """
     match = _LOCAL_MASTER.fullmatch(master)
     if match is None:
         return None
     threads = os.cpu_count() or 1 if match[1] == "*" else int(match[1] or 1)
-    return max(_LEAST_SHUFFLE_TASKS, _SHUFFLE_TASKS_PER_THREAD * threads)
+    return max(_LEAST_TASKS, _TASKS_PER_THREAD * threads)
 
 
 def _properties(master: str | None, *, debug: bool, show_progress: bool) -> dict[str, str]:

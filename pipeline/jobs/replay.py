@@ -20,6 +20,7 @@ from pyspark.sql import functions as sf
 from barnabas.pipeline.archive_files import ArchivedFile
 from barnabas.pipeline.archive_manifest import DEFAULT_NAME, ArchiveState
 from barnabas.pipeline.errors import OptionError, PipelineError
+from barnabas.pipeline.schema import source_schema
 from barnabas.pipeline.state_files import StateFiles
 from barnabas.pipeline.summary import Summary
 
@@ -71,7 +72,9 @@ def run(spark: SparkSession, options: ReplayOptions) -> Summary:
     state = ArchiveState(options.archive, options.name)
     plan = plan_of(state, options)
     files = [file for file in _files(state, plan.last_batch) if file.topic in plan.topics]
-    archived = spark.read.parquet(*(f"{state.archive}/{file.final}" for file in files))
+    archived = spark.read.schema(source_schema(include_headers=True)).parquet(  # known: no footer is asked for it
+        *(f"{state.archive}/{file.final}" for file in files)
+    )
     writer = replay_rows(archived, plan.topics, plan.tasks).write.format("barnabas").options(**options.sink)
     # The tasks of a replay are what plan.tasks says: were small ones joined, the identities would not fit.
     adaptive = spark.conf.get("spark.sql.adaptive.enabled")
