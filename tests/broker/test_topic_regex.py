@@ -128,3 +128,9 @@ def test_an_expression_of_too_many_states_is_refused_while_it_matches() -> None:
     with pytest.raises(BrokerError, match="too many steps") as caught:
         list(map(regex.matches, names))
     assert caught.value.code == ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
+def test_a_state_that_is_met_again_is_one_object_and_is_not_compared_node_by_node() -> None:
+    regex = topic_regex(".*" * 300)
+    assert regex.matches("abab")
+    assert len({id(state) for state in regex._steps.values()}) == len(set(regex._steps.values())) == 1
