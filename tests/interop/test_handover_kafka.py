@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 
+from barnabas.broker.metadata.examine import examine
 from barnabas.clients.commands.main import main
+from barnabas.clients.testing import BrokerProcess
 from tests.support.directories import ORDERS, RECORDS, make_directories
 from tests.support.kafka import Kafka, KafkaError, need_kafka
-from tests.support.turns import Address, configs_of, free_port, observe
+from tests.support.turns import CLIENT_TIMEOUT_S, Address, configs_of, free_port, observe
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -65,3 +68,79 @@ def test_doctor_says_no_where_kafka_4_does_not_start(tmp_path: Path) -> None:
     assert refused.exit_code == 1
     with pytest.raises(KafkaError):
         Kafka("4.3.0", dirs, tmp_path / "kafka").start()
+
+
+def write_standalone(path: Path, data: Path, port: int) -> None:
+    """A server.properties whose voters are in the metadata log."""
+    controller = f"127.0.0.1:{free_port()}"
+    properties = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.bootstrap.servers": controller,
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://{controller}",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "log.dirs": str(data),
+        "offsets.topic.num.partitions": "1",
+        "offsets.topic.replication.factor": "1",
+    }
+    path.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+
+
+def write_some(address: Address, topic: str) -> None:
+    """A new topic, with ten records."""
+    admin = AdminClient({"bootstrap.servers": address.bootstrap})
+    (created,) = admin.create_topics([NewTopic(topic, 1, 1)]).values()
+    created.result(CLIENT_TIMEOUT_S)
+    producer = Producer({"bootstrap.servers": address.bootstrap, "enable.idempotence": True})
+    for number in range(10):
+        producer.produce(topic, str(number))
+    assert producer.flush(CLIENT_TIMEOUT_S) == 0
+
+
+def test_a_directory_with_its_voters_in_the_log_goes_over_and_comes_back(tmp_path: Path) -> None:
+    need_kafka("4.3.0")
+    data = tmp_path / "data"
+    kafka = HandedOver("4.3.0", data, tmp_path / "kafka")
+    kafka.port, kafka.properties = free_port(), tmp_path / "standalone.properties"
+    write_standalone(kafka.properties, data, kafka.port)
+    kafka.format("--standalone")
+    address = Address("127.0.0.1", kafka.port)
+    with kafka.running():
+        write_some(address, "of-kafka")
+        before = observe(address, [])
+    voters = voters_of(data)
+
+    often = {"metadata.log.max.record.bytes.between.snapshots": "1", "metadata.max.retention.bytes": "0"}
+    barnabas = BrokerProcess(tmp_path, {"log.dirs": str(data), "listeners": f"127.0.0.1:{kafka.port}", **often})
+    barnabas.start()
+    assert observe(address, []) == before
+    write_some(address, "of-barnabas")
+    between = observe(address, [])
+    assert barnabas.stop() == 0, barnabas.log_tail()
+    assert len(list((data / "__cluster_metadata-0").glob("*.checkpoint"))) == 1  # ours alone: it holds the voters
+    assert voters_of(data) == voters
+
+    kafka.properties = tmp_path / "server.properties"
+    words = ["--listener", f"127.0.0.1:{kafka.port}", "--controller-listener", f"127.0.0.1:{free_port()}"]
+    command = ["handover", str(data), "--kafka-version", "4.3.0", "--output", str(kafka.properties), *words]
+    result = CliRunner().invoke(main, [*command, "--execute"])
+    assert result.exit_code == 0, result.output
+    assert "controller.quorum.voters" not in kafka.properties.read_text()
+    with kafka.running():
+        assert observe(address, []) == between
+        write_some(address, "of-kafka-again")
+        after = observe(address, [])
+
+    barnabas.start()
+    assert observe(address, []) == after
+    assert barnabas.stop() == 0, barnabas.log_tail()
+
+
+def voters_of(data: Path) -> object:
+    """Raft's voters, as the log or its snapshot has them."""
+    replayed = examine([data]).replayed
+    assert replayed is not None
+    assert replayed.kraft_version == 1
+    assert replayed.voters is not None
+    return replayed.voters
