@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from barnabas.broker.dispatch import Handler
     from barnabas.broker.session import Session
 
-REFUSED_APIS = (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.INIT_PRODUCER_ID)
+REFUSED_APIS = (
+    ApiKey.JOIN_GROUP,
+    ApiKey.SYNC_GROUP,
+    ApiKey.HEARTBEAT,
+    ApiKey.LEAVE_GROUP,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    ApiKey.INIT_PRODUCER_ID,
+)
 
 
 def refusing_handlers() -> dict[ApiKey, Handler]:

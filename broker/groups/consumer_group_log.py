@@ -51,12 +51,13 @@ class ConsumerGroupLog:
         loop: asyncio.AbstractEventLoop,
         probe: GroupProbe,
         wake: Callable[[ConsumerGroup], None],
+        reads_only: bool,
     ) -> None:
         self.groups: dict[str, ConsumerGroup] = {}
         self._log = group_log
         self._around = around
         self._probe = probe
-        self._alarms: GroupAlarms[ConsumerGroup] = GroupAlarms(loop, wake)
+        self._alarms: GroupAlarms[ConsumerGroup] = GroupAlarms(loop, wake, is_silent=reads_only)
         self._stopping = False
         group_log.add_replay(self._replay)
 

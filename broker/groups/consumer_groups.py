@@ -60,11 +60,15 @@ class ConsumerGroups:
         around: Surroundings,
         loop: asyncio.AbstractEventLoop,
         probe: GroupProbe,
+        reads_only: bool = False,
     ) -> None:
+        """`reads_only`: nobody's session ends, because nothing that follows from it could be written."""
         self._group_log = group_log
         self._classic = classic
         self._around = around
-        self.log = ConsumerGroupLog(group_log=group_log, around=around, loop=loop, probe=probe, wake=self._wake)
+        self.log = ConsumerGroupLog(
+            group_log=group_log, around=around, loop=loop, probe=probe, wake=self._wake, reads_only=reads_only
+        )
         self._groups = self.log.groups
         self._stopping = False
 

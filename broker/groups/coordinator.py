@@ -81,6 +81,7 @@ class GroupCoordinator:
             loop=loop,
         )
         broker = config.broker
+        reads_only = config.static.get_bool("read.only")
         classic = GroupMembership(
             group_log=self.log,
             settings=GroupSettings(
@@ -92,11 +93,12 @@ class GroupCoordinator:
             loop=loop,
             wall_ms=wall_ms,
             probe=probe,
+            reads_only=reads_only,
         )
         clock = GroupClock(loop.time, wall_ms)
         around = Surroundings(ConsumerGroupSettings.of(broker), clock, lambda: store.image)
         self.consumer_groups = ConsumerGroups(
-            group_log=self.log, classic=classic, around=around, loop=loop, probe=probe
+            group_log=self.log, classic=classic, around=around, loop=loop, probe=probe, reads_only=reads_only
         )
         self.members = GroupDirectory(self.log, classic, self.consumer_groups)
         self.offsets = GroupOffsets(self.log, self.members, store, config, wall_ms)

@@ -27,9 +27,13 @@ Group = TypeVar("Group", bound=Alarmed)
 class GroupAlarms(Generic[Group]):
     """Calls `wake` with a group when the first of its deadlines may have passed; whoever is woken sets it again."""
 
-    __slots__ = ("_loop", "_set", "_wake")
+    __slots__ = ("_is_silent", "_loop", "_set", "_wake")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, wake: Callable[[Group], None]) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, wake: Callable[[Group], None], *, is_silent: bool = False
+    ) -> None:
+        """`is_silent`: nobody is ever woken. The groups of a broker that only reads stay as they were found."""
+        self._is_silent = is_silent
         self._loop = loop
         self._wake = wake
         self._set: dict[str, tuple[float, asyncio.TimerHandle]] = {}
@@ -37,6 +41,8 @@ class GroupAlarms(Generic[Group]):
 
     def set(self, group_id: str, group: Group) -> None:
         """At the group's next deadline, unless it is woken even before."""
+        if self._is_silent:
+            return
         wake_at = group.wake_at
         current = self._set.get(group_id)
         if current is not None:

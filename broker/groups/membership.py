@@ -60,14 +60,16 @@ class GroupMembership:
         loop: asyncio.AbstractEventLoop,
         wall_ms: Callable[[], int],
         probe: GroupProbe,
+        reads_only: bool = False,
     ) -> None:
+        """`reads_only`: nobody's session ends, because nothing that follows from it could be written."""
         self._log = group_log
         self._settings = settings
         self._loop = loop
         self._clock = GroupClock(loop.time, wall_ms)
         self._probe = probe
         self._groups: dict[str, ClassicGroup] = {}
-        self._alarms: GroupAlarms[ClassicGroup] = GroupAlarms(loop, self._wake)
+        self._alarms: GroupAlarms[ClassicGroup] = GroupAlarms(loop, self._wake, is_silent=reads_only)
         self._to_do: deque[tuple[ClassicGroup, Action]] = deque()
         self._working = False
         self._stopping = False

@@ -8,6 +8,7 @@ import pytest
 
 from barnabas.broker.groups.consumer_group_settings import ConsumerGroupSettings
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.groups.metadata import GroupMetadataValue, MemberMetadata
 from tests.support.consumer_groups import GROUP, REBALANCE_MS, SESSION_MS, ConsumerGroupHost
 
 
@@ -269,6 +270,20 @@ def test_offsets_are_fetched_by_a_member_in_its_epoch_and_by_whoever_is_none(hos
         with pytest.raises(BrokerError) as caught:
             host.directory.validate_offset_fetch(GROUP, member_id=member, member_epoch=epoch)
         assert caught.value.code == code
+
+
+def test_of_a_broker_that_only_reads_no_member_is_ever_removed(host: ConsumerGroupHost) -> None:
+    host.topic("t", 2)
+    host.join("a", ["t"])
+    again = host.restarted(reads_only=True)
+    again.log.fails = True
+    member = MemberMetadata("m", None, "client", "/", SESSION_MS, SESSION_MS, b"", b"")
+    again.classic.load("old", GroupMetadataValue("consumer", 1, "range", "m", members=[member]))
+    again.clock.pass_time(100 * SESSION_MS)
+    assert again.state == host.state == "Stable"
+    old = again.classic.summary("old")
+    assert old is not None
+    assert old.state == "Stable"
 
 
 def test_a_restart_brings_back_what_the_records_say(host: ConsumerGroupHost) -> None:

@@ -168,6 +168,10 @@ def test_a_topic_that_is_asked_for_is_not_made_and_a_member_does_not_join(served
             protocols=(),
         )
         assert joined.error_code == ErrorCode.POLICY_VIOLATION
+        member = {"group_id": "workers", "member_id": "somebody"}
+        beaten = wire.call("heartbeat", 3, generation_id=1, group_instance_id=None, **member)
+        assert beaten.error_code == ErrorCode.POLICY_VIOLATION
+        assert wire.call("leave_group", 2, **member).error_code == ErrorCode.POLICY_VIOLATION
 
 
 async def test_a_directory_without_write_permission_is_served(copy: ReadOnly, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,7 +136,12 @@ class ConsumerGroupHost:
     """One group, `GROUP`, and whoever asks for it. `epochs`: what each member was told last."""
 
     def __init__(
-        self, settings: ConsumerGroupSettings | None = None, *, log: _Log | None = None, topics: Any = None
+        self,
+        settings: ConsumerGroupSettings | None = None,
+        *,
+        log: _Log | None = None,
+        topics: Any = None,
+        reads_only: bool = False,
     ) -> None:
         self.clock = _Clock()
         self.log = log or _Log()
@@ -148,11 +153,21 @@ class ConsumerGroupHost:
         group_log = cast(GroupLog, self.log)
         wall = GroupClock(lambda: self.clock.now, lambda: int(self.clock.now * 1000))
         self.classic = GroupMembership(
-            group_log=group_log, settings=GroupSettings(), loop=loop, wall_ms=wall.wall_ms, probe=self.probe
+            group_log=group_log,
+            settings=GroupSettings(),
+            loop=loop,
+            wall_ms=wall.wall_ms,
+            probe=self.probe,
+            reads_only=reads_only,
         )
         around = Surroundings(settings or ConsumerGroupSettings(), wall, lambda: self.image)
         self.groups = ConsumerGroups(
-            group_log=group_log, classic=self.classic, around=around, loop=loop, probe=self.probe
+            group_log=group_log,
+            classic=self.classic,
+            around=around,
+            loop=loop,
+            probe=self.probe,
+            reads_only=reads_only,
         )
         self.directory = GroupDirectory(group_log, self.classic, self.groups)
         self.log.add_replay(self._replay)
@@ -161,9 +176,9 @@ class ConsumerGroupHost:
         if isinstance(record.key, GroupMetadataKey) and record.value is None:
             self.directory.unload(record.key.group)
 
-    def restarted(self) -> ConsumerGroupHost:
+    def restarted(self, *, reads_only: bool = False) -> ConsumerGroupHost:
         """A broker that loads the same log."""
-        host = ConsumerGroupHost(self.groups._around.settings, log=self.log, topics=self.image)
+        host = ConsumerGroupHost(self.groups._around.settings, log=self.log, topics=self.image, reads_only=reads_only)
         host.clock.now = self.clock.now
         host.epochs = dict(self.epochs)
         records = []
