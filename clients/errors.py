@@ -60,20 +60,14 @@ class RefusedError(ClientError, BrokerError):
 
     @classmethod
     def of_partition(cls, topic_partition: TopicPartition, code: ErrorCode, message: str | None) -> RefusedError:
-        """The refusal of one partition; the sentence begins with its name."""
-        return cls(
-            code,
-            f"{topic_partition}: {message or _SENTENCES.get(code, 'the broker gave no reason')}",
-            topic=topic_partition.topic,
-            partition=topic_partition.partition,
-        )
+        """The refusal of one partition; the sentence names it."""
+        sentence = _naming(str(topic_partition), message or _reason_of(code))
+        return cls(code, sentence, topic=topic_partition.topic, partition=topic_partition.partition)
 
     @classmethod
     def of_topic(cls, topic: str, code: ErrorCode, message: str | None) -> RefusedError:
-        """The refusal of a topic as a whole; the sentence begins with its name."""
-        reason = message or _SENTENCES.get(code, "the broker gave no reason")
-        named = re.search(rf"(?<![\w.-]){re.escape(topic)}(?![\w-])", reason)
-        return cls(code, reason if named else f"{topic}: {reason}", topic=topic)
+        """The refusal of a topic as a whole; the sentence names it."""
+        return cls(code, _naming(topic, message or _reason_of(code)), topic=topic)
 
 
 class OffsetOutOfRangeError(RefusedError):
@@ -177,3 +171,13 @@ _SENTENCES = {
     ErrorCode.UNSUPPORTED_VERSION: "the broker does not serve this request",
 }
 """For codes that came without a message."""
+
+
+def _reason_of(code: ErrorCode) -> str:
+    return _SENTENCES.get(code, "the broker gave no reason")
+
+
+def _naming(name: str, reason: str) -> str:
+    """`reason`, behind `name` unless it says that itself."""
+    is_named = re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", reason)
+    return reason if is_named else f"{name}: {reason}"

@@ -1,0 +1,24 @@
+"""What a refusal of the broker is called for a person."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas import TopicPartition
+from barnabas.clients.errors import RefusedError
+from barnabas.protocol.errors import ErrorCode
+
+
+@pytest.mark.parametrize(
+    ("message", "sentence"),
+    [
+        ("the batch has 900 bytes", "orders-0: the batch has 900 bytes"),
+        ("orders-0: the batch has 900 bytes", "orders-0: the batch has 900 bytes"),
+        ("nothing is appended to orders-0: it is full", "nothing is appended to orders-0: it is full"),
+        ("orders-01 is in the way", "orders-0: orders-01 is in the way"),
+        (None, "orders-0: the offset is outside the log's range"),
+    ],
+)
+def test_the_refusal_of_a_partition_names_it_once(message: str | None, sentence: str) -> None:
+    refused = RefusedError.of_partition(TopicPartition("orders", 0), ErrorCode.OFFSET_OUT_OF_RANGE, message)
+    assert refused.message == sentence
