@@ -21,7 +21,13 @@ from barnabas.broker.storage.log_manager import LogManager
 from barnabas.broker.storage.storage_errors import StorageError
 from barnabas.clients.commands.directory_survey import Survey, survey
 from barnabas.clients.commands.failures import CommandFailure
-from barnabas.clients.commands.handover_properties import Listening, file_text, server_properties
+from barnabas.clients.commands.handover_properties import (
+    LEAST_SEGMENT_BYTES,
+    Listening,
+    file_text,
+    fitted,
+    server_properties,
+)
 from barnabas.clients.commands.output import print_line
 from barnabas.config import BrokerConfig
 from barnabas.config.value import Setting
@@ -29,7 +35,6 @@ from barnabas.protocol.errors import BrokerError
 from barnabas.protocol.metadata.records import TOPIC_RESOURCE, ConfigRecord
 
 _RAISED_PROBLEM = "small-segments"
-_LEAST_SEGMENT_BYTES = "1048576"
 
 
 class Raise(NamedTuple):
@@ -55,7 +60,7 @@ class Handover:
         absolute = [path.absolute() for path in log_dirs]
         self._version = kafka_version
         self._listening = listening
-        self._carried = carried
+        self._carried, self._changed = fitted(carried, kafka_version)
         self._output = (output or absolute[0].parent / "kafka-server.properties").absolute()
         self._report: DirectoryReport = examine(
             absolute,
@@ -78,7 +83,9 @@ class Handover:
         for problem in self.refusals:
             print_line(f"{name} would not start: {problem.sentence}\n  what to do: {problem.remedy}")
         for each in self._raises:
-            print_line(f"topic {each.topic}: segment.bytes {each.before} -> {_LEAST_SEGMENT_BYTES}, or {name} ends")
+            print_line(f"topic {each.topic}: segment.bytes {each.before} -> {LEAST_SEGMENT_BYTES}, or {name} ends")
+        for sentence in self._changed:
+            print_line(sentence)
         for note in self._notes():
             print_line(f"note: {note}")
         if not self.refusals:
@@ -123,7 +130,7 @@ class Handover:
             store = open_metadata(config, manager, SystemClock())
             store.commit(
                 [
-                    ConfigRecord(TOPIC_RESOURCE, each.topic, "segment.bytes", _LEAST_SEGMENT_BYTES)
+                    ConfigRecord(TOPIC_RESOURCE, each.topic, "segment.bytes", str(LEAST_SEGMENT_BYTES))
                     for each in self._raises
                 ]
             )
@@ -149,6 +156,6 @@ def _raises(report: DirectoryReport) -> list[Raise]:
     found = []
     for name in report.image.topics:
         text = report.image.topic_configs(name).get("segment.bytes", "")
-        if text.isdigit() and int(text) < int(_LEAST_SEGMENT_BYTES):
+        if text.isdigit() and int(text) < LEAST_SEGMENT_BYTES:
             found.append(Raise(name, text))
     return found

@@ -18,7 +18,16 @@ CLIENT_LISTENER = "PLAINTEXT"
 CONTROLLER_LISTENER = "CONTROLLER"
 _EVERYWHERE = ("", "0.0.0.0", "::")  # it is compared with, not bound
 _OURS_ALONE = frozenset({"ignore.security", "metrics.group.lag.enable", "metrics.listener", "read.only"})
-_WRITTEN_ANEW = frozenset({"log.dir", "broker.id"})
+_WRITTEN_ANEW = frozenset(
+    {
+        *("log.dir", "broker.id", "controller.quorum.voters", "controller.quorum.bootstrap.servers"),
+        "security.inter.broker.protocol",  # Kafka takes it or inter.broker.listener.name, not both
+    }
+)
+_ADVERTISED = "advertised.listeners"
+_SEGMENT_BYTES = "log.segment.bytes"
+LEAST_SEGMENT_BYTES = 1048576
+"""Of Apache Kafka 4.x, for brokers and topics."""
 
 _ONE_REPLICA = {
     "default.replication.factor": "1",
@@ -81,6 +90,24 @@ def carried_properties(path: Path) -> dict[str, str]:
     entries = parse_properties(decode(path.read_bytes()))
     skipped = _OURS_ALONE | _WRITTEN_ANEW
     return {entry.key: entry.value for entry in entries if entry.key not in skipped}
+
+
+def fitted(carried: Mapping[str, str], kafka_version: str) -> tuple[dict[str, str], list[str]]:
+    """What of `carried` this Kafka takes in a file with our one client listener; a sentence on each that is changed."""
+    taken, said = dict(carried), []
+    text = taken.get(_SEGMENT_BYTES, "")
+    if not kafka_version.startswith("3.") and text.isdigit() and int(text) < LEAST_SEGMENT_BYTES:
+        taken[_SEGMENT_BYTES] = str(LEAST_SEGMENT_BYTES)
+        said.append(f"{_SEGMENT_BYTES} {text} -> {LEAST_SEGMENT_BYTES}, or Apache Kafka {kafka_version} ends")
+    advertised = taken.get(_ADVERTISED, "")
+    names = {each.strip().partition("://")[0].upper() for each in advertised.split(",") if each.strip()}
+    if names - {CLIENT_LISTENER}:
+        del taken[_ADVERTISED]
+        said.append(
+            f"{_ADVERTISED}={advertised} is left out: the file's listener for clients is {CLIENT_LISTENER}; add what "
+            "clients elsewhere need"
+        )
+    return taken, said
 
 
 def file_text(properties: Mapping[str, str], head: Iterable[str]) -> str:

@@ -86,6 +86,32 @@ def test_what_kafka_understands_of_the_configuration_file_goes_with_it(dirs: tup
     assert "metrics.listener" not in found
 
 
+@pytest.mark.parametrize(("version", "segment_bytes"), [("4.3.0", "1048576"), ("3.9.1", "65536")], ids=["4.x", "3.x"])
+def test_what_kafka_would_end_at_in_the_configuration_file_is_changed_and_said(
+    dirs: tuple[Path, Path], tmp_path: Path, version: str, segment_bytes: str
+) -> None:
+    ours = tmp_path / "ours.properties"
+    listeners = "listeners=OUTSIDE://:9092\nadvertised.listeners=OUTSIDE://example.org:9092\n"
+    ours.write_text(f"{listeners}log.segment.bytes=65536\ncontroller.quorum.bootstrap.servers=elsewhere:9\n")
+    output = tmp_path / "kafka.properties"
+    words = ["--execute", "--config", str(ours), "--output", str(output)]
+    result = handover(dirs, *words, version=version)
+    assert result.exit_code == 0
+    found = properties_of(output)
+    assert found["log.segment.bytes"] == segment_bytes
+    assert "advertised.listeners" not in found
+    assert "controller.quorum.bootstrap.servers" not in found
+    assert ("\nlog.segment.bytes 65536 -> 1048576" in result.stdout) == version.startswith("4.")
+    assert "advertised.listeners=OUTSIDE://example.org:9092 is left out" in result.stdout
+
+
+def test_an_advertised_address_of_kafkas_listener_goes_with_it(dirs: tuple[Path, Path], tmp_path: Path) -> None:
+    ours, output = tmp_path / "ours.properties", tmp_path / "kafka.properties"
+    ours.write_text("advertised.listeners=PLAINTEXT://example.org:9092\n")
+    assert handover(dirs, "--execute", "--config", str(ours), "--output", str(output)).exit_code == 0
+    assert properties_of(output)["advertised.listeners"] == "PLAINTEXT://example.org:9092"
+
+
 def test_a_file_that_is_there_is_kept_unless_overwrite_is_given(dirs: tuple[Path, Path], tmp_path: Path) -> None:
     there = tmp_path / "data" / "kafka-server.properties"
     there.write_text("mine")
