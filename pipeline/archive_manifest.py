@@ -80,11 +80,16 @@ class ArchiveState:
         return committed
 
     def finish(self, files: Iterable[ArchivedFile]) -> None:
-        """Move to their names what is not there yet. Raises OSError, PipelineError for a file that is lost."""
+        """Move to their names what is not there yet.
+
+        Raises OSError, PipelineError for a file that is lost, or whose place another one has.
+        """
         directories: set[str] = set()
         for file in files:
             source, target = f"{self.root}/{file.temporary}", f"{self.root}/{file.final}"
-            if self.file_system.get_file_info(target).type is fs.FileType.File:
+            there = self.file_system.get_file_info(target)
+            if there.type is fs.FileType.File:
+                self._ensure_moved(source, there.size, file)
                 continue
             if self.file_system.get_file_info(source).type is not fs.FileType.File:
                 raise PipelineError(
@@ -97,6 +102,18 @@ class ArchiveState:
             self.file_system.move(source, target)
         if isinstance(self.file_system, fs.LocalFileSystem):
             make_durable(directories)
+
+    def _ensure_moved(self, source: str, size_at_target: int, file: ArchivedFile) -> None:
+        """What is at the target is this file, not one of a topic that had the name before."""
+        left = self.file_system.get_file_info(source)
+        if left.type is not fs.FileType.File:
+            return
+        if not isinstance(self.file_system, fs.LocalFileSystem) and left.size == size_at_target:
+            return  # an object store moves by copy and deletion, and was stopped between them
+        raise PipelineError(
+            f"{self.archive}: {file.final} is there already, of another topic that was called {file.topic!r}: move "
+            f"what is archived of that one elsewhere and run this again; nothing of {file.temporary} is lost"
+        )
 
     def _read(self, batch_id: int) -> tuple[str, list[ArchivedFile]]:
         name = _manifest_name(batch_id)

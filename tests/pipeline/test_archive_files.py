@@ -100,6 +100,17 @@ def test_a_commit_that_is_cut_short_between_manifest_and_files_is_finished(
     assert sorted(offset for offsets in archived(tmp_path).values() for offset in offsets) == list(range(6))
 
 
+def test_a_file_of_another_topic_of_the_name_is_not_taken_for_the_one_that_is_to_be_moved(tmp_path: Path) -> None:
+    state = ArchiveState(str(tmp_path))
+    (old,) = state.commit(0, "q", write(state, 0, rows("t", 0, range(4), [0] * 4)))
+    files = write(state, 1, rows("t", 0, range(4), [0] * 4))  # the topic was made again, and has these offsets anew
+    with pytest.raises(PipelineError, match="is there already, of another topic that was called 't'"):
+        state.commit(1, "q", files)
+    (tmp_path / old.final).rename(tmp_path / "elsewhere")
+    state.finish(state.files(1))
+    assert archived(tmp_path) == {old.final: [0, 1, 2, 3]}
+
+
 def test_what_was_never_committed_goes_with_the_next_commit(tmp_path: Path) -> None:
     state = ArchiveState(str(tmp_path))
     write(state, 0, rows("t", 0, range(4), [0] * 4), owner="0-dead")
