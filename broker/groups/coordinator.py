@@ -15,7 +15,7 @@ import asyncio
 import gc
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.groups.consumer_group_settings import ConsumerGroupSettings, Surroundings
@@ -31,6 +31,8 @@ from barnabas.broker.groups.offsets_service import GroupOffsets
 from barnabas.broker.groups.offsets_topic import OFFSETS_TOPIC
 from barnabas.broker.storage.storage_errors import StorageError
 from barnabas.protocol.errors import BrokerError, DecodeError
+from barnabas.protocol.groups.keys import OffsetCommitKey
+from barnabas.protocol.uuids import ZERO_UUID
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -151,10 +153,10 @@ class GroupCoordinator:
     async def _load_partition(self, number: int) -> int:
         """The records that it has. Whatever happens, its groups are not left to ask again for ever."""
         partition = self._partitions.get(OFFSETS_TOPIC, number)
-        records, failed = 0, False
+        records, failed, gone = 0, False, list[OffsetCommitKey]()
         if partition is not None:
             try:
-                records = await self._read_partition(number, partition)
+                records, gone = await self._read_partition(number, partition)
             except (DecodeError, BrokerError, StorageError, OSError) as error:
                 log.error("%s-%d cannot be loaded, its groups are not served: %s", OFFSETS_TOPIC, number, error)
                 failed = not partition.is_retired  # else it was deleted meanwhile
@@ -162,9 +164,16 @@ class GroupCoordinator:
                 log.exception("%s-%d cannot be loaded, its groups are not served", OFFSETS_TOPIC, number)
                 failed = not partition.is_retired
         self.log.end_loading(number, failed=failed)
+        if not self._config.static.get_bool("read.only"):
+            self._take_back(gone)
         return records
 
-    async def _read_partition(self, number: int, partition: Partition) -> int:
+    async def _read_partition(self, number: int, partition: Partition) -> tuple[int, list[OffsetCommitKey]]:
+        """How many records it has, and the offsets in topics that are not there any more.
+
+        Those were deleted while nobody could take their offsets back: before a kill, or during this load. A new topic
+        of the same name must not be read from there.
+        """
         buffer_bytes = self._config.broker.get_int("offsets.load.buffer.size")
         loaded: LoadedPartition = await self._loop.run_in_executor(
             self._blocking_io,
@@ -174,7 +183,7 @@ class GroupCoordinator:
             buffer_bytes,
         )
         if partition.is_retired:
-            return 0
+            return 0, []
         if loaded.skipped:
             log.warning(
                 "%s-%d has records that are not served here (of share or streams groups, or of groups that belong to"
@@ -187,7 +196,14 @@ class GroupCoordinator:
         for group_id, value in loaded.groups.items():
             self.members.load(group_id, value)
         self.members.load_consumer_groups(loaded.consumer_groups)
-        return loaded.records
+        there = self._store.image.names
+        gone = [
+            OffsetCommitKey(group_id, topic, number)
+            for group_id, offsets in loaded.offsets.items()
+            for (topic, number), value in offsets.items()
+            if value.topic_id != ZERO_UUID and value.topic_id not in there
+        ]
+        return loaded.records, gone
 
     def _image_changed(self, before: MetadataImage, after: MetadataImage) -> None:
         """On the metadata writer's thread."""
@@ -211,9 +227,15 @@ class GroupCoordinator:
         if OFFSETS_TOPIC in topics:
             self._forget_all()
             return
+        self._take_back(self.offsets.committed.of_topics(topics))
+
+    def _take_back(self, keys: Iterable[OffsetCommitKey]) -> None:
+        """Of topics that were deleted."""
         by_group: dict[str, list[GroupRecord]] = {}
-        for key in self.offsets.committed.of_topics(topics):
+        topics = set()
+        for key in keys:
             by_group.setdefault(key.group, []).append(GroupRecord(key, None))
+            topics.add(key.topic)
         for group_id, records in by_group.items():
             self.log.append(group_id, records, atomic=False).then(_say)
         if by_group:

@@ -18,6 +18,7 @@ from barnabas.protocol.groups.offsets import OffsetCommitValue, decode_offset_co
 from barnabas.protocol.records.batch import iter_batches
 from barnabas.protocol.records.builder import RecordBatchBuilder
 from barnabas.protocol.records.reader import read_records
+from barnabas.protocol.uuids import ZERO_UUID
 from tests.support.committed import commit, create_topic, fetch, until_loaded
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.kafka_wire import KafkaWire, produce_request, request_frame, schema
@@ -325,6 +326,21 @@ def test_a_partition_that_cannot_be_loaded_refuses_its_groups_and_no_others(tmp_
         assert commit(kafka, "broken", "t", {0: 2}) == [15]
         assert kafka.call("list_groups", 5).error_code == 15
         assert "version 99 of an offset commit" in daemon.log
+
+
+def test_offsets_of_a_topic_whose_deletion_they_outlived_are_taken_back_when_they_are_loaded(tmp_path: Path) -> None:
+    with start_daemon(tmp_path) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
+        create_topic(kafka, "t", 3)
+        assert commit(kafka, "g", "t", {0: 1}) == [0]
+        for number, topic_id in ((1, b"an older topic t"), (2, ZERO_UUID)):
+            key, value = OffsetCommitKey("g", "t", number), OffsetCommitValue(9, topic_id=topic_id)
+            raw = encode_key(key), encode_offset_commit(value)
+            assert produce_raw(kafka, "__admin_client", partition_of("g", 50), *raw) == 0
+        daemon.kill()
+    with start_daemon(tmp_path) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
+        until_loaded(kafka)
+        assert fetch(kafka, "g", "t", (0, 1, 2)) == {0: (1, 0, ""), 1: (-1, 0, ""), 2: (9, 0, "")}
+        assert "offsets of deleted topics are taken back, groups=1" in daemon.log
 
 
 def test_groups_whose_log_is_in_an_offline_directory_are_refused_and_not_taken_for_new(tmp_path: Path) -> None:
