@@ -59,6 +59,8 @@ class ConsumerGroupLog:
         self._probe = probe
         self._alarms: GroupAlarms[ConsumerGroup] = GroupAlarms(loop, wake, is_silent=reads_only)
         self._stopping = False
+        self._counted: dict[str, ConsumerGroupState] = {}
+        """What the metrics have of each group."""
         group_log.add_replay(self._replay)
 
     def write(self, change: GroupChange, outcome: Outcome[Answer], *, then: Callable[[], None] | None = None) -> None:
@@ -81,9 +83,8 @@ class ConsumerGroupLog:
         if not change.records:
             done(None)
             return
-        before = self._state_of(group_id)
         appended = self._log.append(group_id, change.records)
-        self._count(before, self._state_of(group_id))
+        self._count(group_id)
         if then is not None and group_id not in self.groups:
             then()
         appended.then(done)
@@ -98,13 +99,13 @@ class ConsumerGroupLog:
                 classic = member.classic
                 timeout_ms = self._around.settings.session_timeout_ms if classic is None else classic.session_timeout_ms
                 group.extend_session(member.member_id, timeout_ms)
-            self._count(None, group.state)
+            self._count(group_id)
             self.set_alarm(group_id)
 
     def forget(self, group_id: str) -> None:
         """Its log has gone."""
-        self._count(self._state_of(group_id), None)
         self.groups.pop(group_id, None)
+        self._count(group_id)
         self._alarms.forget(group_id)
 
     def set_alarm(self, group_id: str) -> None:
@@ -134,12 +135,15 @@ class ConsumerGroupLog:
         group.replay(key, value)
         if isinstance(key, ConsumerGroupMetadataKey) and value is None:
             del self.groups[key.group]
+            self._count(key.group)
+            self._alarms.forget(key.group)
 
-    def _state_of(self, group_id: str) -> ConsumerGroupState | None:
+    def _count(self, group_id: str) -> None:
         group = self.groups.get(group_id)
-        return None if group is None else group.state
-
-    def _count(self, before: ConsumerGroupState | None, after: ConsumerGroupState | None) -> None:
+        after = None if group is None else group.state
+        before = self._counted.pop(group_id, None)
+        if after is not None:
+            self._counted[group_id] = after
         if before == after:
             return
         if before is not None:

@@ -195,3 +195,16 @@ def test_a_restart_in_the_middle_of_the_change_goes_on_with_it(host: ConsumerGro
     again = host.restarted()
     assert again.group.members == host.group.members
     assert again.classic_beat(old.member_id, old.generation) == ErrorCode.REBALANCE_IN_PROGRESS
+
+
+@pytest.mark.parametrize("protocol", ["deleted", "classic"])
+def test_an_empty_group_that_goes_is_not_counted_any_more(host: ConsumerGroupHost, protocol: str) -> None:
+    host.join("a", ["t"])
+    host.leave("a")
+    assert host.probe.states["Empty"] == 1
+    if protocol == "classic":
+        classic_group(host)
+        assert (host.probe.states["Empty"], host.probe.states["Stable"]) == (0, 1)
+    else:
+        host.log.append(GROUP, host.directory.tombstones(GROUP), atomic=False)
+        assert host.probe.states["Empty"] == 0
