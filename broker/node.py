@@ -38,7 +38,6 @@ from barnabas.broker.metrics.probes import BrokerProbes
 from barnabas.broker.metrics.server import MetricsServer, start_metrics_server
 from barnabas.broker.metrics.state import PHASE_LOADING, BrokerState
 from barnabas.broker.partition_registry import PartitionRegistry
-from barnabas.broker.read_only import ReadOnlyLogManager, read_metadata, refusing_handlers
 from barnabas.broker.session import Session
 from barnabas.broker.startup_error import StartupError
 from barnabas.broker.storage.clock import SystemClock
@@ -48,6 +47,7 @@ from barnabas.broker.storage.storage_errors import StorageError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from barnabas.broker.storage.clock import Clock
     from barnabas.config import BrokerConfig, Listener
     from barnabas.protocol.topic_partition import TopicPartition
 
@@ -150,14 +150,13 @@ class Node:
         gc.disable()
         try:
             clock = SystemClock()
-            read_only = self._config.get_bool("read.only")
-            manager = ReadOnlyLogManager if read_only else LogManager
-            self._log_manager = manager(self._config, clock=clock, on_directory_failed=self._directory_failed)
-            self._state.log_manager = self._log_manager
-            self._log_manager.open_directories()
-            if read_only:
+            if self._config.get_bool("read.only"):
+                from barnabas.broker.read_only import ReadOnlyLogManager, read_metadata
+
+                self._open_directories(ReadOnlyLogManager, clock)
                 self._store = read_metadata(self._config, clock)
             else:
+                self._open_directories(LogManager, clock)
                 self._store = open_metadata(self._config, self._log_manager, clock)
             self._live = LiveConfig(self._config, self._store.node_id, self._store.image)
             self._log_manager.load_logs(self._live.log_config, self._store.is_stray)
@@ -166,6 +165,11 @@ class Node:
             gc.enable()
         gc.collect()
         gc.freeze()
+
+    def _open_directories(self, manager: type[LogManager], clock: Clock) -> None:
+        self._log_manager = manager(self._config, clock=clock, on_directory_failed=self._directory_failed)
+        self._state.log_manager = self._log_manager
+        self._log_manager.open_directories()
 
     def _assemble(self) -> None:
         config, loop, probes = self._config, self._loop, self._probes
@@ -201,6 +205,8 @@ class Node:
             )
         )
         if config.get_bool("read.only"):
+            from barnabas.broker.read_only import refusing_handlers
+
             self._apis.handlers |= refusing_handlers()
         idle_ms = config.get_int("connections.max.idle.ms")
         self._connections = ConnectionRegistry(

@@ -19,14 +19,13 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.groups.consumer_group_settings import ConsumerGroupSettings, Surroundings
-from barnabas.broker.groups.consumer_groups import ConsumerGroups
 from barnabas.broker.groups.group_core import GroupClock, GroupSettings
 from barnabas.broker.groups.group_directory import GroupDirectory
 from barnabas.broker.groups.group_log import GroupLog
 from barnabas.broker.groups.group_records import GroupRecord
+from barnabas.broker.groups.late_consumer_groups import LateConsumerGroups
 from barnabas.broker.groups.membership import GroupMembership
 from barnabas.broker.groups.offset_expiry import OffsetExpiryTask
-from barnabas.broker.groups.offsets_loader import LoadedPartition, load_offsets_partition
 from barnabas.broker.groups.offsets_service import GroupOffsets
 from barnabas.broker.groups.offsets_topic import OFFSETS_TOPIC
 from barnabas.broker.storage.storage_errors import StorageError
@@ -38,6 +37,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from barnabas.broker.flush_waits import FlushWaits
+    from barnabas.broker.groups.consumer_groups import ConsumerGroups
+    from barnabas.broker.groups.offsets_loader import LoadedPartition
     from barnabas.broker.live_config import LiveConfig
     from barnabas.broker.metadata.image import MetadataImage
     from barnabas.broker.metadata.store import MetadataStore
@@ -99,9 +100,16 @@ class GroupCoordinator:
         )
         clock = GroupClock(loop.time, wall_ms)
         around = Surroundings(ConsumerGroupSettings.of(broker), clock, lambda: store.image)
-        self.consumer_groups = ConsumerGroups(
-            group_log=self.log, classic=classic, around=around, loop=loop, probe=probe, reads_only=reads_only
-        )
+        self.has_consumer_protocol = around.settings.is_enabled
+
+        def make_consumer_groups() -> ConsumerGroups:
+            from barnabas.broker.groups.consumer_groups import ConsumerGroups
+
+            return ConsumerGroups(
+                group_log=self.log, classic=classic, around=around, loop=loop, probe=probe, reads_only=reads_only
+            )
+
+        self.consumer_groups = LateConsumerGroups(make_consumer_groups)
         self.members = GroupDirectory(self.log, classic, self.consumer_groups)
         self.offsets = GroupOffsets(self.log, self.members, store, config, wall_ms)
         self._expiry = OffsetExpiryTask(self.offsets, config, wall_ms)
@@ -174,6 +182,8 @@ class GroupCoordinator:
         Those were deleted while nobody could take their offsets back: before a kill, or during this load. A new topic
         of the same name must not be read from there.
         """
+        from barnabas.broker.groups.offsets_loader import load_offsets_partition  # a new broker has nothing to load
+
         buffer_bytes = self._config.broker.get_int("offsets.load.buffer.size")
         loaded: LoadedPartition = await self._loop.run_in_executor(
             self._blocking_io,

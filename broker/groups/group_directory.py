@@ -12,10 +12,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.broker.deferred import Deferred
-from barnabas.broker.groups.consumer_group import ConsumerGroup, ConsumerGroupState
 from barnabas.broker.groups.consumer_group_offsets import CommitCheck, validate_commit, validate_fetch
 from barnabas.broker.groups.group_records import GroupRecord
-from barnabas.broker.groups.members import CONSUMER, SINCE_COMMIT, GroupSummary, OffsetExpiry
+from barnabas.broker.groups.members import CONSUMER, EMPTY, SINCE_COMMIT, GroupSummary, OffsetExpiry
 from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.groups.keys import GroupMetadataKey
@@ -26,9 +25,10 @@ from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroup
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 if TYPE_CHECKING:
-    from barnabas.broker.groups.consumer_groups import ConsumerGroups
+    from barnabas.broker.groups.consumer_group import ConsumerGroup
     from barnabas.broker.groups.group_log import GroupLog
     from barnabas.broker.groups.joining import JoiningClient
+    from barnabas.broker.groups.late_consumer_groups import LateConsumerGroups
     from barnabas.broker.groups.membership import GroupMembership
     from barnabas.protocol.groups.metadata import GroupMetadataValue
 
@@ -38,7 +38,7 @@ DEAD = "Dead"
 class GroupDirectory:
     """Groups by id. In the event loop only."""
 
-    def __init__(self, group_log: GroupLog, classic: GroupMembership, consumer: ConsumerGroups) -> None:
+    def __init__(self, group_log: GroupLog, classic: GroupMembership, consumer: LateConsumerGroups) -> None:
         self._log = group_log
         self._classic = classic
         self._consumer = consumer
@@ -50,8 +50,8 @@ class GroupDirectory:
         group = self._consumer_group(request.group_id)
         if group is None:
             return self._classic.join(request, client)
-        if group.state != ConsumerGroupState.EMPTY:
-            return self._consumer.join(request, client)
+        if group.state.value != EMPTY:
+            return self._consumer.made().join(request, client)
         answer: Deferred[JoinGroupResponse] = Deferred()
 
         def cleared(error: BrokerError | None) -> None:
@@ -69,19 +69,19 @@ class GroupDirectory:
         """The answer comes with the member's assignment. Raises BrokerError."""
         if self._consumer_group(request.group_id) is None:
             return self._classic.sync(request)
-        return self._consumer.sync(request)
+        return self._consumer.made().sync(request)
 
     def heartbeat(self, group_id: str, member_id: str, group_instance_id: str | None, generation: int) -> ErrorCode:
         """What the member is told. Raises BrokerError."""
         if self._consumer_group(group_id) is None:
             return self._classic.heartbeat(group_id, member_id, group_instance_id, generation)
-        return self._consumer.classic_heartbeat(group_id, member_id, group_instance_id, generation)
+        return self._consumer.made().classic_heartbeat(group_id, member_id, group_instance_id, generation)
 
     def leave(self, request: LeaveGroupRequest) -> LeaveGroupResponse | Deferred[LeaveGroupResponse]:
         """What became of each. Raises BrokerError."""
         if self._consumer_group(request.group_id) is None:
             return self._classic.leave(request)
-        return self._consumer.leave(request)
+        return self._consumer.made().leave(request)
 
     def describe(self, group_id: str) -> DescribedGroup | None:
         """A classic group; None: there is no group. Raises BrokerError while the group's records are being loaded."""
@@ -98,7 +98,7 @@ class GroupDirectory:
 
     def group_ids(self) -> Iterable[str]:
         """All groups that there are."""
-        return [*self._classic.group_ids(), *self._consumer.log.groups]
+        return [*self._classic.group_ids(), *self._consumer.group_ids()]
 
     def summary(self, group_id: str) -> GroupSummary | None:
         """None for a group that there is not."""
@@ -159,7 +159,7 @@ class GroupDirectory:
         """What takes the group itself back."""
         if self._consumer.get(group_id) is None:
             return [GroupRecord(GroupMetadataKey(group_id), None)]
-        return self._consumer.tombstones(group_id)
+        return self._consumer.made().tombstones(group_id)
 
     # --- the log
 
@@ -169,7 +169,7 @@ class GroupDirectory:
 
     def load_consumer_groups(self, records: Sequence[GroupRecord]) -> None:
         """At start: the records of consumer groups, the newest of each key."""
-        self._consumer.log.load(records)
+        self._consumer.load(records)
 
     def unload(self, group_id: str) -> None:
         """A classic group is gone."""
@@ -178,7 +178,7 @@ class GroupDirectory:
     def forget(self, group_id: str) -> None:
         """The group's log is gone, whatever it was."""
         self._classic.unload(group_id)
-        self._consumer.log.forget(group_id)
+        self._consumer.forget(group_id)
 
     def stop(self) -> None:
         """Send everybody who waits, and who comes from now on, to ask for the coordinator again."""
@@ -188,5 +188,5 @@ class GroupDirectory:
     def _consumer_group(self, group_id: str) -> ConsumerGroup | None:
         group = self._consumer.get(group_id)
         if group is not None:
-            self._consumer.ensure_serving(group_id)
+            self._consumer.made().ensure_serving(group_id)
         return group

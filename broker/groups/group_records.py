@@ -7,18 +7,20 @@ a crash or nothing; tombstones of many groups or offsets may take several, since
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.groups.consumer_group_keys import ConsumerGroupKey
-from barnabas.protocol.groups.consumer_group_values import ConsumerGroupValue, encode_consumer_group_value
 from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey, encode_key
 from barnabas.protocol.groups.metadata import GroupMetadataValue, encode_group_metadata
 from barnabas.protocol.groups.offsets import OffsetCommitValue, encode_offset_commit
 from barnabas.protocol.records.builder import RecordBatchBuilder
 
-GroupValue: TypeAlias = OffsetCommitValue | GroupMetadataValue | ConsumerGroupValue | None
+if TYPE_CHECKING:
+    from barnabas.protocol.groups.consumer_group_keys import ConsumerGroupKey
+    from barnabas.protocol.groups.consumer_group_values import ConsumerGroupValue
+
+GroupValue: TypeAlias = "OffsetCommitValue | GroupMetadataValue | ConsumerGroupValue | None"
 
 
 class GroupRecord(NamedTuple):
@@ -61,4 +63,8 @@ def _encode_value(value: GroupValue) -> bytes | None:
         return None
     if isinstance(value, OffsetCommitValue):
         return encode_offset_commit(value)
-    return encode_group_metadata(value) if isinstance(value, GroupMetadataValue) else encode_consumer_group_value(value)
+    if isinstance(value, GroupMetadataValue):
+        return encode_group_metadata(value)
+    from barnabas.protocol.groups.consumer_group_values import encode_consumer_group_value  # with the first such group
+
+    return encode_consumer_group_value(value)

@@ -127,7 +127,7 @@ def _api_versions(needs: ApiNeeds) -> Handler:
     from barnabas.broker.handlers.api_versions import ApiVersionsHandler
 
     max_frame_bytes = needs.config.static.get_int("socket.request.max.bytes")
-    return ApiVersionsHandler(needs.store, needs.groups.consumer_groups.is_enabled, max_frame_bytes)
+    return ApiVersionsHandler(needs.store, needs.groups.has_consumer_protocol, max_frame_bytes)
 
 
 @_serves(ApiKey.OFFSET_COMMIT)
@@ -192,7 +192,9 @@ def _describe_groups(needs: ApiNeeds) -> Handler:
 def _consumer_group_heartbeat(needs: ApiNeeds) -> Handler:
     from barnabas.broker.handlers.consumer_group_heartbeat import ConsumerGroupHeartbeatHandler
 
-    return ConsumerGroupHeartbeatHandler(needs.groups.consumer_groups, needs.probe(ApiKey.CONSUMER_GROUP_HEARTBEAT))
+    return ConsumerGroupHeartbeatHandler(
+        needs.groups.consumer_groups.made(), needs.probe(ApiKey.CONSUMER_GROUP_HEARTBEAT)
+    )
 
 
 @_serves(ApiKey.CONSUMER_GROUP_DESCRIBE)
@@ -200,7 +202,7 @@ def _consumer_group_describe(needs: ApiNeeds) -> Handler:
     from barnabas.broker.handlers.consumer_group_describe import ConsumerGroupDescribeHandler
 
     probe = needs.probe(ApiKey.CONSUMER_GROUP_DESCRIBE)
-    return ConsumerGroupDescribeHandler(needs.groups.consumer_groups, needs.store, probe)
+    return ConsumerGroupDescribeHandler(needs.groups.consumer_groups.made(), needs.store, probe)
 
 
 @_serves(ApiKey.LIST_GROUPS)

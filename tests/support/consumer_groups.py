@@ -21,6 +21,7 @@ from barnabas.broker.groups.group_directory import GroupDirectory
 from barnabas.broker.groups.group_log import GroupLog
 from barnabas.broker.groups.group_records import GroupRecord
 from barnabas.broker.groups.joining import JoiningClient
+from barnabas.broker.groups.late_consumer_groups import LateConsumerGroups
 from barnabas.broker.groups.membership import GroupMembership
 from barnabas.broker.metadata.image import MetadataImage, TopicImage
 from barnabas.broker.metrics.probes import ApiProbe, GroupProbe
@@ -169,7 +170,9 @@ class ConsumerGroupHost:
             probe=self.probe,
             reads_only=reads_only,
         )
-        self.directory = GroupDirectory(group_log, self.classic, self.groups)
+        late = LateConsumerGroups(lambda: self.groups)
+        late.made()
+        self.directory = GroupDirectory(group_log, self.classic, late)
         self.log.add_replay(self._replay)
 
     def _replay(self, record: GroupRecord) -> None:
