@@ -260,9 +260,9 @@ def test_topics_configs_and_ids_are_there_after_a_restart(tmp_path: Path) -> Non
 
 
 def test_a_start_loads_nothing_that_waits_for_its_first_use() -> None:
-    late = ("pyspark", "pyarrow", "kio", "prometheus_client", "barnabas.clients", "barnabas.pipeline")
-    late += ("barnabas.broker.groups.consumer_groups", "barnabas.broker.groups.offsets_loader")
-    late += ("barnabas.broker.handlers.join_group", "barnabas.broker.read_only")
+    late = {"pyspark", "pyarrow", "kio", "prometheus_client", "barnabas.clients", "barnabas.pipeline"}
+    late |= {"barnabas.broker.groups.consumer_groups", "barnabas.broker.groups.offsets_loader"}
+    late |= {"barnabas.broker.handlers.join_group", "barnabas.broker.read_only"}
     done = subprocess.run(
         [sys.executable, "-c", "import sys, barnabas.broker.server; print(*sys.modules)"],
         capture_output=True,
@@ -270,4 +270,4 @@ def test_a_start_loads_nothing_that_waits_for_its_first_use() -> None:
         timeout=60,
         check=True,
     )
-    assert not {name for name in done.stdout.split() if name in late}
+    assert not late & set(done.stdout.split())
