@@ -106,8 +106,11 @@ class GroupLog:
             self._ensure_loaded(self.partition_of(group_id))
 
     def ensure_all_loaded(self) -> None:
-        """For what is about all groups; raises as `ensure_loaded`."""
-        for partition in (*self._loading, *self._unloadable):
+        """For what is about all groups. Raises BrokerError COORDINATOR_LOAD_IN_PROGRESS.
+
+        What could not be loaded is left out: on one disk of several the groups that are there can still be listed.
+        """
+        for partition in self._loading:
             self._ensure_loaded(partition)
 
     def begin_loading(self, partition: int) -> None:

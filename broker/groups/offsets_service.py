@@ -70,7 +70,7 @@ class GroupOffsets:
         return known if known is not None or group_id not in self.committed else _SIMPLE
 
     def summaries(self) -> dict[str, GroupSummary]:
-        """All groups. Raises BrokerError while any log is being loaded."""
+        """All groups that could be loaded. Raises BrokerError while any log is being loaded."""
         self._log.ensure_all_loaded()
         found = dict.fromkeys(self.committed.group_ids(), _SIMPLE)
         for group_id in self.members.group_ids():

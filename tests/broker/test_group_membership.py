@@ -17,7 +17,7 @@ from tests.support.kafka_wire import KafkaWire, schema
 from tests.support.metrics import metric, wait_for_metric
 
 SUBSCRIPTION = b"\x00\x00\x00\x00\x00\x01\x00\x01t\xff\xff\xff\xff"
-SESSION = timedelta(seconds=30)
+SESSION = timedelta(minutes=5)
 
 
 @pytest.fixture

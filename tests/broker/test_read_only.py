@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from barnabas import Admin, AdminConfig, Consumer, ConsumerConfig, Producer, ProducerConfig, TopicPartition
+from barnabas.broker.groups.offsets_topic import partition_of
 from barnabas.broker.metadata.batches import encode_change
 from barnabas.broker.metadata.log_replay import METADATA_DIRECTORY, replay_metadata_directory
 from barnabas.clients.errors import RefusedError
@@ -107,6 +108,15 @@ async def test_offsets_by_time_and_a_groups_offsets_are_told(served: Daemon) -> 
         assert (await consumer.beginning_offsets([TP0]))[TP0] == 0
     async with Admin(AdminConfig(bootstrap=served.bootstrap)) as admin:
         assert [group.group_id for group in await admin.list_groups()] == ["workers"]
+
+
+async def test_groups_are_listed_where_other_groups_partition_is_not_here(copy: ReadOnly) -> None:
+    missing = f"__consumer_offsets-{1 - partition_of('workers', 2)}"
+    for found in copy.data.glob(f"*/{missing}"):
+        shutil.rmtree(found)
+    with copy.serve() as daemon:
+        async with Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin:
+            assert [group.group_id for group in await admin.list_groups()] == ["workers"]
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ class _Broker:
     """Logs `t-0`, `t-1`, ... of ten batches a segment, and a manager over them with one pass at a time."""
 
     def __init__(self, log_dir: Path, **settings: object) -> None:
+        self._threads_of_others = set(threading.enumerate())
         self.bench = LogBench(log_dir)
         self.log_dir = log_dir
         self.logs: dict[TopicPartition, PartitionLog] = {}
@@ -56,6 +57,10 @@ class _Broker:
             get=lambda each: self.logs.get(each),
             make_cleaner=self._make_cleaner,
         )
+
+    def cleaner_threads(self) -> list[str]:
+        mine = set(threading.enumerate()) - self._threads_of_others
+        return sorted(each.name for each in mine if each.name.startswith("log-cleaner"))
 
     def _make_cleaner(self, config: CleanerConfig, throttler: Throttler, check_done: CheckDone) -> LogCleaner:
         broker = self
@@ -278,9 +283,9 @@ def test_a_shutdown_ends_a_running_round_and_leaves_no_thread(broker: _Broker) -
     broker.round = held = _Held()
     broker.start()
     assert held.entered.wait(_WAIT_S)
-    assert _cleaner_threads() == ["log-cleaner-thread-0"]
+    assert broker.cleaner_threads() == ["log-cleaner-thread-0"]
     broker.manager.shutdown()
-    assert _cleaner_threads() == []
+    assert broker.cleaner_threads() == []
     assert broker.manager.statistics.aborted == 1
     assert not (broker.log_dir / CLEANER_CHECKPOINT).exists()
 
@@ -297,12 +302,12 @@ def test_threads_are_added_and_taken_away_at_run_time_and_two_clean_two_logs(bro
     broker.round = together
     broker.start()
     broker.manager.reconfigure(broker_config(**broker.settings, log_cleaner_threads=2))
-    assert _cleaner_threads() == ["log-cleaner-thread-0", "log-cleaner-thread-1"]
+    assert broker.cleaner_threads() == ["log-cleaner-thread-0", "log-cleaner-thread-1"]
     for _ in range(2):
         assert broker.ended.acquire(timeout=_WAIT_S)
     assert sorted(broker.cleaned()) == ["t-0", "t-1"]
     broker.manager.reconfigure(broker_config(**broker.settings, log_cleaner_threads=1))
-    assert _cleaner_threads() == ["log-cleaner-thread-0"]
+    assert broker.cleaner_threads() == ["log-cleaner-thread-0"]
 
 
 def test_a_change_of_the_configuration_wakes_an_idle_thread(broker: _Broker) -> None:
@@ -342,7 +347,3 @@ def test_each_thread_gets_its_share_of_the_buffers() -> None:
     assert (config.offset_map_bytes, config.io_buffer_bytes) == (134217728 // 4, 524288 // 4 // 2)
     huge = CleanerConfig.of(broker_config(log_cleaner_dedupe_buffer_size=2**40))
     assert huge.offset_map_bytes == 2**31 - 1
-
-
-def _cleaner_threads() -> list[str]:
-    return sorted(each.name for each in threading.enumerate() if each.name.startswith("log-cleaner"))
