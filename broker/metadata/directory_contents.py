@@ -30,7 +30,7 @@ from barnabas.broker.storage.partition_metadata_file import (
 from barnabas.broker.storage.storage_errors import CorruptFileError
 from barnabas.protocol.topic_name import CLUSTER_METADATA_TOPIC
 from barnabas.protocol.topic_partition import TopicPartition
-from barnabas.protocol.uuids import uuid_text
+from barnabas.protocol.uuids import METADATA_TOPIC_UUID, uuid_text
 
 
 def list_log_directory(path: Path, *, is_log_dir: bool) -> tuple[LogDirectoryReport, list[Problem]]:
@@ -75,6 +75,20 @@ def misplaced_partitions(directories: Sequence[LogDirectoryReport], image: Metad
                     WRITERS,
                 )
             yield from _topic_id_problem(topic_partition, path, image)
+
+
+def metadata_log_problems(directory: Path) -> Iterator[Problem]:
+    """Of the metadata log's own partition.metadata: one that a start, of Kafka too, would stop at. Raises OSError."""
+    code, remedy = "damaged-partition-metadata", "remove the file: it is written anew"
+    try:
+        topic_id = read_partition_metadata(directory)
+    except CorruptFileError as error:
+        yield Problem(code, str(error), remedy, WRITERS)
+        return
+    if topic_id not in (None, METADATA_TOPIC_UUID):
+        said, right = uuid_text(topic_id), uuid_text(METADATA_TOPIC_UUID)
+        sentence = f"{directory} has the topic id {said}, and the metadata log's is {right}"
+        yield Problem(code, sentence, remedy, WRITERS)
 
 
 def _topic_id_problem(topic_partition: TopicPartition, path: Path, image: MetadataImage) -> Iterator[Problem]:

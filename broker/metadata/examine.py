@@ -12,7 +12,11 @@ from pathlib import Path
 
 from barnabas.broker.metadata import bootstrap_checkpoint
 from barnabas.broker.metadata.adoption import adoption_records
-from barnabas.broker.metadata.directory_contents import list_log_directory, misplaced_partitions
+from barnabas.broker.metadata.directory_contents import (
+    list_log_directory,
+    metadata_log_problems,
+    misplaced_partitions,
+)
 from barnabas.broker.metadata.directory_report import (
     ALL_KAFKA,
     ALL_PROGRAMS,
@@ -69,8 +73,8 @@ class _Examination:
         bootstrap = self._read_bootstrap(replayed)
         if replayed is not None and identity is not None:
             self._check_metadata(replayed, identity, directories)
-            for problem in misplaced_partitions(directories, replayed.image):
-                self._problems.append(problem)
+            self._problems += misplaced_partitions(directories, replayed.image)
+            self._problems += metadata_log_problems(self._metadata_log_dir / METADATA_DIRECTORY)
             self._problems += kafka_problems(replayed, bootstrap, is_zookeeper=identity.zookeeper)
         security = security_counts(replayed, bootstrap)
         if security.guards and not self._ignore_security:

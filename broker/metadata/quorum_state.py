@@ -15,6 +15,7 @@ from barnabas.broker.metadata.errors import MetadataError
 
 FILE_NAME = "quorum-state"
 NO_EPOCH = -1
+_NEWEST_EPOCH = 2**31 - 1
 
 
 def read_quorum_epoch(metadata_directory: Path) -> int:
@@ -32,4 +33,6 @@ def read_quorum_epoch(metadata_directory: Path) -> int:
         raise MetadataError(f"{path} says no leaderEpoch: {error!r}; Kafka would not start on it either") from error
     if not isinstance(epoch, int):
         raise MetadataError(f"{path} has the leaderEpoch {epoch!r}, which is no number")
+    if not NO_EPOCH <= epoch < _NEWEST_EPOCH:
+        raise MetadataError(f"{path} has the leaderEpoch {epoch}, which no other can follow")
     return epoch

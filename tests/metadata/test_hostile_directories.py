@@ -206,6 +206,18 @@ def torn_before_another_segment(directory: Path) -> None:
     os.truncate(directory / SEGMENT, (directory / SEGMENT).stat().st_size - 5)
 
 
+def damaged_partition_metadata_of_the_metadata_log(directory: Path) -> None:
+    (directory / SEGMENT).with_name("partition.metadata").write_text("version: 9\n")
+
+
+def another_topic_id_of_the_metadata_log(directory: Path) -> None:
+    write_partition_metadata((directory / SEGMENT).parent, OTHER_ID)
+
+
+def the_last_leader_epoch(directory: Path) -> None:
+    (directory / SEGMENT).with_name("quorum-state").write_text('{"leaderEpoch":2147483647,"data_version":1}')
+
+
 def unreadable_properties(directory: Path) -> None:
     (directory / "meta.properties").write_text("version=1\nnode.id=one\ncluster.id=c\n")
 
@@ -240,6 +252,13 @@ def no_metadata_log(directory: Path) -> None:
         (damaged_at_the_end_of_a_clean_stop, "damaged-metadata", "although the last stop was clean"),
         (out_of_its_place, "damaged-metadata", "a batch says offset 9 and leader epoch 1 after offset 0 and epoch 1"),
         (torn_before_another_segment, "damaged-metadata", "and later segments follow"),
+        (
+            damaged_partition_metadata_of_the_metadata_log,
+            "damaged-partition-metadata",
+            r"partition\.metadata does not hold .*__cluster_metadata-0",
+        ),
+        (another_topic_id_of_the_metadata_log, "damaged-partition-metadata", "__cluster_metadata-0 has the topic id"),
+        (the_last_leader_epoch, "damaged-metadata", "has the leaderEpoch 2147483647, which no other can follow"),
         (unreadable_properties, "identity", "node.id='one', which is no number"),
         (another_brokers_partition, "several-brokers", r"elsewhere-0 has the replicas \[1, 2\]"),
         (scram_user, "security", "holds 1 SCRAM credentials that Barnabas does not enforce"),
