@@ -64,7 +64,10 @@ class OffsetExpiryTask:
 
     def _expire_group(self, group_id: str) -> int:
         offsets, members = self._offsets, self._offsets.members
-        summary = offsets.summary(group_id)
+        try:
+            summary = offsets.summary(group_id)
+        except BrokerError:
+            return 0  # its partition was loaded in part only, and is not served
         if summary is None:
             return 0  # it was removed since the round began
         with_members = members.summary(group_id) is not None

@@ -1,7 +1,8 @@
 """ListGroups (16), DeleteGroups (42) and OffsetDelete (47): groups as their administrator sees them.
 
 ListGroups: all groups, but for those that the filters of states and types leave out (in whatever case). A group that
-only ever committed offsets is Empty, of no protocol type. COORDINATOR_LOAD_IN_PROGRESS until all logs are loaded.
+only ever committed offsets is Empty, of no protocol type. COORDINATOR_LOAD_IN_PROGRESS until all logs are loaded; the
+groups of one that cannot be are left out, as in Kafka.
 
 DeleteGroups, by group: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP; without an error the group and its offsets are gone,
 durably as the flush settings of `__consumer_offsets` say.

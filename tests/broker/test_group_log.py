@@ -130,6 +130,7 @@ def test_a_bug_while_one_partition_is_loaded_refuses_its_groups_and_serves_the_o
         assert fetch(kafka, "sound", "t") == {0: (1, 0, "")}
         assert fetch(kafka, "broken", "t") == {0: (-1, 15, "")}
         assert commit(kafka, "broken", "t", {0: 2}) == [15]
+        assert [each.group_id for each in kafka.call("list_groups", 2).groups] == ["sound"]
         assert "LookupError: a bug of the loader" in daemon.log
         assert f"{OFFSETS_TOPIC} is loaded" in daemon.log
 
