@@ -23,6 +23,7 @@ from barnabas.broker.deferred import Deferred
 from barnabas.broker.groups.group_records import GroupRecord, encode_batches
 from barnabas.broker.groups.offsets_topic import OFFSETS_TOPIC, new_offsets_topic, partition_of
 from barnabas.broker.image_applier import UrgentPartition
+from barnabas.broker.printable import printable
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.topics import CreateTopicsRequest
@@ -43,6 +44,9 @@ Appended = Deferred[BrokerError | None]
 
 Replay = Callable[[GroupRecord], None]
 """Makes a record of the log state."""
+
+_Waiting = tuple[str, Callable[[BrokerError | None], None]]
+"""A group that waits for the topic, and what to call then."""
 
 _AS_NOT_AVAILABLE = (
     ErrorCode.KAFKA_STORAGE_ERROR,
@@ -76,7 +80,7 @@ class GroupLog:
         self._loop = loop
         self._replays: list[Replay] = []
         self._creating: asyncio.Task[None] | None = None
-        self._waiting: list[tuple[str, Callable[[BrokerError | None], None]]] = []
+        self._waiting: list[_Waiting] = []
         self._served_early: int | None = None
         """While the topic is being made: the partition that serves already."""
         self._loading: set[int] = set()
@@ -200,8 +204,7 @@ class GroupLog:
         self._creating = None
         self._served_early = None
         waiting, self._waiting = self._waiting, []
-        for _, created in waiting:
-            created(error)
+        _tell(waiting, error)
 
     def _most_urgent(self) -> UrgentPartition | None:
         """The partition of the group that came first."""
@@ -213,8 +216,7 @@ class GroupLog:
             self._served_early = number
             early = [each for each in self._waiting if self.partition_of(each[0]) == number]
             self._waiting = [each for each in self._waiting if self.partition_of(each[0]) != number]
-            for _, created in early:
-                created(None)
+            _tell(early, None)
 
         return UrgentPartition(TopicPartition(OFFSETS_TOPIC, number), served)
 
@@ -250,6 +252,15 @@ class GroupLog:
         )
         appended = partition.append_internal(memoryview(batches))
         return appended.last_offset + 1 if appended.flush_due else None
+
+
+def _tell(waiting: Sequence[_Waiting], error: BrokerError | None) -> None:
+    """Call all of them: a bug of one is not the others', nor that of the partitions that are still to be made."""
+    for group_id, created in waiting:
+        try:
+            created(error)
+        except Exception:
+            log.exception("a bug in what group %s waited for %s with", printable(group_id), OFFSETS_TOPIC)
 
 
 def _as_coordinator_error(error: BrokerError) -> BrokerError:

@@ -39,6 +39,18 @@ def new_or_fail(config):
 topic.new_offsets_topic = new_or_fail
 """
 
+BUG_IN_THE_FIRST_APPEND = """
+import barnabas.broker.groups.group_log as group_log
+append = group_log.GroupLog._append
+failed = []
+def append_or_fail(self, *arguments):
+    if not failed:
+        failed.append(True)
+        raise LookupError("a bug of the append")
+    return append(self, *arguments)
+group_log.GroupLog._append = append_or_fail
+"""
+
 NOTED_SYNCS = """
 import os
 sync = os.fdatasync
@@ -114,6 +126,24 @@ def test_a_bug_while_the_topic_is_made_is_answered_and_the_next_group_tries_agai
         assert commit(kafka, "g", "t", {0: 2}) == [0]
         assert fetch(kafka, "g", "t") == {0: (2, 0, "")}
         assert "LookupError: a bug of the creation" in daemon.log
+
+
+def test_a_bug_of_one_that_waits_for_the_topic_does_not_stop_its_making(tmp_path: Path) -> None:
+    assert partition_of("bad", 50) != partition_of("sound", 50)
+    environ = with_fault(tmp_path, BUG_IN_THE_FIRST_APPEND)
+    with (
+        ThreadPoolExecutor(1) as thread,
+        start_daemon(tmp_path, environ=environ) as daemon,
+        KafkaWire(daemon.host, daemon.port) as bad,
+        KafkaWire(daemon.host, daemon.port) as sound,
+    ):
+        create_topic(sound, "t")
+        unanswered = thread.submit(commit, bad, "bad", "t", {0: 1})
+        while "LookupError: a bug of the append" not in daemon.log:
+            pass
+        assert commit(sound, "sound", "t", {0: 1}) == [0]
+        daemon.kill()
+        assert unanswered.exception(30) is not None
 
 
 def test_a_bug_while_one_partition_is_loaded_refuses_its_groups_and_serves_the_others(tmp_path: Path) -> None:
