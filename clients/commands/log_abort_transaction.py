@@ -17,13 +17,20 @@ from typing import NamedTuple
 
 import click
 
+from barnabas.broker.metadata.errors import MetadataError
+from barnabas.broker.metadata.log_replay import METADATA_DIRECTORY, replay_metadata_directory
+from barnabas.broker.metadata.meta_properties import read_meta_properties
 from barnabas.broker.storage.append import AppendOrigin
 from barnabas.broker.storage.clean_shutdown import CleanShutdownMarker
 from barnabas.broker.storage.cleaning.offline import OfflineServices
 from barnabas.broker.storage.data_directory import DataDirectory
 from barnabas.broker.storage.durable_files import write_durably
 from barnabas.broker.storage.inspection.open_transactions import OpenTransaction, open_transactions
-from barnabas.broker.storage.inspection.transaction_decisions import Decision, transaction_decisions
+from barnabas.broker.storage.inspection.transaction_decisions import (
+    TRANSACTION_STATE_TOPIC,
+    Decision,
+    transaction_decisions,
+)
 from barnabas.broker.storage.log_loader import LoadRequest
 from barnabas.broker.storage.log_opening import open_log
 from barnabas.broker.storage.partition_directory import directory_name, parse_directory_name
@@ -67,6 +74,8 @@ def abort_transactions(
         found = _find(directories, log_dirs, producer_id)
         for each in found:
             print_line(_json(each) if as_json else _sentence(each))
+        if found:
+            _ensure_decisions_are_here(log_dirs)
         doomed = [each for each in found if not each.is_committed]
         if not found:
             print_note("no transaction is open")
@@ -105,6 +114,31 @@ def _find(directories: Sequence[Path], log_dirs: Sequence[Path], producer_id: in
                 if producer_id in (None, transaction.producer_id)
             ]
     return found
+
+
+def _ensure_decisions_are_here(log_dirs: Sequence[Path]) -> None:
+    """Raises CommandFailure where the coordinator may have committed in a directory that was not named."""
+    try:
+        replayed = [replay_metadata_directory(log_dir / METADATA_DIRECTORY) for log_dir in log_dirs]
+        properties = [read_meta_properties(log_dir) for log_dir in log_dirs]
+    except MetadataError as error:
+        raise CommandFailure(f"whether the coordinator had committed cannot be told: {error}") from error
+    image = next((each.image for each in replayed if each.exists), None)
+    if image is None:
+        if any(each is not None and each.version > 0 for each in properties):
+            raise CommandFailure(
+                "the metadata log is in none of these directories: name all of log.dirs, because the coordinator may "
+                "have committed in another"
+            )
+        return
+    topic = image.topics.get(TRANSACTION_STATE_TOPIC)
+    for number in topic.partitions if topic is not None else ():
+        name = directory_name(TopicPartition(TRANSACTION_STATE_TOPIC, number))
+        if not any((log_dir / name).is_dir() for log_dir in log_dirs):
+            raise CommandFailure(
+                f"{name} is in none of these directories: name all of log.dirs, because the coordinator may have "
+                "committed"
+            )
 
 
 def _abort(doomed: Sequence[_Found], log_dirs: Sequence[Path]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from barnabas.broker.metadata.meta_properties import write_meta_properties
 from barnabas.broker.storage.clean_shutdown import CleanShutdownMarker
 from barnabas.broker.storage.directory_lock import DirectoryLock
 from barnabas.broker.storage.inspection.open_transactions import open_transactions
@@ -17,7 +18,10 @@ from barnabas.broker.storage.inspection.transaction_decisions import transaction
 from barnabas.broker.storage.log_loader import LoadRequest
 from barnabas.broker.storage.log_opening import open_log
 from barnabas.clients.commands.main import main
+from barnabas.protocol.metadata.partition_state import PartitionState
+from barnabas.protocol.metadata.records import PartitionRecord, TopicRecord
 from barnabas.protocol.topic_partition import TopicPartition
+from tests.support.metadata_store import append as append_metadata
 from tests.support.storage import LogBench, append, batch, log_config
 from tests.support.transactions import end, send
 
@@ -134,6 +138,29 @@ def test_what_the_coordinator_had_committed_is_left_alone(bench: LogBench) -> No
     assert "transaction of eight (PrepareCommit) open since offset 2" in result.stdout
     assert "1 transaction left alone" in result.stderr
     assert [found.producer_id for found in open_transactions(bench.directory)] == [8]
+
+
+@pytest.mark.parametrize(
+    ("metadata_here", "sentence"),
+    [
+        (True, "__transaction_state-0 is in none of these directories: name all of log.dirs"),
+        (False, "the metadata log is in none of these directories: name all of log.dirs"),
+    ],
+    ids=["metadata here", "metadata elsewhere"],
+)
+def test_without_the_directory_of_the_coordinator_nothing_is_aborted(
+    bench: LogBench, metadata_here: bool, sentence: str
+) -> None:
+    two_open(bench)
+    log_dir = bench.directory.parent
+    write_meta_properties(log_dir, node_id=1, cluster_id="c", directory_id=bytes([9] * 16))
+    if metadata_here:
+        state = PartitionState((1,), (1,), 1, directories=(bytes([8] * 16),))
+        topic = TopicRecord("__transaction_state", bytes([5] * 16))
+        append_metadata(log_dir, topic, PartitionRecord(0, topic.topic_id, state))
+    result = run(log_dir, "--yes")
+    assert (result.exit_code, sentence in result.stderr) == (1, True), result.output
+    assert [found.producer_id for found in open_transactions(bench.directory)] == [7, 8]
 
 
 def test_a_transactional_id_that_was_forgotten_decides_nothing(bench: LogBench) -> None:
