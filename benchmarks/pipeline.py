@@ -36,10 +36,11 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 TOPIC = "rows"
+MASTER = "local[2]"
 PARTITIONS = 4
 VALUE_BYTES = 100
 BATCH_RECORDS = 500
-MICRO_BATCHES = 20
+MICRO_BATCHES = 10
 NO_PAYLOAD = "offset long, timestamp timestamp"
 
 Samples = dict[str, list[float]]
@@ -73,11 +74,15 @@ class Lines:
         if self._connector:
             lines["kafka connector"] = lambda: self._from("kafka").load()
         found = {}
-        for name, frame in lines.items():
-            found[name] = self._rate(partial(_to_noop, frame))
-        found["snapshot"] = self._rate(self._snapshot)
-        found["archive"] = self._rate(self._archive)
-        found["micro-batch ms"] = self._micro_batch()
+        work: dict[str, Callable[[], float]] = {
+            name: partial(self._rate, partial(_to_noop, frame)) for name, frame in lines.items()
+        }
+        work["snapshot"] = partial(self._rate, self._snapshot)
+        work["archive"] = partial(self._rate, self._archive)
+        work["micro-batch ms"] = self._micro_batch
+        for name, line in work.items():
+            found[name] = line()
+            _say(f"  {name} {found[name]:,.0f}")
         return found
 
     def _from(self, source: str) -> DataFrameReader:
@@ -159,8 +164,8 @@ def main(arguments: list[str]) -> int:
             spark = _session(home, options.jars)
             lines = Lines(spark, running, home, records, connector=options.jars is not None)
             for number in range(options.rounds + 1):
+                _say(f"round {number} of {options.rounds}" if number else "once to warm up")
                 measured = lines.measure()
-                _say(f"round {number}: " + ", ".join(f"{name} {value:,.0f}" for name, value in measured.items()))
                 if number:
                     for name, value in measured.items():
                         samples[name].append(value)
@@ -197,10 +202,13 @@ def _near_the_end(records: int) -> str:
 def _session(home: Path, jars: Path | None) -> SparkSession:
     from pyspark.sql import SparkSession
 
+    from barnabas.pipeline.session import local_tasks
+
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(REPOSITORY), os.environ.get("PYTHONPATH"))))
     builder = (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master(MASTER)
         .appName("barnabas-bench")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
@@ -209,6 +217,7 @@ def _session(home: Path, jars: Path | None) -> SparkSession:
         .config("spark.driver.memory", "2g")
         .config("spark.local.dir", str(home / "local"))
         .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", str(local_tasks(MASTER)))  # as the jobs' own sessions
         .config("spark.log.level", "ERROR")
     )
     if jars is not None:
@@ -222,7 +231,9 @@ def _say(text: str) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pipeline", description=__doc__)
-    parser.add_argument("--records", type=int, default=1_000_000, help="in the topic (default 1,000,000)")
+    parser.add_argument(
+        "--records", type=int, default=400_000, help="in the topic (default 400,000; 4,000,000 on a quiet machine)"
+    )
     parser.add_argument("--rounds", type=int, default=2, help="how often each line is measured (default 2)")
     parser.add_argument("--jars", type=Path, metavar="DIR", help="with the jars of Spark's Kafka connector")
     parser.add_argument("--plain", action="store_true", help="without the compiled kernel")
