@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from barnabas.broker.metadata.errors import MetadataError
-from barnabas.broker.metadata.log_replay import METADATA_DIRECTORY
-from barnabas.broker.storage.partition_directory import DirectoryKind, parse_directory_name
 from barnabas.broker.storage.partition_metadata_file import read_partition_metadata
 from barnabas.broker.storage.storage_errors import StorageError
 from barnabas.protocol.metadata.partition_state import PartitionState
@@ -28,18 +26,6 @@ from barnabas.protocol.uuids import random_uuid
 
 PartitionDirectories = Mapping[str, Mapping[int, Path]]
 """Topic -> partition -> directory."""
-
-
-def find_partition_directories(directories: Iterable[Path]) -> PartitionDirectories:
-    """The partitions' current directories in all log directories, the metadata log's left out. Raises OSError."""
-    found: dict[str, dict[int, Path]] = {}
-    for directory in directories:
-        for path in sorted(directory.iterdir()):
-            parsed = parse_directory_name(path.name) if path.name != METADATA_DIRECTORY and path.is_dir() else None
-            if parsed is not None and parsed.kind is DirectoryKind.CURRENT:
-                topic, partition = parsed.topic_partition
-                found.setdefault(topic, {})[partition] = path
-    return found
 
 
 def adoption_records(

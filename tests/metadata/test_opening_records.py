@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.metadata.adoption import adoption_records, find_partition_directories
+from barnabas.broker.metadata.adoption import PartitionDirectories, adoption_records
 from barnabas.broker.metadata.batches import decode_batches, encode_change
 from barnabas.broker.metadata.bootstrap_checkpoint import read_bootstrap_records, write_bootstrap_checkpoint
+from barnabas.broker.metadata.directory_contents import list_log_directory
 from barnabas.broker.metadata.errors import MetadataError, UnsupportedMetadataError
+from barnabas.broker.metadata.examine import partitions_by_topic
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.image_builder import ImageBuilder
 from barnabas.broker.metadata.leadership import ensure_single_node, leadership_records
@@ -98,13 +100,18 @@ def partition_directory(log_dir: Path, name: str, topic_id: bytes | None = None)
         (log_dir / name / "partition.metadata").write_text(text)
 
 
+def found_in(log_dir: Path) -> PartitionDirectories:
+    found, _ = list_log_directory(log_dir, is_log_dir=True)
+    return partitions_by_topic([found])
+
+
 def test_directories_of_zookeeper_times_become_topics_with_default_configs(tmp_path: Path) -> None:
     partition_directory(tmp_path, "orders-0", ID)
     partition_directory(tmp_path, "orders-1")
     partition_directory(tmp_path, "__consumer_offsets-0")
     partition_directory(tmp_path, "__cluster_metadata-0")
     partition_directory(tmp_path, "gone-0.0123456789abcdef0123456789abcdef-delete")
-    found = find_partition_directories([tmp_path])
+    found = found_in(tmp_path)
     records = adoption_records(found, node_id=1, directory_ids={tmp_path: DIRECTORY})
     state = PartitionState((1,), (1,), 1, directories=(DIRECTORY,))
     offsets = records[0]
@@ -123,11 +130,11 @@ def test_a_topic_with_a_hole_is_of_a_cluster_and_refused(tmp_path: Path) -> None
     partition_directory(tmp_path, "orders-2")
     partition_directory(tmp_path, "orders-0")
     with pytest.raises(MetadataError, match="orders without its partition 1"):
-        adoption_records(find_partition_directories([tmp_path]), node_id=1, directory_ids={tmp_path: DIRECTORY})
+        adoption_records(found_in(tmp_path), node_id=1, directory_ids={tmp_path: DIRECTORY})
 
 
 def test_partitions_of_two_topics_of_one_name_are_refused(tmp_path: Path) -> None:
     partition_directory(tmp_path, "orders-0", ID)
     partition_directory(tmp_path, "orders-1", DIRECTORY)
     with pytest.raises(MetadataError, match="different topics of the same name"):
-        adoption_records(find_partition_directories([tmp_path]), node_id=1, directory_ids={tmp_path: DIRECTORY})
+        adoption_records(found_in(tmp_path), node_id=1, directory_ids={tmp_path: DIRECTORY})
