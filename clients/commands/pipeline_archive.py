@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 @click.option(
     "--every", "interval_s", type=click.FloatRange(min=0.1), metavar="SECONDS", help="Run on, in this rhythm."
 )
-@click.option("--name", default="archive", show_default=True, help="Of this query, where one archive has several.")
+@click.option(
+    "--name", metavar="NAME", default="archive", show_default=True, help="Of this query, where one archive has several."
+)
 @session_options
 def archive(
     topics: tuple[str, ...],

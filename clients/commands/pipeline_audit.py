@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     "--list",
     "listed",
     type=click.IntRange(min=0),
+    metavar="N",
     default=100,
     show_default=True,
     help="Print so many findings, gaps or differences; all are counted.",

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     help="Where this replay keeps how far it is: run again with it, it adds what is missing.",
 )
 @bootstrap_option
-@click.option("--name", default="archive", show_default=True, help="Of the archive's query, as `archive --name`.")
+@click.option(
+    "--name", metavar="NAME", default="archive", show_default=True, help="Of the archive's query, as `archive --name`."
+)
 @session_options
 def replay(
     archive_path: str, topics: tuple[str, ...], state: str, bootstrap: str, name: str, session: SessionChoice

@@ -22,7 +22,9 @@ _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 
 @click.command()
 @source_options
-@click.option("--top", type=click.IntRange(min=0), default=20, show_default=True, help="So many keys of each topic.")
+@click.option(
+    "--top", type=click.IntRange(min=0), metavar="N", default=20, show_default=True, help="So many keys of each topic."
+)
 @click.option(
     "--by",
     "top_by",

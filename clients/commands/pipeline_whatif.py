@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 @click.option(
     "--days",
     type=click.FloatRange(min=0, min_open=True),
+    metavar="DAYS",
     default=30.0,
     show_default=True,
     help="How far the page looks ahead.",
