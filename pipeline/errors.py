@@ -46,7 +46,7 @@ def in_one_sentence() -> Iterator[None]:
     except PipelineError as error:
         sentence = copy.copy(error)  # contextlib gives an error that comes out again its old traceback back
     except (ClientError, DecodeError) as error:
-        sentence = SourceError(f"{type(error).__name__}: {error}")
+        sentence = SourceError(str(error) or type(error).__name__)
     except OSError as error:
         sentence = SourceError(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
     else:
