@@ -147,7 +147,11 @@ class Rebalance:
             self._one_less()
             return
         member = core.roster.get(member_id)
-        if member is None or member.satisfies_heartbeat:
+        if member is None:
+            return
+        if member.satisfies_heartbeat:
+            # It waits for us, perhaps for a write that takes longer than its session: looked at again later.
+            core.extend_session(member)
             return
         core.remove(member)
         if core.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):

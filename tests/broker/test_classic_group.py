@@ -285,3 +285,19 @@ def test_a_dead_group_refuses_all(host: GroupHost) -> None:
     assert host.joined(host.join(other)).error == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert host.synced(host.sync(member, 1)).error == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert waiting in host.answers
+
+
+def test_a_member_whose_write_took_longer_than_its_session_can_still_time_out(host: GroupHost) -> None:
+    joining = host.join(instance="i", version=3)
+    host.pass_time(0)
+    member_id = host.joined(joining).member_id
+    host.sync(member_id, 1, {member_id: b"mine"}, instance="i")
+    host.write_done()
+    replaced = host.join(instance="i", version=3)
+    host.pass_time(SESSION_MS)  # its replacement is being written: it is not the member that is late
+    assert replaced not in host.answers
+    assert host.group.wake_at < math.inf
+    host.write_done()
+    assert (host.joined(replaced).error, host.group.members) == (ErrorCode.NONE, 1)
+    host.pass_time(SESSION_MS)
+    assert host.group.members == 0
