@@ -41,6 +41,12 @@ class Limits:
     has_static_members: bool = True
     drops_a_record_when_stopped: bool = False
     """At SIGTERM it commits a record that it has taken and not printed."""
+    tries_in_a_group: int = 1
+    """How often a feature of groups is tried.
+
+    kafka-python 3.0.12 needs two: where metadata arrives while a join of its is in flight, it now and then polls on
+    without a heartbeat or a SyncGroup, for ever. Its stack was seen: it waits for nothing of the broker.
+    """
 
 
 class Driver:

@@ -39,7 +39,7 @@ CLIENTS = (
         "kafka-python",
         _python("kafka_python"),
         _python_member("kafka-python"),
-        Limits(needs_key_or_value=True, headers_it_cannot_set=frozenset(["null"])),
+        Limits(needs_key_or_value=True, headers_it_cannot_set=frozenset(["null"]), tries_in_a_group=2),
     ),
     Client(
         "aiokafka",
