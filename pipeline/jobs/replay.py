@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,6 +25,9 @@ from barnabas.pipeline.state_files import StateFiles
 from barnabas.pipeline.summary import Summary
 
 _PLAN: Final = "replay.json"
+_DONE: Final = "replayed.json"
+"""There once all of the plan is written: old records let the broker forget who wrote them, and a second run would add
+them again (producer.id.expiration.ms counts from a record's timestamp, as in Kafka)."""
 _PARTITIONS_PER_TASK: Final = 4
 """About so many to a task, which sorts their rows."""
 
@@ -72,8 +75,23 @@ def run(spark: SparkSession, options: ReplayOptions) -> Summary:
     state = ArchiveState(options.archive, options.name)
     plan = plan_of(state, options)
     files = [file for file in _files(state, plan.last_batch) if file.topic in plan.topics]
+    done = StateFiles(options.state)
+    if _DONE not in done.names():
+        _write(spark, options, plan, [f"{state.archive}/{file.final}" for file in files])
+        done.create(_DONE, b"{}")
+    return Summary(
+        "replay",
+        records=sum(file.records for file in files),
+        size_bytes=sum(file.size_bytes for file in files),
+        files=len(files),
+        seconds=time.monotonic() - started,
+        details={"topics": len(plan.topics), "from": state.archive},
+    )
+
+
+def _write(spark: SparkSession, options: ReplayOptions, plan: ReplayPlan, paths: Sequence[str]) -> None:
     archived = spark.read.schema(source_schema(include_headers=True)).parquet(  # known: no footer is asked for it
-        *(f"{state.archive}/{file.final}" for file in files)
+        *paths
     )
     writer = replay_rows(archived, plan.topics, plan.tasks).write.format("barnabas").options(**options.sink)
     # The tasks of a replay are what plan.tasks says: were small ones joined, the identities would not fit.
@@ -83,14 +101,6 @@ def run(spark: SparkSession, options: ReplayOptions) -> Summary:
         writer.option("checkpointLocation", options.state).mode("append").save()
     finally:
         spark.conf.set("spark.sql.adaptive.enabled", adaptive or "true")
-    return Summary(
-        "replay",
-        records=sum(file.records for file in files),
-        size_bytes=sum(file.size_bytes for file in files),
-        files=len(files),
-        seconds=time.monotonic() - started,
-        details={"topics": len(plan.topics), "from": state.archive},
-    )
 
 
 def plan_of(state: ArchiveState, options: ReplayOptions) -> ReplayPlan:

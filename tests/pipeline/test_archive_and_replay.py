@@ -116,6 +116,8 @@ async def test_an_archive_goes_on_where_it_stopped_and_comes_back_as_it_was(
     replay = ReplayOptions(archive, str(tmp_path / "state"), sink, {"log": "copy"})
     assert run_replay(spark, replay).records == len(original)
     run_replay(spark, replay)
+    (tmp_path / "state" / "replayed.json").unlink()  # as if it had been interrupted behind its last record
+    run_replay(spark, replay)
     assert contents(await read_topic(daemon.bootstrap, "copy", PARTITIONS)) == contents(original)
 
 
