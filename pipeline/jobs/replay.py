@@ -90,9 +90,8 @@ def run(spark: SparkSession, options: ReplayOptions) -> Summary:
 
 
 def _write(spark: SparkSession, options: ReplayOptions, plan: ReplayPlan, paths: Sequence[str]) -> None:
-    archived = spark.read.schema(source_schema(include_headers=True)).parquet(  # known: no footer is asked for it
-        *paths
-    )
+    # The schema is known: no file's footer is asked for it.
+    archived = spark.read.schema(source_schema(include_headers=True)).parquet(*paths)
     writer = replay_rows(archived, plan.topics, plan.tasks).write.format("barnabas").options(**options.sink)
     # The tasks of a replay are what plan.tasks says: were small ones joined, the identities would not fit.
     adaptive = spark.conf.get("spark.sql.adaptive.enabled")
