@@ -5,6 +5,13 @@ from __future__ import annotations
 import signal
 
 import pytest
+from hypothesis import settings
+
+# The same examples in every run, here and in CI, which is where Hypothesis would otherwise change its mind by itself:
+# a landing is judged by examples that its author has seen. `--hypothesis-profile=searching` looks for new ones.
+settings.register_profile("repeatable", derandomize=True, deadline=None, print_blob=True)
+settings.register_profile("searching", derandomize=False, deadline=None, print_blob=True)
+settings.load_profile("repeatable")
 
 # A shell's background job ignores Ctrl-C, and so would every process that a test starts and interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -20,7 +20,7 @@ ASSIGNORS = st.sampled_from([None, "uniform", "range"])
 
 
 class Client:
-    """A consumer: `owned` is what it reads now. `missed`: an answer was lost, so it says everything again."""
+    """A consumer: `owned` is what it reads now. `missed`: no answer came, or an error, so it says everything again."""
 
     def __init__(self, member_id: str, instance: str | None) -> None:
         self.member_id = member_id
@@ -52,7 +52,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
             fields = {**fields, "rebalance_timeout_ms": 60_000, "topic_names": client.topics}
         owned = client.owned if client.epoch else {}
         answer = self.host.ask(client.member_id, client.epoch, instance_id=client.instance, owned=dict(owned), **fields)
-        client.missed = is_lost
+        client.missed = is_lost or answer.error == ErrorCode.COORDINATOR_NOT_AVAILABLE
         if is_lost:
             return
         if answer.error in (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND):

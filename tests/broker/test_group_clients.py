@@ -28,6 +28,7 @@ class LibraryGroup:
         self._group = Group(daemon.bootstrap, "t", "g", stack, explain=daemon.log_tail)
         self.produce_and_wait = self._group.produce_and_wait
         self.wait_for_all_to_read = self._group.wait_for_all_to_read
+        self.wait_for_commits = self._group.wait_for_commits
 
     def come(self, instance: str | None = None) -> Member:
         """A member more."""
@@ -38,7 +39,9 @@ class LibraryGroup:
 def group_of(directory: Path, library: str, assignor: str = "range") -> Iterator[LibraryGroup]:
     with ExitStack() as stack:
         daemon = stack.enter_context(start_daemon(directory))
-        yield LibraryGroup(daemon, library, stack, assignor)
+        group = LibraryGroup(daemon, library, stack, assignor)
+        yield group
+        group.wait_for_commits(daemon.data_directory)
     assert_no_commit_went_back(directory / "data", "g")
 
 

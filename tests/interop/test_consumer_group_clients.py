@@ -35,6 +35,7 @@ def a_group(directory: Path) -> Iterator[tuple[Daemon, Group, Come]]:
         daemon.create_topic("t", partitions=PARTITIONS)
         group = Group(daemon.bootstrap, "t", "g", stack, explain=daemon.log_tail)
         yield daemon, group, come
+        group.wait_for_commits(directory / "data")
     assert_no_commit_went_back(directory / "data", "g")
 
 

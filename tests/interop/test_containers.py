@@ -14,11 +14,11 @@ from tests.support.containers import (
     IMAGE,
     Compose,
     Engine,
-    eventually,
     get_json,
     run,
     why_no_engine,
 )
+from tests.support.eventually import eventually
 
 # The first run on a machine installs an engine and makes two base images; that is part of the first test's time.
 pytestmark = pytest.mark.timeout(900)

@@ -30,7 +30,9 @@ def command_of(name: str) -> list[str]:
 def group_at(directory: Path) -> Iterator[tuple[Daemon, Group]]:
     with start_daemon(directory) as daemon, ExitStack() as stack:
         daemon.create_topic("t", partitions=PARTITIONS)
-        yield daemon, Group(daemon.bootstrap, "t", "mixed", stack, explain=daemon.log_tail)
+        group = Group(daemon.bootstrap, "t", "mixed", stack, explain=daemon.log_tail)
+        yield daemon, group
+        group.wait_for_commits(daemon.data_directory)
     assert_no_commit_went_back(directory / "data", "mixed")
 
 

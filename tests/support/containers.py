@@ -10,12 +10,13 @@ import json
 import os
 import socket
 import subprocess
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
+
+from tests.support.eventually import eventually
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ENGINE = REPOSITORY / "tools" / "container-engine"
@@ -25,13 +26,10 @@ PROMETHEUS_IMAGE = ("prom/prometheus:latest", "prometheus ca-certificates", "/us
 ENGINE_TIMEOUT_S = 300.0
 BUILD_TIMEOUT_S = 300.0
 COMMAND_TIMEOUT_S = 120.0
-_POLL_INTERVAL_S = 0.2
 _SYS_ADMIN, _NET_ADMIN = 21, 12
 _TAIL_CHARACTERS = 3000
 # How packages are reached is the environment's business; the build is told no more than this.
 _BUILD_ARGUMENTS = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST")
-
-T = TypeVar("T")
 
 
 def why_no_engine() -> str | None:
@@ -73,18 +71,6 @@ def run(
         tail = (done.stdout + done.stderr)[-_TAIL_CHARACTERS:]
         raise AssertionError(f"{' '.join(command)}: exit code {done.returncode}\n{tail}")
     return done.stdout
-
-
-def eventually(read: Callable[[], T | None], *, what: str, timeout_s: float = 60.0) -> T:
-    """The first result of `read` that is not None; AssertionError after `timeout_s`."""
-    deadline = time.monotonic() + timeout_s
-    while True:
-        result = read()
-        if result is not None:
-            return result
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {timeout_s:.0f} s: {what}")
-        time.sleep(_POLL_INTERVAL_S)
 
 
 def get_json(url: str) -> Any | None:

@@ -29,6 +29,7 @@ from barnabas.protocol.groups.offsets import decode_offset_commit
 from barnabas.protocol.records.batch import iter_batches
 from barnabas.protocol.records.reader import read_records
 from tests.support.daemon import REPOSITORY
+from tests.support.eventually import eventually
 
 PARTITIONS = 6
 RECORDS_PER_PARTITION = 10
@@ -120,6 +121,12 @@ class Group:
                     return
         raise AssertionError(self._report(members, produced))
 
+    def wait_for_commits(self, data: Path) -> None:
+        """Of every partition, in the log in `data`: a record is printed before it is committed."""
+        eventually(
+            lambda: len(_committed(data, self.group_id)) == PARTITIONS or None, what="a commit of every partition"
+        )
+
     def produce(self) -> set[str]:
         """Some records to each partition; their values."""
         producer = Producer({"bootstrap.servers": self._bootstrap, "reconnect.backoff.max.ms": 200})
@@ -140,14 +147,8 @@ class Group:
 
 
 def assert_no_commit_went_back(data: Path, group_id: str) -> None:
-    """Of that group's commits, as the log has them; and there are some for every partition."""
-    committed: dict[OffsetCommitKey, int] = {}
-    for key, value in _records(data):
-        if isinstance(key, OffsetCommitKey) and key.group == group_id and value is not None:
-            offset = decode_offset_commit(value).offset
-            assert offset >= committed.get(key, 0), f"{key} went back from {committed[key]} to {offset}"
-            committed[key] = offset
-    assert len(committed) == PARTITIONS
+    """Of that group's commits, as the log in `data` has them; and there are some for every partition."""
+    assert len(_committed(data, group_id)) == PARTITIONS
 
 
 def generation_of(data: Path, group_id: str) -> int:
@@ -158,6 +159,17 @@ def generation_of(data: Path, group_id: str) -> int:
         if isinstance(key, GroupMetadataKey) and key.group == group_id and value is not None
     ]
     return generations[-1]
+
+
+def _committed(data: Path, group_id: str) -> dict[OffsetCommitKey, int]:
+    """The group's last commit of each partition that has one; AssertionError where one went back."""
+    committed: dict[OffsetCommitKey, int] = {}
+    for key, value in _records(data):
+        if isinstance(key, OffsetCommitKey) and key.group == group_id and value is not None:
+            offset = decode_offset_commit(value).offset
+            assert offset >= committed.get(key, 0), f"{key} went back from {committed[key]} to {offset}"
+            committed[key] = offset
+    return committed
 
 
 def _records(data: Path) -> Iterator[tuple[Any, bytes | None]]:

@@ -34,6 +34,7 @@ def group_of(trial: Trial, assignor: str = "range") -> Iterator[ClientGroup]:
     with ExitStack() as stack:
         found = ClientGroup(trial, stack, assignor)
         yield found
+        found.group.wait_for_commits(trial.target.log_directory)
     assert_no_commit_went_back(trial.target.log_directory, found.group.group_id)
 
 

@@ -1,0 +1,23 @@
+"""Waiting for what announces itself nowhere: another process's files, a server that is not up yet."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_POLL_INTERVAL_S = 0.1
+
+
+def eventually(read: Callable[[], T | None], *, what: str, timeout_s: float = 60.0) -> T:
+    """The first result of `read` that is not None; AssertionError after `timeout_s`."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        result = read()
+        if result is not None:
+            return result
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {timeout_s:.0f} s: {what}")
+        time.sleep(_POLL_INTERVAL_S)
