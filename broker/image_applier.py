@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.partition import Partition
 from barnabas.protocol.errors import BrokerError
@@ -24,16 +24,6 @@ log = logging.getLogger(__name__)
 
 Blocking = Callable[..., Awaitable[Any]]
 """Runs a blocking function with its arguments on a thread."""
-
-
-class UrgentPartition(NamedTuple):
-    """A new partition that somebody waits for: it is made and served before the others, then `served` is called.
-
-    `served` runs in the event loop, and also where the log could not be made.
-    """
-
-    topic_partition: TopicPartition
-    served: Callable[[], None]
 
 
 class ImageApplier:
@@ -71,25 +61,27 @@ class ImageApplier:
             self._serve(image, topic_partition)
 
     async def apply(
-        self, before: MetadataImage, after: MetadataImage, blocking: Blocking, urgent: UrgentPartition | None = None
+        self, before: MetadataImage, after: MetadataImage, blocking: Blocking, *, later: str | None = None
     ) -> dict[str, BrokerError]:
-        """Bring everything from `before` to `after`; by topic, why a log of it could not be made."""
+        """Bring everything from `before` to `after`; by topic, why a log of it could not be made.
+
+        The logs of a new topic of the name `later` are left to `make`.
+        """
         gone = [name for name, topic in before.topics.items() if after.topics.get(name) is None]
         for name in gone:
             for number in before.topics[name].partitions:
                 self._partitions.remove(TopicPartition(name, number))
             self._probes.forget_topic(name)
-        new = [each for each in _partitions_of(after) if before.partition(*each) is None]
-        failed: dict[str, BrokerError] = {}
-        if urgent is not None and urgent.topic_partition in new:
-            new.remove(urgent.topic_partition)
-            failed |= await blocking(self._make_logs, after, [urgent.topic_partition])
-            self._serve(after, urgent.topic_partition)
-            urgent.served()
-        failed |= await blocking(self._apply_to_logs, before, after, gone, new)
+        new = [each for each in _partitions_of(after) if before.partition(*each) is None and each.topic != later]
+        failed: dict[str, BrokerError] = await blocking(self._apply_to_logs, before, after, gone, new)
         for topic_partition in new:
             self._serve(after, topic_partition)
         return failed
+
+    async def make(self, image: MetadataImage, topic_partition: TopicPartition, blocking: Blocking) -> None:
+        """Make one log of a topic that was left for later, and serve it. Whether it could be made, serving says."""
+        await blocking(self._make_logs, image, [topic_partition])
+        self._serve(image, topic_partition)
 
     def _apply_to_logs(
         self, before: MetadataImage, after: MetadataImage, gone: list[str], new: list[TopicPartition]

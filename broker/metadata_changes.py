@@ -22,22 +22,25 @@ from barnabas.broker.metadata.placement import Placement
 from barnabas.broker.metadata.producer_ids import plan_producer_id_block
 from barnabas.broker.metadata.topics import plan_create_partitions, plan_create_topics, plan_delete_topics
 from barnabas.broker.storage.open_files import partitions_at_once
-from barnabas.protocol.errors import BrokerError
+from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.configs import AlterConfigsRequest, AlterConfigsResponse, AlterConfigsResult
 from barnabas.protocol.messages.topics import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
+    NewTopic,
     TopicResult,
     TopicsResponse,
 )
+from barnabas.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.broker.image_applier import ImageApplier, UrgentPartition
+    from barnabas.broker.image_applier import ImageApplier
     from barnabas.broker.live_config import LiveConfig
     from barnabas.broker.metadata.image import MetadataImage
     from barnabas.broker.metadata.plan import Plan
     from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.partition_steps import PartitionSteps
 
 Result = TypeVar("Result", TopicResult, AlterConfigsResult, range)
 T = TypeVar("T")
@@ -61,9 +64,7 @@ class MetadataChanges:
         self._one_at_a_time = asyncio.Lock()
         self._thread = ThreadPoolExecutor(1, "metadata-writer")
 
-    async def create_topics(
-        self, request: CreateTopicsRequest, urgent: UrgentPartition | None = None
-    ) -> TopicsResponse:
+    async def create_topics(self, request: CreateTopicsRequest) -> TopicsResponse:
         """Answers per topic; what is answered without an error is there, durably."""
         return TopicsResponse(
             await self._change(
@@ -71,9 +72,33 @@ class MetadataChanges:
                     image, request.topics, config=self._config.broker, placement=self._placement(image)
                 ),
                 commit=not request.validate_only,
-                urgent=urgent,
             )
         )
+
+    async def create_in_steps(self, topic: NewTopic, steps: PartitionSteps) -> TopicResult:
+        """Create one topic whose logs are made one by one, as `steps` says; other changes come in between.
+
+        What could not be made, or was not when the broker died, the next start makes.
+        """
+        (result,) = await self._change(
+            lambda image: plan_create_topics(
+                image, [topic], config=self._config.broker, placement=self._placement(image)
+            ),
+            commit=True,
+            later=topic.name,
+        )
+        created = self._store.image.topics.get(topic.name)
+        if result.error is ErrorCode.NONE and created is not None:
+
+            async def make(number: int) -> None:
+                async with self._one_at_a_time:
+                    image = self._store.image
+                    now = image.topics.get(topic.name)
+                    if now is not None and now.topic_id == created.topic_id:  # else it was deleted meanwhile
+                        await self._applier.make(image, TopicPartition(topic.name, number), self._blocking)
+
+            await steps.run(created.partitions, make)
+        return result
 
     async def delete_topics(self, request: DeleteTopicsRequest) -> TopicsResponse:
         """Answers per topic."""
@@ -135,7 +160,7 @@ class MetadataChanges:
         make_plan: Callable[[MetadataImage], Plan[Result]],
         *,
         commit: bool,
-        urgent: UrgentPartition | None = None,
+        later: str | None = None,
     ) -> list[Result]:
         async with self._one_at_a_time:
             before = self._store.image
@@ -148,7 +173,7 @@ class MetadataChanges:
                 if self._store.failure is not None:
                     self._on_store_failed()
                 raise
-            failed = await self._applier.apply(before, after, self._blocking, urgent)
+            failed = await self._applier.apply(before, after, self._blocking, later=later)
             _tell_failures(plan.results, failed)
             return plan.results
 

@@ -136,6 +136,7 @@ class GroupCoordinator:
     async def stop(self) -> None:
         """End the background tasks."""
         self._stopping = True
+        await self.log.finish_creation()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

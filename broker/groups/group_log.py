@@ -4,12 +4,11 @@ A change is appended first, as one batch to its group's partition, and then beco
 start gives the records to: what is in memory is always what the log says. It is answered once it is as durable as the
 topic's flush settings ask (flush.messages: after the flusher's group commit).
 
-The topic is made at its first use; whoever came meanwhile is appended afterwards, in the order in which they came. The
-partition of the group that came first is made before all others and serves at once: fifty take a third of a second, and
-somebody waits. A partition serves once it is loaded: COORDINATOR_LOAD_IN_PROGRESS (14) before, which clients ask again
-for, and COORDINATOR_NOT_AVAILABLE (15) where it could not be loaded or its directory is offline. The number of
-partitions is what the topic had when it was made or when this broker started, since it decides where a group's records
-are. Source: Kafka's CoordinatorRuntime.
+The topic is made at its first use (`offsets_topic_creation`); who comes before its group's partition is there is
+appended afterwards, in the order in which they came. A partition serves once it is loaded: COORDINATOR_LOAD_IN_PROGRESS
+(14) before, which clients ask again for, and COORDINATOR_NOT_AVAILABLE (15) where it could not be loaded or its
+directory is offline. The number of partitions is what the topic had when it was made or when this broker started, since
+it decides where a group's records are. Source: Kafka's CoordinatorRuntime.
 """
 
 from __future__ import annotations
@@ -21,13 +20,10 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.deferred import Deferred
 from barnabas.broker.groups.group_records import GroupRecord, encode_batches
-from barnabas.broker.groups.offsets_topic import OFFSETS_TOPIC, new_offsets_topic, partition_of
-from barnabas.broker.image_applier import UrgentPartition
-from barnabas.broker.printable import printable
+from barnabas.broker.groups.offsets_topic import OFFSETS_TOPIC, partition_of
+from barnabas.broker.groups.offsets_topic_creation import OffsetsTopicCreation, Then
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.messages.topics import CreateTopicsRequest
-from barnabas.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.flush_waits import FlushWaits
@@ -44,9 +40,6 @@ Appended = Deferred[BrokerError | None]
 
 Replay = Callable[[GroupRecord], None]
 """Makes a record of the log state."""
-
-_Waiting = tuple[str, Callable[[BrokerError | None], None]]
-"""A group that waits for the topic, and what to call then."""
 
 _AS_NOT_AVAILABLE = (
     ErrorCode.KAFKA_STORAGE_ERROR,
@@ -73,16 +66,11 @@ class GroupLog:
     ) -> None:
         self._partitions = partitions
         self._store = store
-        self._changes = changes
         self._config = config
         self._flush_waits = flush_waits
         self._wall_ms = wall_ms
-        self._loop = loop
+        self._creation = OffsetsTopicCreation(changes, config, self.partition_of, loop)
         self._replays: list[Replay] = []
-        self._creating: asyncio.Task[None] | None = None
-        self._waiting: list[_Waiting] = []
-        self._served_early: int | None = None
-        """While the topic is being made: the partition that serves already."""
         self._loading: set[int] = set()
         self._unloadable: set[int] = set()
         topic = store.image.topics.get(OFFSETS_TOPIC)
@@ -130,6 +118,7 @@ class GroupLog:
     def forget_topic(self) -> None:
         """The topic was deleted: the next use makes it anew."""
         self._partition_count = 0
+        self._creation.hurry()
         self._loading.clear()
         self._unloadable.clear()
 
@@ -145,7 +134,7 @@ class GroupLog:
             return answer
         return self._append(group_id, records, atomic)
 
-    def when_ready(self, group_id: str, then: Callable[[BrokerError | None], None]) -> None:
+    def when_ready(self, group_id: str, then: Then) -> None:
         """Call `then` once the group's partition is there, which is at once unless the topic has to be made first.
 
         For who decides by what others have written: two who came before the topic would not see each other.
@@ -153,9 +142,11 @@ class GroupLog:
         if not self._is_to_come(group_id):
             then(None)
             return
-        self._waiting.append((group_id, then))
-        if self._creating is None:
-            self._creating = self._loop.create_task(self._create())
+        self._creation.wait(group_id, lambda error: then(None if error is None else _as_coordinator_error(error)))
+
+    async def finish_creation(self) -> None:
+        """At the stop: what is still to be made of the topic is there when this returns."""
+        await self._creation.finish()
 
     def _ensure_loaded(self, partition: int) -> None:
         if partition in self._loading:
@@ -170,9 +161,7 @@ class GroupLog:
 
     def _is_to_come(self, group_id: str) -> bool:
         """Whether the group's partition is still to be made; the metadata names the topic before its logs are there."""
-        if self._creating is not None:
-            return self._served_early is None or self._served_early != self.partition_of(group_id)
-        return not self.exists
+        return not self.exists or self._creation.awaits(group_id)
 
     def _when_created(self, group_id: str, records: Sequence[GroupRecord], atomic: bool, answer: Appended) -> None:
         def created(error: BrokerError | None) -> None:
@@ -182,43 +171,6 @@ class GroupLog:
                 self._append(group_id, records, atomic).then(answer.resolve)
 
         self.when_ready(group_id, created)
-
-    async def _create(self) -> None:
-        error: BrokerError | None = None
-        try:
-            request = CreateTopicsRequest([new_offsets_topic(self._config.broker)])
-            answer = await self._changes.create_topics(request, self._most_urgent())
-            (result,) = answer.topics
-            if result.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-                error = _as_coordinator_error(BrokerError(result.error, result.message or "it could not be created"))
-        except BrokerError as refused:
-            error = _as_coordinator_error(refused)
-        except Exception as bug:  # nobody may wait for ever
-            log.exception("a bug while %s was made", OFFSETS_TOPIC)
-            error = BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC} cannot be made: {bug!r}")
-        if error is None:
-            self._partition_count = len(self._store.image.topics[OFFSETS_TOPIC].partitions)
-            log.info("%s is created, partitions=%d", OFFSETS_TOPIC, self._partition_count)
-        else:
-            log.error("%s cannot be created, groups wait for the next attempt: %s", OFFSETS_TOPIC, error)
-        self._creating = None
-        self._served_early = None
-        waiting, self._waiting = self._waiting, []
-        _tell(waiting, error)
-
-    def _most_urgent(self) -> UrgentPartition | None:
-        """The partition of the group that came first."""
-        if not self._waiting:
-            return None
-        number = self.partition_of(self._waiting[0][0])
-
-        def served() -> None:
-            self._served_early = number
-            early = [each for each in self._waiting if self.partition_of(each[0]) == number]
-            self._waiting = [each for each in self._waiting if self.partition_of(each[0]) != number]
-            _tell(early, None)
-
-        return UrgentPartition(TopicPartition(OFFSETS_TOPIC, number), served)
 
     def _append(self, group_id: str, records: Sequence[GroupRecord], atomic: bool) -> Appended:
         answer: Appended = Deferred()
@@ -252,15 +204,6 @@ class GroupLog:
         )
         appended = partition.append_internal(memoryview(batches))
         return appended.last_offset + 1 if appended.flush_due else None
-
-
-def _tell(waiting: Sequence[_Waiting], error: BrokerError | None) -> None:
-    """Call all of them: a bug of one is not the others', nor that of the partitions that are still to be made."""
-    for group_id, created in waiting:
-        try:
-            created(error)
-        except Exception:
-            log.exception("a bug in what group %s waited for %s with", printable(group_id), OFFSETS_TOPIC)
 
 
 def _as_coordinator_error(error: BrokerError) -> BrokerError:

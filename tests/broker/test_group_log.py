@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 
 from barnabas.broker.groups.offsets_topic import OFFSETS_TOPIC, partition_of
 from tests.support.committed import commit, create_topic, fetch, until_loaded
 from tests.support.daemon import REPOSITORY, start_daemon
-from tests.support.kafka_wire import KafkaWire
+from tests.support.kafka_wire import KafkaWire, schema
 
 DURABLE = "log.flush.interval.messages=1"
 ONE_PARTITION = "offsets.topic.num.partitions=1"
@@ -86,6 +87,12 @@ os.mkdir = held
 """
 
 
+LONG_PAUSES = """
+import barnabas.broker.partition_steps as partition_steps
+partition_steps.PAUSE_FACTOR = 10**9
+"""
+
+
 def with_fault(directory: Path, code: str) -> dict[str, str]:
     """The environment of a daemon that runs `code` first."""
     folder = directory / "fault"
@@ -116,6 +123,50 @@ def test_the_first_group_of_a_broker_waits_for_its_own_partition_and_for_no_othe
         with KafkaWire(daemon.host, daemon.port) as kafka:
             until_loaded(kafka)
             assert [fetch(kafka, group, "t")[0][0] for group in ("first", "second")] == [2, 7]
+
+
+def test_what_nobody_waits_for_is_made_behind_the_backs_of_all_who_do(tmp_path: Path) -> None:
+    """With pauses that do not end: only what was waited for is there, and other topics come and go meanwhile."""
+    groups = ("first", "second", "third")
+    own = {partition_of(group, 50) for group in groups}
+    assert len(own) == 3
+    with start_daemon(tmp_path, environ=with_fault(tmp_path, LONG_PAUSES)) as daemon:
+        with KafkaWire(daemon.host, daemon.port) as kafka:
+            create_topic(kafka, "t")
+            for group in groups[:2]:
+                assert commit(kafka, group, "t", {0: 1}) == [0]
+            create_topic(kafka, "other")
+            assert commit(kafka, "third", "t", {0: 3}) == [0]
+            assert directories(tmp_path) == own
+        daemon.kill()
+        daemon.start()
+        assert len(directories(tmp_path)) == 50
+        with KafkaWire(daemon.host, daemon.port) as kafka:
+            until_loaded(kafka)
+            assert [fetch(kafka, group, "t")[0][0] for group in groups] == [1, 1, 3]
+
+
+def test_a_clean_stop_makes_the_rest_and_a_deletion_does_not_wait_for_it(tmp_path: Path) -> None:
+    with start_daemon(tmp_path, environ=with_fault(tmp_path, LONG_PAUSES)) as daemon:
+        with KafkaWire(daemon.host, daemon.port) as kafka:
+            create_topic(kafka, "t")
+            assert commit(kafka, "first", "t", {0: 1}) == [0]
+            state = schema("delete_topics", 6, "request").DeleteTopicState(name=OFFSETS_TOPIC, topic_id=None)
+            deleted = kafka.call("delete_topics", 6, topics=(state,), timeout=timedelta(seconds=30))
+            assert [each.error_code for each in deleted.responses] == [0]
+            assert directories(tmp_path) == set()
+            while commit(kafka, "first", "t", {0: 2}) == [15]:  # until the creation that it was deleted from has ended
+                pass
+            assert fetch(kafka, "first", "t") == {0: (2, 0, "")}
+            assert directories(tmp_path) == {partition_of("first", 50)}
+        daemon.stop()
+        assert len(directories(tmp_path)) == 50
+
+
+def directories(tmp_path: Path) -> set[int]:
+    """The partitions of the topic that have one."""
+    found = (tmp_path / "data").glob(f"{OFFSETS_TOPIC}-*")
+    return {int(number) for path in found if (number := path.name.removeprefix(f"{OFFSETS_TOPIC}-")).isdigit()}
 
 
 def test_a_bug_while_the_topic_is_made_is_answered_and_the_next_group_tries_again(tmp_path: Path) -> None:
