@@ -99,7 +99,13 @@ class LogWriter(LogFlushing):
             self.log_end_offset = next_offset
             if producer_id >= 0:
                 self._producers.note_batch(
-                    producer_id, producer_epoch, base_sequence, last_offset, last_offset_delta, max_timestamp
+                    producer_id,
+                    producer_epoch,
+                    base_sequence,
+                    last_offset,
+                    last_offset_delta,
+                    max_timestamp,
+                    appended_ms=now_ms,
                 )
             result: AppendResult = _new_tuple(
                 AppendResult,
@@ -153,7 +159,7 @@ class LogWriter(LogFlushing):
                 self._refuse_append(error)
             last = batches[-1]
             # Before the end of the log: read_committed must not see a transaction that has just begun.
-            note_appended(self._producers, batches, end)
+            note_appended(self._producers, batches, end, now_ms)
             self._first_unstable_offset = self._producers.first_unstable_offset
             self._end = LogEnd(next_offset, segment, position + size, base_offset, position)
             self.log_end_offset = next_offset

@@ -9,6 +9,7 @@ MAX_SEQUENCE = 2**31 - 1
 NO_EPOCH = -1
 NO_SEQUENCE = -1
 NO_OFFSET = -1
+NO_TIMESTAMP = -1
 
 
 class BatchMetadata(NamedTuple):
@@ -40,16 +41,31 @@ class LastRecord(NamedTuple):
 class ProducerEntry:
     """One producer's state."""
 
-    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "producer_id", "txn_first_offset")
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "epoch",
+        "last_append_ms",
+        "last_timestamp",
+        "producer_id",
+        "txn_first_offset",
+    )
 
     def __init__(self, producer_id: int, epoch: int) -> None:
         self.producer_id = producer_id
         self.epoch = epoch
         self.coordinator_epoch = -1
         self.last_timestamp = -1
+        self.last_append_ms = NO_TIMESTAMP
+        """The wall clock when its last data was appended: in memory only, at a load no earlier than it was."""
         self.txn_first_offset = NO_OFFSET
         self.batches: list[BatchMetadata] = []
         """At most five, the oldest first."""
+
+    @property
+    def last_seen_ms(self) -> int:
+        """What its silence counts from: Kafka's is the timestamp alone, which a record of last year has as well."""
+        return max(self.last_timestamp, self.last_append_ms)
 
     @property
     def last_sequence(self) -> int:

@@ -1,6 +1,9 @@
 """Producer state from what lies on disk: the newest usable snapshot, and the batches after it.
 
-Used when a log is loaded, and while one is recovered. Source: Kafka UnifiedLog.rebuildProducerState.
+Used when a log is loaded, and while one is recovered. When a producer was last heard is not on disk: its last batch is
+no younger than the last write to the segment that holds it. So a producer of old records that goes on after a restart
+is known, and one that is gone is forgotten a day after its segment was full, however often the broker starts.
+Source: Kafka UnifiedLog.rebuildProducerState.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import logging
 from barnabas.broker.storage.log_segment import LogSegment
 from barnabas.broker.storage.log_segments import LogSegments
 from barnabas.broker.storage.open_files import FileHandle
+from barnabas.broker.storage.producer_entry import NO_TIMESTAMP
 from barnabas.broker.storage.producer_state import ProducerState
 from barnabas.broker.storage.segment_scan import read_batch, scan_segment
 from barnabas.broker.storage.transaction_index import TransactionIndex
@@ -44,19 +48,30 @@ def rebuild_producer_state(
             state.take_snapshot(durably=True)
         return
     known_already = state.is_empty and state.map_end_offset >= end_offset
-    state.truncate_and_reload(log_start_offset, end_offset, now_ms)
+
+    def written_ms(last_offset: int) -> int:
+        view = segments.view
+        holder = view.segments[max(view.floor_index(last_offset), 0)]  # or one that came after what retention removed
+        return min(now_ms, holder.last_modified_ms()) if holder.size_bytes else now_ms
+
+    state.truncate_and_reload(log_start_offset, end_offset, now_ms, written_ms)
     if end_offset > state.map_end_offset and not known_already:
         for segment in segments.view.overlapping(state.map_end_offset, end_offset):
             state.map_end_offset = max(segment.base_offset, state.map_end_offset, log_start_offset)
             if segment.base_offset in bases[-2:]:
                 state.take_snapshot(durably=True)
-            _replay(state, segment, state.map_end_offset)
+            _replay(state, segment, state.map_end_offset, min(now_ms, segment.last_modified_ms()))
     state.map_end_offset = end_offset
     state.take_snapshot(durably=True)
 
 
 def note_stored_batch(
-    state: ProducerState, file: FileHandle, batch: ProducerBatch, index: TransactionIndex | None = None
+    state: ProducerState,
+    file: FileHandle,
+    batch: ProducerBatch,
+    index: TransactionIndex | None = None,
+    *,
+    appended_ms: int = NO_TIMESTAMP,
 ) -> None:
     """Remember one batch of the log that has a producer id; an abort marker gets its row in `index`, if one is given.
 
@@ -64,7 +79,7 @@ def note_stored_batch(
     of read_committed. Raises CorruptRecordError, OSError.
     """
     if not batch.is_control:
-        state.note_data(batch)
+        state.note_data(batch, appended_ms=appended_ms)
         return
     if batch.record_count <= 0:
         return  # the cleaner has removed the whole transaction
@@ -81,7 +96,7 @@ def note_stored_batch(
     state.note_marker(batch.producer_id, batch.producer_epoch, marker, record.timestamp)
 
 
-def _replay(state: ProducerState, segment: LogSegment, start_offset: int) -> None:
+def _replay(state: ProducerState, segment: LogSegment, start_offset: int, written_ms: int) -> None:
     file = segment.log.handle()
     scan = BatchScan(
         segment.base_offset,
@@ -91,4 +106,4 @@ def _replay(state: ProducerState, segment: LogSegment, start_offset: int) -> Non
     )
     for batches in scan_segment(scan, file, segment.size_bytes):
         for batch in batches:
-            note_stored_batch(state, file, batch)
+            note_stored_batch(state, file, batch, appended_ms=written_ms)

@@ -10,6 +10,9 @@ its transaction index.
 
 Snapshots make a restart cheap: one at every roll, at close and during recovery, named by the offset that it covers
 (exclusive), and only if that is past the last one's. They keep one batch per producer.
+A producer is forgotten when it was silent for producer.id.expiration.ms. Kafka counts from its last record's timestamp,
+so one who copies old records is forgotten while it writes; here the wall clock of its last append counts where that is
+later. It is in no file: a load takes when the segment with its last batch was last written (producer_rebuild).
 The caller serializes all calls (PartitionLog's lock). Source: Kafka ProducerStateManager, ProducerAppendInfo.
 """
 
@@ -18,6 +21,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from barnabas.broker.storage.file_names import DELETED_SUFFIX, SNAPSHOT_SUFFIX, FileKind, file_name, parse_file_name
@@ -25,6 +29,7 @@ from barnabas.broker.storage.producer_entry import (
     MAX_SEQUENCE,
     NO_OFFSET,
     NO_SEQUENCE,
+    NO_TIMESTAMP,
     REMEMBERED_BATCHES,
     BatchMetadata,
     LastRecord,
@@ -159,19 +164,24 @@ class ProducerState:
         timestamp: int,
         *,
         is_transactional: bool = False,
+        appended_ms: int = NO_TIMESTAMP,
     ) -> None:
-        """Remember a data batch that is in the log; nothing is refused here (a replay must not fail)."""
+        """Remember a data batch that is in the log; nothing is refused here (a replay must not fail).
+
+        `timestamp` is the records' largest, `appended_ms` the wall clock when it was stored, if that is known.
+        """
         entry = self._entry(producer_id, epoch)
         last_sequence = (base_sequence + offset_delta) & MAX_SEQUENCE if base_sequence >= 0 else NO_SEQUENCE
         if len(entry.batches) == REMEMBERED_BATCHES:
             del entry.batches[0]
         entry.batches.append(BatchMetadata(last_sequence, last_offset, offset_delta, timestamp))
         entry.last_timestamp = timestamp
+        entry.last_append_ms = appended_ms
         if is_transactional and entry.txn_first_offset == NO_OFFSET:
             entry.txn_first_offset = last_offset - offset_delta
             self._open_transactions[entry.txn_first_offset] = producer_id
 
-    def note_data(self, batch: RecordBatch | ProducerBatch) -> None:
+    def note_data(self, batch: RecordBatch | ProducerBatch, *, appended_ms: int = NO_TIMESTAMP) -> None:
         """As `note_batch`, of a stored batch or what a scan says of one."""
         self.note_batch(
             batch.producer_id,
@@ -181,6 +191,7 @@ class ProducerState:
             batch.last_offset_delta,
             batch.max_timestamp,
             is_transactional=batch.is_transactional,
+            appended_ms=appended_ms,
         )
 
     def aborted_by(self, producer_id: int, marker: EndMarker, offset: int) -> AbortedTxn | None:
@@ -217,8 +228,13 @@ class ProducerState:
         self.last_snapshot_offset = self.map_end_offset
         return path
 
-    def truncate_and_reload(self, log_start_offset: int, log_end_offset: int, now_ms: int) -> None:
-        """Take the state of the newest snapshot in (log start, log end], if any; delete the others. Raises OSError."""
+    def truncate_and_reload(
+        self, log_start_offset: int, log_end_offset: int, now_ms: int, written_ms: Callable[[int], int]
+    ) -> None:
+        """Take the state of the newest snapshot in (log start, log end], if any; delete the others. Raises OSError.
+
+        `written_ms` gives the latest time (wall clock) at which the batch that ends at an offset can have been stored.
+        """
         for offset in sorted(self.snapshot_offsets):
             if offset > log_end_offset or offset <= log_start_offset:
                 self._remove_snapshot(offset)
@@ -236,7 +252,7 @@ class ProducerState:
                 self._remove_snapshot(offset)
                 continue
             for row in rows:
-                self._load_row(row, now_ms)
+                self._load_row(row, now_ms, written_ms)
             self.map_end_offset = self.last_snapshot_offset = offset
             return
         self.map_end_offset = self.last_snapshot_offset = log_start_offset
@@ -300,12 +316,14 @@ class ProducerState:
         return entry
 
     def _is_expired(self, entry: ProducerEntry, now_ms: int) -> bool:
-        return entry.txn_first_offset == NO_OFFSET and now_ms - entry.last_timestamp >= self._expiration.ms
+        return entry.txn_first_offset == NO_OFFSET and now_ms - entry.last_seen_ms >= self._expiration.ms
 
-    def _load_row(self, row: SnapshotRow, now_ms: int) -> None:
+    def _load_row(self, row: SnapshotRow, now_ms: int, written_ms: Callable[[int], int]) -> None:
         entry = ProducerEntry(row.producer_id, row.producer_epoch)
         entry.coordinator_epoch = row.coordinator_epoch
         entry.last_timestamp = row.timestamp
+        if row.last_offset >= 0:
+            entry.last_append_ms = written_ms(row.last_offset)
         entry.txn_first_offset = row.txn_first_offset if row.txn_first_offset >= 0 else NO_OFFSET
         if self._is_expired(entry, now_ms):
             return

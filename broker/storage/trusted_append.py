@@ -85,11 +85,13 @@ def append_with_row(
         raise
 
 
-def note_appended(producers: ProducerState, batches: Sequence[RecordBatch], end: TransactionEnd | None) -> None:
-    """Remember what was appended; offsets are stamped."""
+def note_appended(
+    producers: ProducerState, batches: Sequence[RecordBatch], end: TransactionEnd | None, now_ms: int
+) -> None:
+    """Remember what was appended at the wall clock `now_ms`; offsets are stamped."""
     if end is not None:
         producers.note_marker(batches[0].producer_id, batches[0].producer_epoch, end.marker, end.timestamp)
         return
     for batch in batches:
         if batch.producer_id >= 0:
-            producers.note_data(batch)
+            producers.note_data(batch, appended_ms=now_ms)

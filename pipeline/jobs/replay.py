@@ -26,8 +26,8 @@ from barnabas.pipeline.summary import Summary
 
 _PLAN: Final = "replay.json"
 _DONE: Final = "replayed.json"
-"""There once all of the plan is written: old records let the broker forget who wrote them, and a second run would add
-them again (producer.id.expiration.ms counts from a record's timestamp, as in Kafka)."""
+"""There once all of the plan is written: a day later the broker has forgotten who wrote it (producer.id.expiration.ms),
+and a second run would add it again."""
 _PARTITIONS_PER_TASK: Final = 4
 """About so many to a task, which sorts their rows."""
 

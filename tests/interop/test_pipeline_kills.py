@@ -39,8 +39,9 @@ def _needs_spark() -> None:
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    # Its tasks stay away: they would forget the producers of records with old timestamps.
-    with start_daemon(tmp_path_factory.mktemp("broker"), "log.initial.task.delay.ms=3600000") as running:
+    with start_daemon(
+        tmp_path_factory.mktemp("broker"), "log.initial.task.delay.ms=0", "producer.id.expiration.check.interval.ms=100"
+    ) as running:
         yield running
 
 

@@ -41,9 +41,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """A broker for the tests of one file; each makes its own topics.
-
-    Its tasks stay away: half a minute after the start they would forget the producers of records with old timestamps.
-    """
-    with start_daemon(tmp_path_factory.mktemp("broker"), "log.initial.task.delay.ms=3600000") as running:
+    """A broker for the tests of one file; each makes its own topics."""
+    with start_daemon(tmp_path_factory.mktemp("broker")) as running:
         yield running

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from pathlib import Path
 
@@ -134,12 +135,70 @@ def test_producers_silent_for_too_long_are_forgotten(bench: LogBench) -> None:
     assert append(log, _batch(9)) == 1
 
 
+def _written_at(bench: LogBench, ms: int, base_offset: int = 0) -> None:
+    os.utime(bench.log_path(base_offset), ns=(ms * 1_000_000, ms * 1_000_000))
+
+
 def test_expired_producers_are_not_loaded_from_a_snapshot(bench: LogBench) -> None:
     log = bench.open()
     append(log, _batch(5))
     bench.close(log)
+    _written_at(bench, START_MS + 1)
     bench.clock.now_ms = START_MS + _DAY_MS
+    log = bench.open()
+    assert log.producer_count == 1
+    bench.crash(log)
+    _written_at(bench, START_MS)
     assert bench.open().producer_count == 0
+
+
+def test_who_appends_old_records_is_known_until_it_was_silent_for_a_day(bench: LogBench) -> None:
+    bench.clock.now_ms = START_MS + 400 * _DAY_MS
+    log = bench.open()
+    append(log, _batch(0, 3))
+    bench.clock.now_ms += _DAY_MS - 1
+    assert log.remove_expired_producers() == 0
+    assert log.append_as_leader(_batch(0, 3), leader_epoch=0).is_duplicate
+    append(log, _batch(3))
+    bench.clock.now_ms += _DAY_MS - 1
+    assert log.remove_expired_producers() == 0
+    bench.clock.now_ms += 1
+    assert log.remove_expired_producers() == 1
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_who_appended_old_records_before_a_restart_is_known_after_it(bench: LogBench, clean: bool) -> None:
+    config = log_config(segment_bytes=1024)
+    bench.clock.now_ms = START_MS + 400 * _DAY_MS
+    log = bench.open(config)
+    append(log, _batch(0, 3))
+    while log.segment_count < 3:
+        append(log, sized_batch(400))
+    append(log, _batch(0, producer_id=8))
+    bench.close(log) if clean else bench.crash(log)
+    log = bench.open(config, clean=clean)
+    assert log.remove_expired_producers() == 0
+    assert log.append_as_leader(_batch(0, 3), leader_epoch=0).is_duplicate
+    assert log.append_as_leader(_batch(0, producer_id=8), leader_epoch=0).is_duplicate
+    bench.close(log)
+    _written_at(bench, bench.clock.now_ms - _DAY_MS)  # that of producer 7; 8 is in a younger segment
+    log = bench.open(config)
+    assert log.producer_count == 1
+    assert log.append_as_leader(_batch(0, producer_id=8), leader_epoch=0).is_duplicate
+
+
+def test_the_clock_of_an_append_is_in_no_file(bench: LogBench, tmp_path: Path) -> None:
+    files = []
+    for name, later_ms in (("a", 0), ("b", 400 * _DAY_MS)):
+        other = LogBench(tmp_path / name)
+        other.clock.now_ms += later_ms
+        log = other.open()
+        append(log, _batch(0, 3))
+        log.roll()
+        other.close(log)
+        files.append({path.name: path.read_bytes() for path in other.directory.iterdir()})
+    assert files[0] == files[1]
+    assert any(name.endswith(".snapshot") for name in files[0])
 
 
 def test_an_open_transaction_of_another_broker_bounds_the_last_stable_offset(bench: LogBench) -> None:
@@ -232,6 +291,7 @@ def test_a_producer_whose_transaction_is_open_does_not_expire(bench: LogBench) -
     log = bench.open()
     assert (log.producer_count, log.last_stable_offset) == (1, 0)
     end(log, 7, is_commit=True)
+    bench.clock.now_ms += bench.services.producer_expiration.ms  # of the load, which cannot know when it was stored
     assert log.remove_expired_producers() == 1  # a marker has the timestamp of START_MS
 
 
