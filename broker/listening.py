@@ -59,7 +59,10 @@ def _bind(listener: Listener, send_buffer_bytes: int, receive_buffer_bytes: int)
 
 def _reason(error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
-        return "the port is in use by another program (another broker?)"
+        return (
+            "the port is in use by another program (another broker?): stop that one, or take another port with "
+            "--set listeners=HOST:PORT"
+        )
     if error.errno == errno.EADDRNOTAVAIL:
         return "this machine does not have that address"
     return error.strerror or str(error)

@@ -142,7 +142,10 @@ class Node:
         try:
             return start_metrics_server(listener.host, listener.port, probes=self._probes, state=self._state)
         except OSError as error:
-            raise StartupError(f"cannot serve metrics (metrics.listener): {error}") from error
+            raise StartupError(
+                f"cannot serve metrics (metrics.listener): {error}; take another address with --set "
+                "metrics.listener=HOST:PORT, or none with --set metrics.listener="
+            ) from error
 
     def _open_storage(self) -> None:
         """Directories, metadata, logs. The collector is off meanwhile: nothing that is loaded is garbage."""

@@ -101,8 +101,11 @@ class Connection(asyncio.BufferedProtocol):
                 await loop.create_connection(lambda: connection, address.host, address.port)
                 await connection._greet()
         except BaseException as error:
+            connected = connection._transport is not None
             connection.close()
             await connection.wait_closed()
+            if isinstance(error, TimeoutError) and connected:
+                raise _no_greeting(address, settings) from error
             if isinstance(error, OSError) and not isinstance(error, BrokerConnectionError):
                 raise _cannot_connect(address, settings, error) from error
             raise
@@ -367,6 +370,13 @@ def _cannot_connect(address: Address, settings: ConnectionSettings, error: OSErr
         )
     return BrokerConnectionError(
         f"cannot connect to {address}: {_reason(error)}; check that a Barnabas broker listens there"
+    )
+
+
+def _no_greeting(address: Address, settings: ConnectionSettings) -> BrokerConnectionError:
+    return BrokerConnectionError(
+        f"{address} takes connections, but did not answer the greeting within "
+        f"connect_timeout_ms={settings.connect_timeout_ms}: check that a Barnabas broker listens there and is not stuck"
     )
 
 

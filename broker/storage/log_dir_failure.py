@@ -31,7 +31,7 @@ class LogDirFailures:
         with self._lock:
             if log_dir in self.offline:
                 return
-            self.offline = {**self.offline, log_dir: f"{message}: {error}"}
+            self.offline = {**self.offline, log_dir: f"{message}: {_reason(error, log_dir)}"}
         _log.error("log directory goes offline: %s, log_dir=%s, error=%s", message, log_dir, error)
         if self.on_failure is not None:
             self.on_failure(log_dir)
@@ -39,6 +39,13 @@ class LogDirFailures:
     def is_offline(self, log_dir: Path) -> bool:
         """Whether the directory has failed."""
         return log_dir in self.offline
+
+
+def _reason(error: Exception, log_dir: Path) -> str:
+    """The operating system's sentence alone where its path is the directory, which `message` names already."""
+    if isinstance(error, OSError) and error.strerror and error.filename in (None, str(log_dir)):
+        return error.strerror
+    return str(error)
 
 
 _SHORTAGES = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM})

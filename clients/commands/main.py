@@ -36,7 +36,9 @@ COMMANDS = {
     "log": LazyCommand(f"{_PACKAGE}.log:log", "Look into a log's files, check and repair them, without a broker."),
     "doctor": LazyCommand(f"{_PACKAGE}.doctor:doctor", "Look for what stands in the way: of clients, of a directory."),
     "handover": LazyCommand(f"{_PACKAGE}.handover:handover", "Hand log directories over to Apache Kafka."),
-    "pipeline": LazyCommand(f"{_PACKAGE}.pipeline:pipeline", "Jobs on Apache Spark: archive, replay, snapshot, stats."),
+    "pipeline": LazyCommand(
+        f"{_PACKAGE}.pipeline:pipeline", "Jobs on Apache Spark: archive, replay, snapshot, stats, whatif, audit."
+    ),
 }
 
 

@@ -25,6 +25,6 @@ JOBS = {
 def pipeline() -> None:
     """Process what lies in the broker on Apache Spark: on this machine, or on a cluster by --master.
 
-    Needs `pip install 'barnabas[spark]'` and a Java 17 runtime. Every job ends with one line: records, bytes, files
-    and seconds.
+    Needs the extra `spark` (`pip install '.[spark]'` in a checkout) and a Java 17 runtime. Every job ends with one
+    line: records, bytes, files and seconds.
     """

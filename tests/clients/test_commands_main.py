@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import importlib.abc
 import os
 import re
 import subprocess
@@ -13,6 +14,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from barnabas.clients.commands import entry
 from barnabas.clients.commands.exit_codes import EXIT_CODE_HELP, ExitCode
 from barnabas.clients.commands.failures import ClosedPipeError, CommandFailure
 from barnabas.clients.commands.main import COMMANDS, BarnabasGroup, main
@@ -121,6 +123,21 @@ def test_an_interrupt_and_a_closed_pipe_end_without_a_word(error: BaseException,
 
     assert result.exit_code == code
     assert result.stderr.strip() == ""
+
+
+def test_an_interrupt_while_the_command_is_imported_ends_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupting(importlib.abc.MetaPathFinder):
+        def find_spec(self, name: str, path: object, target: object = None) -> None:
+            if name == "barnabas.clients.commands.main":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "barnabas.clients.commands.main")
+    monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
+
+    with pytest.raises(SystemExit) as ended:
+        entry.main()
+
+    assert ended.value.code == ExitCode.INTERRUPTED
 
 
 @pytest.mark.parametrize("arguments", ["--help", "--version", "config list", "config list --json", "topic --help"])

@@ -33,7 +33,7 @@ def test_without_pyspark_a_job_says_what_to_install(monkeypatch: pytest.MonkeyPa
         return real_import(name, *args, **extra)
 
     monkeypatch.setattr(builtins, "__import__", no_spark)
-    with pytest.raises(CommandFailure, match=r"pip install 'barnabas\[spark\]'") as raised:
+    with pytest.raises(CommandFailure, match=r"pip install '\.\[spark\]'") as raised:
         run_job("stats", _CHOICE, lambda spark: pytest.fail("there is no session"))
     assert raised.value.exit_code == ExitCode.USAGE
 
