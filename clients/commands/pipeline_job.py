@@ -83,7 +83,7 @@ def run_job(name: str, session: SessionChoice, work: Callable[[Session], Summary
         if error.name is None or error.name.partition(".")[0] not in ("pyspark", "pyarrow", "py4j"):
             raise
         raise CommandFailure(
-            f"this needs Apache Spark, and {error.name} is not installed: pip install '.[spark]' in Barnabas's checkout",
+            f"this needs Apache Spark, and {error.name} is not installed: pip install '.[spark]' in its checkout",
             ExitCode.USAGE,
         ) from error
     try:
