@@ -21,6 +21,8 @@ from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.meta_properties import MetaProperties, read_meta_properties
 from barnabas.broker.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from barnabas.broker.storage.data_directory import IGNORED_DIRECTORIES
+from barnabas.broker.storage.file_names import parse_file_name
+from barnabas.broker.storage.leader_epoch import LEADER_EPOCH_CHECKPOINT
 from barnabas.broker.storage.partition_directory import DirectoryKind, parse_directory_name
 from barnabas.broker.storage.partition_metadata_file import (
     PARTITION_METADATA_FILE,
@@ -78,7 +80,9 @@ def misplaced_partitions(directories: Sequence[LogDirectoryReport], image: Metad
 
 
 def metadata_log_problems(directory: Path) -> Iterator[Problem]:
-    """Of the metadata log's own partition.metadata: one that a start, of Kafka too, would stop at. Raises OSError."""
+    """Of the files beside the metadata log's segments: what a start, of Kafka too, would stop at. Raises OSError."""
+    for path in _no_files(directory):
+        yield Problem("damaged-metadata", f"{path} is no file", "move it away, and bring the file back", WRITERS)
     code, remedy = "damaged-partition-metadata", "remove the file: it is written anew"
     try:
         topic_id = read_partition_metadata(directory)
@@ -89,6 +93,13 @@ def metadata_log_problems(directory: Path) -> Iterator[Problem]:
         said, right = uuid_text(topic_id), uuid_text(METADATA_TOPIC_UUID)
         sentence = f"{directory} has the topic id {said}, and the metadata log's is {right}"
         yield Problem(code, sentence, remedy, WRITERS)
+
+
+def _no_files(directory: Path) -> list[Path]:
+    """What has the name of one of the log's files and is a directory, or something else that is not read."""
+    found = sorted(directory.iterdir()) if directory.is_dir() else []
+    named = (path for path in found if parse_file_name(path.name) or path.name == LEADER_EPOCH_CHECKPOINT)
+    return [path for path in named if not path.is_file()]
 
 
 def _topic_id_problem(topic_partition: TopicPartition, path: Path, image: MetadataImage) -> Iterator[Problem]:

@@ -1,8 +1,8 @@
 """Reads the metadata log's directory, snapshot and segments, into an image, without changing a byte.
 
 Only what one append left unfinished may be missing at the end; everything else that is not whole is refused, see
-segment_batches. A log that ends before its newest snapshot does (its segments were lost) begins anew behind that, when
-it is opened, as Kafka's does.
+segment_batches and lost_records. A log that ends before its newest snapshot does (its segments were lost) begins anew
+behind that, when it is opened, as Kafka's does.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.metadata.image import MetadataImage
+from barnabas.broker.metadata.lost_records import ensure_nothing_is_lost
 from barnabas.broker.metadata.quorum_state import read_quorum_epoch
 from barnabas.broker.metadata.replay import Replayer
 from barnabas.broker.metadata.segment_batches import find_damage, read_whole_batches
@@ -64,6 +65,7 @@ def replay_metadata_directory(directory: Path) -> ReplayedLog:
     replayer = Replayer(str(directory), None if snapshot is None else snapshot.image)
     segments = _segments(directory)
     damage: str | None = None
+    tail = b""
     was_closed = (directory.parent / CLEAN_SHUTDOWN_FILE).exists()
     for index, (base_offset, path) in enumerate(segments):
         is_last = index + 1 == len(segments)
@@ -75,7 +77,17 @@ def replay_metadata_directory(directory: Path) -> ReplayedLog:
                 f"{directory} has no records from offset {replayer.next_offset} to {base_offset}: "
                 "a snapshot or a segment is missing or damaged"
             )
-        replayer.replay(read_whole_batches(path, base_offset, is_last=is_last, was_closed=was_closed))
+        batches = read_whole_batches(path, base_offset, is_last=is_last, was_closed=was_closed)
+        replayer.replay(batches.whole)
+        tail = batches.tail
+    ensure_nothing_is_lost(
+        directory,
+        [base_offset for base_offset, _ in segments],
+        end_offset=replayer.next_offset,
+        log_end_offset=max(replayer.log_end_offset, segments[-1][0] if segments else 0),
+        was_closed=was_closed,
+        tail=tail,
+    )
     return ReplayedLog(
         image=replayer.image(),
         log_end_offset=max(replayer.log_end_offset, segments[-1][0] if segments else 0),

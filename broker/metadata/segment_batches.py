@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import NamedTuple
 
 from barnabas.broker.metadata.errors import MetadataError
 from barnabas.protocol.errors import DecodeError
@@ -26,8 +27,15 @@ _NO_EPOCH = -1
 _log = logging.getLogger(__name__)
 
 
-def read_whole_batches(path: Path, base_offset: int, *, is_last: bool, was_closed: bool) -> memoryview:
-    """The segment's bytes, without a torn append, which is said. Raises MetadataError for one that is damaged.
+class SegmentBatches(NamedTuple):
+    """A segment's whole batches, and what is left of an append that did not end."""
+
+    whole: memoryview
+    tail: bytes
+
+
+def read_whole_batches(path: Path, base_offset: int, *, is_last: bool, was_closed: bool) -> SegmentBatches:
+    """The segment's bytes; a torn append at their end is said. Raises MetadataError for one that is damaged.
 
     `was_closed`: the last stop was clean, so that no batch of full length can lack its pages.
     """
@@ -54,7 +62,7 @@ def read_whole_batches(path: Path, base_offset: int, *, is_last: bool, was_close
         _log.warning(
             "%s ends in a torn append, which does not count: position=%d bytes=%d", path, whole_bytes, len(tail)
         )
-    return memoryview(data)[:whole_bytes]
+    return SegmentBatches(memoryview(data)[:whole_bytes], bytes(tail))
 
 
 def find_damage(path: Path, base_offset: int) -> str | None:

@@ -19,6 +19,7 @@ from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.replay import Replayer
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.metadata.control import KRaftVoters, SnapshotHeader
+from barnabas.protocol.records import iter_batches
 
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 _HEADER_READ_BYTES = 64 * 1024
@@ -93,5 +94,15 @@ def _read_snapshot(path: Path, snapshot_id: SnapshotId) -> Snapshot:
     replayed_bytes = replayer.replay(data)
     if not replayer.has_header or not replayer.has_footer or replayed_bytes != len(data):
         raise MetadataError(f"{path} lacks its end: {replayed_bytes} of {len(data)} bytes are whole batches")
+    _ensure_in_order(path, data)
     image = replace(replayer.image(), end_offset=snapshot_id.end_offset)
     return Snapshot(snapshot_id, image, replayer.kraft_version, replayer.voters, replayer.header_timestamp)
+
+
+def _ensure_in_order(path: Path, data: bytes) -> None:
+    """Raises MetadataError where a batch is out of its place, which its CRC does not cover. Offsets count from 0."""
+    next_offset = 0
+    for batch in iter_batches(data):
+        if batch.base_offset != next_offset:
+            raise MetadataError(f"{path} has a batch of offset {batch.base_offset} in the place of {next_offset}")
+        next_offset = batch.next_offset

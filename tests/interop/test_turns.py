@@ -9,6 +9,7 @@ ids, the group's offsets.
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,6 +37,8 @@ from tests.support.turns import Address, BarnabasTurns, KafkaTurns, Program, fre
 pytestmark = pytest.mark.timeout(300)
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 VERSIONS = ("3.9.1", "4.3.0")
+BY_HAND = os.environ.get("BARNABAS_INTEROP_TURNS", "").split()
+"""Further versions, a minute and a half each: BARNABAS_INTEROP_TURNS="3.7.2 3.8.1 4.0.1 4.1.1 4.2.0"."""
 GROUP = "workers"
 WAIT_S = 60.0
 RECORDS_PER_PRODUCER = 12
@@ -205,7 +208,10 @@ def await_true(condition: Callable[[], bool], what: str) -> None:
 @pytest.mark.parametrize(
     ("version", "log_dirs", "end"),
     # Every pair of them; all eight were run once, and cost seven minutes.
-    [("3.9.1", 1, "clean"), ("3.9.1", 2, "killed"), ("4.3.0", 2, "clean"), ("4.3.0", 1, "killed")],
+    [
+        *(("3.9.1", 1, "clean"), ("3.9.1", 2, "killed"), ("4.3.0", 2, "clean"), ("4.3.0", 1, "killed")),
+        *((version, *how) for version in BY_HAND for how in ((1, "clean"), (2, "killed"))),
+    ],
 )
 def test_what_one_program_leaves_the_next_one_shows_and_goes_on_with(
     tmp_path: Path, version: str, log_dirs: int, end: str

@@ -128,6 +128,26 @@ def test_a_snapshot_without_footer_is_passed_over_with_one_sentence(
     assert str(path) in said[0]
 
 
+def test_records_that_are_lost_may_be_given_up_by_taking_the_mark_of_the_clean_stop_away(tmp_path: Path) -> None:
+    write_node(tmp_path)
+    shorter_than_the_clean_stop_left_it(tmp_path)
+    (tmp_path / ".kafka_cleanshutdown").unlink()
+    with opened(tmp_path) as store:
+        assert list(store.store.image.topics) == ["orders"]
+
+
+def test_a_snapshot_with_batches_out_of_their_place_is_passed_over(tmp_path: Path) -> None:
+    write_node(tmp_path)
+    image = replay_metadata_directory((tmp_path / SEGMENT).parent).image
+    whole = encode_snapshot(image, epoch=1, last_timestamp_ms=1, raft=RaftState())
+    head = 12 + int.from_bytes(whole[8:12], "big")
+    records = head + 12 + int.from_bytes(whole[head + 8 : head + 12], "big")
+    path = (tmp_path / SEGMENT).with_name(f"{image.end_offset:020d}-0000000001.checkpoint")
+    path.write_bytes(whole[:head] + whole[records:] + whole[head:records])  # the footer before what it ends
+    with opened(tmp_path) as store:
+        assert list(store.store.image.topics) == ["orders"]
+
+
 def test_a_record_of_an_unknown_key_is_kept(tmp_path: Path) -> None:
     write_node(tmp_path)
     strange = UnknownRecord(77, 5, b"of the future")
@@ -206,6 +226,29 @@ def torn_before_another_segment(directory: Path) -> None:
     os.truncate(directory / SEGMENT, (directory / SEGMENT).stat().st_size - 5)
 
 
+def shorter_than_the_clean_stop_left_it(directory: Path) -> None:
+    """Whole batches are missing from the end, and the first bytes of the next one are there."""
+    whole = (directory / SEGMENT).stat().st_size
+    with opened(directory) as store:
+        store.create(NewTopic("lost", 1), NewTopic("too", 1))
+        store.create(NewTopic("last", 1))
+    os.truncate(directory / SEGMENT, whole + 30)
+
+
+def a_segment_after_a_kill_without_its_log(directory: Path) -> None:
+    with opened(directory) as store:
+        store.store._snapshotter.take()
+        store.store._writer.cut(store.store._log.roll)
+        store.create(NewTopic("later", 1))
+    (directory / ".kafka_cleanshutdown").unlink()
+    max((directory / SEGMENT).parent.glob("*.log")).unlink()
+
+
+def a_directory_in_the_place_of_a_file(directory: Path) -> None:
+    (directory / SEGMENT).with_name("leader-epoch-checkpoint").unlink()
+    (directory / SEGMENT).with_name("leader-epoch-checkpoint").mkdir()
+
+
 def damaged_partition_metadata_of_the_metadata_log(directory: Path) -> None:
     (directory / SEGMENT).with_name("partition.metadata").write_text("version: 9\n")
 
@@ -252,6 +295,13 @@ def no_metadata_log(directory: Path) -> None:
         (damaged_at_the_end_of_a_clean_stop, "damaged-metadata", "although the last stop was clean"),
         (out_of_its_place, "damaged-metadata", "a batch says offset 9 and leader epoch 1 after offset 0 and epoch 1"),
         (torn_before_another_segment, "damaged-metadata", "and later segments follow"),
+        (
+            shorter_than_the_clean_stop_left_it,
+            "damaged-metadata",
+            r"ends at offset \d+, but the last stop was clean and left it at offset \d+",
+        ),
+        (a_segment_after_a_kill_without_its_log, "damaged-metadata", "has the index of a segment .* not the segment"),
+        (a_directory_in_the_place_of_a_file, "damaged-metadata", "leader-epoch-checkpoint is no file"),
         (
             damaged_partition_metadata_of_the_metadata_log,
             "damaged-partition-metadata",
