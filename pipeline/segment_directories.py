@@ -47,6 +47,13 @@ class SegmentDirectory:
         first = self.segments[0].base_offset if self.segments else 0
         return max(first, self.log_start_offset)
 
+    def looked_at_again(self) -> SegmentDirectory:
+        """As it is now. Raises OSError."""
+        entry = self.system.entry(self.path)
+        return _directory(
+            self.system, self.root, entry, self.topic_partition, {self.topic_partition: self.log_start_offset}
+        )
+
     def topic_id(self) -> str | None:
         """Which topic of this name it is; None where no file says so. Raises CorruptLogError, OSError."""
         path = posixpath.join(self.path, PARTITION_METADATA_FILE)
@@ -88,11 +95,15 @@ def _below(path: str) -> list[SegmentDirectory]:
         starts = _log_starts(system, posixpath.dirname(entry.path))
         return [_directory(system, path, entry, topic_partition, starts)]
     starts = _log_starts(system, entry.path)
-    return [
-        _directory(system, path, each, topic_partition, starts)
-        for each in system.list(entry.path)
-        if each.is_directory and (topic_partition := _partition_of(each.name)) is not None
-    ]
+    found = []
+    for each in system.list(entry.path):
+        topic_partition = _partition_of(each.name) if each.is_directory else None
+        if topic_partition is not None:
+            try:
+                found.append(_directory(system, path, each, topic_partition, starts))
+            except FileNotFoundError:
+                logger.warning("%s was deleted while it was listed: left out", each.path)
+    return found
 
 
 def _one_file(system: FileSystem, root: str, entry: Entry) -> list[SegmentDirectory]:

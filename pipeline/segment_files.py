@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
+from barnabas.broker.storage.file_names import DELETED_SUFFIX
 from barnabas.pipeline.errors import SourceError
 
 
@@ -67,10 +68,24 @@ def file_system(path: str) -> tuple[FileSystem, str]:
     return ArrowFileSystem(found), inner
 
 
+def open_even_deleted(system: FileSystem, path: str) -> OpenFile:
+    """A segment's file that may be on its way out: brokers rename it, and remove it file.delete.delay.ms later.
+
+    Raises FileNotFoundError, naming `path`, when it is gone for good; OSError.
+    """
+    try:
+        return system.open(path)
+    except FileNotFoundError as error:
+        try:
+            return system.open(path + DELETED_SUFFIX)
+        except FileNotFoundError:
+            raise error from None
+
+
 def read_all(system: FileSystem, path: str, size_bytes: int) -> bytes:
-    """A small file. Raises OSError."""
+    """A small file, even one that is on its way out. Raises OSError."""
     content = memoryview(bytearray(size_bytes))
-    file = system.open(path)
+    file = open_even_deleted(system, path)
     try:
         return bytes(content[: file.read_into(content, 0)])
     finally:

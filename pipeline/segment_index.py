@@ -13,7 +13,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from barnabas.broker.storage.file_names import FileKind
-from barnabas.pipeline.segment_files import Entry, FileSystem, OpenFile, read_all
+from barnabas.pipeline.segment_files import Entry, FileSystem, OpenFile, open_even_deleted, read_all
 from barnabas.pipeline.segment_walk import batches_from
 from barnabas.protocol.records.errors import CorruptRecordError
 from barnabas.protocol.records.kernel import find_batch
@@ -33,7 +33,10 @@ class SegmentEnd(NamedTuple):
 
 @dataclass(slots=True)
 class SegmentFile:
-    """One segment: `path` and `size_bytes` of its `.log`, and its indexes, which are read at first use."""
+    """One segment: `path` and `size_bytes` of its `.log`, and its indexes, which are read at first use.
+
+    It may be deleted while it is looked at. Then there are no hints and no batches, and whoever reads it says so.
+    """
 
     system: FileSystem
     path: str
@@ -73,7 +76,7 @@ class SegmentFile:
         entry = self.neighbours.get(FileKind.TIME_INDEX)
         if entry is None:
             return []
-        content = read_all(self.system, entry.path, entry.size_bytes)
+        content = _hints(self.system, entry)
         found: list[tuple[int, int]] = []
         for time, relative in _TIME_ENTRY.iter_unpack(content[: len(content) - len(content) % _TIME_ENTRY.size]):
             if relative < 0 or (found and (time <= found[-1][0] or self.base_offset + relative < found[-1][1])):
@@ -88,7 +91,12 @@ class SegmentFile:
         """
         found = [(0, self.base_offset)]
         positions = [position for _, position in self.entries]
-        file = self.system.open(self.path)
+        if not positions:
+            return found
+        try:
+            file = open_even_deleted(self.system, self.path)
+        except FileNotFoundError:
+            return found
         try:
             while True:
                 slot = bisect_left(positions, found[-1][0] + every_bytes)
@@ -104,7 +112,7 @@ class SegmentFile:
     def first_entry_behind(self, position: int) -> int | None:
         """Where the index says that a later batch begins, None behind its last entry. Raises OSError."""
         positions = [entry[1] for entry in self.entries]
-        file = self.system.open(self.path)
+        file = open_even_deleted(self.system, self.path)
         try:
             for slot in range(bisect_right(positions, position), len(positions)):
                 if self._begins(file, *self.entries[slot]) is not None:
@@ -132,7 +140,10 @@ class SegmentFile:
 
     def batches(self, position: int, least: int) -> Iterator[memoryview]:
         """See batches_from. Raises OSError."""
-        file = self.system.open(self.path)
+        try:
+            file = open_even_deleted(self.system, self.path)
+        except FileNotFoundError:
+            return
         try:
             yield from batches_from(file, self.size_bytes, position, least)
         finally:
@@ -154,7 +165,7 @@ class SegmentFile:
         entry = self.neighbours.get(FileKind.OFFSET_INDEX)
         if entry is None:
             return []
-        content = read_all(self.system, entry.path, entry.size_bytes)
+        content = _hints(self.system, entry)
         found: list[tuple[int, int]] = []
         before = (-1, 0)
         for relative, position in _OFFSET_ENTRY.iter_unpack(content[: len(content) - len(content) % 8]):
@@ -168,7 +179,10 @@ class SegmentFile:
         """The position of an entry at or before `slot` that a batch really begins at; 0 where there is none."""
         if slot < 0:
             return 0
-        file = self.system.open(self.path)
+        try:
+            file = open_even_deleted(self.system, self.path)
+        except FileNotFoundError:
+            return 0
         try:
             for offset, position in reversed(self.entries[max(0, slot - 8) : slot + 1]):
                 if self._begins(file, offset, position) is not None:
@@ -186,3 +200,11 @@ class SegmentFile:
         except CorruptRecordError:
             return None
         return base_offset if size and last_offset == offset and position + size <= self.size_bytes else None
+
+
+def _hints(system: FileSystem, entry: Entry) -> bytes:
+    """An index file; nothing where it was deleted meanwhile. Raises OSError."""
+    try:
+        return read_all(system, entry.path, entry.size_bytes)
+    except FileNotFoundError:
+        return b""

@@ -7,6 +7,7 @@ all headers).
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from pathlib import Path
 
@@ -28,7 +29,9 @@ def aborted_transactions(directory: SegmentDirectory) -> list[AbortedTxn]:
     for segment in directory.segments:
         entry = segment.neighbours.get(FileKind.TRANSACTION_INDEX)
         if entry is not None:
-            found += iter_rows(read_all(segment.system, entry.path, entry.size_bytes))
+            # Gone with its segment: brokers remove the `.log` before its indexes.
+            with contextlib.suppress(FileNotFoundError):
+                found += iter_rows(read_all(segment.system, entry.path, entry.size_bytes))
     return found
 
 
@@ -54,7 +57,7 @@ def _at_snapshot(directory: SegmentDirectory) -> tuple[dict[int, int], int]:
     for offset, entry in sorted(directory.snapshots.items(), reverse=True):
         try:
             rows = decode_snapshot(read_all(directory.system, entry.path, entry.size_bytes), Path(entry.path))
-        except CorruptFileError as error:
+        except (CorruptFileError, FileNotFoundError) as error:
             logger.warning("unreadable, headers are read instead: %s", error)
             continue
         return {row.producer_id: row.txn_first_offset for row in rows if row.txn_first_offset >= 0}, offset

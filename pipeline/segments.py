@@ -27,6 +27,9 @@ INTERNAL_PREFIX = "__"
 """Of the topics that a program keeps for itself: they are read only when they are named."""
 
 
+_LOOKS = 3
+
+
 class SegmentLog:
     """The logs below some paths, looked at anew by `partitions`."""
 
@@ -87,19 +90,19 @@ class SegmentLog:
             min_timestamp = None  # what is passed over by time might be a marker
         every_bytes = options.max_partition_bytes
         if options.min_partitions is not None:
-            total = sum(segment.size_bytes for each in ranges for segment in self._segments(each))
+            total = sum(segment.size_bytes for each in ranges for segment, _ in self._segments(each))
             every_bytes = max(1, min(every_bytes, total // options.min_partitions))
         found: list[SegmentPart] = []
         for each in split_by_count(ranges, None, options.max_records_per_partition):
             directory = self._found[each.topic_partition]
             aborted = aborted_transactions(directory) if options.read_committed else []
-            for segment in self._segments(each):
+            for segment, next_base in self._segments(each):
                 is_newest = segment is directory.segments[-1]
                 if min_timestamp is not None and not is_newest:
                     largest = segment.max_timestamp()
                     if largest is not None and largest < min_timestamp:
                         continue
-                parts = self._parts_of(directory.root, segment, each, every_bytes, min_timestamp, is_newest=is_newest)
+                parts = self._parts_of(directory, segment, next_base, each, every_bytes, min_timestamp)
                 found += [part.with_aborted(aborted) for part in parts]
         return found
 
@@ -108,14 +111,14 @@ class SegmentLog:
 
     def _parts_of(
         self,
-        root: str,
+        directory: SegmentDirectory,
         segment: SegmentFile,
+        next_base: int,
         wanted: OffsetRange,
         every_bytes: int,
         min_timestamp: int | None,
-        *,
-        is_newest: bool,
     ) -> list[SegmentPart]:
+        is_newest = segment is directory.segments[-1]
         end = self._end(wanted.topic_partition)
         size = end.position if is_newest else segment.size_bytes
         first = segment.position_for(wanted.start) if wanted.start > segment.base_offset else 0
@@ -125,7 +128,7 @@ class SegmentLog:
         found = []
         for index, (position, base_offset) in enumerate(cuts):
             is_last = index + 1 == len(cuts)
-            next_position, next_base_offset = (size, wanted.end) if is_last else cuts[index + 1]
+            next_position, next_base_offset = (size, next_base) if is_last else cuts[index + 1]
             if (
                 next_position <= first
                 or base_offset >= wanted.end
@@ -133,17 +136,17 @@ class SegmentLog:
             ):
                 continue
             fault = end.fault if is_newest and is_last and wanted.end >= end.offset else None
-            found.append(
-                SegmentPart(root, segment.path, base_offset, wanted, max(position, first), next_position, fault)
-            )
+            end_offset = min(next_base_offset, wanted.end)
+            span = (max(position, first), next_position)
+            found.append(SegmentPart(directory.root, segment.path, base_offset, end_offset, wanted, *span, fault))
         return found
 
-    def _segments(self, wanted: OffsetRange) -> list[SegmentFile]:
-        """Those that a range touches."""
+    def _segments(self, wanted: OffsetRange) -> list[tuple[SegmentFile, int]]:
+        """Those that a range touches, and where the next one begins, or the range ends."""
         segments = self._found[wanted.topic_partition].segments
         nexts = [segment.base_offset for segment in segments[1:]] + [wanted.end + 1]
         return [
-            segment
+            (segment, next_base)
             for segment, next_base in zip(segments, nexts, strict=True)
             if segment.base_offset < wanted.end and next_base > wanted.start and segment.size_bytes
         ]
@@ -151,7 +154,15 @@ class SegmentLog:
     def _end(self, topic_partition: TopicPartition) -> SegmentEnd:
         end = self._ends.get(topic_partition)
         if end is None:
-            segments = self._found[topic_partition].segments
-            end = segments[-1].end() if segments else SegmentEnd(0, 0, None)
-            self._ends[topic_partition] = end
+            end = self._ends[topic_partition] = self._found_end(topic_partition)
         return end
+
+    def _found_end(self, topic_partition: TopicPartition) -> SegmentEnd:
+        """Of the newest segment; looked for anew where that was deleted meanwhile, because a younger one is there."""
+        for _ in range(_LOOKS):
+            segments = self._found[topic_partition].segments
+            try:
+                return segments[-1].end() if segments else SegmentEnd(0, 0, None)
+            except FileNotFoundError:
+                self._found[topic_partition] = self._found[topic_partition].looked_at_again()
+        return segments[-1].end()

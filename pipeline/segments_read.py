@@ -2,6 +2,9 @@
 
 The file is read a chunk at a time into one buffer that stays, small enough for what was read to be in the cache when
 its CRC is computed. Behind a batch whose size cannot be believed, the index says where the next one begins.
+
+In the directory of a running broker retention may take a segment away after the driver planned to read it. As long as
+its file is there, under the name that brokers give it for a minute, it is read; then it is data loss.
 """
 
 from __future__ import annotations
@@ -15,9 +18,11 @@ from pyspark.sql.datasource import InputPartition
 from barnabas.broker.storage.file_names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, FileKind, parse_file_name
 from barnabas.broker.storage.transaction_index import AbortedTxn
 from barnabas.pipeline.offsets import OffsetRange
-from barnabas.pipeline.segment_files import FileSystem, OpenFile, file_system
+from barnabas.pipeline.segment_files import FileSystem, OpenFile, file_system, open_even_deleted
 from barnabas.pipeline.segment_index import SegmentFile
 from barnabas.pipeline.source_batches import BatchReader, ReadRules
+from barnabas.pipeline.source_options import ReadOptions
+from barnabas.pipeline.source_ranges import data_loss
 from barnabas.protocol.messages.fetch import AbortedTransaction
 from barnabas.protocol.records.layout import LOG_OVERHEAD
 
@@ -27,7 +32,8 @@ CHUNK_BYTES = 256 * 1024
 class SegmentPart(InputPartition):
     """Bytes [position, end_position) of a `.log` file, and the offsets that are wanted of them.
 
-    `root` is the user's path, which says what file system `path` is on; no offset in the part lies below `base_offset`.
+    `root` is the user's path, which says what file system `path` is on. The offsets in the part lie in
+    [base_offset, end_offset).
     `tail_fault` is what the driver found wrong behind the part, `aborted` are the transactions that must be left out.
     """
 
@@ -36,6 +42,7 @@ class SegmentPart(InputPartition):
         root: str,
         path: str,
         base_offset: int,
+        end_offset: int,
         part: OffsetRange,
         position: int,
         end_position: int,
@@ -45,6 +52,7 @@ class SegmentPart(InputPartition):
         self.root = root
         self.path = path
         self.base_offset = base_offset
+        self.end_offset = end_offset
         self.part = part
         self.position = position
         self.end_position = end_position
@@ -62,19 +70,35 @@ class SegmentPart(InputPartition):
         return self
 
 
-def read_from_segment(rules: ReadRules, part: SegmentPart) -> Iterator[pa.RecordBatch]:
-    """The records of one part. Raises CorruptLogError in mode strict, OSError."""
+def read_from_segment(options: ReadOptions, rules: ReadRules, part: SegmentPart) -> Iterator[pa.RecordBatch]:
+    """The records of one part. Raises CorruptLogError (mode strict), DataLossError (a file that is gone), OSError."""
     system, _ = file_system(part.root)
     reader = BatchReader(rules, part.part)
     reader.aborted(part.aborted)
-    file = system.open(part.path)
     try:
-        yield from _read(system, file, reader, part)
-    finally:
-        file.close()
+        file = open_even_deleted(system, part.path)
+        try:
+            yield from _read(system, file, reader, part)
+        finally:
+            file.close()
+    except FileNotFoundError:  # an object store may say so only when it is asked for bytes
+        yield from reader.finish()
+        _tell_what_is_gone(options, reader, part)
+        return
     if part.tail_fault is not None:
         yield from reader.damaged(part.tail_fault)
     yield from reader.finish()
+
+
+def _tell_what_is_gone(options: ReadOptions, reader: BatchReader, part: SegmentPart) -> None:
+    """Raises DataLossError, or warns."""
+    first = max(part.base_offset, reader.next_offset)
+    data_loss(
+        options,
+        f"{part.part.topic_partition}: {part.end_offset - first} offsets, {first} to {part.end_offset - 1}, are gone: "
+        f"{part.path}, of which {part.end_position - part.position} bytes were to be read, was deleted after that was "
+        "planned",
+    )
 
 
 def _read(system: FileSystem, file: OpenFile, reader: BatchReader, part: SegmentPart) -> Iterator[pa.RecordBatch]:

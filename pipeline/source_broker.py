@@ -22,7 +22,7 @@ from barnabas.clients.retrying import with_retries
 from barnabas.pipeline.errors import CorruptLogError, OptionError
 from barnabas.pipeline.offsets import OffsetRange, Offsets, TopicIds, names_of
 from barnabas.pipeline.source_batches import BatchReader, ReadRules
-from barnabas.pipeline.source_fetcher import PartFetcher
+from barnabas.pipeline.source_fetcher import PartFetcher, TopicGoneError
 from barnabas.pipeline.source_options import ReadOptions, Subscription
 from barnabas.pipeline.source_ranges import data_loss, split_by_count
 from barnabas.protocol.errors import ErrorCode
@@ -41,11 +41,12 @@ EMPTY_ANSWERS = 5
 
 
 class BrokerPart(InputPartition):
-    """What one task fetches."""
+    """What one task fetches, of the topic that had this id when that was planned."""
 
-    def __init__(self, part: OffsetRange) -> None:
+    def __init__(self, part: OffsetRange, topic_id: str | None = None) -> None:
         super().__init__(part)
         self.part = part
+        self.topic_id = topic_id
 
 
 class BrokerLog:
@@ -88,7 +89,7 @@ class BrokerLog:
             ranges = [_from_offset(each, found[each.topic_partition]) for each in ranges]
         options = self._options
         parts = split_by_count(ranges, options.min_partitions, options.max_records_per_partition)
-        return [BrokerPart(part) for part in parts]
+        return [BrokerPart(part, self._topic_ids.get(part.topic_partition.topic)) for part in parts]
 
     def close(self) -> None:
         """Close the connections."""
@@ -158,11 +159,13 @@ class BrokerLog:
         return self._loop.run_until_complete(asked)
 
 
-def read_from_broker(options: ReadOptions, rules: ReadRules, part: OffsetRange) -> Iterator[pa.RecordBatch]:
+def read_from_broker(options: ReadOptions, rules: ReadRules, planned: BrokerPart) -> Iterator[pa.RecordBatch]:
     """The records of one part. Raises what `in_one_sentence` knows."""
     assert options.client is not None
+    part = planned.part
     loop = asyncio.new_event_loop()
-    fetcher = PartFetcher(options.client, part.topic_partition, loop, 1 if options.read_committed else 0)
+    isolation = 1 if options.read_committed else 0
+    fetcher = PartFetcher(options.client, part.topic_partition, loop, isolation, planned.topic_id)
     try:
         yield from _read(options, rules, part, fetcher)
     finally:
@@ -177,7 +180,12 @@ def _read(options: ReadOptions, rules: ReadRules, part: OffsetRange, fetcher: Pa
     empty_answers = 0
     while reader.next_offset < part.end and not reader.at_end:
         due = reader.next_offset
-        answer = fetcher.answer()
+        try:
+            answer = fetcher.answer()
+        except TopicGoneError as error:
+            lost = f"{part.end - due} offsets, {due} to {part.end - 1}, are gone"
+            data_loss(options, f"{part.topic_partition}: {lost}: {error}")
+            break
         result = answer.result
         if result.error is ErrorCode.OFFSET_OUT_OF_RANGE:
             _out_of_range(options, part, reader, result)
@@ -214,8 +222,9 @@ def _out_of_range(options: ReadOptions, part: OffsetRange, reader: BatchReader, 
     """What was to be read next is not there (any more): go on where the log begins, or end. Raises DataLossError."""
     due = reader.next_offset
     log_start = result.log_start_offset
+    lost = min(max(log_start, due), part.end) - due if due < log_start else part.end - due
     gone = f"{part.topic_partition}: offset {due} is gone, the log is {log_start} to {result.high_watermark}"
-    data_loss(options, gone)
+    data_loss(options, f"{gone}: {lost} offsets are not there")
     reader.skip_to(log_start if due < log_start else part.end)
 
 

@@ -13,7 +13,7 @@ from typing import Final
 from barnabas.clients.cluster import NO_LEADER, Cluster, Purpose
 from barnabas.clients.config import ConsumerConfig
 from barnabas.clients.connection import Connection
-from barnabas.clients.errors import RefusedError
+from barnabas.clients.errors import RefusedError, UnknownTopicError
 from barnabas.clients.retrying import with_retries
 from barnabas.pipeline.errors import CorruptLogError
 from barnabas.protocol.errors import ErrorCode
@@ -26,11 +26,16 @@ from barnabas.protocol.messages.fetch import (
     FetchTopic,
 )
 from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.uuids import uuid_text
 
 FRAME_HEADROOM_BYTES: Final = 64 * 1024
 """Of the largest answer that is taken, left for its header."""
 
 _EMPTY: Final = memoryview(b"")
+
+
+class TopicGoneError(Exception):
+    """The topic that the read was planned for is not there any more; another one of its name may be."""
 
 
 @dataclass(slots=True)
@@ -50,12 +55,15 @@ class PartFetcher:
         topic_partition: TopicPartition,
         loop: asyncio.AbstractEventLoop,
         isolation: int,
+        topic_id: str | None = None,
     ) -> None:
+        """`topic_id`: the text of the id that the topic must have; None: whichever has the name."""
         self.bootstrap = client.bootstrap
         self._client = client
         self._topic_partition = topic_partition
         self._loop = loop
         self._isolation = isolation
+        self._topic_id = topic_id
         self._bytes = min(client.max_partition_bytes, client.max_bytes)
         self._offset = 0
         self._cluster: Cluster | None = None
@@ -83,10 +91,15 @@ class PartFetcher:
         self.ask(offset)
 
     def answer(self) -> FetchAnswer:
-        """The answer to what was asked, asked again after lost connections for as long as the client's patience."""
-        response = self._loop.run_until_complete(
-            with_retries(self._client, f"reading {self._topic_partition} from offset {self._offset}", self._attempt)
-        )
+        """The answer to what was asked, asked again after lost connections for as long as the client's patience.
+
+        Raises TopicGoneError.
+        """
+        what = f"reading {self._topic_partition} from offset {self._offset}"
+        try:
+            response = self._loop.run_until_complete(with_retries(self._client, what, self._attempt))
+        except UnknownTopicError as error:
+            raise TopicGoneError("the topic was deleted after the read was planned") from error
         result = response.topics[0].partitions[0]
         data: memoryview = _EMPTY if result.records is None else result.records.data  # type: ignore[attr-defined]
         return FetchAnswer(result, data)
@@ -103,7 +116,12 @@ class PartFetcher:
                 cluster = Cluster(self._client)
                 self._cluster = cluster
                 await cluster.start()
-            await self._cluster.require_topic(self._topic_partition.topic, self._client.api_timeout_ms)
+            view = await self._cluster.require_topic(self._topic_partition.topic, self._client.api_timeout_ms)
+            if self._topic_id is not None and uuid_text(view.topic_id) != self._topic_id:
+                raise TopicGoneError(
+                    "the topic was deleted and created again after the read was planned; that was of topic id "
+                    f"{self._topic_id}, now it is {uuid_text(view.topic_id)}"
+                )
             leader = self._cluster.leader(self._topic_partition)
             if leader == NO_LEADER:
                 await self._cluster.load([self._topic_partition.topic])
@@ -113,6 +131,9 @@ class PartFetcher:
             sent = await self._send_on(await self._cluster.connect(leader, Purpose.FETCH))
         response = await sent
         code = response.topics[0].partitions[0].error
+        if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self._cluster is not None:
+            await self._cluster.load([self._topic_partition.topic])  # the next attempt finds out what became of it
+            raise RefusedError.of_partition(self._topic_partition, code, None)
         if code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.KAFKA_STORAGE_ERROR):
             if self._cluster is not None:
                 self._cluster.refresh_soon()

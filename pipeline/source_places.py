@@ -26,9 +26,9 @@ def open_log(options: ReadOptions) -> StoredLog:
 def read_part(options: ReadOptions, rules: ReadRules, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     """The rows of one part, in a task. Raises what `in_one_sentence` knows."""
     if isinstance(partition, BrokerPart):
-        return read_from_broker(options, rules, partition.part)
+        return read_from_broker(options, rules, partition)
     from barnabas.pipeline.segments_read import SegmentPart, read_from_segment
 
     if isinstance(partition, SegmentPart):
-        return read_from_segment(rules, partition)
+        return read_from_segment(options, rules, partition)
     return iter(())  # Spark's own for a read without any part

@@ -44,10 +44,11 @@ def damage(data: bytearray, chance: random.Random) -> None:
 def read(path: Path, options: dict[str, str]) -> int:
     """Rows, each batch checked by Arrow itself."""
     given = {"path": str(path), **options}
-    rules = rules_of(parse_read_options(given, is_streaming=False), source_schema(include_headers=True))
+    parsed = parse_read_options(given, is_streaming=False)
+    rules = rules_of(parsed, source_schema(include_headers=True))
     rows = 0
     for part in segment_parts(given):
-        for batch in read_from_segment(rules, part):
+        for batch in read_from_segment(parsed, rules, part):
             batch.validate(full=True)
             rows += batch.num_rows
     return rows

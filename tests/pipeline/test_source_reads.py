@@ -145,11 +145,39 @@ def test_offsets_that_go_between_the_plan_and_the_read_are_an_error_or_left_out(
 
 def test_a_topic_that_goes_between_the_plan_and_the_read_is_named(daemon: Daemon) -> None:
     produce_new(daemon, "fleeting", [(0, None, b"v")])
-    reader = batch_reader(daemon, "fleeting", **PATIENCE)
-    (part,) = reader.partitions()
+    reader = batch_reader(daemon, "fleeting")
+    careless = batch_reader(daemon, "fleeting", failOnDataLoss="false")
+    (part,), (same,) = reader.partitions(), careless.partitions()
     delete_topic(daemon, "fleeting")
-    with pytest.raises(SourceError, match="fleeting"):
+    with pytest.raises(DataLossError, match=r"fleeting-0: 1 offsets, 0 to 0, are gone: the topic was deleted after"):
         list(reader.read(part))
+    assert list(careless.read(same)) == []
+
+
+def test_records_of_another_topic_of_the_name_are_not_taken_for_the_planned_ones(daemon: Daemon) -> None:
+    produce_new(daemon, "renewed", [(0, None, b"first")] * 3)
+    reader = batch_reader(daemon, "renewed")
+    careless = batch_reader(daemon, "renewed", failOnDataLoss="false")
+    (part,), (same,) = reader.partitions(), careless.partitions()
+    delete_topic(daemon, "renewed")
+    produce_new(daemon, "renewed", [(0, None, b"second")] * 5)
+    with pytest.raises(
+        DataLossError, match=r"renewed-0: 3 offsets, 0 to 2, are gone: the topic was deleted and created"
+    ):
+        list(reader.read(part))
+    assert list(careless.read(same)) == []
+    assert len(topic_rows(daemon, "renewed")) == 5
+
+
+def test_a_topic_that_goes_in_the_middle_of_a_read_is_noticed(daemon: Daemon) -> None:
+    produce_new(daemon, "leaving", [(0, None, bytes(1000))] * 3000)
+    few = {"kafka.max.partition.fetch.bytes": "20000"}
+    reader = batch_reader(daemon, "leaving", OFFSETS, failOnDataLoss="false", **few)
+    (part,) = reader.partitions()
+    reading = reader.read(part)
+    first = next(reading).num_rows
+    delete_topic(daemon, "leaving")
+    assert first + sum(batch.num_rows for batch in reading) < 3000
 
 
 def test_a_broker_that_dies_in_the_middle_is_named_after_the_patience_that_was_set(own_daemon: Daemon) -> None:

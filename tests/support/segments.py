@@ -49,5 +49,8 @@ def read_rows(path: Path | str, schema: Any = None, **options: str) -> list[dict
     include_headers = options.get("includeHeaders") == "true"
     rules = rules_of(read, schema or source_schema(include_headers=include_headers))
     return [
-        row for part in segment_parts(given) for found in read_from_segment(rules, part) for row in found.to_pylist()
+        row
+        for part in segment_parts(given)
+        for found in read_from_segment(read, rules, part)
+        for row in found.to_pylist()
     ]
