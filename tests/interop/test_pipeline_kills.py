@@ -1,6 +1,7 @@
-"""Every record once through kill -9 of driver and executor at points drawn from a seed: sink, archive, replay.
+"""Every record once through kill -9 of drivers, executors and their Python processes: sink, archive, replay.
 
-The points are amounts of work done (records in the topic, files in the archive), not times.
+All by a seed. Drivers die at amounts of work done (records in the topic, files in the archive), executors and Python
+processes by their own hands, in the middle of a task's rows: each of those kills happens, and the task runs again.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from barnabas import Producer, ProducerConfig
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.interop import require_or_skip
 from tests.support.pipeline_driver import Driver
+from tests.support.pipeline_kills import Plan, TaskKills
 from tests.support.spark import missing_for_spark
 from tests.support.topics import count_records, create_topics, read_topic
 
@@ -45,32 +47,42 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         yield running
 
 
-def run_with_kills(work: dict[str, str], log: Path, done: Callable[[], int], kills: list[tuple[str, int]]) -> list[str]:
-    """Start the work again after each kill of its driver, until it ends well; what was really killed."""
-    killed = []
-    driver = Driver(work, log)
+def run_with_kills(
+    work: dict[str, str], log: Path, done: Callable[[], int], driver_kills: list[int], plan: Plan
+) -> TaskKills:
+    """Start the work again after each kill of its driver, until it ends well; all of the plan has happened then."""
+    kills = TaskKills(log.with_suffix(".kills"), plan)
+    killed_drivers = 0
+    driver = Driver(work, log, kills.directory)
     try:
-        for what, after in kills:
+        for after in driver_kills:
             deadline = time.monotonic() + END_TIMEOUT_S
             while done() < after and not driver.ends_within(0.1):
                 assert time.monotonic() < deadline, log.read_text(errors="replace")[-4000:]
             if driver.ends_within(0):
                 break
-            if what == "driver":
-                driver.kill()
-                driver = Driver(work, log)
-                killed.append(what)
-            elif driver.kill_executor():
-                killed.append(what)
+            driver.kill()
+            killed_drivers += 1
+            driver = Driver(work, log, kills.directory)
         driver.wait(END_TIMEOUT_S)
     finally:
         driver.kill()
-    return killed
+    assert killed_drivers
+    assert kills.killed() == kills.planned()
+    assert kills.reruns() >= len(kills.killed()) - killed_drivers > 0  # the others are a new driver's first attempts
+    return kills
 
 
-def points(chance: random.Random, total: int, kinds: list[str]) -> list[tuple[str, int]]:
-    chance.shuffle(kinds)
-    return list(zip(kinds, sorted(chance.sample(range(1, total * 9 // 10), len(kinds))), strict=True))
+def points(chance: random.Random, total: int, count: int) -> list[int]:
+    return sorted(chance.sample(range(1, total * 9 // 10), count))
+
+
+def task_kills(chance: random.Random, tasks: list[str], rows: int) -> Plan:
+    """One in each of these tasks, kinds in turn; `rows` is the least that a task has."""
+    kinds = ["worker", "executor"] * len(tasks)
+    return {
+        task: [(kind, chance.randrange(rows // 4, rows * 9 // 10))] for task, kind in zip(tasks, kinds, strict=False)
+    }
 
 
 def test_a_streams_records_are_in_the_topic_once(daemon: Daemon, tmp_path: Path) -> None:
@@ -90,11 +102,15 @@ def test_a_streams_records_are_in_the_topic_once(daemon: Daemon, tmp_path: Path)
         "checkpoint": str(tmp_path / "checkpoint"),
         "topic": "sink",
     }
-    kills = points(random.Random(SEED), len(expected), ["driver", "driver", "executor"])
-    killed = run_with_kills(
-        work, tmp_path / "log", lambda: asyncio.run(count_records(daemon.bootstrap, "sink", PARTITIONS)), kills
+    chance = random.Random(SEED)
+    kills = run_with_kills(
+        work,
+        tmp_path / "log",
+        lambda: asyncio.run(count_records(daemon.bootstrap, "sink", PARTITIONS)),
+        points(chance, len(expected), 2),
+        task_kills(chance, ["0-0", "1-0", "3-0", "4-0"], 3500),
     )
-    assert "driver" in killed
+    assert kills.already_there()
     found = Counter(
         (record.value or b"").decode().rstrip("x")
         for record in asyncio.run(read_topic(daemon.bootstrap, "sink", PARTITIONS))
@@ -141,9 +157,8 @@ def test_an_archive_has_every_record_of_the_log_once_and_its_replay_too(daemon: 
         return sum(1 for _ in archive.rglob("*.parquet"))
 
     chance = random.Random(SEED + 1)
-    kills = points(chance, 20, ["driver", "driver", "executor"])
-    killed = run_with_kills(work, tmp_path / "log-archive", files, kills)
-    assert "driver" in killed
+    plan = task_kills(chance, ["0-0", "2-1", "4-2", "5-0"], total // 8 // PARTITIONS)
+    run_with_kills(work, tmp_path / "log-archive", files, points(chance, 20, 2), plan)
     original = asyncio.run(read_topic(daemon.bootstrap, "log", PARTITIONS))
     rows = archived_rows(archive)
     assert [row[:5] for row in rows] == [("log", r.partition, r.offset, r.key, r.value) for r in original]
@@ -160,12 +175,16 @@ def test_an_archive_has_every_record_of_the_log_once_and_its_replay_too(daemon: 
         "topic": "log",
         "to": "copy",
     }
-    kills = points(chance, total, ["driver", "executor"])
-    killed = run_with_kills(
-        work, tmp_path / "log-replay", lambda: asyncio.run(count_records(daemon.bootstrap, "copy", PARTITIONS)), kills
+    kill_at = points(chance, total, 3)
+    kills = run_with_kills(
+        work,
+        tmp_path / "log-replay",
+        lambda: asyncio.run(count_records(daemon.bootstrap, "copy", PARTITIONS)),
+        points(chance, total, 1),
+        {"0-0": list(zip(["worker", "executor", "worker"], kill_at, strict=True))},
     )
+    assert kills.already_there()
     copy = asyncio.run(read_topic(daemon.bootstrap, "copy", PARTITIONS))
     assert [(r.partition, r.key, r.value, list(r.headers), r.timestamp) for r in copy] == [
         (r.partition, r.key, r.value, list(r.headers), r.timestamp) for r in original
     ]
-    assert killed

@@ -1,5 +1,6 @@
 """A Spark driver to be killed: runs one piece of the pipeline that its argument (JSON) says, in a process group of its
-own. `local-cluster` has its executors in processes of their own, so these can be killed, too.
+own. `local-cluster` has its executors in processes of their own, so these can be killed, too: by their own tasks
+(pipeline_kills.py), because nobody outside knows when a task is in the middle of its rows.
 
     {"work": "sink", "bootstrap", "source", "checkpoint", "topic"}      a stream of JSON files into a topic
     {"work": "archive", "bootstrap", "archive", "topic"}                the archive job
@@ -17,16 +18,20 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.daemon import REPOSITORY
+from tests.support.pipeline_kills import DIRECTORY, MortalArchive, MortalSource
 
-MASTER = "local-cluster[1,2,512]"
-EXECUTOR_CLASS = "CoarseGrainedExecutorBackend"
+MASTER = "local-cluster[2,1,512]"
 
 
 class Driver:
-    """Start it, perhaps kill it or its executor; `wait` for its end."""
+    """Start it, perhaps kill it; `wait` for its end."""
 
-    def __init__(self, work: dict[str, str], log: Path) -> None:
-        environ = os.environ | {"PYTHONPATH": str(REPOSITORY), "PYSPARK_PYTHON": sys.executable}
+    def __init__(self, work: dict[str, str], log: Path, task_kills: Path) -> None:
+        environ = os.environ | {
+            "PYTHONPATH": str(REPOSITORY),
+            "PYSPARK_PYTHON": sys.executable,
+            DIRECTORY: str(task_kills),
+        }
         self._log = log
         with log.open("ab") as output:
             self._process = subprocess.Popen(
@@ -52,37 +57,10 @@ class Driver:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
-    def kill_executor(self) -> bool:
-        """One executor's JVM; False where there is none (yet, or any more)."""
-        for pid in self._group():
-            command = Path(f"/proc/{pid}/cmdline")
-            try:
-                is_executor = EXECUTOR_CLASS in command.read_bytes().decode(errors="replace")
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            if is_executor and self._is_java(pid):
-                os.kill(pid, signal.SIGKILL)
-                return True
-        return False
-
     def wait(self, timeout_s: float) -> None:
         """Until it has ended well. Raises AssertionError with the end of its log."""
         code = self._process.wait(timeout_s)
         assert code == 0, self._log.read_text(errors="replace")[-4000:]
-
-    def _group(self) -> list[int]:
-        found = []
-        for entry in os.listdir("/proc"):
-            if entry.isdigit():
-                try:
-                    if os.getsid(int(entry)) == self._process.pid:
-                        found.append(int(entry))
-                except ProcessLookupError:
-                    continue
-        return found
-
-    def _is_java(self, pid: int) -> bool:
-        return os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "java"
 
 
 def _main(work: dict[str, Any]) -> None:
@@ -95,9 +73,11 @@ def _main(work: dict[str, Any]) -> None:
         "spark.executor.memory": "512m",
         "spark.sql.shuffle.partitions": "2",
         "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
+        f"spark.executorEnv.{DIRECTORY}": os.environ[DIRECTORY],
         "spark.task.maxFailures": "8",
     }
     with build_session("to be killed", master=MASTER, conf=conf, debug=True) as spark:
+        spark.dataSource.register(MortalSource)
         if work["work"] == "sink":
             stream = spark.readStream.schema("key string, value string").option("maxFilesPerTrigger", 1)
             query = (
@@ -120,6 +100,7 @@ def _main(work: dict[str, Any]) -> None:
                 "startingOffsets": "earliest",
                 "maxOffsetsPerTrigger": work["step"],
             }
+            setattr(archive, "ArchiveSink", MortalArchive)  # noqa: B010 - mypy knows it as a constant of another module
             archive.run(spark, archive.ArchiveOptions(work["archive"], source))
         else:
             from barnabas.pipeline.jobs import replay
