@@ -1,28 +1,20 @@
-"""How a group's leader shares out partitions: Kafka's eager assignors `range` and `roundrobin`, by their names.
+"""How a group's leader shares out partitions: Kafka's assignors by their names, of which the eager ones are here.
 
 Members with an instance id come first, by it; the others by their member ids. So a restart of static members changes
-nothing. The results are those of Kafka's assignors for members without racks, whichever library leads the group.
-Source: Kafka's RangeAssignor, RoundRobinAssignor, AbstractPartitionAssignor.MemberInfo.
+nothing. The results of `range` and `roundrobin` are those of Kafka's assignors for members without racks, whichever
+library leads the group. Source: Kafka's RangeAssignor, RoundRobinAssignor, AbstractPartitionAssignor.MemberInfo.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
-from typing import Final, NamedTuple
+from typing import Final
 
+from barnabas.clients.config import COOPERATIVE_STICKY
+from barnabas.clients.sticky_assignor import assign_cooperative_sticky
+from barnabas.clients.subscriber import Assignment, Subscriber, assignment_order
 from barnabas.protocol.topic_partition import TopicPartition
-
-Assignment = dict[str, list[TopicPartition]]
-"""Member id -> its partitions; every member has an entry."""
-
-
-class Subscriber(NamedTuple):
-    """A member, as an assignor sees it."""
-
-    member_id: str
-    group_instance_id: str | None
-    topics: Collection[str]
 
 
 def assign_range(members: Sequence[Subscriber], counts: Mapping[str, int]) -> Assignment:
@@ -31,7 +23,7 @@ def assign_range(members: Sequence[Subscriber], counts: Mapping[str, int]) -> As
     `counts` are the topics' partitions; a topic without an entry, or without partitions, is nobody's.
     """
     assignment: Assignment = {member.member_id: [] for member in members}
-    ordered = sorted(members, key=_order)
+    ordered = sorted(members, key=assignment_order)
     for topic in sorted(counts):
         subscribers = [member for member in ordered if topic in member.topics]
         if not subscribers:
@@ -48,7 +40,7 @@ def assign_range(members: Sequence[Subscriber], counts: Mapping[str, int]) -> As
 def assign_round_robin(members: Sequence[Subscriber], counts: Mapping[str, int]) -> Assignment:
     """All partitions in order, one to each member in turn; who has not subscribed to the topic is passed over."""
     assignment: Assignment = {member.member_id: [] for member in members}
-    turns = cycle(sorted(members, key=_order))
+    turns = cycle(sorted(members, key=assignment_order))
     subscribed = {topic for member in members for topic in member.topics}
     for topic in sorted(subscribed & counts.keys()):
         for number in range(counts[topic]):
@@ -60,10 +52,5 @@ def assign_round_robin(members: Sequence[Subscriber], counts: Mapping[str, int])
 ASSIGNORS: Final[Mapping[str, Callable[[Sequence[Subscriber], Mapping[str, int]], Assignment]]] = {
     "range": assign_range,
     "roundrobin": assign_round_robin,
+    COOPERATIVE_STICKY: assign_cooperative_sticky,
 }
-
-
-def _order(member: Subscriber) -> tuple[bool, str]:
-    if member.group_instance_id is not None:
-        return False, member.group_instance_id
-    return True, member.member_id

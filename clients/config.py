@@ -15,7 +15,8 @@ from barnabas.protocol.messages.produce import ACKS_ALL, ACKS_LEADER, ACKS_NONE
 MIB = 1 << 20
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 OFFSET_RESETS = ("earliest", "latest", "error")
-ASSIGNOR_NAMES = ("range", "roundrobin")
+COOPERATIVE_STICKY = "cooperative-sticky"
+ASSIGNOR_NAMES = ("range", "roundrobin", COOPERATIVE_STICKY)
 ISOLATIONS = ("read_uncommitted", "read_committed")
 _MAX_INT32 = (1 << 31) - 1
 
@@ -127,8 +128,9 @@ class ConsumerConfig(ClientConfig):
     session_timeout_ms: int = 45_000  # session.timeout.ms: after it a member that is not heard of is out
     heartbeat_interval_ms: int = 3_000  # heartbeat.interval.ms: also how late a member notices a rebalance
     max_poll_interval_ms: int = 300_000  # max.poll.interval.ms: after it a member that does not read leaves
-    # partition.assignment.strategy, in the order of preference. A group needs one that all its members know.
-    assignors: tuple[str, ...] = ("range", "roundrobin")
+    # partition.assignment.strategy, in the order of preference. A group needs one that all its members know. With
+    # ("cooperative-sticky",) alone a rebalance takes away only what moves, as in Kafka; beside eager ones all of it.
+    assignors: tuple[str, ...] = ASSIGNOR_NAMES
     auto_commit: bool = True  # enable.auto.commit: by reads, and at the end, what was handed out before; with a group
     auto_commit_interval_ms: int = 5_000  # auto.commit.interval.ms
     offset_reset: str = "latest"  # auto.offset.reset: earliest, latest, error; also where a new assignment begins
@@ -173,6 +175,11 @@ class ConsumerConfig(ClientConfig):
                 f"max_bytes={self.max_bytes} cannot be above max_frame_bytes={self.max_frame_bytes}: "
                 "the answers would be refused"
             )
+
+    @property
+    def keeps_partitions(self) -> bool:
+        """Whether a rebalance is incremental: every assignor must be able to, since any may be agreed on."""
+        return self.assignors == (COOPERATIVE_STICKY,)
 
 
 def _whole(config: ClientConfig, low: int, *names: str) -> None:

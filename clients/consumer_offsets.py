@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from barnabas.clients.backoff import backoff_s
 from barnabas.clients.cluster import Cluster
 from barnabas.clients.config import ConsumerConfig
 from barnabas.clients.errors import ClientError, CommitFailedError, RefusedError
@@ -85,12 +87,37 @@ class ConsumerOffsets:
             return
         group = self._group()
         wanted = {partition: CommittedOffset(offset) for partition, offset in offsets.items()}
-        try:
-            await commit_offsets(self._cluster, self.config, group, wanted, committer=self._committer(), once=once)
-        except RefusedError as error:
-            if self._member is not None and error.code in _NO_MEMBER_ANY_MORE:
-                raise CommitFailedError(group, error.code) from error
-            raise
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self.config.api_timeout_ms / 1000
+        attempts = 0
+        while True:
+            committer = self._committer()
+            try:
+                await commit_offsets(self._cluster, self.config, group, wanted, committer=committer, once=once)
+                return
+            except RefusedError as error:
+                attempts += 1
+                pause_s = backoff_s(attempts, self.config.retry_backoff_ms, self.config.retry_backoff_max_ms)
+                is_late = once or loop.time() + pause_s > deadline
+                if is_late or not self._is_between_generations(committer, offsets, error.code):
+                    if self._member is not None and error.code in _NO_MEMBER_ANY_MORE:
+                        raise CommitFailedError(group, error.code) from error
+                    raise
+            await asyncio.sleep(pause_s)
+
+    def _is_between_generations(
+        self, committer: Committer, offsets: Mapping[TopicPartition, int], code: ErrorCode
+    ) -> bool:
+        """Whether a commit was refused only because the group is about to have its next generation, or has it.
+
+        A cooperative member keeps partitions from one generation to the next, and may commit what it still has.
+        """
+        member = self._member
+        if member is None or not offsets.keys() <= self._opened().states.keys():
+            return False
+        if code is ErrorCode.REBALANCE_IN_PROGRESS:
+            return True
+        return code is ErrorCode.ILLEGAL_GENERATION and member.generation not in (committer.generation, NO_GENERATION)
 
     async def _committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         found = await fetch_offsets(self._cluster, self.config, self._group(), partitions)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from barnabas.clients.auto_commit import AutoCommit
@@ -71,6 +71,7 @@ class ConsumerSubscription(ConsumerPositions):
             names,
             attention=self._need_attention,
             last_read=self._seen_reading,
+            owned=lambda: tuple(fetcher.states),
         )
         self._member.begin()
 
@@ -114,23 +115,32 @@ class ConsumerSubscription(ConsumerPositions):
                 return
 
     async def _take_over(self, member: GroupMember, offered: tuple[TopicPartition, ...]) -> None:
+        """Have exactly what is offered: what was kept goes on where it is, what is not in it is given up first."""
         self._wants_attention = True  # until it is done: what fails here is tried again by the next read
-        for topic in {partition.topic for partition in offered}:
+        states = self._opened().states
+        added = tuple(partition for partition in offered if partition not in states)
+        for topic in {partition.topic for partition in added}:
             try:
                 await self._cluster.require_topic(topic, self.config.api_timeout_ms)
             except RefusedError as error:
                 logger.warning("a topic of the assignment is not there, topic=%s: %s", topic, error)
-        committed = await self._committed(offered) if offered else NOTHING
+        committed = await self._committed(added) if added else NOTHING
         if member.offered is not offered:  # withdrawn meanwhile
             return
-        member.take()
+        wanted = frozenset(offered)
+        await self._give_up(Revoking.IN_ORDER, [partition for partition in states if partition not in wanted])
+        if member.offered is not offered:
+            return
         self._adopt(offered, committed)
+        member.take()
         self._begin_to_commit()
-        await self._listener.on_partitions_assigned(offered)
+        await self._listener.on_partitions_assigned(added)
 
-    async def _give_up(self, revoking: Revoking, *, commit: bool = True) -> None:
-        """All partitions; whatever is raised in here, they are given up. Commits where auto_commit is on."""
-        partitions = tuple(self._opened().states)
+    async def _give_up(
+        self, revoking: Revoking, wanted: Collection[TopicPartition] | None = None, *, commit: bool = True
+    ) -> None:
+        """These partitions, or all; whatever is raised in here, they are given up. Commits where auto_commit is on."""
+        partitions = tuple(self._opened().states if wanted is None else wanted)
         if not partitions:
             return
         try:
@@ -141,8 +151,10 @@ class ConsumerSubscription(ConsumerPositions):
                     await self._commit_by_itself()
                 await self._listener.on_partitions_revoked(partitions)
         finally:
-            self._auto_commit.stop()
-            self._adopt((), NOTHING)
+            kept = [partition for partition in self._opened().states if partition not in partitions]
+            if not kept:
+                self._auto_commit.stop()
+            self._adopt(kept, NOTHING)
 
     async def _commit_by_itself(self) -> None:
         """One attempt: the next one comes soon enough, and a record that is read twice is what was promised."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from barnabas.clients.assignors import ASSIGNORS, Subscriber
+from barnabas.clients.assignors import ASSIGNORS
 from barnabas.clients.cluster import Cluster
 from barnabas.clients.config import ConsumerConfig
 from barnabas.clients.errors import ClientError
 from barnabas.clients.retrying import with_retries
+from barnabas.clients.subscriber import subscriber
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.groups.assignment import encode_assignment
-from barnabas.protocol.groups.subscription import subscribed_topics
 from barnabas.protocol.messages.join_group import JoinGroupResponse
 
 logger = logging.getLogger(__name__)
@@ -36,10 +36,7 @@ class GroupLeader:
         if joined.leader != joined.member_id or joined.skip_assignment:
             return {}
         try:
-            members = [
-                Subscriber(each.member_id, each.group_instance_id, subscribed_topics(each.metadata))
-                for each in joined.members
-            ]
+            members = [subscriber(each) for each in joined.members]
         except DecodeError as error:
             raise ClientError(f"group {self._group!r}: a member's subscription is none: {error}") from error
         assignor = ASSIGNORS.get(joined.protocol or "")

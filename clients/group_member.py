@@ -1,14 +1,18 @@
 """One membership in a consumer group: the conversation with the coordinator, as a task beside the consumer's reader.
 
-    joining -> assigned (heartbeats) -> the generation ends -> the reader gives its partitions up -> joining ...
+    eager         joining -> assigned (heartbeats) -> the generation ends -> the reader gives all up -> joining ...
+    cooperative   joining -> assigned (heartbeats) -> the generation ends -> joining, what the reader has is claimed;
+                  what it claimed and is not assigned any more, the reader gives up as it takes over -> joining ...
 
-The task never touches partitions. It leaves what the reader has to do in `offered` (take these partitions over),
+The task never touches partitions. It leaves what the reader has to do in `offered` (have exactly these partitions),
 `revoking` (give up what you have, then call `given_up`) and `trouble` or `failure` (raise it), and calls `attention`.
 So partitions change hands only inside a read, between records. While it waits for the reader it goes on with
 heartbeats; a reader that does not come for max_poll_interval_ms makes it leave, and the partitions are lost.
 
-Eager, as Kafka's `range` and `roundrobin` are: everything is given up before a join. Source: Kafka's
-AbstractCoordinator, ConsumerCoordinator.
+A cooperative reader reads on while the others join. What it had when the join was sent is what it claims: an offer
+that was not taken over by then is withdrawn, and a claim that is not confirmed is followed by another join, also where
+the reader has given the partition up meanwhile: others wait for it.
+Source: Kafka's AbstractCoordinator, ConsumerCoordinator.
 """
 
 from __future__ import annotations
@@ -17,24 +21,16 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection
 from enum import Enum
-from typing import Final
 
-from barnabas.clients.backoff import backoff_s
 from barnabas.clients.cluster import Cluster
 from barnabas.clients.config import ConsumerConfig
-from barnabas.clients.errors import (
-    BrokerConnectionError,
-    BrokerTimeoutError,
-    ClientError,
-    ClosedError,
-    ProtocolViolationError,
-    RefusedError,
-)
+from barnabas.clients.coordinator_patience import CoordinatorPatience
+from barnabas.clients.errors import ClientError
 from barnabas.clients.group_leader import GroupLeader
 from barnabas.clients.group_requests import ABOUT_THE_MEMBER, GroupRequests
-from barnabas.protocol.errors import RETRIABLE_CODES, DecodeError, ErrorCode
+from barnabas.clients.subscriber import subscriptions
+from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.groups.assignment import decode_assignment
-from barnabas.protocol.groups.subscription import encode_subscription
 from barnabas.protocol.messages.join_group import NO_GENERATION, NO_MEMBER_ID, JoinGroupResponse
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 from barnabas.protocol.topic_partition import TopicPartition
@@ -52,7 +48,7 @@ class Revoking(Enum):
 class GroupMember:
     """Owned by one consumer while it is subscribed. `begin` starts the task, `leave` ends it.
 
-    `last_read` tells the loop's time at which the reader was last seen reading.
+    `last_read` tells the loop's time at which the reader was last seen reading, `owned` what it has.
     """
 
     def __init__(
@@ -64,6 +60,7 @@ class GroupMember:
         *,
         attention: Callable[[], None],
         last_read: Callable[[], float],
+        owned: Callable[[], Collection[TopicPartition]],
     ) -> None:
         self.group = group
         self.member_id = NO_MEMBER_ID
@@ -79,12 +76,13 @@ class GroupMember:
         self._topics = frozenset(topics)
         self._attention = attention
         self._last_read = last_read
+        self._owned = owned
+        self._claimed: frozenset[TopicPartition] = frozenset()
         self._requests = GroupRequests(cluster, config, group)
         self._leader = GroupLeader(cluster, config, group)
         self._rejoin = asyncio.Event()
         self._given_up = asyncio.Event()
-        self._failing_since: float | None = None
-        self._failures = 0
+        self._patience = CoordinatorPatience(config, group, self._tell_trouble)
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
@@ -92,7 +90,9 @@ class GroupMember:
         self._task = asyncio.create_task(self._run(), name=f"barnabas-group-{self.group}")
 
     def take(self) -> None:
-        """The reader has taken over what was offered."""
+        """The reader has exactly what was offered."""
+        if self.offered is not None and self._claimed.difference(self.offered):
+            self._rejoin.set()  # others get those that were given up
         self.offered = None
 
     def given_up(self) -> None:
@@ -119,7 +119,10 @@ class GroupMember:
             while True:
                 self.offered = await self._enter()
                 self._attention()
-                await self._until_given_up(await self._until_over())
+                over = await self._until_over()
+                if over is Revoking.LOST or not self._config.keeps_partitions:
+                    await self._until_given_up(over)
+                self.offered = None
         except ClientError as error:
             self.failure = error
         except Exception as error:
@@ -132,7 +135,10 @@ class GroupMember:
     async def _enter(self) -> tuple[TopicPartition, ...]:
         """Join until there is a generation with an assignment. Raises ClientError where no further try would help."""
         while True:
+            if self.generation == NO_GENERATION and self._owned():
+                await self._until_given_up(Revoking.LOST)
             self._rejoin.clear()
+            self._claimed = frozenset(self._owned())
             joined = await self._join()
             if joined is None:
                 continue
@@ -159,21 +165,20 @@ class GroupMember:
     async def _join(self) -> JoinGroupResponse | None:
         """The generation, or None where it is to be tried again."""
         try:
-            joined = await self._requests.join(
-                self.member_id, encode_subscription(self._topics), self._config.assignors
-            )
+            offers = subscriptions(self._config.assignors, self._topics, self._claimed, self.generation)
+            joined = await self._requests.join(self.member_id, offers)
         except ClientError as error:
-            await self._pause(error)
+            await self._patience.pause(error)
             return None
-        self._reached()
+        self._patience.reached()
         if joined.error is ErrorCode.NONE:
             return joined
         if joined.error is ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = joined.member_id
         elif joined.error is ErrorCode.UNKNOWN_MEMBER_ID:
-            self.member_id = NO_MEMBER_ID
+            self._reset(joined.error)
         else:
-            await self._pause_unless_final(joined.error)
+            await self._patience.pause_unless_final(joined.error)
         return None
 
     async def _sync(self, joined: JoinGroupResponse) -> SyncGroupResponse | None:
@@ -181,15 +186,16 @@ class GroupMember:
             assignments = await self._leader.assign(joined)
             synced = await self._requests.sync(self.member_id, self.generation, joined.protocol, assignments)
         except ClientError as error:
-            await self._pause(error)
+            await self._patience.pause(error)
             return None
-        self._reached()
+        self._patience.reached()
         if synced.error is ErrorCode.NONE:
             return synced
         if synced.error in ABOUT_THE_MEMBER:
-            self._reset(synced.error)
+            if synced.error is not ErrorCode.REBALANCE_IN_PROGRESS:
+                self._reset(synced.error)
         else:
-            await self._pause_unless_final(synced.error)
+            await self._patience.pause_unless_final(synced.error)
         return None
 
     # living
@@ -206,8 +212,8 @@ class GroupMember:
 
     async def _until_given_up(self, revoking: Revoking) -> None:
         """Heartbeats, as long as there is something to keep, until the reader has given its partitions up."""
-        if self.offered is not None:  # it has not even taken them over
-            self.offered = None
+        offered, self.offered = self.offered, None
+        if offered is not None and not self._owned():  # it has not even taken them over
             return
         self._given_up.clear()
         self.revoking = revoking
@@ -236,9 +242,9 @@ class GroupMember:
         try:
             beat = await self._requests.heartbeat(self.member_id, self.generation)
         except ClientError as error:
-            await self._pause(error)
+            await self._patience.pause(error)
             return None
-        self._reached()
+        self._patience.reached()
         if beat.error is ErrorCode.NONE:
             return None
         if beat.error is ErrorCode.REBALANCE_IN_PROGRESS:
@@ -247,7 +253,7 @@ class GroupMember:
             logger.warning("the group goes on without this member, group=%s error=%s", self.group, beat.error.name)
             self._reset(beat.error)
             return Revoking.LOST
-        await self._pause_unless_final(beat.error)
+        await self._patience.pause_unless_final(beat.error)
         return None
 
     async def _wait(self, event: asyncio.Event) -> None:
@@ -271,50 +277,6 @@ class GroupMember:
         except ClientError as error:
             logger.info("the group was not told of the leave, it will notice, group=%s: %s", self.group, error)
 
-    # when an attempt fails
-
-    async def _pause(self, error: ClientError) -> None:
-        """Before the next attempt. Raises `error` where that would not help."""
-        if isinstance(error, ProtocolViolationError | ClosedError):
-            raise error
-        if isinstance(error, RefusedError) and not error.retriable:
-            raise error
-        if not isinstance(error, BrokerConnectionError | BrokerTimeoutError | RefusedError):
-            raise error
-        now = asyncio.get_running_loop().time()
-        self._failures += 1
-        if self._failing_since is None:
-            self._failing_since = now
-        elif now - self._failing_since > self._config.api_timeout_ms / 1000:
-            self._failing_since = now
-            self.trouble = error
-            self._attention()
-        logger.debug("the coordinator is tried again, group=%s: %s", self.group, error)
-        await asyncio.sleep(backoff_s(self._failures, self._config.retry_backoff_ms, self._config.retry_backoff_max_ms))
-
-    async def _pause_unless_final(self, code: ErrorCode) -> None:
-        """Before the next attempt after this code. Raises it where the group will have nothing of this consumer."""
-        error = RefusedError(code, f"group {self.group!r}: {_SENTENCES.get(code, 'the broker gave no reason')}")
-        if code not in RETRIABLE_CODES and code is not ErrorCode.REBALANCE_IN_PROGRESS:
-            raise error
-        if code is ErrorCode.REBALANCE_IN_PROGRESS:
-            await asyncio.sleep(self._config.retry_backoff_ms / 1000)
-        else:
-            await self._pause(error)
-
-    def _reached(self) -> None:
-        self._failing_since = None
-        self._failures = 0
-
-
-_SENTENCES: Final = {
-    ErrorCode.FENCED_INSTANCE_ID: "another consumer has taken this one's group_instance_id",
-    ErrorCode.INCONSISTENT_GROUP_PROTOCOL: "its members have no assignor in common with this one; see assignors",
-    ErrorCode.INVALID_SESSION_TIMEOUT: "session_timeout_ms is outside of the broker's group.min.session.timeout.ms "
-    "and group.max.session.timeout.ms",
-    ErrorCode.GROUP_MAX_SIZE_REACHED: "it has as many members as the broker's group.max.size allows",
-    ErrorCode.INVALID_GROUP_ID: "the broker does not take this name",
-    ErrorCode.NOT_COORDINATOR: "the broker that was asked is stopping, or does not coordinate it",
-    ErrorCode.COORDINATOR_NOT_AVAILABLE: "its coordinator is not available",
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "the broker is still loading it",
-}
+    def _tell_trouble(self, error: ClientError) -> None:
+        self.trouble = error
+        self._attention()

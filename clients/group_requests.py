@@ -43,7 +43,7 @@ class GroupRequests:
         self._group = group
         self._connection: Connection | None = None
 
-    async def join(self, member_id: str, subscription: bytes, assignors: Sequence[str]) -> JoinGroupResponse:
+    async def join(self, member_id: str, subscriptions: Sequence[GroupProtocol]) -> JoinGroupResponse:
         """Waits until the next generation is there, at most max_poll_interval_ms."""
         config = self._config
         request = JoinGroupRequest(
@@ -53,7 +53,7 @@ class GroupRequests:
             member_id,
             config.group_instance_id,
             CONSUMER,
-            [GroupProtocol(name, subscription) for name in assignors],
+            subscriptions,
         )
         timeout_ms = max(config.request_timeout_ms, config.max_poll_interval_ms + JOIN_HEADROOM_MS)
         response: JoinGroupResponse = await self._ask(ApiKey.JOIN_GROUP, request, timeout_ms, JoinGroupResponse)

@@ -13,10 +13,14 @@ class RebalanceListener:
     """
 
     async def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
-        """These are ours from now on, all that we have; they may be sought. None where the group has more members."""
+        """These are ours from now on, and may be sought. None where the group has more members, or nothing comes to us.
+
+        With an eager assignor they are all that we have; with `cooperative-sticky` they come to what we kept.
+        """
 
     async def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:
-        """These will be somebody else's, unless they come back with the next assignment.
+        """These will be somebody else's, unless they come back with the next assignment. All that we have, but for
+        `cooperative-sticky`, which takes away only what moves.
 
         Finish and commit what belongs to them. With auto_commit that has been done.
         """

@@ -9,27 +9,14 @@ need; what later versions add is for cooperative ones. Source: Kafka's ConsumerP
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.groups.classic_fields import read_array_length, read_string, write_string
-from barnabas.protocol.primitives import Reader, Writer
+from barnabas.protocol.groups.classic_fields import read_array_length, read_string
+from barnabas.protocol.primitives import Reader
 
 CONSUMER: Final = "consumer"
 """The protocol type of consumers; Connect and others have their own."""
-
-_VERSION: Final = 0
-_NO_USER_DATA: Final = -1
-
-
-def encode_subscription(topics: Iterable[str]) -> bytes:
-    """A subscription to these topics, of version 0."""
-    names = sorted(topics)
-    writer = Writer().int16(_VERSION).int32(len(names))
-    for name in names:
-        write_string(writer, name)
-    return writer.int32(_NO_USER_DATA).to_bytes()
 
 
 def subscribed_topics(metadata: bytes) -> frozenset[str]:

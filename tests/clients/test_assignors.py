@@ -7,8 +7,9 @@ from itertools import chain
 
 import pytest
 
-from barnabas.clients.assignors import ASSIGNORS, Assignment, Subscriber, assign_range, assign_round_robin
+from barnabas.clients.assignors import ASSIGNORS, assign_range, assign_round_robin
 from barnabas.clients.config import ASSIGNOR_NAMES
+from barnabas.clients.subscriber import Assignment, Subscriber
 from barnabas.protocol.topic_partition import TopicPartition
 
 

@@ -40,10 +40,10 @@ class Member(RebalanceListener):
         self.values: set[bytes] = set()
 
     async def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
-        self.owned = sorted(each.partition for each in partitions)
+        self.owned = sorted({*self.owned, *(each.partition for each in partitions)})
 
     async def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:
-        self.owned = []
+        self.owned = sorted({*self.owned}.difference(each.partition for each in partitions))
 
 
 @asynccontextmanager
@@ -109,7 +109,7 @@ async def librdkafkas(daemon: Daemon, topic: str, assignor: str) -> AsyncIterato
         await reading
 
 
-@pytest.mark.parametrize("assignor", ["range", "roundrobin"])
+@pytest.mark.parametrize("assignor", ["range", "roundrobin", "cooperative-sticky"])
 @pytest.mark.parametrize("first_is_ours", [True, False], ids=["ours leads", "librdkafka leads"])
 async def test_partitions_are_shared_between_libraries(daemon: Daemon, assignor: str, first_is_ours: bool) -> None:
     topic = f"{assignor}-{first_is_ours}"

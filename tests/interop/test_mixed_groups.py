@@ -1,4 +1,4 @@
-"""One group of members of several client libraries, which share `range`: each comes, some leave or are killed.
+"""One group of members of several client libraries, which share an assignor: each comes, some leave or are killed.
 
 kafkajs is not among them: it has no assignor of Kafka's. Ours is.
 """
@@ -18,6 +18,7 @@ from tests.support.group_members import PARTITIONS, Group, assert_no_commit_went
 
 OURS = [sys.executable, "-m", "tests.support.group_member", "barnabas"]
 FIRST = ("confluent-kafka", "franz-go", "kafka-python")
+COOPERATIVE = "cooperative-sticky"
 SECOND = ("Java 4.3.0", "sarama", "aiokafka")
 
 
@@ -52,6 +53,24 @@ def test_members_of_different_libraries_share_a_topic_through_crashes_of_each_an
         daemon.restart(clean=False)
         group.wait_for_all_to_read(members)
         members.pop(0).leave()  # ours, which led
+        group.wait_for_all_to_read(members)
+        group.produce_and_wait()
+
+
+def test_cooperative_members_of_different_libraries_share_a_topic_whoever_leads(tmp_path: Path) -> None:
+    """Partitions move in two steps by what each library says of what it has; ours leads first, then another one."""
+    commands = [command_of(name) for name in ("Java 4.3.0", "confluent-kafka", "kafka-python")]
+    with group_at(tmp_path) as (daemon, group):
+        members = [group.come(OURS, COOPERATIVE)]
+        for command in commands:
+            members.append(group.come(command, COOPERATIVE))
+        group.wait_for_all_to_read(members)
+        members.pop(2).kill()
+        group.wait_for_all_to_read(members)
+        daemon.restart(clean=False)
+        group.wait_for_all_to_read(members)
+        members.pop(0).leave()
+        members.append(group.come(OURS, COOPERATIVE))
         group.wait_for_all_to_read(members)
         group.produce_and_wait()
 

@@ -8,7 +8,8 @@ import pytest
 
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.groups.assignment import decode_assignment, encode_assignment
-from barnabas.protocol.groups.subscription import encode_subscription, subscribed_topics
+from barnabas.protocol.groups.consumer_protocol import Subscription, encode_subscription
+from barnabas.protocol.groups.subscription import subscribed_topics
 from barnabas.protocol.topic_partition import TopicPartition
 
 SUBSCRIPTION = bytes.fromhex("0000 00000002 0001 61 0002 6262 ffffffff")
@@ -17,7 +18,7 @@ PARTITIONS = (TopicPartition("a", 0), TopicPartition("a", 3), TopicPartition("bb
 
 
 def test_a_subscription_is_the_version_its_topics_by_name_and_no_user_data() -> None:
-    assert encode_subscription(["bb", "a"]) == SUBSCRIPTION
+    assert encode_subscription(Subscription(["a", "bb"], version=0)) == SUBSCRIPTION
     assert subscribed_topics(SUBSCRIPTION) == {"a", "bb"}
 
 
