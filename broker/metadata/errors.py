@@ -11,6 +11,12 @@ class MetadataError(Exception):
     Nothing on disk was changed when it is raised by a check.
     """
 
+    def __init__(self, sentence: str, *, remedy: str = "") -> None:
+        """`remedy`: what to do about it, where that is more than can be said of its kind."""
+        super().__init__(f"{sentence}: {remedy}" if remedy else sentence)
+        self.sentence = sentence
+        self.remedy = remedy
+
 
 class UnsupportedMetadataError(MetadataError):
     """The metadata is whole, but of a version that this program does not know."""

@@ -103,15 +103,8 @@ class _Examination:
         try:
             return settle_identity(paths, self._node_id)
         except MetadataError as error:
-            self._problems.append(
-                Problem(
-                    "identity",
-                    str(error),
-                    "give log.dirs that belong to one node of one cluster, each with its own directory.id, and its "
-                    "node.id or none",
-                    ALL_PROGRAMS,
-                )
-            )
+            remedy = "give log.dirs that belong to one node of one cluster, each with its own directory.id"
+            self._add("identity", error, remedy, ALL_PROGRAMS)
             return None, []
 
     def _replay(self) -> ReplayedLog | None:
@@ -169,7 +162,7 @@ class _Examination:
         adoption_records(found, node_id=identity.node_id, directory_ids=identity.directory_ids)
 
     def _add(self, code: str, error: MetadataError, remedy: str, stops: frozenset[str]) -> None:
-        self._problems.append(Problem(code, str(error), remedy, stops))
+        self._problems.append(Problem(code, error.sentence, error.remedy or remedy, stops))
 
 
 def partitions_by_topic(directories: Sequence[LogDirectoryReport]) -> dict[str, dict[int, Path]]:

@@ -3,10 +3,11 @@
     metadata.version   each version knows its own and older levels; 4.x none below 7 (3.3-IV3)
     other features     a level that a version does not support stops it
     kraft.version 1    voters in the log: 3.9 and later
-    segment.bytes      4.x refuses a topic's below 1 MiB, by ending at once
+    segment.bytes      4.1 and later refuse a topic's below 1 MiB, by ending at once; 4.0 still takes it
     ZooKeeper's        directories without a metadata log: 3.x migrates them only with their ZooKeeper; 4.x not at all
 
-Source: Kafka's MetadataVersion, Feature, KRaftVersion, LogConfig (KIP-1030).
+Source: Kafka's MetadataVersion, Feature, KRaftVersion, LogConfig (KIP-1030); the levels as the classes of 3.7.2, 3.8.1,
+3.9.1, 4.0.0, 4.1.1, 4.2.0 and 4.3.0 say them, the segments as 4.0.0 and 4.1.1 took and refused them.
 """
 
 from __future__ import annotations
@@ -31,9 +32,11 @@ _FEATURES_SINCE = {
 }
 """The first version that supports a level above 0 of the feature."""
 
+_NEWEST_FEATURE_LEVELS = {**dict.fromkeys(_FEATURES_SINCE, 1), "transaction.version": 2}
+
 _KRAFT_VOTERS_SINCE = "3.9"
 _SMALLEST_SEGMENT_BYTES = 1024 * 1024
-_NO_SMALL_SEGMENTS_SINCE = "4.0"
+_NO_SMALL_SEGMENTS_SINCE = "4.1"
 
 
 def kafka_problems(
@@ -58,7 +61,12 @@ def _level_problems(features: dict[str, int]) -> Iterator[Problem]:
             too_old = [version for version in KAFKA_VERSIONS if NEWEST_LEVELS[version] < level]
         else:
             since = _FEATURES_SINCE.get(name)
-            too_old = [version for version in KAFKA_VERSIONS if since is not None and level > 0 and version < since]
+            is_newer = level > _NEWEST_FEATURE_LEVELS.get(name, level)
+            too_old = [
+                version
+                for version in KAFKA_VERSIONS
+                if is_newer or (since is not None and level > 0 and version < since)
+            ]
         if too_old:
             yield Problem(
                 "feature-level",
@@ -74,7 +82,8 @@ def _segment_problems(image: MetadataImage) -> Iterator[Problem]:
         if text.isdigit() and int(text) < _SMALLEST_SEGMENT_BYTES:
             yield Problem(
                 "small-segments",
-                f"topic {name} has segment.bytes={text}, and Apache Kafka 4.x refuses less than 1048576 by ending",
+                f"topic {name} has segment.bytes={text}, and Apache Kafka refuses less than 1048576 from "
+                f"{_NO_SMALL_SEGMENTS_SINCE} on, by ending",
                 f"barnabas topic alter {name} --config segment.bytes=1048576, or let `barnabas handover` raise it",
                 frozenset(kafka(version) for version in KAFKA_VERSIONS if version >= _NO_SMALL_SEGMENTS_SINCE),
             )

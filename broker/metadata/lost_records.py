@@ -40,16 +40,17 @@ def ensure_nothing_is_lost(
         if end_offset < closed_at and not _may_end_at(closed_at, tail):
             raise MetadataError(
                 f"{directory} ends at offset {end_offset}, but the last stop was clean and left it at offset "
-                f"{closed_at}: restore its segments, or give up the records between by removing "
-                f"{directory.parent / CLEAN_SHUTDOWN_FILE}"
+                f"{closed_at}",
+                remedy="restore its segments, or give up the records between by removing "
+                f"{directory.parent / CLEAN_SHUTDOWN_FILE}",
             )
         return
     indexes = {each.offset for each in files if each.kind.value in _INDEX_SUFFIXES}
     orphans = sorted(base for base in indexes.difference(segments) if base >= log_end_offset or not segments)
     if orphans:
         raise MetadataError(
-            f"{directory} has the index of a segment that begins at offset {orphans[0]}, but not the segment: restore "
-            f"it, or give up its records by removing what is named {orphans[0]:020d}.*"
+            f"{directory} has the index of a segment that begins at offset {orphans[0]}, but not the segment",
+            remedy=f"restore it, or give up its records by removing what is named {orphans[0]:020d}.*",
         )
 
 

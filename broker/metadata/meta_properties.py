@@ -24,6 +24,7 @@ from barnabas.protocol.uuids import parse_uuid, random_uuid, uuid_text
 FILE_NAME = "meta.properties"
 NEWEST_VERSION = 1
 DEFAULT_NODE_ID = 1
+_BRING_BACK = "bring the file back, or write it anew with version=1, node.id, cluster.id and directory.id"
 
 
 class MetaProperties(NamedTuple):
@@ -52,11 +53,13 @@ def read_meta_properties(directory: Path) -> MetaProperties | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise MetadataError(f"{path} cannot be read: {error}") from error
+        raise MetadataError(f"{path} cannot be read: {error}", remedy=_BRING_BACK) from error
     properties = _parse(text)
     version = _integer(path, properties, "version") or 0
     if version not in (0, NEWEST_VERSION):
-        raise MetadataError(f"{path} has version {version}; this program reads versions 0 and {NEWEST_VERSION}")
+        raise MetadataError(
+            f"{path} has version {version}; this program reads versions 0 and {NEWEST_VERSION}", remedy=_BRING_BACK
+        )
     directory_text = properties.get("directory.id")
     found = MetaProperties(
         version=version,
@@ -66,7 +69,7 @@ def read_meta_properties(directory: Path) -> MetaProperties | None:
     )
     if version >= 1 and (found.node_id is None or not found.cluster_id):
         missing = "node.id" if found.node_id is None else "cluster.id"
-        raise MetadataError(f"{path} has no {missing}")
+        raise MetadataError(f"{path} has no {missing}", remedy=_BRING_BACK)
     return found
 
 
@@ -135,8 +138,8 @@ def _agreed_node_id(found: Mapping[Path, MetaProperties | None], configured: int
         return DEFAULT_NODE_ID if configured is None else configured
     if configured is not None and configured != agreed[0]:
         raise MetadataError(
-            f"node.id is {configured}, but {agreed[1]} belongs to node {agreed[0]}: "
-            f"leave node.id unset to adopt {agreed[0]}, or name another directory in log.dirs"
+            f"node.id is {configured}, but {agreed[1]} belongs to node {agreed[0]}",
+            remedy=f"leave node.id unset to adopt {agreed[0]}, or name another directory in log.dirs",
         )
     return agreed[0]
 
@@ -173,9 +176,9 @@ def _directory_id(path: Path, text: str) -> bytes:
     try:
         directory_id = parse_uuid(text)
     except DecodeError as error:
-        raise MetadataError(f"{path} has a directory.id that is none: {error}") from error
+        raise MetadataError(f"{path} has a directory.id that is none: {error}", remedy=_BRING_BACK) from error
     if int.from_bytes(directory_id, "big") < RESERVED_DIRECTORIES_BELOW:
-        raise MetadataError(f"{path} has the reserved directory.id {text}")
+        raise MetadataError(f"{path} has the reserved directory.id {text}", remedy=_BRING_BACK)
     return directory_id
 
 
@@ -186,7 +189,7 @@ def _integer(path: Path, properties: Mapping[str, str], name: str) -> int | None
     try:
         return int(text)
     except ValueError as error:
-        raise MetadataError(f"{path} has {name}={text!r}, which is no number") from error
+        raise MetadataError(f"{path} has {name}={text!r}, which is no number", remedy=_BRING_BACK) from error
 
 
 def _parse(text: str) -> dict[str, str]:

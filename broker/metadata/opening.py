@@ -100,13 +100,15 @@ def ensure_log_is_not_missing(
     for directory in identity.directory_ids:
         if directory != metadata_log_dir and (directory / METADATA_DIRECTORY).is_dir():
             raise MetadataError(
-                f"{metadata_log_dir} has no metadata log, but {directory} has one: set metadata.log.dir={directory}"
+                f"{metadata_log_dir} has no metadata log, but {directory} has one",
+                remedy=f"set metadata.log.dir={directory}",
             )
     if found and is_known_node and not identity.zookeeper:
         topic, partitions = next(iter(found.items()))
         raise MetadataError(
             f"{metadata_log_dir} has no {METADATA_DIRECTORY}, but {next(iter(partitions.values()))} holds records of "
-            f"topic {topic}: bring the metadata log back, or name its directory in metadata.log.dir"
+            f"topic {topic}",
+            remedy="bring the metadata log back, or name its directory in metadata.log.dir",
         )
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.broker.metadata.errors import MetadataError
+from barnabas.broker.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.records import MAGIC_V2, RecordBatch
 from barnabas.protocol.records.layout import LOG_OVERHEAD, MAGIC_POSITION
@@ -43,22 +44,14 @@ def read_whole_batches(path: Path, base_offset: int, *, is_last: bool, was_close
     whole_bytes = _whole_bytes(path, data, base_offset)
     tail = memoryview(data)[whole_bytes:]
     if tail:
+        cut = f"restore the file, or give up what follows by cutting it to {whole_bytes} bytes"
+        give_up = f"{cut} and removing {path.parent.parent / CLEAN_SHUTDOWN_FILE}" if was_closed else cut
         if not is_last:
             raise _damaged(path, whole_bytes, "and later segments follow")
         if _has_whole_batch(tail):
-            raise _damaged(
-                path,
-                whole_bytes,
-                f"and whole records follow: restore the file, or give up what follows by cutting it to {whole_bytes} "
-                "bytes",
-            )
+            raise _damaged(path, whole_bytes, "and whole records follow", remedy=give_up)
         if was_closed and _is_of_full_length(tail):
-            raise _damaged(
-                path,
-                whole_bytes,
-                "although the last stop was clean: restore the file, or give up its last records by cutting it to "
-                f"{whole_bytes} bytes",
-            )
+            raise _damaged(path, whole_bytes, "although the last stop was clean", remedy=give_up)
         _log.warning(
             "%s ends in a torn append, which does not count: position=%d bytes=%d", path, whole_bytes, len(tail)
         )
@@ -120,5 +113,5 @@ def _is_of_full_length(tail: memoryview) -> bool:
     return len(tail) > LOG_OVERHEAD and int.from_bytes(tail[8:LOG_OVERHEAD], "big") + LOG_OVERHEAD == len(tail)
 
 
-def _damaged(path: Path, position: int, what: str) -> MetadataError:
-    return MetadataError(f"{path} is damaged at position {position}, {what}")
+def _damaged(path: Path, position: int, what: str, *, remedy: str = "") -> MetadataError:
+    return MetadataError(f"{path} is damaged at position {position}, {what}", remedy=remedy)

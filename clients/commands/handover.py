@@ -62,9 +62,9 @@ def handover(
     """Hand a node's log directories over to Apache Kafka.
 
     Name all log.dirs of the node, in their order. What this Kafka would refuse is raised where that loses nothing (a
-    topic's segment.bytes below 1 MiB, for 4.x) and said where not; a server.properties for kafka-server-start is
-    written, and the commands to run are printed. Without --execute it is a dry run. No record is touched, and the way
-    back is to stop Kafka and to start Barnabas.
+    topic's segment.bytes below 1 MiB, for 4.1 and later) and said where not; a server.properties for
+    kafka-server-start is written, and the commands to run are printed. Without --execute it is a dry run. No record is
+    touched, and the way back is to stop Kafka and to start Barnabas.
 
     The exit code is 1 when this Kafka would not start.
     """

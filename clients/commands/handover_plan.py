@@ -38,7 +38,7 @@ _RAISED_PROBLEM = "small-segments"
 
 
 class Raise(NamedTuple):
-    """A topic's segment.bytes that is too small for Kafka 4.x."""
+    """A topic's segment.bytes that is too small for Kafka 4.1 and later."""
 
     topic: str
     before: str
@@ -79,7 +79,7 @@ class Handover:
         """What would be done, and what stands in the way."""
         report, name = self._report, f"Apache Kafka {self._version}"
         where = ", ".join(str(each.path) for each in report.directories)
-        print_line(f"node {report.node_id} of cluster {report.cluster_id} in {where}")
+        print_line(f"node {report.node_id} of cluster {report.cluster_id or '(none)'} in {where}")
         for problem in self.refusals:
             print_line(f"{name} would not start: {problem.sentence}\n  what to do: {problem.remedy}")
         for each in self._raises:

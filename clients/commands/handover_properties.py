@@ -27,7 +27,7 @@ _WRITTEN_ANEW = frozenset(
 _ADVERTISED = "advertised.listeners"
 _SEGMENT_BYTES = "log.segment.bytes"
 LEAST_SEGMENT_BYTES = 1048576
-"""Of Apache Kafka 4.x, for brokers and topics."""
+"""Of Apache Kafka 4.1 and later for topics; given to brokers of 4.0 as well."""
 
 _ONE_REPLICA = {
     "default.replication.factor": "1",

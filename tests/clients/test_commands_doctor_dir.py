@@ -70,7 +70,7 @@ def test_people_read_who_opens_it_and_what_to_do(data: Path) -> None:
     lines = ask(data / "one", data / "two").stdout
     assert "barnabas: opens it\n" in lines
     assert "kafka 3.9: opens it\n" in lines
-    assert "kafka 4.0: no: small-segments\n" in lines
+    assert "kafka 4.1: no: small-segments\n" in lines
     assert "topic small has segment.bytes=16384" in lines
     assert "stopped cleanly" in lines
 

@@ -51,7 +51,7 @@ class Turns:
 
     def __init__(self, log_dirs: Sequence[Path], version: str) -> None:
         self._log_dirs = log_dirs
-        self._small = "segment.bytes" if version.startswith("3.") else "internal.segment.bytes"
+        self._small = "segment.bytes" if version < "4.1" else "internal.segment.bytes"
         self._turn = 0
         self.written: list[tuple[int, int]] = []
         """(partition, offset) of every record of `orders`, acknowledged."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from barnabas.broker.metadata.directory_report import BARNABAS, LastWriter, kafka
+from barnabas.broker.metadata.directory_report import ALL_KAFKA, BARNABAS, LastWriter, kafka
 from barnabas.broker.metadata.examine import examine
 from barnabas.protocol.messages.topics import NewTopic
 from barnabas.protocol.metadata.levels import METADATA_VERSION
@@ -21,12 +21,23 @@ def test_what_keeps_kafka_from_a_directory_is_said_with_its_versions(tmp_path: P
     report = examine([tmp_path])
     assert report.last_writer is LastWriter.BARNABAS
     assert report.stopping(BARNABAS) == ()
-    stopped = {version: [each.code for each in report.stopping(kafka(version))] for version in ("3.7", "3.9", "4.3.0")}
+    versions = ("3.7", "3.9", "4.0.0", "4.1.1", "4.3.0")
+    stopped = {version: [each.code for each in report.stopping(kafka(version))] for version in versions}
     assert stopped == {
         "3.7": ["feature-level", "feature-level"],
         "3.9": ["feature-level"],
+        "4.0.0": [],
+        "4.1.1": ["small-segments"],
         "4.3.0": ["small-segments"],
     }
+
+
+def test_a_feature_level_that_no_version_knows_stops_them_all(tmp_path: Path) -> None:
+    with opened(tmp_path):
+        pass
+    append(tmp_path, FeatureLevelRecord("transaction.version", 3))
+    (problem,) = examine([tmp_path]).problems
+    assert problem.stops == ALL_KAFKA
 
 
 def test_a_new_directory_has_no_problems_and_is_not_made(tmp_path: Path) -> None:

@@ -108,6 +108,35 @@ def test_derived_files_that_are_missing_or_wrong_are_made_up_for_in_memory(
     assert snapshot_of(bench.directory) == before
 
 
+@pytest.mark.parametrize(
+    ("suffix", "sizes"),
+    # A time index that ends with an entry is a legal one wherever it ends, here as in Kafka: it says the latest time.
+    [(".index", (8, 40, 43, 120)), (".timeindex", (63, 119))],
+)
+def test_records_beyond_the_reach_of_an_index_that_was_cut_are_found(
+    bench: LogBench, suffix: str, sizes: tuple[int, ...]
+) -> None:
+    log = bench.open(log_config(index_interval_bytes=60))
+    for number in range(20):
+        append(log, batch((START_MS + number, b"k%d" % number, bytes(number * 5))))
+    bench.close(log)
+    (path,) = bench.directory.glob(f"*{suffix}")
+    whole = path.read_bytes()
+    assert len(whole) > max(sizes)
+    for size in sizes:
+        path.write_bytes(whole[:size])
+        before = snapshot_of(bench.directory)
+        for clean in (True, False):
+            shown = bench.open_read_only(CONFIG, clean=clean)
+            for offset in range(20):
+                assert read_records(shown, offset)[0].offset == offset
+                found = shown.offset_for_timestamp(START_MS + offset)
+                assert found is not None
+                assert found.offset == offset
+            shown.close()
+        assert snapshot_of(bench.directory) == before
+
+
 @pytest.mark.parametrize("clean", [True, False])
 def test_aborted_and_open_transactions_are_known_as_after_a_recovery(bench: LogBench, clean: bool) -> None:
     log = bench.open(CONFIG)
