@@ -133,6 +133,7 @@ class ConsumerConfig(ClientConfig):
     assignors: tuple[str, ...] = ASSIGNOR_NAMES
     auto_commit: bool = True  # enable.auto.commit: by reads, and at the end, what was handed out before; with a group
     auto_commit_interval_ms: int = 5_000  # auto.commit.interval.ms
+    exclude_internal_topics: bool = True  # exclude.internal.topics: from what a pattern matches
     offset_reset: str = "latest"  # auto.offset.reset: earliest, latest, error; also where a new assignment begins
     isolation: str = "read_uncommitted"  # isolation.level: read_committed skips aborted transactions
     check_crcs: bool = True  # check.crcs
@@ -156,6 +157,10 @@ class ConsumerConfig(ClientConfig):
             _one_of("assignors", assignor, ASSIGNOR_NAMES)
         if not _is_bool(self.auto_commit):
             raise ClientConfigError(f"auto_commit must be True or False, not {self.auto_commit!r}")
+        if not _is_bool(self.exclude_internal_topics):
+            raise ClientConfigError(
+                f"exclude_internal_topics must be True or False, not {self.exclude_internal_topics!r}"
+            )
         _whole(
             self, 1, "session_timeout_ms", "heartbeat_interval_ms", "max_poll_interval_ms", "auto_commit_interval_ms"
         )

@@ -284,7 +284,8 @@ class Consumer(ConsumerSubscription):
                 error, state.error = state.error, None
                 self._leave_line()
                 fetcher.changed()
-                raise error
+                if not self._forgives(error):
+                    raise error
             else:
                 self._leave_line()
         fetcher.arrived.clear()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
@@ -16,9 +17,10 @@ from barnabas.clients.auto_commit import AutoCommit
 from barnabas.clients.cluster import Cluster
 from barnabas.clients.config import ConsumerConfig
 from barnabas.clients.consumer_positions import ConsumerPositions
-from barnabas.clients.errors import ClientError, ClosedError, RefusedError
+from barnabas.clients.errors import ClientError, ClosedError, RefusedError, UnknownTopicError
 from barnabas.clients.group_member import GroupMember, Revoking
 from barnabas.clients.rebalance_listener import RebalanceListener
+from barnabas.clients.topic_pattern import TopicPattern, compiled_pattern
 from barnabas.protocol.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -38,12 +40,22 @@ class ConsumerSubscription(ConsumerPositions):
         self._last_read = 0.0
         self._last_seen: tuple[int, int] | None = None
         self._topics: tuple[str, ...] = ()
+        self._pattern: TopicPattern | None = None
         self._listener = RebalanceListener()
         self._member: GroupMember | None = None
         self._auto_commit = AutoCommit(config.auto_commit_interval_ms, self._need_attention)
 
-    async def subscribe(self, topics: Iterable[str], listener: RebalanceListener | None = None) -> None:
+    async def subscribe(
+        self,
+        topics: Iterable[str] | None = None,
+        listener: RebalanceListener | None = None,
+        *,
+        pattern: str | re.Pattern[str] | None = None,
+    ) -> None:
         """Share the partitions of these topics with the group's other members; the next reads do what that needs.
+
+        In place of topics a `pattern` may be given, a regular expression that whole names have to match: then topics
+        that are made later are read, too, within metadata_max_age_ms, and those that are deleted are given up.
 
         The group assigns the partitions, each goes on where the group has committed, else where offset_reset says. Says
         which topics from now on: those of an earlier call are given up. Raises UnknownTopicError, with nothing changed,
@@ -51,13 +63,24 @@ class ConsumerSubscription(ConsumerPositions):
         """
         fetcher = self._opened()
         group = self._group()
-        names = tuple(dict.fromkeys([topics] if isinstance(topics, str) else topics))
-        if not names:
-            raise ValueError("subscribe to at least one topic, or unsubscribe")
+        if (topics is None) == (pattern is None):
+            raise ValueError("subscribe to topics or to a pattern, one of the two")
         if self._member is None and fetcher.states:
             raise ClientError("the consumer has partitions that were assigned by hand: assign([]) first")
-        for name in names:
-            await self._cluster.require_topic(name, self.config.api_timeout_ms)
+        new_pattern = None
+        if pattern is not None:
+            new_pattern = TopicPattern(self._cluster, self.config, compiled_pattern(pattern), self._need_attention)
+            names = await new_pattern.load()
+        else:
+            names = tuple(dict.fromkeys([topics] if isinstance(topics, str) else topics or ()))
+            if not names:
+                raise ValueError("subscribe to at least one topic, or unsubscribe")
+            for name in names:
+                await self._cluster.require_topic(name, self.config.api_timeout_ms)
+        await self._end_pattern()
+        self._pattern = new_pattern
+        if new_pattern is not None:
+            new_pattern.begin()
         self._topics = names
         self._listener = listener or RebalanceListener()
         if self._member is not None:
@@ -82,7 +105,7 @@ class ConsumerSubscription(ConsumerPositions):
 
     @property
     def subscription(self) -> tuple[str, ...]:
-        """The topics of `subscribe`."""
+        """The topics of `subscribe`; of a pattern those that match."""
         return self._topics
 
     # what a read does for the group
@@ -107,12 +130,39 @@ class ConsumerSubscription(ConsumerPositions):
                     await self._give_up(member.revoking)
                 finally:
                     member.given_up()
+            elif member is not None and self._pattern is not None and self._pattern.changed:
+                self._pattern.changed = False
+                await self._change_matching(member, self._pattern.topics)
             elif member is not None and member.offered is not None:
                 await self._take_over(member, member.offered)
             elif self._auto_commit.due:
                 await self._commit_by_itself()
             elif not self._wants_attention:
                 return
+
+    async def _change_matching(self, member: GroupMember, names: tuple[str, ...]) -> None:
+        """Subscribe to these of the pattern. Partitions of deleted topics are given up now: nobody gets them."""
+        gone = frozenset(self._topics).difference(names)
+        self._topics = names
+        lost = [partition for partition in self._opened().states if partition.topic in gone]
+        try:
+            await self._give_up(Revoking.IN_ORDER, lost, commit=False)
+        finally:
+            for name in gone:
+                self._cluster.forget_topic(name)
+            member.change_topics(names)
+
+    def _forgives(self, error: ClientError) -> bool:
+        """Whether a partition's error needs no saying: a topic of a pattern may be deleted."""
+        if self._pattern is None or not isinstance(error, UnknownTopicError):
+            return False
+        self._pattern.look_soon()
+        return True
+
+    async def _end_pattern(self) -> None:
+        pattern, self._pattern = self._pattern, None
+        if pattern is not None:
+            await pattern.end()
 
     async def _take_over(self, member: GroupMember, offered: tuple[TopicPartition, ...]) -> None:
         """Have exactly what is offered: what was kept goes on where it is, what is not in it is given up first."""
@@ -180,6 +230,7 @@ class ConsumerSubscription(ConsumerPositions):
                 await self._commit_by_itself()
         finally:
             self._auto_commit.stop()
+            await self._end_pattern()
             if member is not None:
                 self._member = None
                 self._topics = ()
