@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from barnabas.broker.storage.append import AppendOrigin
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
 
 if TYPE_CHECKING:
     import asyncio
@@ -113,9 +114,9 @@ class Partition:
     def ensure_current_epoch(self, leader_epoch: int) -> None:
         """Raises BrokerError FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH when a client believes in another epoch.
 
-        A negative epoch is that of a client that believes in none.
+        -1 is that of a client that believes in none.
         """
-        if leader_epoch != self.leader_epoch and leader_epoch >= 0:
+        if leader_epoch != self.leader_epoch and leader_epoch != NO_PARTITION_LEADER_EPOCH:
             older = leader_epoch < self.leader_epoch
             raise BrokerError(
                 ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH,

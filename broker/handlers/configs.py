@@ -1,9 +1,9 @@
 """DescribeConfigs (32), AlterConfigs (33), IncrementalAlterConfigs (44): of topics, this broker, all brokers' default.
 
 Changes are kept in the metadata log and applied at once where the property says dynamic; a property that is read-only
-at run time is INVALID_CONFIG, as is an unknown one or a bad value. All operations on a resource apply together or not
-at all. An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, a name that none can have INVALID_TOPIC_EXCEPTION; another
-broker's id, or a resource that is named twice, INVALID_REQUEST.
+at run time is refused, as is an unknown one or a bad value: INVALID_CONFIG for a topic, INVALID_REQUEST for a broker.
+All operations on a resource apply together or not at all. An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, a name that
+none can have INVALID_TOPIC_EXCEPTION; another broker's id, or a resource that is named twice, INVALID_REQUEST.
 
 Describing the default of all brokers (the empty name) lists what was set there, as Kafka does. Secrets have no value.
 A topic's properties of Kafka that have no effect here are listed when they are set, with the type "unknown". The value

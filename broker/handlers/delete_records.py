@@ -1,7 +1,7 @@
 """DeleteRecords (key 21): partitions lose what lies below an offset, -1 meaning the high watermark.
 
-Order of checks per partition: the topic is none of the broker's own (INVALID_TOPIC_EXCEPTION); it is here
-(UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR where its directory is offline); its cleanup.policy deletes, a topic
+Order of checks per partition: it is here (UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR where its directory is
+offline); the topic is none of the broker's own (INVALID_TOPIC_EXCEPTION); its cleanup.policy deletes, a topic
 that is only compacted keeps its records (POLICY_VIOLATION); the offset is -1 or in [0, high watermark]
 (OFFSET_OUT_OF_RANGE). An offset below the log start changes nothing and is no error: the answer is the start as it is.
 One bad partition never fails the others.
@@ -50,13 +50,13 @@ class DeleteRecordsHandler:
 
     def _delete(self, topic: str, entry: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
         try:
+            partition = self._partitions.get(topic, entry.partition)
+            if partition is None:
+                raise self._partitions.refusal(topic, entry.partition)
             if is_internal(topic):
                 raise BrokerError(
                     ErrorCode.INVALID_TOPIC_EXCEPTION, f"records of the internal topic {topic} cannot be deleted"
                 )
-            partition = self._partitions.get(topic, entry.partition)
-            if partition is None:
-                raise self._partitions.refusal(topic, entry.partition)
             config = partition.log.config
             if config.compact and not config.delete:
                 raise BrokerError(

@@ -6,7 +6,8 @@ all. With read_committed an answer ends before the first open transaction, and s
 head of an answer is never cut, its tail may be. An offset beyond the end of the log or below its start is
 OFFSET_OUT_OF_RANGE for that partition; a leader epoch other than the current one FENCED_LEADER_EPOCH or
 UNKNOWN_LEADER_EPOCH; a topic id that is none UNKNOWN_TOPIC_ID. There are no fetch sessions: who goes on with one is
-told FETCH_SESSION_ID_NOT_FOUND, and then asks for everything again. There are no followers: one that asks is told so by
+told FETCH_SESSION_ID_NOT_FOUND, and then asks for everything again. An isolation level that is none is, as in Kafka,
+UNKNOWN_SERVER_ERROR. There are no followers: one that asks is told so by
 Kafka's codes, NOT_LEADER_OR_FOLLOWER, or UNKNOWN_LEADER_EPOCH where it names an epoch. Answered at once, however little
 there is: any error, `max_wait_ms` 0, and records of a segment that is not the last one, because an answer takes one
 segment's and more lie behind it.
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.delayed_fetch import DelayedFetch
 from barnabas.broker.fetch_conversion import OldFormatPart, convert_parts
+from barnabas.broker.handlers.isolation import ensure_isolation
 from barnabas.broker.printable import printable
 from barnabas.broker.storage.old_format_slice import OldFormatSlice
 from barnabas.protocol.errors import BrokerError, ErrorCode
@@ -81,6 +83,7 @@ class FetchHandler:
         """The answer to one request; the contract is at the top of the file."""
         if request.session_epoch not in _WHOLE_REQUESTS:
             raise BrokerError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"there is no fetch session {request.session_id}")
+        ensure_isolation(request.isolation)
         attempt = self._read(session, request)
         if attempt.old_format:
             return self._converted(attempt)

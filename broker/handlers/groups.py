@@ -68,7 +68,7 @@ class DeleteGroupsHandler:
     def __call__(self, session: Session, request: DeleteGroupsRequest) -> Deferred[DeleteGroupsResponse]:
         """The answer to one request; the contract is at the top of the file."""
         answer: Deferred[DeleteGroupsResponse] = Deferred()
-        results = [DeleteGroupResult(group_id) for group_id in request.group_ids]
+        results = [DeleteGroupResult(group_id) for group_id in dict.fromkeys(request.group_ids)]
         missing = len(results) + 1
 
         def settle(result: DeleteGroupResult | None, error: BrokerError | None) -> None:

@@ -4,9 +4,10 @@
 that carries the maximum timestamp; -4, the earliest offset that is not only in tiered storage, the log start offset as
 well; -5 and -6, which are about tiered storage, offset -1, as there is none; any time from 0 on the first record at or
 after it (offset and timestamp -1 where there is none, or where it lies beyond the high watermark). Another negative
-timestamp is UNSUPPORTED_VERSION for its partition, as Kafka answers what its version does not know. A client that
-believes in another leader epoch is answered FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH. A partition that is named
-twice is INVALID_REQUEST, both times: a lookup reads the log, and a small request must not ask for thousands of one.
+timestamp is UNSUPPORTED_VERSION for its partition, as Kafka answers what its version does not know, whether the
+partition is here or not. An isolation level that is none is, as in Kafka, UNKNOWN_SERVER_ERROR. A client that believes
+in another leader epoch is answered FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH. A partition that is named twice is
+INVALID_REQUEST, both times: a lookup reads the log, and a small request must not ask for thousands of one.
 
 A lookup by time reads the log, perhaps from a slow disk: those run on the blocking-I/O executor.
 """
@@ -17,6 +18,7 @@ import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from barnabas.broker.handlers.isolation import ensure_isolation
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.fetch import READ_COMMITTED
 from barnabas.protocol.messages.list_offsets import (
@@ -54,6 +56,7 @@ class ListOffsetsHandler:
         self, session: Session, request: ListOffsetsRequest
     ) -> ListOffsetsResponse | Coroutine[None, None, ListOffsetsResponse]:
         """The answer to one request; the contract is at the top of the file."""
+        ensure_isolation(request.isolation)
         reads = any(
             entry.timestamp >= 0 or entry.timestamp == MAX_TIMESTAMP
             for topic in request.topics
@@ -74,6 +77,10 @@ class ListOffsetsHandler:
                 try:
                     if times_named[topic.name, entry.partition] > 1:
                         raise BrokerError(ErrorCode.INVALID_REQUEST, "Each partition must appear at most once.")
+                    if entry.timestamp < EARLIEST_PENDING_UPLOAD_TIMESTAMP:
+                        raise BrokerError(
+                            ErrorCode.UNSUPPORTED_VERSION, f"timestamp {entry.timestamp} has no meaning here"
+                        )
                     partition = self._partitions.get(topic.name, entry.partition)
                     if partition is None:
                         raise self._partitions.refusal(topic.name, entry.partition)
@@ -98,10 +105,8 @@ def _look_up(partition: Partition, number: int, timestamp: int, committed_only: 
         return ListOffsetsPartitionResult(number)
     if timestamp == MAX_TIMESTAMP:
         found = log.offset_for_max_timestamp()
-    elif timestamp >= 0:
-        found = log.offset_for_timestamp(timestamp)
     else:
-        raise BrokerError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} has no meaning here")
+        found = log.offset_for_timestamp(timestamp)
     if found is None or found.offset >= end:
         return ListOffsetsPartitionResult(number)
     return ListOffsetsPartitionResult(number, ErrorCode.NONE, found.offset, found.timestamp, found.leader_epoch)

@@ -1,5 +1,6 @@
 """SyncGroup (key 14): the leader hands in the assignment, and everybody waits for it to be written down.
 
+From version 5 on a request without protocol type or name is INCONSISTENT_GROUP_PROTOCOL, whoever asks.
 UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID and ILLEGAL_GENERATION for who is not of the generation,
 INCONSISTENT_GROUP_PROTOCOL for another protocol than the agreed one, REBALANCE_IN_PROGRESS when the next rebalance has
 begun. A member that the leader gives nothing gets an empty assignment.

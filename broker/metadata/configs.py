@@ -4,9 +4,8 @@ Incremental, as Kafka's key 44: each operation sets a property, takes it away, o
 Kafka's key 33, the operations say all that shall be set. Those of one resource apply together or not at all. What
 results must be valid as a whole: topic configs by the topic table, broker configs as a dynamic layer over the
 configuration. A value that is already there makes no record. Errors as in Kafka's ConfigurationControlManager and
-ConfigAdminManager: INVALID_CONFIG, INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION.
-
-Different from Kafka: a bad value of a broker's property is INVALID_CONFIG as a topic's is (KAFKA-13609).
+ConfigAdminManager: a bad value is INVALID_CONFIG of a topic's property, and of a broker's INVALID_REQUEST, still so in
+4.3.0 (KAFKA-13609); an unknown topic UNKNOWN_TOPIC_OR_PARTITION.
 """
 
 from __future__ import annotations
@@ -85,7 +84,8 @@ def _plan_resource(
             warnings = []
             _check_broker(image, scope, after, changed, config, node_id)
     except ConfigError as error:
-        raise BrokerError(ErrorCode.INVALID_CONFIG, str(error)) from error
+        code = ErrorCode.INVALID_CONFIG if scope[0] == TOPIC_RESOURCE else ErrorCode.INVALID_REQUEST
+        raise BrokerError(code, str(error)) from error
     return [ConfigRecord(*scope, name, value) for name, value in changed.items()], warnings
 
 

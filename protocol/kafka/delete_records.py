@@ -6,6 +6,7 @@ from typing import Final
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka import entities
+from barnabas.protocol.kafka.repetitions import without_repetitions
 from barnabas.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -27,7 +28,7 @@ def decode_request(version: int, body: memoryview) -> DeleteRecordsRequest:
         )
         for topic in request.topics
     ]
-    return DeleteRecordsRequest(topics, entities.milliseconds(request.timeout))
+    return DeleteRecordsRequest(without_repetitions(topics), entities.milliseconds(request.timeout))
 
 
 def encode_response(version: int, response: DeleteRecordsResponse) -> bytes:

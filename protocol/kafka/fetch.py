@@ -17,8 +17,8 @@
                16+  tagged field 1 of a partition: the current leader and its epoch
 
 There are no fetch sessions: the session id is always 0, which tells a client so, and forgotten topics mean nothing. Of
-what a follower says of itself only its replica_id is read. Written by hand, see hot_fields.py. Source: Kafka's
-FetchRequest.json, FetchResponse.json.
+what a follower says of itself only its replica_id is read. A partition's error is told without the log's range. Written
+by hand, see hot_fields.py. Source: Kafka's FetchRequest.json, FetchResponse.json.
 """
 
 from __future__ import annotations
@@ -43,9 +43,8 @@ from barnabas.protocol.kafka.hot_fields import (
     unsigned,
 )
 from barnabas.protocol.kafka.pieces import Piece, Pieces
+from barnabas.protocol.kafka.repetitions import without_repetitions
 from barnabas.protocol.messages.fetch import (
-    READ_COMMITTED,
-    READ_UNCOMMITTED,
     AbortedTransaction,
     FetchPartition,
     FetchPartitionResult,
@@ -65,6 +64,7 @@ _TOPIC_IDS_FROM: Final = 13
 _REPLICA_STATE_FROM: Final = 15
 _CURRENT_LEADER_FROM: Final = 16
 
+_ITEMS_OF_ONE_PARTITION: Final = 2
 _REPLICA_STATE_TAG: Final = 1
 _CONSUMERS_TAIL: Final = b"\x01\x01\x00"
 """No forgotten topics, an empty rack, no tagged fields."""
@@ -104,8 +104,6 @@ def _decode(version: int, body: memoryview) -> FetchRequest:
         (replica_id,) = INT32.unpack_from(body)
         position = INT32.size
     max_wait_ms, min_bytes, max_bytes, isolation = _LIMITS.unpack_from(body, position)
-    if isolation not in (READ_UNCOMMITTED, READ_COMMITTED):
-        raise DecodeError(f"isolation level {isolation} is none")
     position += _LIMITS.size
     session_id, session_epoch = 0, -1
     if version >= _SESSIONS_FROM:
@@ -134,6 +132,8 @@ def _decode(version: int, body: memoryview) -> FetchRequest:
         topics.append(FetchTopic(name or "", partitions, topic_id))
         if flexible:
             position = skip_tags(body, position)
+    if items > _ITEMS_OF_ONE_PARTITION:
+        topics = without_repetitions(topics)
     # What follows (forgotten topics, a rack, tagged fields) has no meaning here and is not read, but for a follower.
     if version >= _REPLICA_STATE_FROM and bytes(body[position : position + 4]) != _CONSUMERS_TAIL:
         replica_id = _replica_id(Reader(body, position))
@@ -211,6 +211,8 @@ def _encode(version: int, response: FetchResponse, error: ErrorCode) -> Pieces:
         count = len(topic.partitions)
         out += unsigned(count + 1) if flexible else _pack_int32(count)
         for p in topic.partitions:
+            if p.error:  # Kafka tells the log's range with records only
+                p = FetchPartitionResult(p.partition, p.error, current_leader=p.current_leader)
             if version >= _LOG_START_FROM:
                 out += _RESULT_V5.pack(p.partition, p.error, p.high_watermark, p.last_stable_offset, p.log_start_offset)
             else:

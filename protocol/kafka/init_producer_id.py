@@ -1,6 +1,6 @@
 """InitProducerId (22), versions 0-5: an id for an idempotent producer; see the handler of that name.
 
-The id and epoch that a producer says it has (3+) mean something with a transactional id only, as in Kafka.
+The id and epoch that a producer says it has came with version 3.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ _API: Final = "init_producer_id"
 
 def decode_request(version: int, body: memoryview) -> InitProducerIdRequest:
     """Raises DecodeError."""
-    return InitProducerIdRequest(entities.read_request(_API, version, body).transactional_id)
+    request = entities.read_request(_API, version, body)
+    return InitProducerIdRequest(
+        request.transactional_id, getattr(request, "producer_id", -1), getattr(request, "producer_epoch", -1)
+    )
 
 
 def encode_response(version: int, response: InitProducerIdResponse) -> bytes:

@@ -26,7 +26,7 @@ def encode_response(version: int, response: ListGroupsResponse) -> bytes:
             group_id=each.group_id,
             protocol_type=each.protocol_type,
             group_state=each.state,
-            group_type=each.group_type,
+            group_type=each.group_type.lower(),  # as Kafka's brokers write it; its tools print it with a capital
         )
         for each in response.groups
     )

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from barnabas.protocol.errors import DecodeError, ErrorCode
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka import entities
-from barnabas.protocol.messages.fetch import READ_COMMITTED, READ_UNCOMMITTED
+from barnabas.protocol.messages.fetch import READ_UNCOMMITTED
 from barnabas.protocol.messages.list_offsets import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_PENDING_UPLOAD_TIMESTAMP,
@@ -44,11 +44,8 @@ _NEVER: Final = 1 << 15
 def decode_request(version: int, body: memoryview) -> ListOffsetsRequest:
     """Raises DecodeError."""
     request = entities.read_request(_API, version, body)
-    isolation = getattr(request, "isolation_level", READ_UNCOMMITTED)
-    if isolation not in (READ_UNCOMMITTED, READ_COMMITTED):
-        raise DecodeError(f"isolation level {isolation} is none")
     return ListOffsetsRequest(
-        isolation,
+        getattr(request, "isolation_level", READ_UNCOMMITTED),
         [
             ListOffsetsTopic(topic.name, [_partition(version, each) for each in topic.partitions])
             for topic in request.topics

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.kafka import entities
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 _API: Final = "sync_group"
+_PROTOCOL_FROM: Final = 5
 
 
 def decode_request(version: int, body: memoryview) -> SyncGroupRequest:
-    """Raises DecodeError."""
+    """Raises DecodeError, BrokerError where a field is null that this version must have."""
     request = entities.read_request(_API, version, body)
+    if version >= _PROTOCOL_FROM and None in (request.protocol_type, request.protocol_name):
+        raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "protocol type and name are not there")
     return SyncGroupRequest(
         group_id=request.group_id,
         generation=request.generation_id,
@@ -40,6 +43,6 @@ def encode_response(version: int, response: SyncGroupResponse) -> bytes:
     )
 
 
-def encode_error(version: int, request: SyncGroupRequest, code: ErrorCode, message: str) -> bytes:
+def encode_error(version: int, request: SyncGroupRequest | None, code: ErrorCode, message: str) -> bytes:
     """The refusal."""
     return encode_response(version, SyncGroupResponse(code))

@@ -7,9 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class InitProducerIdRequest:
-    """With a `transactional_id` the producer wants transactions."""
+    """With a `transactional_id` the producer wants transactions.
+
+    `producer_id` and `producer_epoch` are what it has already, both -1 for nothing.
+    """
 
     transactional_id: str | None = None
+    producer_id: int = -1
+    producer_epoch: int = -1
 
 
 @dataclass(slots=True)

@@ -211,14 +211,14 @@ def test_a_stop_in_the_middle_of_a_throttled_round_is_prompt_and_clean(slow: Dae
 def test_threads_and_buffers_change_at_run_time_by_kafkas_rules(tmp_path: Path) -> None:
     with start_daemon(tmp_path, *QUICK) as daemon, connect(daemon) as wire:
         assert metric(daemon, "barnabas_cleaner_threads") == 1
-        assert alter(wire, ALL_BROKERS, "log.cleaner.threads", "3") is ErrorCode.INVALID_CONFIG
+        assert alter(wire, ALL_BROKERS, "log.cleaner.threads", "3") is ErrorCode.INVALID_REQUEST
         assert alter(wire, ALL_BROKERS, "log.cleaner.threads", "2") is ErrorCode.NONE
         assert metric(daemon, "barnabas_cleaner_threads") == 2
         assert alter(wire, ALL_BROKERS, "log.cleaner.threads", "4") is ErrorCode.NONE
         assert metric(daemon, "barnabas_cleaner_threads") == 4
-        assert alter(wire, ALL_BROKERS, "log.cleaner.threads", None) is ErrorCode.INVALID_CONFIG  # to 1, from 4
+        assert alter(wire, ALL_BROKERS, "log.cleaner.threads", None) is ErrorCode.INVALID_REQUEST  # to 1, from 4
         # Each thread must get more than 1 MiB.
-        assert alter(wire, ALL_BROKERS, "log.cleaner.dedupe.buffer.size", str(4 << 20)) is ErrorCode.INVALID_CONFIG
+        assert alter(wire, ALL_BROKERS, "log.cleaner.dedupe.buffer.size", str(4 << 20)) is ErrorCode.INVALID_REQUEST
         assert alter(wire, ALL_BROKERS, "log.cleaner.dedupe.buffer.size", str(5 << 20)) is ErrorCode.NONE
         assert alter(wire, ALL_BROKERS, "log.cleaner.threads", "2") is ErrorCode.NONE
         assert metric(daemon, "barnabas_cleaner_threads") == 2

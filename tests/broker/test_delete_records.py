@@ -94,7 +94,7 @@ def test_each_partition_is_refused_for_its_own_reason(wire: WireClient, batch: B
         ("one", 0, ErrorCode.NONE, 1),
         ("compacted", 0, ErrorCode.POLICY_VIOLATION, -1),
         ("both", 0, ErrorCode.NONE, 1),
-        ("__consumer_offsets", 0, ErrorCode.INVALID_TOPIC_EXCEPTION, -1),
+        ("__consumer_offsets", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1),
         ("nowhere", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1),
     ]
 

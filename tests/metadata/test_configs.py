@@ -96,9 +96,9 @@ def test_brokers_have_a_default_and_a_scope_of_their_own(
         (TOPIC_RESOURCE, "orders", [set_to("compression.type", "x" * 40_000)], ErrorCode.INVALID_CONFIG),
         (TOPIC_RESOURCE, "orders", [deleted("retention.ms")] * 2, ErrorCode.INVALID_REQUEST),
         (BROKER_RESOURCE, "2", [set_to("log.retention.ms", "1")], ErrorCode.INVALID_REQUEST),
-        (BROKER_RESOURCE, "1", [set_to("log.dirs", "/x")], ErrorCode.INVALID_CONFIG),
-        (BROKER_RESOURCE, "1", [set_to("log.retention.ms", "x")], ErrorCode.INVALID_CONFIG),
-        (BROKER_RESOURCE, "1", [set_to("no.such.config", "x")], ErrorCode.INVALID_CONFIG),
+        (BROKER_RESOURCE, "1", [set_to("log.dirs", "/x")], ErrorCode.INVALID_REQUEST),
+        (BROKER_RESOURCE, "1", [set_to("log.retention.ms", "x")], ErrorCode.INVALID_REQUEST),
+        (BROKER_RESOURCE, "1", [set_to("no.such.config", "x")], ErrorCode.INVALID_REQUEST),
         (9, "x", [], ErrorCode.INVALID_REQUEST),
     ],
 )

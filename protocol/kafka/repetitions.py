@@ -1,0 +1,33 @@
+"""Requests that name a partition more than once: Kafka puts what it is asked into a map.
+
+So the last one asked counts, in the place of the first, and a topic without partitions is not there at all. No client
+asks so on purpose; one that does gets the answer that Kafka would give. Source: Kafka's FetchRequest.fetchData,
+KafkaApis.handleDeleteRecordsRequest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from barnabas.protocol.messages.delete_records import DeleteRecordsTopic
+from barnabas.protocol.messages.fetch import FetchTopic
+
+T = TypeVar("T", FetchTopic, DeleteRecordsTopic)
+
+
+def without_repetitions(topics: list[T]) -> list[T]:
+    """Each topic and each of its partitions once: `topics` itself where that is so already."""
+    first: dict[bytes | str, T] = {}
+    partitions: dict[bytes | str, dict[int, Any]] = {}
+    total = 0
+    for topic in topics:
+        key = getattr(topic, "topic_id", None) or topic.name
+        first.setdefault(key, topic)
+        named = partitions.setdefault(key, {})
+        total += len(topic.partitions)
+        for each in topic.partitions:
+            named[each.partition] = each
+    if len(first) == len(topics) and all(partitions.values()) and sum(map(len, partitions.values())) == total:
+        return topics
+    return [replace(first[key], partitions=list(named.values())) for key, named in partitions.items() if named]
