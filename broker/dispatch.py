@@ -18,16 +18,21 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from barnabas.broker.answer import Answer, CloseConnection
 from barnabas.broker.deferred import Deferred
+from barnabas.broker.handlers.produce import ProduceHandler
+from barnabas.broker.storage.append import AppendResult
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.framing import KAFKA_MAGIC, NATIVE_MAGIC, FrameError
 from barnabas.protocol.kafka import dialect as kafka
+from barnabas.protocol.kafka.dialect import RequestHeader as KafkaRequestHeader
+from barnabas.protocol.kafka.repeated_produce import RepeatedProduce
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.produce import forget_records
+from barnabas.protocol.messages.produce import ProduceRequest, forget_records
 from barnabas.protocol.native import dialect as native
 
 if TYPE_CHECKING:
     from barnabas.broker.metrics.probes import ApiProbe, BrokerProbes
     from barnabas.broker.session import Session
+    from barnabas.protocol.kafka.repeated_produce import RepeatedRequest
 
 log = logging.getLogger(__name__)
 
@@ -98,8 +103,10 @@ class Dialect(Protocol):
 
 
 _new_tuple = tuple.__new__
+_NO_PARTS: Final = ()
+_KAFKA = cast(Dialect, kafka)
 
-_DIALECTS: dict[int, Dialect] = {NATIVE_MAGIC: cast(Dialect, native), KAFKA_MAGIC: cast(Dialect, kafka)}
+_DIALECTS: dict[int, Dialect] = {NATIVE_MAGIC: cast(Dialect, native), KAFKA_MAGIC: _KAFKA}
 """By a frame's first byte."""
 
 LateAnswer = Answer | CloseConnection | None
@@ -118,6 +125,9 @@ class Dispatcher:
         self._handlers: dict[int, tuple[Handler, ApiProbe]] = {
             api: (handler, probes.api(api.label)) for api, handler in handlers.items()
         }
+        produce = handlers.get(ApiKey.PRODUCE)
+        self._append_repeated = produce.append_repeated if isinstance(produce, ProduceHandler) else None
+        self._produce_probe = probes.api(ApiKey.PRODUCE.label)
         self._unknown = probes.api(UNKNOWN_LABEL)
         self._loop = loop
         self._tasks: set[asyncio.Task[None]] = set()
@@ -127,6 +137,11 @@ class Dispatcher:
 
         Views of `frame` are not kept. Raises FrameError: close the connection.
         """
+        known = session.repeated_produce
+        if known is not None:
+            repeated = known.match(frame)
+            if repeated is not None:
+                return self._serve_repeated(session, repeated)
         dialect = _DIALECTS.get(frame[0])
         if dialect is None:
             raise FrameError(f"a frame that begins with 0x{frame[0]:02x} is of no protocol that is served here")
@@ -142,6 +157,8 @@ class Dispatcher:
             request = dialect.decode_body(header)
             response = handler(session, request)
             kind = type(response)
+            if type(request) is ProduceRequest and session.may_repeat and self._append_repeated is not None:
+                _remember(session, header, frame, request)
             if kind is not Deferred and kind is not CoroutineType:
                 answer = _answer(dialect, header, response)
                 probe.observe(perf_counter() - started)
@@ -152,6 +169,31 @@ class Dispatcher:
             return _Waiting(dialect, header, request, session, probe, started).refuse(error)
         waiting = _Waiting(dialect, header, request, session, probe, started)
         return waiting.later(response) if kind is Deferred else self._in_task(waiting, response)
+
+    def _serve_repeated(self, session: Session, repeated: RepeatedRequest) -> Answer | Deferred[LateAnswer] | None:
+        """As `serve`, of a produce request that says what an earlier one said but for its records."""
+        started = perf_counter()
+        shape, correlation_id, records = repeated
+        session.client_id = shape.client_id
+        append, probe = self._append_repeated, self._produce_probe
+        assert append is not None
+        try:
+            response = append(session, shape.request, records)
+            if type(response) is Deferred:
+                return self._waiting_repeated(session, repeated, started).later(response)
+            if type(response) is AppendResult:
+                answer: Answer | None = _new_tuple(Answer, (shape.answer(correlation_id, response), _NO_PARTS))
+            else:
+                answer = _answer(_KAFKA, shape.header(correlation_id), response)
+        except Exception as error:  # noqa: BLE001 - as above
+            return self._waiting_repeated(session, repeated, started).refuse(error)
+        probe.observe(perf_counter() - started)
+        return answer
+
+    def _waiting_repeated(self, session: Session, repeated: RepeatedRequest, started: float) -> _Waiting:
+        shape, correlation_id, _ = repeated
+        header = shape.header(correlation_id)
+        return _Waiting(_KAFKA, header, shape.request, session, self._produce_probe, started)
 
     def _refuse_unknown(self, dialect: Dialect, session: Session, header: Header) -> Answer:
         self._unknown.count_error(ErrorCode.UNSUPPORTED_VERSION.name.lower())
@@ -184,6 +226,18 @@ def _answer(dialect: Dialect, header: Header, response: Any) -> Answer | None:
         return None
     answer: Answer = _new_tuple(Answer, dialect.encode_response(header, response))
     return answer
+
+
+def _remember(session: Session, header: Header, frame: memoryview, request: ProduceRequest) -> None:
+    """Know the next request like this one, which was served."""
+    if not isinstance(header, KafkaRequestHeader):
+        return
+    known = session.repeated_produce
+    if known is None:
+        known = session.repeated_produce = RepeatedProduce()
+    if not known.learn(header, frame, request):
+        session.repeated_produce = None
+        session.may_repeat = False
 
 
 class _Waiting:

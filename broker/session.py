@@ -11,12 +11,22 @@ if TYPE_CHECKING:
     import asyncio
 
     from barnabas.config.listeners import Listener
+    from barnabas.protocol.kafka.repeated_produce import RepeatedProduce
 
 
 class Session:
     """One connection's facts. `listener` decides which address Metadata answers."""
 
-    __slots__ = ("client_id", "fetched_to", "listener", "local_host", "local_port", "peer")
+    __slots__ = (
+        "client_id",
+        "fetched_to",
+        "listener",
+        "local_host",
+        "local_port",
+        "may_repeat",
+        "peer",
+        "repeated_produce",
+    )
 
     def __init__(self, listener: Listener) -> None:
         self.listener = listener
@@ -24,6 +34,10 @@ class Session:
         self.local_host = ""
         self.local_port = 0
         self.client_id: str | None = None
+        self.repeated_produce: RepeatedProduce | None = None
+        """What is known of the connection's produce requests; None before the first one."""
+        self.may_repeat = True
+        """False once its produce requests have been too different from each other to know them again."""
         self.fetched_to: dict[TopicPartition, tuple[int, int]] = {}
         """By partition: the offset of the last fetch that got bytes, and the end of the log at that moment."""
 

@@ -27,7 +27,6 @@ from barnabas.protocol.messages.produce import (
     ACKS_ALL,
     ACKS_LEADER,
     ACKS_NONE,
-    ProducePartition,
     ProducePartitionResult,
     ProduceRequest,
     ProduceResponse,
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from barnabas.broker.partition import Partition
     from barnabas.broker.partition_registry import PartitionRegistry, TopicName
     from barnabas.broker.session import Session
+    from barnabas.broker.storage.append import AppendResult
 
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
@@ -77,18 +77,15 @@ class ProduceHandler:
             results: list[ProducePartitionResult] = []
             for entry in topic.partitions:
                 try:
-                    if not request.takes_zstd and _is_zstd(entry.records):
-                        raise BrokerError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
-                    results.append(self._append(session, acks, name, entry, flushes))
+                    partition, appended = self._append(session, request, name, entry.partition, entry.records)
+                    result = _stored(entry.partition, appended)
+                    if appended.flush_due:
+                        flushes.append((partition, appended.last_offset + 1, result))
                 except BrokerError as error:
-                    self._probe.count_error(error.code.name.lower())
                     if acks == ACKS_NONE and refusal is None:
                         refusal = f"produce with acks=0 to {printable(name or '')}-{entry.partition} failed: {error}"
-                    results.append(
-                        ProducePartitionResult(
-                            entry.partition, error.code, error.message, record_errors=error.record_errors
-                        )
-                    )
+                    result = self._refused(entry.partition, error)
+                results.append(result)
             topics.append(ProduceTopicResult(topic.name, results, topic.topic_id))
         if acks == ACKS_NONE:
             for partition, up_to_offset, _ in flushes:
@@ -99,41 +96,63 @@ class ProduceHandler:
         response = ProduceResponse(topics)
         return self._flush_waits.answer_after(flushes, response) if flushes else response
 
+    def append_repeated(
+        self, session: Session, request: ProduceRequest, records: memoryview
+    ) -> AppendResult | ProduceResponse | Deferred[ProduceResponse | None]:
+        """As a call for a request like `request`, whose records are elsewhere: plain (see repeated_produce.py).
+
+        The bare result where all is well and nothing is waited for, so that no response need be made of it.
+        """
+        topic = request.topics[0]
+        number = topic.partitions[0].partition
+        name = topic.name if topic.topic_id is None else self._topic_name(topic.topic_id)
+        try:
+            partition, appended = self._append(session, request, name, number, records)
+        except BrokerError as error:
+            return ProduceResponse([ProduceTopicResult(topic.name, [self._refused(number, error)], topic.topic_id)])
+        if not appended.flush_due:
+            return appended
+        result = _stored(number, appended)
+        response = ProduceResponse([ProduceTopicResult(topic.name, [result], topic.topic_id)])
+        return self._flush_waits.answer_after([(partition, appended.last_offset + 1, result)], response)
+
     def _append(
-        self,
-        session: Session,
-        acks: int,
-        topic: str | None,
-        entry: ProducePartition,
-        flushes: list[tuple[Partition, int, ProducePartitionResult]],
-    ) -> ProducePartitionResult:
+        self, session: Session, request: ProduceRequest, topic: str | None, number: int, records: memoryview
+    ) -> tuple[Partition, AppendResult]:
+        acks = request.acks
+        if not request.takes_zstd and _is_zstd(records):
+            raise BrokerError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
         if not ACKS_ALL <= acks <= ACKS_LEADER:
             raise BrokerError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks} is not 0, 1 or -1")
         if topic is None:
             raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, "there is no topic with that id here")
         if topic in INTERNAL_TOPICS and session.client_id != ADMIN_CLIENT_ID:
             raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is written by the broker alone")
-        partition = self._partitions.get(topic, entry.partition)
+        partition = self._partitions.get(topic, number)
         if partition is None:
-            raise self._partitions.refusal(topic, entry.partition)
+            raise self._partitions.refusal(topic, number)
         if acks == ACKS_ALL and partition.log.config.min_insync_replicas > 1:
             raise BrokerError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"min.insync.replicas={partition.log.config.min_insync_replicas} of {topic} needs more than the one"
                 " replica that a single node has",
             )
-        appended = partition.append(entry.records)
-        result = ProducePartitionResult(
-            entry.partition,
-            ErrorCode.NONE,
-            None,
-            appended.base_offset,
-            appended.log_append_time_ms,
-            appended.log_start_offset,
-        )
-        if appended.flush_due:
-            flushes.append((partition, appended.last_offset + 1, result))
-        return result
+        return partition, partition.append(records)
+
+    def _refused(self, number: int, error: BrokerError) -> ProducePartitionResult:
+        self._probe.count_error(error.code.name.lower())
+        return ProducePartitionResult(number, error.code, error.message, record_errors=error.record_errors)
+
+
+def _stored(number: int, appended: AppendResult) -> ProducePartitionResult:
+    return ProducePartitionResult(
+        number,
+        ErrorCode.NONE,
+        None,
+        appended.base_offset,
+        appended.log_append_time_ms,
+        appended.log_start_offset,
+    )
 
 
 _CODEC_POSITION = 22
