@@ -7,16 +7,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.clients.commands.options import bootstrap_option, parse_escaped, parse_timestamp, timeout_option
+from barnabas.clients.commands.options import (
+    bootstrap_option,
+    parse_escaped,
+    parse_pattern,
+    parse_timestamp,
+    timeout_option,
+)
+from barnabas.clients.config import ASSIGNOR_NAMES
 
 if TYPE_CHECKING:
+    import re
+
     from barnabas.clients.commands.record_printer import Start
 
 _PLAIN_ONLY = ("print_key", "print_timestamp", "print_partition", "print_offset", "print_headers", "no_value")
 
 
 @click.command()
-@click.argument("topic", metavar="TOPIC")
+@click.argument("topic", metavar="[TOPIC]", required=False)
 @click.option("--from-beginning", is_flag=True, help="Begin with the first record that is there.")
 @click.option("--offset", type=click.IntRange(min=0), metavar="N", help="Begin at this offset, in each partition read.")
 @click.option(
@@ -34,6 +43,20 @@ _PLAIN_ONLY = ("print_key", "print_timestamp", "print_partition", "print_offset"
     "--group",
     metavar="NAME",
     help="Read as a member of this group: its partitions are shared, and what is written is committed.",
+)
+@click.option(
+    "--include",
+    type=parse_pattern,
+    metavar="REGEX",
+    help="With --group, in place of TOPIC: read all topics whose whole names match, later ones too.",
+)
+@click.option(
+    "--assignor",
+    "assignors",
+    type=click.Choice(ASSIGNOR_NAMES),
+    multiple=True,
+    help="With --group: how partitions are shared. Repeatable, by preference; all members need one in common, and with"
+    " cooperative-sticky alone a rebalance takes away only what moves. All of them without it.",
 )
 @click.option("--max-messages", type=click.IntRange(min=1), metavar="N", help="End after so many records.")
 @click.option("--exit-at-end", is_flag=True, help="End where the partitions ended when the command began.")
@@ -77,12 +100,14 @@ _PLAIN_ONLY = ("print_key", "print_timestamp", "print_partition", "print_offset"
 @click.pass_context
 def consume(
     ctx: click.Context,
-    topic: str,
+    topic: str | None,
     from_beginning: bool,
     offset: int | None,
     timestamp: int | None,
     partitions: tuple[int, ...],
     group: str | None,
+    include: re.Pattern[str] | None,
+    assignors: tuple[str, ...],
     max_messages: int | None,
     exit_at_end: bool,
     timeout_ms: int | None,
@@ -100,7 +125,7 @@ def consume(
     bootstrap: str,
     timeout_s: float,
 ) -> None:
-    """Write the records of TOPIC to standard output.
+    """Write the records of TOPIC, or of the topics that --include names, to standard output.
 
     Begins with what comes from now on, unless --from-beginning, --offset or --timestamp says otherwise, and goes on
     until Ctrl-C, unless --max-messages, --exit-at-end or --timeout-ms ends it. Records of a partition come in order,
@@ -127,6 +152,10 @@ def consume(
     start = _start(from_beginning, offset, timestamp)
     if group is not None and (partitions or start[0] in ("offset", "timestamp")):
         raise click.UsageError("--group says where to read: --partition, --offset and --timestamp do not go with it.")
+    if (topic is None) == (include is None):
+        raise click.UsageError("Name a TOPIC, or --include topics by a regular expression: one of the two.")
+    if group is None and (include is not None or assignors):
+        raise click.UsageError("--include and --assignor belong to --group: the group shares the partitions out.")
     if group == "":
         raise click.UsageError("--group needs a name.")
     if all_base64 and not as_json:
@@ -155,13 +184,16 @@ def consume(
         isolation=isolation_level,
         offset_reset=_offset_reset(start, group),
         group=group,
+        assignors=assignors or ASSIGNOR_NAMES,
         **timeouts_ms(timeout_s),
     )
     idle_timeout_s = None if timeout_ms is None else timeout_ms / 1000
-    reading = Reading(topic, partitions, start, max_messages, exit_at_end, idle_timeout_s)
+    reading = Reading(topic or "", partitions, start, max_messages, exit_at_end, idle_timeout_s)
     try:
-        work = print_records if group is None else print_group_records
-        written = run_async(work(config, reading, record_format))
+        if group is None:
+            written = run_async(print_records(config, reading, record_format))
+        else:
+            written = run_async(print_group_records(config, reading, record_format, include))
     finally:
         if isinstance(record_format, JsonFormat) and record_format.unreadable:
             print_note(

@@ -1,4 +1,4 @@
-"""The work of `barnabas consume --group`: this member's share of a topic to standard output, committed when written.
+"""The work of `barnabas consume --group`: this member's share of the topics to standard output, committed when written.
 
 A line is flushed before the poll that commits it, and the last ones are committed at the end, also of a Ctrl-C. So what
 is not in the output is not committed; a crash repeats lines and loses none.
@@ -7,8 +7,10 @@ is not in the output is not committed; a crash repeats lines and loses none.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 
 from barnabas.clients.commands.record_lines import RecordFormat
 from barnabas.clients.commands.record_printer import Reading, ended_by_closed_pipe, print_polled
@@ -32,18 +34,24 @@ class _Joined(RebalanceListener):
         self.yes = False
 
 
-async def print_group_records(config: ConsumerConfig, reading: Reading, record_format: RecordFormat) -> int:
-    """How many records were written. Raises CommandFailure (timed out) and ClosedPipeError.
+async def print_group_records(
+    config: ConsumerConfig, reading: Reading, record_format: RecordFormat, pattern: re.Pattern[str] | None = None
+) -> int:
+    """How many records were written. A `pattern` stands in place of the topic. Raises CommandFailure, ClosedPipeError.
 
     With exit_at_end it ends when every partition that this member has is read to where it ended at the beginning.
     """
     with ended_by_closed_pipe() as pipe:
         async with Consumer(config) as consumer:
+            joined = _Joined()
+            if pattern is None:
+                await consumer.subscribe([reading.topic], joined)
+            else:
+                await consumer.subscribe(listener=joined, pattern=pattern)
             ends = None
             if reading.exit_at_end:
-                ends = await consumer.end_offsets(await consumer.partitions_for(reading.topic))
-            joined = _Joined()
-            await consumer.subscribe([reading.topic], joined)
+                partitions = [await consumer.partitions_for(topic) for topic in consumer.subscription]
+                ends = await consumer.end_offsets(chain.from_iterable(partitions))
 
             async def at_end() -> bool:
                 return ends is not None and joined.yes and await _read_to(consumer, ends)

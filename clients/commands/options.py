@@ -65,6 +65,14 @@ def parse_separator(text: str) -> bytes:
     return separator
 
 
+def parse_pattern(text: str) -> re.Pattern[str]:
+    """A regular expression. Raises BadParameter."""
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise click.BadParameter(f"{text!r} is not a regular expression: {error}.") from error
+
+
 def bootstrap_option(command: Command) -> Command:
     """`--bootstrap HOST:PORT`, or BARNABAS_BOOTSTRAP."""
     return click.option(
