@@ -47,7 +47,10 @@ class ClassicGroup:
     def restored(
         cls, group_id: str, value: GroupMetadataValue, settings: GroupSettings, clock: GroupClock
     ) -> ClassicGroup:
-        """The group of a record: stable, with every member's session from now on, or empty."""
+        """The group of a record: stable, with every member's session from now on, or empty.
+
+        Without a leader it was a consumer group that had not settled (`downgraded`): it rebalances.
+        """
         group = cls(group_id, settings, clock)
         core = group._core
         core.generation = value.generation
@@ -74,7 +77,9 @@ class ClassicGroup:
             core.state = GroupState.STABLE
             if value.leader is not None and value.leader in core.roster:
                 core.roster.leader = value.leader
-            if len(core.roster) > settings.max_size:
+            else:
+                group._rebalance.prepare("it was a consumer group")
+            if len(core.roster) > settings.max_size and core.state == GroupState.STABLE:
                 group._rebalance.prepare("there are more members than group.max.size")
         return group
 
@@ -243,10 +248,6 @@ class ClassicGroup:
             else:
                 self._rebalance.session_ends(key[1])
             key = timers.pop_due()
-
-    def rebalance(self, reason: str) -> None:
-        """A stable group forms its next generation."""
-        self._rebalance.prepare(reason)
 
     def written(self, write_id: int, error: ErrorCode) -> None:
         """The record of a `WriteGroup` is durable (NONE), or could not be written."""

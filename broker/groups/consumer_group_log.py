@@ -76,12 +76,13 @@ class ConsumerGroupLog:
                 response = outcome.result()
             else:
                 log.warning("the records of group %s could not be written: %s", printable(group_id), error)
+                self._begin_sessions(group_id)  # of who is in all the same: the records are there, the flush failed
                 response = outcome.refused(error)
             self.set_alarm(group_id)
             outcome.answer.resolve(response)
 
         if not change.records:
-            done(None)
+            self._log.settled(group_id).then(done)
             return
         appended = self._log.append(group_id, change.records)
         self._count(group_id)
@@ -94,11 +95,7 @@ class ConsumerGroupLog:
         for record in records:
             self._replay(record)
         for group_id in dict.fromkeys(record.key.group for record in records):
-            group = self.groups[group_id]
-            for member in group.members.values():
-                classic = member.classic
-                timeout_ms = self._around.settings.session_timeout_ms if classic is None else classic.session_timeout_ms
-                group.extend_session(member.member_id, timeout_ms)
+            self._begin_sessions(group_id)
             self._count(group_id)
             self.set_alarm(group_id)
 
@@ -121,6 +118,16 @@ class ConsumerGroupLog:
         self._stopping = True
         for group_id in self.groups:
             self._alarms.forget(group_id)
+
+    def _begin_sessions(self, group_id: str) -> None:
+        """Of members that have none yet."""
+        group = self.groups.get(group_id)
+        if group is None:
+            return
+        own_ms = self._around.settings.session_timeout_ms
+        for member in group.members.values():
+            timeout_ms = own_ms if member.classic is None else member.classic.session_timeout_ms
+            group.begin_session(member.member_id, timeout_ms)
 
     def _replay(self, record: GroupRecord) -> None:
         key, value = record

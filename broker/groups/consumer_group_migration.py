@@ -3,7 +3,10 @@
     up      the first member that speaks the new protocol finds a classic group of consumers: its members go on as
             members of a consumer group, stable with what they have, and are told when to join again
     down    the last member that speaks the new protocol goes, or a classic one takes its place: what is left is a
-            classic group with the assignments of the target
+            classic group with what each member has, whose record names no leader: it rebalances, after a kill too,
+            because nobody knows yet that it leads, and only a leader looks at the topics. Kafka reads the record as a
+            group that its first member leads; it writes the targets itself, forgets at a restart that it had to
+            rebalance, and does not do so where a classic member took the last one's place
 
 An empty group changes at the first member of the other protocol. Either way the records of the old group go
 and those of the new one come in one batch. Source: Kafka's GroupMetadataManager (convertToConsumerGroup,
@@ -20,6 +23,7 @@ from barnabas.broker.groups.consumer_group import ConsumerGroup
 from barnabas.broker.groups.consumer_group_member import ConsumerGroupMember
 from barnabas.broker.groups.consumer_group_records import group_records
 from barnabas.broker.groups.group_records import GroupRecord
+from barnabas.broker.groups.group_state import GroupState
 from barnabas.broker.groups.topics_hash import group_hash
 from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
 from barnabas.protocol.groups.consumer_group_keys import ConsumerGroupKey
@@ -65,7 +69,8 @@ def upgraded(classic: ClassicGroup, around: Surroundings) -> tuple[ConsumerGroup
     for member in members:
         group.members[member.member_id] = member
         group.target[member.member_id] = {topic_id: frozenset(each) for topic_id, each in member.assigned.items()}
-    group.metadata_hash = group_hash(frozenset().union(*(member.topic_names for member in members)), image)
+    if classic.state == GroupState.STABLE:  # else nothing is agreed on, and whoever comes first has it assigned
+        group.metadata_hash = group_hash(frozenset().union(*(member.topic_names for member in members)), image)
     records = [GroupRecord(GroupMetadataKey(classic.group_id), None), *group_records(group)]
     return replayed(ConsumerGroup(classic.group_id, around.clock), records), records
 
@@ -92,18 +97,16 @@ def can_downgrade(
 def downgraded(
     group: ConsumerGroup, members: Sequence[ConsumerGroupMember], around: Surroundings
 ) -> GroupMetadataValue:
-    """The classic group of `members`, all of them classic, with the targets that they have."""
+    """The classic group of `members`, all of them classic, that is yet to agree on anything."""
     protocol = _select_protocol(members)
     image = around.image()
     return GroupMetadataValue(
         protocol_type=CONSUMER,
         generation=group.epoch,
         protocol=protocol,
-        leader=members[0].member_id,
+        leader=None,
         current_state_timestamp=around.clock.wall_ms(),
-        members=[
-            _downgraded_member(member, protocol, group.target.get(member.member_id, {}), image) for member in members
-        ],
+        members=[_downgraded_member(member, protocol, image) for member in members],
     )
 
 
@@ -141,10 +144,12 @@ def _upgraded_member(member: GroupMember, classic: ClassicGroup, image: Metadata
     )
 
 
-def _downgraded_member(
-    member: ConsumerGroupMember, protocol: str, target: Partitions, image: MetadataImage
-) -> MemberMetadata:
+def _downgraded_member(member: ConsumerGroupMember, protocol: str, image: MetadataImage) -> MemberMetadata:
     assert member.classic is not None
+    has = {
+        topic_id: frozenset(member.assigned.get(topic_id, {})) | frozenset(member.pending_revocation.get(topic_id, {}))
+        for topic_id in {**member.assigned, **member.pending_revocation}
+    }
     subscription = dict(member.classic.protocols)[protocol]
     return MemberMetadata(
         member.member_id,
@@ -154,7 +159,7 @@ def _downgraded_member(
         member.rebalance_timeout_ms,
         member.classic.session_timeout_ms,
         subscription,
-        classic_assignment(target, subscription, image),
+        classic_assignment(has, subscription, image),
     )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from barnabas.broker.deferred import Deferred
 from barnabas.broker.groups import consumer_group_classic
-from barnabas.broker.groups.consumer_group import JOIN, SYNC, ConsumerGroup, ConsumerGroupState
+from barnabas.broker.groups.consumer_group import JOIN, SYNC, ConsumerGroup
 from barnabas.broker.groups.consumer_group_change import GroupChange
 from barnabas.broker.groups.consumer_group_heartbeat import heartbeat, leaving, validate_heartbeat
 from barnabas.broker.groups.consumer_group_log import ConsumerGroupLog, Outcome
@@ -138,6 +138,8 @@ class ConsumerGroups:
                 self._fence(change.group, [gone], outcome)
             return
         response = heartbeat(change, request, client)
+        if request.group_id not in self._groups:
+            self._classic.ask_to_join_again(request.group_id)  # where it is to become a consumer group
 
         def written() -> ConsumerGroupHeartbeatResponse:
             group = self._groups.get(request.group_id)
@@ -259,8 +261,6 @@ class ConsumerGroups:
         upgraded_group, records = upgraded(classic, self._around)
         change = GroupChange(upgraded_group, self._around)
         change.records += records
-        log.info("group %s becomes a consumer group, members=%d", printable(group_id), classic.members)
-        classic.answer_all(ErrorCode.REBALANCE_IN_PROGRESS)
         return change
 
     def _topics_are_known(self, group: ConsumerGroup, change: GroupChange) -> None:
@@ -283,22 +283,19 @@ class ConsumerGroups:
             self.log.write(change, outcome)
 
     def _downgrade(self, change: GroupChange, gone: Sequence[ConsumerGroupMember], outcome: Outcome[Answer]) -> None:
-        """Those that are left are a classic group, which rebalances unless everybody has what it shall have."""
+        """Those that are left are a classic group, which rebalances."""
         group_id = change.group.group_id
         after = ConsumerGroup(group_id, self._around.clock)
         replayed(after, [*group_records(change.group), *change.records])
         ids = {member.member_id for member in gone}
         left = [member for member in after.members.values() if member.member_id not in ids]
         value = downgraded(after, left, self._around)
-        is_stable = not gone and after.state == ConsumerGroupState.STABLE
         change.records += group_tombstones(after)
         change.records.append(GroupRecord(GroupMetadataKey(group_id), value))
 
         def is_classic() -> None:
             log.info("group %s becomes a classic group, members=%d", printable(group_id), len(left))
             self._classic.load(group_id, value)
-            if not is_stable:
-                self._classic.rebalance(group_id, "it was a consumer group")
 
         self.log.write(change, outcome, then=is_classic)
 

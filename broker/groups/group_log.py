@@ -71,6 +71,8 @@ class GroupLog:
         self._wall_ms = wall_ms
         self._creation = OffsetsTopicCreation(changes, config, self.partition_of, loop)
         self._replays: list[Replay] = []
+        self._flushing: dict[int, int] = {}
+        """By partition: up to which offset it has to be flushed until all that is state is durable."""
         self._loading: set[int] = set()
         self._unloadable: set[int] = set()
         topic = store.image.topics.get(OFFSETS_TOPIC)
@@ -119,6 +121,7 @@ class GroupLog:
         """The topic was deleted: the next use makes it anew."""
         self._partition_count = 0
         self._creation.hurry()
+        self._flushing.clear()
         self._loading.clear()
         self._unloadable.clear()
 
@@ -133,6 +136,23 @@ class GroupLog:
             self._when_created(group_id, records, atomic, answer)
             return answer
         return self._append(group_id, records, atomic)
+
+    def settled(self, group_id: str) -> Appended:
+        """For who changes nothing: comes once all that was appended to the group's partition so far is durable.
+
+        What is told of a group has to be true of its log, too, or a power cut would leave a client ahead of it.
+        """
+        answer: Appended = Deferred()
+        number = self.partition_of(group_id)
+        flush_to = self._flushing.get(number)
+        partition = None if flush_to is None else self._partitions.get(OFFSETS_TOPIC, number)
+        if flush_to is None:
+            answer.resolve(None)
+        elif partition is None:
+            answer.resolve(_as_coordinator_error(self._partitions.refusal(OFFSETS_TOPIC, number)))
+        else:
+            self._wait_for_flush(number, partition, flush_to, answer)
+        return answer
 
     def when_ready(self, group_id: str, then: Then) -> None:
         """Call `then` once the group's partition is there, which is at once unless the topic has to be made first.
@@ -190,8 +210,17 @@ class GroupLog:
         if flush_to is None:
             answer.resolve(None)
         else:
-            self._flush_waits.wait(partition, flush_to, lambda failed: answer.resolve(_flush_error(number, failed)))
+            self._flushing[number] = flush_to
+            self._wait_for_flush(number, partition, flush_to, answer)
         return answer
+
+    def _wait_for_flush(self, number: int, partition: Partition, flush_to: int, answer: Appended) -> None:
+        def flushed(failed: Exception | None) -> None:
+            if failed is None and self._flushing.get(number) == flush_to:
+                del self._flushing[number]
+            answer.resolve(_flush_error(number, failed))
+
+        self._flush_waits.wait(partition, flush_to, flushed)
 
     def _write(self, partition: Partition, records: Sequence[GroupRecord], atomic: bool) -> int | None:
         """The offset up to which it has to be flushed before the answer, if it has. Raises BrokerError."""

@@ -149,12 +149,12 @@ class GroupMembership:
         """None: there is no such group."""
         return self._groups.get(group_id)
 
-    def rebalance(self, group_id: str, reason: str) -> None:
-        """Everybody is asked to join again."""
-        group = self._groups[group_id]
-        before = group.state
-        group.rebalance(reason)
-        self._carry_out(group, before)
+    def ask_to_join_again(self, group_id: str) -> None:
+        """Whoever waits in the group is told that it rebalances; does nothing where there is no such group."""
+        group = self._groups.get(group_id)
+        if group is not None:
+            group.answer_all(ErrorCode.REBALANCE_IN_PROGRESS)
+            self._carry_out(group, group.state)
 
     # --- what offsets ask
 

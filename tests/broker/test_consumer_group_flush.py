@@ -8,8 +8,9 @@ from barnabas.broker.deferred import Deferred
 from barnabas.broker.groups.group_state import GroupState
 from barnabas.broker.groups.joining import JoiningClient
 from barnabas.broker.metrics.probes import ApiProbe
+from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.consumer_group_heartbeat import LEAVE_EPOCH, ConsumerGroupHeartbeatRequest
-from tests.support.consumer_groups import GROUP, REBALANCE_MS, ConsumerGroupHost
+from tests.support.consumer_groups import GROUP, REBALANCE_MS, SESSION_MS, ConsumerGroupHost
 
 CLIENT = JoiningClient("client", "/127.0.0.1")
 
@@ -75,3 +76,23 @@ def test_a_member_that_waits_for_others_writes_that_once(host: ConsumerGroupHost
     host.beat("b")
     host.beat("b")
     assert len(host.log.appends) == writes
+
+
+def test_a_heartbeat_that_changes_nothing_waits_for_what_it_tells_of(host: ConsumerGroupHost) -> None:
+    host.log.flushes_late = True
+    ask(host, "a", 0)
+    answers: list[object] = []
+    ask(host, "a", 0).then(answers.append)
+    assert not answers, "a power cut would leave the client ahead of the log"
+    host.log.flush()
+    assert answers
+
+
+def test_a_member_whose_join_was_not_flushed_has_a_session_all_the_same(host: ConsumerGroupHost) -> None:
+    host.log.flushes_late = True
+    ask(host, "a", 0)
+    host.log.flush(BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "no space"))
+    assert "a" in host.group.members
+    host.log.flushes_late = False
+    host.clock.pass_time(SESSION_MS)
+    assert "a" not in host.group.members

@@ -95,11 +95,14 @@ def test_a_group_is_classic_again_when_the_session_of_its_last_new_member_ends(h
     assert host.classic.get(GROUP) is not None
 
 
-def test_a_static_member_changes_the_protocol_by_a_restart_and_keeps_what_it_has(host: ConsumerGroupHost) -> None:
+def test_a_static_member_changes_the_protocol_by_a_restart_and_leads_after_the_way_back(
+    host: ConsumerGroupHost,
+) -> None:
     classic_group(host, instance="i")
     told = host.join("i2", ["t"], instance_id="i")
     assert (told.error, told.member_epoch) == (ErrorCode.NONE, host.group.epoch)
     assert list(host.group.members) == ["i2"]
+    assert host.partitions("i2") == {("t", number) for number in range(4)}
     back = joined(host.classic_join(instance="i"))
     assert (back.error, back.protocol) == (ErrorCode.NONE, "range")
     assert host.groups.get(GROUP) is None, "no member of the new protocol is left"
@@ -107,7 +110,9 @@ def test_a_static_member_changes_the_protocol_by_a_restart_and_keeps_what_it_has
     assert group is not None
     assert [member.group_instance_id for member in group.roster] == ["i"]
     synced = host.classic_sync(back.member_id, back.generation, instance="i")
-    assert sorted(decode_assignment(synced.assignment).partitions["t"]) == [0, 1, 2, 3]
+    assert synced.error == ErrorCode.REBALANCE_IN_PROGRESS, "nobody would lead, and see that the topic grows"
+    again = joined(host.classic_join(back.member_id, instance="i"))
+    assert (again.error, again.leader) == (ErrorCode.NONE, back.member_id)
 
 
 def test_empty_groups_change_without_being_asked_for_a_policy() -> None:
@@ -208,3 +213,36 @@ def test_an_empty_group_that_goes_is_not_counted_any_more(host: ConsumerGroupHos
     else:
         host.log.append(GROUP, host.directory.tombstones(GROUP), atomic=False)
         assert host.probe.states["Empty"] == 0
+
+
+def test_a_group_that_was_killed_as_it_became_classic_rebalances_after_the_start(host: ConsumerGroupHost) -> None:
+    old = classic_group(host)
+    host.join("new", ["t"])
+    rejoin(host, old.member_id, owned=(0, 1, 2, 3))
+    host.leave("new")
+    again = host.restarted()
+    group = again.classic.get(GROUP)
+    assert group is not None
+    assert group.state == GroupState.PREPARING_REBALANCE, "what the other one had would be nobody's"
+    (member,) = group.roster
+    assert decode_assignment(member.assignment).partitions == {"t": (0, 1, 2, 3)}, "it still reads what it gives up"
+
+
+def test_a_static_member_that_takes_a_place_before_there_was_a_generation_gets_partitions(
+    host: ConsumerGroupHost,
+) -> None:
+    assert isinstance(host.classic_join(instance="i"), Deferred)
+    told = host.join("new", ["t"], instance_id="i")
+    assert told.error == ErrorCode.NONE
+    assert told.member_epoch > 0
+    assert host.partitions("new") == {("t", number) for number in range(4)}
+
+
+def test_a_classic_group_goes_on_undisturbed_where_the_change_is_refused(host: ConsumerGroupHost) -> None:
+    classic_group(host)
+    waiting = host.classic_join()
+    assert isinstance(waiting, Deferred)
+    assert host.join("new", None, topic_regex="(").error == ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert not waiting.done
+    host.clock.pass_time(REBALANCE_MS)
+    assert now(waiting).error == ErrorCode.NONE

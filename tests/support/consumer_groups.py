@@ -19,18 +19,23 @@ from barnabas.broker.groups.consumer_groups import ConsumerGroups
 from barnabas.broker.groups.group_core import GroupClock, GroupSettings
 from barnabas.broker.groups.group_directory import GroupDirectory
 from barnabas.broker.groups.group_log import GroupLog
-from barnabas.broker.groups.group_records import GroupRecord
+from barnabas.broker.groups.group_records import GroupRecord, GroupValue
 from barnabas.broker.groups.joining import JoiningClient
 from barnabas.broker.groups.late_consumer_groups import LateConsumerGroups
 from barnabas.broker.groups.membership import GroupMembership
+from barnabas.broker.groups.offset_expiry import OffsetExpiryTask
+from barnabas.broker.groups.offsets_service import GroupOffsets
+from barnabas.broker.live_config import LiveConfig
 from barnabas.broker.metadata.image import MetadataImage, TopicImage
+from barnabas.broker.metadata.store import MetadataStore
 from barnabas.broker.metrics.probes import ApiProbe, GroupProbe
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.groups.consumer_group_keys import ConsumerGroupKey
 from barnabas.protocol.groups.consumer_group_values import encode_consumer_group_value
 from barnabas.protocol.groups.consumer_protocol import Subscription, encode_subscription
-from barnabas.protocol.groups.keys import GroupMetadataKey, decode_key, encode_key
-from barnabas.protocol.groups.metadata import GroupMetadataValue
+from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey, decode_key, encode_key
+from barnabas.protocol.groups.metadata import GroupMetadataValue, decode_group_metadata, encode_group_metadata
+from barnabas.protocol.groups.offsets import OffsetCommitValue, decode_offset_commit, encode_offset_commit
 from barnabas.protocol.messages.consumer_group_heartbeat import (
     LEAVE_EPOCH,
     ConsumerGroupHeartbeatRequest,
@@ -43,6 +48,7 @@ from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRes
 GROUP = "g"
 SESSION_MS = 45_000
 REBALANCE_MS = 60_000
+RETENTION_MINUTES = 10
 CLIENT = JoiningClient("client", "/127.0.0.1")
 
 
@@ -89,11 +95,13 @@ class _Clock:
 
 class _Log:
     """`__consumer_offsets` in memory: of each key the newest value, as bytes. `fails` makes the next append fail; while
-    `flushes_late`, appends are state at once and are answered by `flush`.
+    `flushes_late`, appends are state at once and are answered by `flush`. `lose_power` cuts what was not flushed.
     """
 
     def __init__(self) -> None:
         self.values: dict[bytes, bytes | None] = {}
+        self.durable = 0
+        """How many of the appends were flushed."""
         self.appends: list[list[GroupRecord]] = []
         self.fails = False
         self.flushes_late = False
@@ -106,6 +114,9 @@ class _Log:
     def ensure_loaded(self, group_id: str) -> None:
         """It always is."""
 
+    def ensure_all_loaded(self) -> None:
+        """As above."""
+
     def when_ready(self, group_id: str, then: Callable[[BrokerError | None], None]) -> None:
         then(None)
 
@@ -114,10 +125,12 @@ class _Log:
         if self.fails:
             answer.resolve(BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "no space"))
             return answer
+        if not records:
+            answer.resolve(None)
+            return answer
         self.appends.append(list(records))
-        for key, value in records:
-            is_bytes = value is not None and isinstance(key, ConsumerGroupKey)
-            self.values[encode_key(key)] = encode_consumer_group_value(cast(Any, value)) if is_bytes else None
+        for record in records:
+            self._put(record)
         for record in records:
             for replay in self._replays:
                 replay(record)
@@ -126,11 +139,60 @@ class _Log:
             self.flush()
         return answer
 
-    def flush(self) -> None:
+    def settled(self, group_id: str) -> Deferred[Any]:
+        answer: Deferred[BrokerError | None] = Deferred()
+        if self._to_flush:
+            self._to_flush.append(answer)
+        else:
+            is_durable = self.durable == len(self.appends)
+            answer.resolve(None if is_durable else BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "not flushed"))
+        return answer
+
+    def flush(self, error: BrokerError | None = None) -> None:
         """Answer all appends."""
         answers, self._to_flush = self._to_flush, []
+        if error is None:
+            self.durable = len(self.appends)
         for answer in answers:
-            answer.resolve(None)
+            answer.resolve(error)
+
+    @property
+    def is_flushing(self) -> bool:
+        return bool(self._to_flush)
+
+    def lose_power(self, kept: int) -> None:
+        """The log of a machine that came back: what was flushed, and of what was not the first `kept` appends."""
+        self._to_flush.clear()
+        del self.appends[self.durable + kept :]
+        self.durable = len(self.appends)
+        self.values.clear()
+        for records in self.appends:
+            for record in records:
+                self._put(record)
+
+    def _put(self, record: GroupRecord) -> None:
+        self.values[encode_key(record.key)] = _encoded(record.value)
+
+
+def _encoded(value: GroupValue) -> bytes | None:
+    if value is None:
+        return None
+    if isinstance(value, GroupMetadataValue):
+        return encode_group_metadata(value)
+    if isinstance(value, OffsetCommitValue):
+        return encode_offset_commit(value)
+    return encode_consumer_group_value(value)
+
+
+class _Config:
+    """What the offsets ask of the broker's properties."""
+
+    @property
+    def broker(self) -> _Config:
+        return self
+
+    def get_int(self, name: str) -> int:
+        return {"offset.metadata.max.bytes": 4096, "offsets.retention.minutes": RETENTION_MINUTES}[name]
 
 
 class ConsumerGroupHost:
@@ -173,11 +235,10 @@ class ConsumerGroupHost:
         late = LateConsumerGroups(lambda: self.groups)
         late.made()
         self.directory = GroupDirectory(group_log, self.classic, late)
-        self.log.add_replay(self._replay)
-
-    def _replay(self, record: GroupRecord) -> None:
-        if isinstance(record.key, GroupMetadataKey) and record.value is None:
-            self.directory.unload(record.key.group)
+        self.offsets = GroupOffsets(
+            group_log, self.directory, cast(MetadataStore, self), cast(LiveConfig, _Config()), wall.wall_ms
+        )
+        self.expiry = OffsetExpiryTask(self.offsets, cast(LiveConfig, _Config()), wall.wall_ms)
 
     def restarted(self, *, reads_only: bool = False) -> ConsumerGroupHost:
         """A broker that loads the same log."""
@@ -187,8 +248,14 @@ class ConsumerGroupHost:
         records = []
         for data, value in self.log.values.items():
             key = decode_key(data)
-            if value is not None and isinstance(key, ConsumerGroupKey):
+            if value is None:
+                continue
+            if isinstance(key, ConsumerGroupKey):
                 records.append(consumer_group_record(key, value))
+            elif isinstance(key, GroupMetadataKey):
+                host.directory.load(key.group, decode_group_metadata(value))
+            elif isinstance(key, OffsetCommitKey):
+                host.offsets.committed.put(key, decode_offset_commit(value))
         host.directory.load_consumer_groups(sorted(records, key=replay_rank))
         return host
 
@@ -204,9 +271,9 @@ class ConsumerGroupHost:
         assert group is not None
         return group
 
-    def topic(self, name: str, partitions: int) -> bytes:
+    def topic(self, name: str, partitions: int, *, topic_id: bytes | None = None) -> bytes:
         """Make a topic, or give it more partitions; its id."""
-        topic_id = name.encode().ljust(16, b"\0")
+        topic_id = topic_id or name.encode().ljust(16, b"\0")
         is_new = name not in self.image.topics
         topics = {**self.image.topics, name: TopicImage(name, topic_id, dict.fromkeys(range(partitions), cast(Any, 0)))}
         self._set_topics(topics, name, are_new=is_new)
@@ -217,6 +284,12 @@ class ConsumerGroupHost:
         self._set_topics(
             {each: topic for each, topic in self.image.topics.items() if each != name}, name, are_new=False
         )
+
+    def take_back_gone(self) -> None:
+        """What the coordinator does about offsets in topics that are not there."""
+        offsets = self.offsets.committed.of(GROUP)
+        gone = [key for key, value in offsets.items() if value.topic_id not in self.image.names]
+        self.log.append(GROUP, [GroupRecord(OffsetCommitKey(GROUP, *key), None) for key in gone], atomic=False)
 
     def _set_topics(self, topics: Mapping[str, TopicImage], changed: str, *, are_new: bool) -> None:
         names = {topic.topic_id: name for name, topic in topics.items()}
