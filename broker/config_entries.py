@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from barnabas.config import TOPIC_PROPERTIES, BrokerConfig, ConfigSource, ConfigValue, Property, describe_topic
+from barnabas.config.group_configs import GROUP_CONFIGS, describe_group, group_synonyms
 from barnabas.config.synonyms import Synonym, broker_synonyms, topic_synonyms
 from barnabas.protocol.messages.configs import ConfigEntry, ConfigSynonym
 
 UNKNOWN_TYPE: Final = "unknown"
-"""The type of a topic property of Kafka's that is kept and has no effect here."""
+"""The type of a topic's or group's property of Kafka's that is kept and has no effect here."""
 
 _INTERNAL: Final = "internal.segment.bytes"
 
@@ -27,7 +28,21 @@ def topic_entries(
         entries.append(_entry(known, value, synonyms, read_only=False, with_docs=with_docs))
     for name, text in overrides.items():
         if name not in TOPIC_PROPERTIES:
-            entries.append(_without_effect(name, text, with_synonyms))
+            entries.append(_without_effect(name, text, ConfigSource.DYNAMIC_TOPIC_CONFIG, with_synonyms))
+    return entries
+
+
+def group_entries(
+    config: BrokerConfig, overrides: Mapping[str, str], *, with_synonyms: bool = False, with_docs: bool = True
+) -> list[ConfigEntry]:
+    """What a group runs with, `overrides` being what was set for itself."""
+    entries = []
+    for known, value in describe_group(config, overrides):
+        synonyms = [Synonym(*each) for each in group_synonyms(config, known, value)] if with_synonyms else []
+        entries.append(_entry(known, value, synonyms, read_only=False, with_docs=with_docs))
+    for name, text in overrides.items():
+        if name not in GROUP_CONFIGS:
+            entries.append(_without_effect(name, text, ConfigSource.GROUP_CONFIG, with_synonyms))
     return entries
 
 
@@ -67,7 +82,6 @@ def _entry(
     )
 
 
-def _without_effect(name: str, text: str, with_synonyms: bool) -> ConfigEntry:
-    source = ConfigSource.DYNAMIC_TOPIC_CONFIG.name
-    synonyms = [ConfigSynonym(name, text, source)] if with_synonyms else []
-    return ConfigEntry(name, text, source, UNKNOWN_TYPE, "", synonyms=synonyms)
+def _without_effect(name: str, text: str, source: ConfigSource, with_synonyms: bool) -> ConfigEntry:
+    synonyms = [ConfigSynonym(name, text, source.name)] if with_synonyms else []
+    return ConfigEntry(name, text, source.name, UNKNOWN_TYPE, "", synonyms=synonyms)

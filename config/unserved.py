@@ -25,8 +25,6 @@ _BROKER = {
         delegation.token.expiry.time.ms delegation.token.max.lifetime.ms delegation.token.secret.key
         delete.records.purgatory.purge.interval.requests early.start.listeners fetch.purgatory.purge.interval.requests
         follower.replication.throttled.rate
-        group.consumer.max.heartbeat.interval.ms group.consumer.max.session.timeout.ms
-        group.consumer.min.heartbeat.interval.ms group.consumer.min.session.timeout.ms
         group.coordinator.threads
         initial.broker.registration.timeout.ms
         kafka.metrics.polling.interval.secs kafka.metrics.reporters leader.imbalance.check.interval.seconds
@@ -124,7 +122,6 @@ _BROKER = {
     "4.3": """
         controller.quorum.fetch.max.bytes controller.quorum.fetch.snapshot.max.bytes cordoned.log.dirs
         follower.fetch.last.tiered.offset.enable
-        group.consumer.max.assignment.interval.ms group.consumer.min.assignment.interval.ms
         group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes
         group.share.assignment.interval.ms group.share.max.assignment.interval.ms group.share.max.delivery.count.limit
         group.share.max.partition.max.record.locks group.share.min.assignment.interval.ms

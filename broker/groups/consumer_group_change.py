@@ -45,6 +45,7 @@ class GroupChange:
         self.group = group
         self.around = around
         self.image: MetadataImage = around.image()
+        self.settings = around.settings_of(group.group_id)
         self.records: list[GroupRecord] = []
         self.epoch = group.epoch
         self.regexes = group.regexes
@@ -68,7 +69,7 @@ class GroupChange:
         group = self.group
         if group.assignment_epoch >= self.epoch or not self._may_assign():
             return group.assignment_epoch, self._target_of(member)
-        settings = self.around.settings
+        settings = self.settings
         name = group.preferred_assignor(members.values(), settings.assignors[0])
         assignor = ASSIGNORS.get(name) or ASSIGNORS[settings.assignors[0]]
         targets = assignor.assign(self._spec(members))
@@ -118,7 +119,7 @@ class GroupChange:
         return found
 
     def _may_assign(self) -> bool:
-        interval_ms, last_ms = self.around.settings.assignment_interval_ms, self.group.assignment_ms
+        interval_ms, last_ms = self.settings.assignment_interval_ms, self.group.assignment_ms
         return not interval_ms or not last_ms or self.around.clock.wall_ms() >= last_ms + interval_ms
 
     def _target_of(self, member: ConsumerGroupMember) -> Partitions:

@@ -63,7 +63,7 @@ def heartbeat(
     change: GroupChange, request: ConsumerGroupHeartbeatRequest, client: JoiningClient
 ) -> ConsumerGroupHeartbeatResponse:
     """The answer; it holds once the records of `change` are written. Raises BrokerError."""
-    settings = change.around.settings
+    settings = change.settings
     member_id = request.member_id or str(uuid4())
     ensure_room(change, member_id, settings.max_size)
     member = _member_of(change, request, member_id)

@@ -124,7 +124,7 @@ class ConsumerGroupLog:
         group = self.groups.get(group_id)
         if group is None:
             return
-        own_ms = self._around.settings.session_timeout_ms
+        own_ms = self._around.settings_of(group_id).session_timeout_ms
         for member in group.members.values():
             timeout_ms = own_ms if member.classic is None else member.classic.session_timeout_ms
             group.begin_session(member.member_id, timeout_ms)

@@ -1,10 +1,12 @@
-"""What the broker's properties say of consumer groups (group.consumer.*), and what is around a group at a moment."""
+"""What the broker's properties and a group's own configs say of it, and what is around a group at a moment."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.config.group_configs import ASSIGNMENT_INTERVAL, HEARTBEAT_INTERVAL, SESSION_TIMEOUT, group_value
 
 if TYPE_CHECKING:
     from barnabas.broker.groups.group_core import GroupClock
@@ -42,6 +44,8 @@ class ConsumerGroupSettings(NamedTuple):
     assignors: Sequence[str] = ("uniform", "range")
     migration: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     is_enabled: bool = True
+    config: BrokerConfig | None = None
+    """What the others were read from, with the bounds of groups' own values; None: groups have none."""
 
     @classmethod
     def of(cls, config: BrokerConfig) -> ConsumerGroupSettings:
@@ -55,6 +59,17 @@ class ConsumerGroupSettings(NamedTuple):
             assignors=tuple(_assignor_name(each) for each in config.get_list("group.consumer.assignors")),
             migration=MigrationPolicy(str(config.get("group.consumer.migration.policy")).lower()),
             is_enabled="consumer" in config.get_list("group.coordinator.rebalance.protocols"),
+            config=config,
+        )
+
+    def with_overrides(self, overrides: Mapping[str, str]) -> ConsumerGroupSettings:
+        """Those of a group that has configs of its own."""
+        if self.config is None:
+            return self
+        return self._replace(
+            session_timeout_ms=group_value(self.config, SESSION_TIMEOUT, overrides),
+            heartbeat_interval_ms=group_value(self.config, HEARTBEAT_INTERVAL, overrides),
+            assignment_interval_ms=group_value(self.config, ASSIGNMENT_INTERVAL, overrides),
         )
 
 
@@ -69,3 +84,8 @@ class Surroundings(NamedTuple):
     settings: ConsumerGroupSettings
     clock: GroupClock
     image: Callable[[], MetadataImage]
+
+    def settings_of(self, group_id: str) -> ConsumerGroupSettings:
+        """The broker's, and what the group has of its own: it holds from the next request on."""
+        overrides = self.image().group_configs(group_id)
+        return self.settings.with_overrides(overrides) if overrides else self.settings

@@ -145,7 +145,7 @@ class ConsumerGroups:
             group = self._groups.get(request.group_id)
             if group is not None and response.member_id in group.members:
                 self._topics_are_known(group, change)
-                group.extend_session(response.member_id, self._around.settings.session_timeout_ms)
+                group.extend_session(response.member_id, self._around.settings_of(group.group_id).session_timeout_ms)
                 self._begin_sessions(group)
             return response
 

@@ -1,9 +1,12 @@
-"""DescribeConfigs (32), AlterConfigs (33), IncrementalAlterConfigs (44): of topics, this broker, all brokers' default.
+"""DescribeConfigs (32), AlterConfigs (33), IncrementalAlterConfigs (44): of topics, groups, this broker,
+all brokers' default.
 
 Changes are kept in the metadata log and applied at once where the property says dynamic; a property that is read-only
 at run time is refused, as is an unknown one or a bad value: INVALID_CONFIG for a topic, INVALID_REQUEST for a broker.
 All operations on a resource apply together or not at all. An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, a name that
 none can have INVALID_TOPIC_EXCEPTION; another broker's id, or a resource that is named twice, INVALID_REQUEST.
+
+A group's configs may be set before there is the group, and stay when it goes; there is no default of all groups.
 
 Describing the default of all brokers (the empty name) lists what was set there, as Kafka does. Secrets have no value.
 A topic's properties of Kafka that have no effect here are listed when they are set, with the type "unknown". The value
@@ -15,12 +18,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from barnabas.broker.config_entries import broker_entries, topic_entries
-from barnabas.broker.metadata.config_resources import ensure_topic, unserved_resource_type
+from barnabas.broker.config_entries import broker_entries, group_entries, topic_entries
+from barnabas.broker.metadata.config_resources import ensure_group_named, ensure_topic, unserved_resource_type
 from barnabas.config import BROKER_PROPERTIES
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.configs import (
     BROKER_RESOURCE,
+    GROUP_RESOURCE,
     TOPIC_RESOURCE,
     AlterConfigsRequest,
     AlterConfigsResponse,
@@ -76,6 +80,8 @@ class DescribeConfigsHandler:
         Most of a thousand topics have set nothing; described one by one they held the event loop for a second.
         """
         names = None if asked.names is None else frozenset(asked.names)
+        if asked.resource.type == GROUP_RESOURCE:
+            return _named(self._describe_group(asked.resource.name, request), names)
         if asked.resource.type != TOPIC_RESOURCE:
             return _named(self._describe_broker(asked.resource, request), names)
         image = self._store.image
@@ -93,6 +99,15 @@ class DescribeConfigsHandler:
             )
             entries = same[key] = _named(described, names)
         return entries
+
+    def _describe_group(self, group_id: str, request: DescribeConfigsRequest) -> list[ConfigEntry]:
+        ensure_group_named(group_id)
+        return group_entries(
+            self._config.broker,
+            self._store.image.group_configs(group_id),
+            with_synonyms=request.include_synonyms,
+            with_docs=request.include_documentation,
+        )
 
     def _describe_broker(self, resource: ConfigResource, request: DescribeConfigsRequest) -> list[ConfigEntry]:
         if resource.type != BROKER_RESOURCE:

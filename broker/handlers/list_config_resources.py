@@ -1,4 +1,4 @@
-"""ListConfigResources (key 74): this broker and the topics, by type.
+"""ListConfigResources (key 74): this broker, the topics, and the groups that have configs of their own, by type.
 
 Kafka's other types have no resources here: an empty list. A type that Kafka does not know is UNSUPPORTED_VERSION.
 """
@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.messages.configs import BROKER_RESOURCE, TOPIC_RESOURCE, ConfigResource
+from barnabas.protocol.messages.configs import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, ConfigResource
 from barnabas.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.metadata.store import MetadataStore
     from barnabas.broker.session import Session
 
-_WITHOUT_RESOURCES: Final = frozenset({8, 16, 32})
-"""BROKER_LOGGER, CLIENT_METRICS, GROUP."""
+_WITHOUT_RESOURCES: Final = frozenset({8, 16})
+"""BROKER_LOGGER, CLIENT_METRICS."""
 
 
 class ListConfigResourcesHandler:
@@ -27,7 +27,7 @@ class ListConfigResourcesHandler:
 
     def __call__(self, session: Session, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
         """The answer to one request; the contract is at the top of the file."""
-        unknown = set(request.types) - _WITHOUT_RESOURCES - {TOPIC_RESOURCE, BROKER_RESOURCE}
+        unknown = set(request.types) - _WITHOUT_RESOURCES - {TOPIC_RESOURCE, BROKER_RESOURCE, GROUP_RESOURCE}
         if unknown:
             raise BrokerError(ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {min(unknown)}")
         resources = []
@@ -35,4 +35,7 @@ class ListConfigResourcesHandler:
             resources.append(ConfigResource(BROKER_RESOURCE, str(self._store.node_id)))
         if TOPIC_RESOURCE in request.types:
             resources += [ConfigResource(TOPIC_RESOURCE, name) for name in sorted(self._store.image.topics)]
+        if GROUP_RESOURCE in request.types:
+            groups = sorted(name for kind, name in self._store.image.configs if kind == GROUP_RESOURCE)
+            resources += [ConfigResource(GROUP_RESOURCE, group_id) for group_id in groups]
         return ListConfigResourcesResponse(resources)

@@ -1,4 +1,4 @@
-"""What configs may belong to (topics and brokers here, a few things more in Kafka), and how long a value may be."""
+"""What configs may belong to (topics, brokers and groups; two things more in Kafka), and how long a value may be."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from barnabas.broker.metadata.image import MetadataImage
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.topic_name import validate_topic_name
 
-_UNSERVED = {8: "BROKER_LOGGER", 16: "CLIENT_METRICS", 32: "GROUP"}
+_UNSERVED = {8: "BROKER_LOGGER", 16: "CLIENT_METRICS"}
 """Kafka's other types of config resources."""
 
 MAX_VALUE_BYTES = 2**15 - 1
@@ -20,6 +20,12 @@ def ensure_topic(image: MetadataImage, name: str) -> None:
         raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic '{name}' does not exist")
 
 
+def ensure_group_named(group_id: str) -> None:
+    """Raises BrokerError INVALID_REQUEST: there is no default of all groups. The group itself need not be there."""
+    if not group_id:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+
+
 def ensure_value_fits(name: str, value: str) -> None:
     """Raises BrokerError INVALID_CONFIG for a value that is too long to be told again."""
     if len(value.encode()) > MAX_VALUE_BYTES:
@@ -28,9 +34,10 @@ def ensure_value_fits(name: str, value: str) -> None:
 
 
 def unserved_resource_type(resource_type: int) -> BrokerError:
-    """The refusal of configs of anything but a topic or a broker."""
+    """The refusal of configs of anything but a topic, a broker or a group."""
     name = _UNSERVED.get(resource_type)
     if name is None:
         return BrokerError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
-    message = f"Barnabas has no configs of resource type {name} ({resource_type}): only of TOPIC (2) and BROKER (4)."
+    served = "only of TOPIC (2), BROKER (4) and GROUP (32)"
+    message = f"Barnabas has no configs of resource type {name} ({resource_type}): {served}."
     return BrokerError(ErrorCode.INVALID_REQUEST, message)

@@ -1,8 +1,8 @@
-"""Altering configs of topics and brokers: functions from an image and a request to answers and records.
+"""Altering configs of topics, brokers and groups: functions from an image and a request to answers and records.
 
 Incremental, as Kafka's key 44: each operation sets a property, takes it away, or adds to or takes from a list; or, as
 Kafka's key 33, the operations say all that shall be set. Those of one resource apply together or not at all. What
-results must be valid as a whole: topic configs by the topic table, broker configs as a dynamic layer over the
+results must be valid as a whole: topic and group configs by their tables, broker configs as a dynamic layer over the
 configuration. A value that is already there makes no record. Errors as in Kafka's ConfigurationControlManager and
 ConfigAdminManager: a bad value is INVALID_CONFIG of a topic's property, and of a broker's INVALID_REQUEST, still so in
 4.3.0 (KAFKA-13609); an unknown topic UNKNOWN_TOPIC_OR_PARTITION.
@@ -13,8 +13,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from barnabas.broker.metadata.config_resources import ensure_topic, ensure_value_fits, unserved_resource_type
-from barnabas.broker.metadata.image import ALL_BROKERS, ConfigScope, MetadataImage
+from barnabas.broker.metadata.config_resources import (
+    ensure_group_named,
+    ensure_topic,
+    ensure_value_fits,
+    unserved_resource_type,
+)
+from barnabas.broker.metadata.image import ALL_BROKERS, ConfigScope, MetadataImage, group_scope
 from barnabas.broker.metadata.plan import Plan, PlanningImage
 from barnabas.config import (
     BROKER_PROPERTIES,
@@ -27,6 +32,7 @@ from barnabas.config import (
     ensure_reconfigurable,
     validate_topic_configs,
 )
+from barnabas.config.group_configs import GROUP_CONFIGS, validate_group_configs
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.configs import (
     OP_APPEND,
@@ -38,7 +44,15 @@ from barnabas.protocol.messages.configs import (
     AlterConfigsResult,
     ConfigResource,
 )
-from barnabas.protocol.metadata.records import BROKER_RESOURCE, TOPIC_RESOURCE, ConfigRecord, MetadataRecord
+from barnabas.protocol.metadata.records import (
+    BROKER_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+    ConfigRecord,
+    MetadataRecord,
+)
+
+_TABLES = {TOPIC_RESOURCE: TOPIC_PROPERTIES, BROKER_RESOURCE: BROKER_PROPERTIES, GROUP_RESOURCE: GROUP_CONFIGS}
 
 
 def plan_alter_configs(
@@ -74,17 +88,19 @@ def _plan_resource(
 ) -> tuple[list[MetadataRecord], list[str]]:
     scope = _scope_of(image, asked.resource, node_id)
     before = image.configs.get(scope, {})
-    table = TOPIC_PROPERTIES if scope[0] == TOPIC_RESOURCE else BROKER_PROPERTIES
-    after = _apply({} if replace else before, asked.operations, table)
+    after = _apply({} if replace else before, asked.operations, _TABLES[scope[0]])
     changed = {name: after.get(name) for name in sorted({*before, *after}) if before.get(name) != after.get(name)}
     try:
         if scope[0] == TOPIC_RESOURCE:
             warnings = _check_topic(after, changed, config)
+        elif scope[0] == GROUP_RESOURCE:
+            current = config.with_dynamic(image.default_broker_configs(), image.broker_configs(node_id), stored=True)
+            warnings = validate_group_configs(after, changed, current)
         else:
             warnings = []
             _check_broker(image, scope, after, changed, config, node_id)
     except ConfigError as error:
-        code = ErrorCode.INVALID_CONFIG if scope[0] == TOPIC_RESOURCE else ErrorCode.INVALID_REQUEST
+        code = ErrorCode.INVALID_REQUEST if scope[0] == BROKER_RESOURCE else ErrorCode.INVALID_CONFIG
         raise BrokerError(code, str(error)) from error
     return [ConfigRecord(*scope, name, value) for name, value in changed.items()], warnings
 
@@ -123,6 +139,9 @@ def _scope_of(image: MetadataImage, resource: ConfigResource, node_id: int) -> C
             message = f"Unexpected broker id, expected {node_id}, but received {resource.name}"
             raise BrokerError(ErrorCode.INVALID_REQUEST, message)
         return (BROKER_RESOURCE, resource.name)
+    if resource.type == GROUP_RESOURCE:
+        ensure_group_named(resource.name)
+        return group_scope(resource.name)
     raise unserved_resource_type(resource.type)
 
 

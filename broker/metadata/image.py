@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from barnabas.broker.metadata.carried import CarriedRecords
 from barnabas.protocol.metadata.levels import METADATA_VERSION
 from barnabas.protocol.metadata.partition_state import PartitionState
-from barnabas.protocol.metadata.records import BROKER_RESOURCE, TOPIC_RESOURCE
+from barnabas.protocol.metadata.records import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 
 ConfigScope = tuple[int, str]
-"""Resource type (2 topic, 4 broker) and name (topic, node id as text, or "" for all brokers)."""
+"""Resource type (2 topic, 4 broker, 32 group) and name (topic, node id as text, or "" for all brokers, group id)."""
 
 ALL_BROKERS: ConfigScope = (BROKER_RESOURCE, "")
 
@@ -28,6 +28,11 @@ def topic_scope(topic: str) -> ConfigScope:
 def broker_scope(node_id: int) -> ConfigScope:
     """Where one broker's configs are."""
     return (BROKER_RESOURCE, str(node_id))
+
+
+def group_scope(group_id: str) -> ConfigScope:
+    """Where a group's configs are."""
+    return (GROUP_RESOURCE, group_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,10 @@ class MetadataImage:
     def topic_configs(self, topic: str) -> Mapping[str, str]:
         """What was set for the topic itself: topic config names to texts."""
         return self.configs.get(topic_scope(topic), {})
+
+    def group_configs(self, group_id: str) -> Mapping[str, str]:
+        """What was set for the group itself."""
+        return self.configs.get(group_scope(group_id), {})
 
     def default_broker_configs(self) -> Mapping[str, str]:
         """What was set for all brokers."""

@@ -13,6 +13,7 @@ _SOURCES: Final = {
     "DYNAMIC_DEFAULT_BROKER_CONFIG": 3,
     "STATIC_BROKER_CONFIG": 4,
     "DEFAULT_CONFIG": 5,
+    "GROUP_CONFIG": 8,
 }
 
 _TYPES: Final = {

@@ -12,6 +12,7 @@ from barnabas.protocol.errors import ErrorCode
 
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
+GROUP_RESOURCE = 32
 
 OP_SET = 0
 OP_DELETE = 1

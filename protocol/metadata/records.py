@@ -34,6 +34,7 @@ from barnabas.protocol.metadata.partition_state import (
 from barnabas.protocol.primitives import Reader, Writer
 
 BROKER_RESOURCE = 4
+GROUP_RESOURCE = 32
 TOPIC_RESOURCE = 2
 
 _SHARED_STATES = 4096
