@@ -18,6 +18,8 @@ from typing import TypeAlias
 
 from pyspark.sql import SparkSession
 
+from barnabas.pipeline.java_notice import start_jvm
+
 Session: TypeAlias = SparkSession
 """For the commands, which may not name pyspark."""
 
@@ -57,6 +59,7 @@ def build_session(
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if not debug:
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # it writes what is raised as well
+        start_jvm({"spark.app.name": name, **properties})
     builder = SparkSession.builder.appName(name)
     for key, value in properties.items():
         builder = builder.config(key, value)
