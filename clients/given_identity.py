@@ -38,13 +38,17 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 
 class ProducerIdentity:
-    """An id and an epoch, and how many records each partition has of it as far as was asked."""
+    """An id and an epoch, and how many records each partition has of it as far as was asked.
 
-    __slots__ = ("_stored", "epoch", "producer_id")
+    `cluster_id`: of which cluster the id is, empty where nobody said so; to another one it means somebody else.
+    """
 
-    def __init__(self, producer_id: int, epoch: int) -> None:
+    __slots__ = ("_stored", "cluster_id", "epoch", "producer_id")
+
+    def __init__(self, producer_id: int, epoch: int, cluster_id: str = "") -> None:
         self.producer_id = producer_id
         self.epoch = epoch
+        self.cluster_id = cluster_id
         self._stored: dict[TopicPartition, int] = {}
 
     def stored(self, topic_partition: TopicPartition) -> int:
@@ -93,7 +97,7 @@ async def new_identity(config: ProducerConfig) -> ProducerIdentity:
         )
     finally:
         await cluster.close()
-    return ProducerIdentity(response.producer_id, response.producer_epoch)
+    return ProducerIdentity(response.producer_id, response.producer_epoch, cluster.cluster_id)
 
 
 async def stored_records(

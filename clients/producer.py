@@ -219,9 +219,16 @@ class Producer:
     async def resume(self, topic: str) -> None:
         """Ask how many records of its identity the topic's partitions have, before the first one is sent there.
 
+        Raises ClientConfigError for an identity of another cluster than this one.
+
         Raises as `given_identity.stored_records` does.
         """
         assert self.identity is not None
+        if self.identity.cluster_id not in ("", self._cluster.cluster_id):
+            raise ClientConfigError(
+                f"producer {self.identity.producer_id} is one of cluster {self.identity.cluster_id}, "
+                f"{self.config.bootstrap} is cluster {self._cluster.cluster_id}: to that it is somebody else"
+            )
         self.identity.note(await stored_records(self._cluster, self.config, topic, self.identity))
 
     async def partitions_for(self, topic: str) -> int:

@@ -1,7 +1,8 @@
 """What an archive's micro-batches consist of: one manifest each, whose appearance is the commit.
 
     <archive>/_barnabas/<name>/manifests/<batch:010d>.json
-        {"version": 1, "query": "<id of the streaming query>", "files": [{temporary, final, topic, ...}]}
+        {"version": 1, "query": "<id of the streaming query>", "files": [{temporary, final, topic, ...}],
+         "offsets": [{"<topic>": {"<partition>": <next offset>}}]}     where the micro-batch ends, by its checkpoint
     <archive>/_barnabas/<name>/temporary/<batch:010d>-<...>/<...>.parquet
     <archive>/_barnabas/<name>/checkpoint/                                  Spark's own
 
@@ -9,13 +10,16 @@ The tasks of a micro-batch write temporary files. Its commit writes the manifest
 first one's), then moves the files to their names. So a micro-batch that Spark runs again adds nothing: if its manifest
 is there, only what was not moved yet is moved; if not, nothing of it is visible, and its temporary files go. A listing
 of the archive may lack files between a crash and the next run, and never has a record twice.
+
+A checkpoint that is older than the archive (restored; or a power cut took its last file, which Spark does not sync)
+would plan a micro-batch that has its manifest with another end: what lies between would be lost. So ends are compared.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from pyarrow import fs
 
@@ -71,8 +75,16 @@ class ArchiveState:
 
     def commit(self, batch_id: int, query: str, files: Iterable[ArchivedFile]) -> list[ArchivedFile]:
         """Make the micro-batch part of the archive, once; its files. Raises OSError, PipelineError."""
-        if not self.is_committed(batch_id, query):
-            manifest = {"version": VERSION, "query": query, "files": [file._asdict() for file in files]}
+        planned = self._planned_offsets(batch_id)
+        if self.is_committed(batch_id, query):
+            self._ensure_same_end(batch_id, planned)
+        else:
+            manifest = {
+                "version": VERSION,
+                "query": query,
+                "files": [file._asdict() for file in files],
+                "offsets": planned,
+            }
             self._manifests.create(_manifest_name(batch_id), json.dumps(manifest, indent=1).encode())
         committed = self.files(batch_id)
         self.finish(committed)
@@ -124,6 +136,33 @@ class ArchiveState:
             return manifest["query"], [ArchivedFile(**file) for file in manifest["files"]]
         except (ValueError, TypeError, KeyError) as error:
             raise PipelineError(f"{self.archive}: manifest {name} cannot be read: {error}") from error
+
+    def _planned_offsets(self, batch_id: int) -> list[Any] | None:
+        """Where the micro-batch ends: Spark's file has a version, metadata, and a line for each source.
+
+        None where the checkpoint is not where pyarrow finds it. Raises OSError.
+        """
+        try:
+            content = StateFiles(f"{self.checkpoint}/offsets").read(str(batch_id))
+            return [json.loads(line) for line in content.decode().splitlines()[2:]]
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def _ensure_same_end(self, batch_id: int, planned: list[Any] | None) -> None:
+        archived = self._ends(batch_id)
+        if archived is None or planned is None or archived == planned:
+            return
+        last = self._ends(self.batches()[-1]) or archived
+        ends = {topic: partitions for source in last for topic, partitions in source.items() if partitions}
+        raise PipelineError(
+            f"{self.archive}: micro-batch {batch_id} was archived up to {json.dumps(archived)}, its checkpoint plans "
+            f"it up to {json.dumps(planned)} now, because it is older than the archive; go on under another name "
+            f"(--name), from startingOffsets={json.dumps(ends)}"
+        )
+
+    def _ends(self, batch_id: int) -> list[Any] | None:
+        ends: list[Any] | None = json.loads(self._manifests.read(_manifest_name(batch_id))).get("offsets")
+        return ends  # None in manifests of before
 
     def _remove_temporaries(self, upto_batch: int) -> None:
         """What attempts of this and earlier micro-batches left behind."""

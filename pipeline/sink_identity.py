@@ -1,6 +1,6 @@
 """Under which producer id and epoch a task writes a micro-batch, kept with the query's checkpoint.
 
-    <checkpoint>/barnabas-sink/<task>/producer-<batch:010d>.json           {"producer_id": 4001, "query": "3f0c..."}
+    <checkpoint>/barnabas-sink/<task>/producer-<batch:010d>.json           {"producer_id": 4001, "query", "cluster"}
     <checkpoint>/barnabas-sink/<task>/partitions-<batch:010d>-<topic>.json {"partitions": 6}
 
 Each holds from its micro-batch on until a later one. A task (the number of a Spark partition) has one producer id, and
@@ -10,6 +10,7 @@ What a topic's number of partitions was is kept because keys are placed by it: a
 
 A checkpoint whose query was begun anew (its offsets were deleted, these files were not) counts its micro-batches from 0
 again: what they hold would be taken for what is stored already. So a file names its query, and another one is refused.
+So is another cluster, where the producer id is nobody's or somebody else's: files of before name none.
 
 The files are written before the first record is sent and never change, so a replay, by whomever, finds them.
 """
@@ -45,14 +46,19 @@ class TaskIdentity:
                 self._latest[match[1], match[3] or ""] = int(match[2])  # sorted: the last one stays
 
     @property
+    def where(self) -> str:
+        """For errors: which option, and which directory in it."""
+        return f"checkpointLocation {self._checkpoint}: {DIRECTORY} in it"
+
+    @property
     def needs_producer_id(self) -> bool:
         """Whether none is kept, or its epochs are used up."""
         since = self._latest.get(("producer", ""))
         return since is None or self._batch_id - since > MAX_EPOCH
 
-    def keep_producer_id(self, producer_id: int) -> None:
+    def keep_producer_id(self, producer_id: int, cluster_id: str) -> None:
         """A new one holds from this micro-batch on, unless another attempt was quicker. Raises OSError."""
-        self._create("producer", "", {"producer_id": producer_id, "query": self._query})
+        self._create("producer", "", {"producer_id": producer_id, "query": self._query, "cluster": cluster_id})
 
     def producer(self) -> ProducerIdentity:
         """The id that is kept, and this micro-batch's epoch. Raises OSError, PipelineError."""
@@ -61,11 +67,12 @@ class TaskIdentity:
         query = kept.get("query", self._query)
         if query != self._query:
             raise PipelineError(
-                f"checkpointLocation {self._checkpoint}: {DIRECTORY} in it is of {_who(query)}, this is "
+                f"{self.where} is of {_who(query)}, this is "
                 f"{_who(self._query)}, whose records would be taken for those of the other: give each a checkpoint of "
                 "its own, and begin anew with an empty one"
             )
-        return ProducerIdentity(_number(kept, "producer_id", self._name("producer", since)), self._batch_id - since)
+        producer_id = _number(kept, "producer_id", self._name("producer", since))
+        return ProducerIdentity(producer_id, self._batch_id - since, str(kept.get("cluster", "")))
 
     def partitions(self, topic: str, now: int, *, has_begun: bool) -> int:
         """How many partitions of `topic` keys are spread over; `now` is how many it has.

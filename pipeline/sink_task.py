@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from barnabas.clients.errors import ClientConfigError
 from barnabas.clients.given_identity import ProducerIdentity, new_identity
 from barnabas.clients.partitioner import partition_for_key
 from barnabas.clients.producer import Producer
@@ -64,7 +65,8 @@ async def send_what_is_missing(
 ) -> Written:
     """Each record of the micro-batch once, however often this is run. Raises ClientError, PipelineError, OSError."""
     if kept.needs_producer_id:
-        kept.keep_producer_id((await new_identity(config)).producer_id)
+        begun = await new_identity(config)
+        kept.keep_producer_id(begun.producer_id, begun.cluster_id)
     identity = kept.producer()
     async with Producer(config, identity=identity) as producer:
         placing = _Placing(producer, identity, kept, task)
@@ -118,7 +120,12 @@ class _Placing:
 
     async def _count(self, topic: str) -> int:
         now = await self._producer.partitions_for(topic)
-        await self._producer.resume(topic)
+        try:
+            await self._producer.resume(topic)
+        except ClientConfigError as error:
+            raise PipelineError(
+                f"{self._kept.where} is of another cluster: {error}; begin anew with an empty one"
+            ) from error
         has_begun = any(self._identity.stored(TopicPartition(topic, number)) for number in range(now))
         return self._kept.partitions(topic, now, has_begun=has_begun)
 

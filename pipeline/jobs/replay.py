@@ -76,7 +76,10 @@ def run(spark: SparkSession, options: ReplayOptions) -> Summary:
     plan = plan_of(state, options)
     files = [file for file in _files(state, plan.last_batch) if file.topic in plan.topics]
     done = StateFiles(options.state)
-    if _DONE not in done.names():
+    details: dict[str, int | float | str] = {"topics": len(plan.topics), "from": state.archive}
+    if _DONE in done.names():
+        details["added"] = f"nothing, {options.state} says that it was finished before"
+    else:
         _write(spark, options, plan, [f"{state.archive}/{file.final}" for file in files])
         done.create(_DONE, b"{}")
     return Summary(
@@ -85,7 +88,7 @@ def run(spark: SparkSession, options: ReplayOptions) -> Summary:
         size_bytes=sum(file.size_bytes for file in files),
         files=len(files),
         seconds=time.monotonic() - started,
-        details={"topics": len(plan.topics), "from": state.archive},
+        details=details,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -115,7 +116,7 @@ async def test_an_archive_goes_on_where_it_stopped_and_comes_back_as_it_was(
     sink = {"kafka.bootstrap.servers": daemon.bootstrap}
     replay = ReplayOptions(archive, str(tmp_path / "state"), sink, {"log": "copy"})
     assert run_replay(spark, replay).records == len(original)
-    run_replay(spark, replay)
+    assert "nothing, " in str(run_replay(spark, replay).details["added"])
     (tmp_path / "state" / "replayed.json").unlink()  # as if it had been interrupted behind its last record
     run_replay(spark, replay)
     assert contents(await read_topic(daemon.bootstrap, "copy", PARTITIONS)) == contents(original)
@@ -130,6 +131,34 @@ async def test_a_checkpoint_that_was_lost_is_noticed(spark: SparkSession, daemon
         run_archive(spark, options)
     assert "\n" not in sentence_of(raised.value)
     assert spark.read.parquet(str(tmp_path / "lost")).count() == 20
+
+
+async def test_a_checkpoint_that_is_older_than_the_archive_is_noticed_and_the_end_of_the_archive_said(
+    spark: SparkSession, daemon: Daemon, tmp_path: Path
+) -> None:
+    await fill(daemon, "older", count=100)
+    options = ArchiveOptions(str(tmp_path), source(daemon, "older"))
+    run_archive(spark, options)
+    run_archive(spark, options)  # an archive without anything new is none the wiser
+    checkpoint = ArchiveState(str(tmp_path)).checkpoint
+    for kind in ("offsets", "commits"):  # a backup of before the first micro-batch
+        for path in Path(checkpoint, kind).iterdir():
+            path.unlink()
+    run_archive(spark, options)  # the same end: the same micro-batch
+    for kind in ("offsets", "commits"):
+        for path in Path(checkpoint, kind).iterdir():
+            path.unlink()
+    await fill(daemon, "older", 100, 30)
+    with pytest.raises(Exception, match="because it is older than the archive") as raised:
+        run_archive(spark, options)
+    said = re.search(r"startingOffsets=(\{.*?\}\})", sentence_of(raised.value))
+    assert said is not None
+    assert spark.read.parquet(str(tmp_path / "older")).count() == 100
+
+    run_archive(spark, ArchiveOptions(str(tmp_path), source(daemon, "older", startingOffsets=said[1]), "more"))
+    rows = spark.read.parquet(str(tmp_path / "older")).select("partition", "offset").collect()
+    original = await read_topic(daemon.bootstrap, "older", PARTITIONS)
+    assert sorted(map(tuple, rows)) == [(each.partition, each.offset) for each in original]
 
 
 def test_what_cannot_be_replayed_is_told(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from barnabas.pipeline.sink_identity import TaskIdentity
 def identity(checkpoint: Path, batch_id: int, *, new_id: int, task: int = 3) -> tuple[int, int]:
     kept = TaskIdentity(str(checkpoint), task, batch_id)
     if kept.needs_producer_id:
-        kept.keep_producer_id(new_id)
+        kept.keep_producer_id(new_id, "here")
     producer = kept.producer()
     return producer.producer_id, producer.epoch
 
@@ -39,8 +39,8 @@ def test_of_two_attempts_at_once_the_first_ones_id_holds_for_both(tmp_path: Path
     one, other = TaskIdentity(str(tmp_path), 0, 0), TaskIdentity(str(tmp_path), 0, 0)
     assert one.needs_producer_id
     assert other.needs_producer_id
-    one.keep_producer_id(10)
-    other.keep_producer_id(11)
+    one.keep_producer_id(10, "here")
+    other.keep_producer_id(11, "here")
     assert one.producer().producer_id == other.producer().producer_id == 10
 
 
@@ -73,7 +73,7 @@ def test_what_is_no_file_of_ours_is_not_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("first", "second"), [("one", "two"), ("one", None), (None, "two")])
 def test_the_files_of_one_query_are_not_anothers(tmp_path: Path, first: str | None, second: str | None) -> None:
-    TaskIdentity(str(tmp_path), 0, 0, first).keep_producer_id(7)
+    TaskIdentity(str(tmp_path), 0, 0, first).keep_producer_id(7, "here")
     assert TaskIdentity(str(tmp_path), 0, 0, first).producer().producer_id == 7
     with pytest.raises(PipelineError, match=r"barnabas-sink in it is of .* this is .*checkpoint of its own"):
         TaskIdentity(str(tmp_path), 0, 0, second).producer()
