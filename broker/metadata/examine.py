@@ -32,6 +32,7 @@ from barnabas.broker.metadata.kafka_limits import kafka_problems
 from barnabas.broker.metadata.leadership import ensure_single_node
 from barnabas.broker.metadata.log_replay import METADATA_DIRECTORY, ReplayedLog, replay_metadata_directory
 from barnabas.broker.metadata.meta_properties import NodeIdentity, settle_identity
+from barnabas.broker.metadata.missing_directories import missing_directories
 from barnabas.broker.metadata.opening import ensure_log_is_not_missing, ensure_transaction_can_end
 from barnabas.broker.metadata.security import security_counts, security_problem
 from barnabas.protocol.metadata.records import MetadataRecord
@@ -43,12 +44,16 @@ def examine(
     metadata_log_dir: Path | None = None,
     node_id: int | None = None,
     ignore_security: bool = False,
+    are_all: bool = True,
 ) -> DirectoryReport:
     """What the directories are. `node_id` is the configured one; `metadata_log_dir` defaults to the first of log_dirs.
 
+    `are_all` False: one of the node's is offline, and what is missing may be there.
+
     A directory that does not exist counts as new. Raises OSError for one that cannot be listed or read.
     """
-    return _Examination(log_dirs, metadata_log_dir or log_dirs[0], node_id, ignore_security).report()
+    examination = _Examination(log_dirs, metadata_log_dir or log_dirs[0], node_id, ignore_security)
+    return examination.report(are_all=are_all)
 
 
 class _Examination:
@@ -65,7 +70,7 @@ class _Examination:
         self._ignore_security = ignore_security
         self._problems: list[Problem] = []
 
-    def report(self) -> DirectoryReport:
+    def report(self, *, are_all: bool) -> DirectoryReport:
         """Looks at everything, in the order in which a start needs it."""
         directories = tuple(self._list(path) for path in self._paths)
         identity, outdated = self._settle(directories)
@@ -74,6 +79,8 @@ class _Examination:
         if replayed is not None and identity is not None:
             self._check_metadata(replayed, identity, directories)
             self._problems += misplaced_partitions(directories, replayed.image)
+            if are_all:
+                self._problems += missing_directories(directories, replayed.image, identity)
             self._problems += metadata_log_problems(self._metadata_log_dir / METADATA_DIRECTORY)
             self._problems += kafka_problems(replayed, bootstrap, is_zookeeper=identity.zookeeper)
         security = security_counts(replayed, bootstrap)

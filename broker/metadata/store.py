@@ -153,6 +153,7 @@ def _open(config: BrokerConfig, log_manager: LogManager, clock: Clock) -> Metada
         metadata_log_dir=log_dir,
         node_id=config.node_id,
         ignore_security=config.get_bool("ignore.security"),
+        are_all=not log_manager.failures.offline,
     )
     identity, replayed = _openable(report)
     found = {} if replayed.exists else partitions_by_topic(report.directories)

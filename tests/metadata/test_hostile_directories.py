@@ -358,6 +358,26 @@ def test_a_partition_in_two_directories_is_refused_and_nothing_changes(tmp_path:
     assert tree(tmp_path) == before
 
 
+def test_a_disk_that_is_not_mounted_is_refused_and_may_be_replaced_under_its_id(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    with opened(one, other) as store:
+        store.create(NewTopic("orders", 4))
+    properties = (other / "meta.properties").read_text()
+    there = sorted(path.name for path in other.glob("orders-*"))
+    other.rename(tmp_path / "not mounted")
+    other.mkdir()
+    before = tree(tmp_path)
+    for given in ([one], [one, other]):
+        with pytest.raises(MetadataError, match=r"2 partitions, orders-\d among them, are in a log dir"):
+            open_store(*given)
+        assert [problem.code for problem in examine(given).stopping(BARNABAS)] == ["missing-directory"]
+        assert tree(tmp_path) == before
+    (other / "meta.properties").write_text(properties)
+    with opened(one, other) as store:
+        assert len(store.store.image.topics["orders"].partitions) == 4
+        assert sorted(path.name for path in other.glob("orders-*")) == there
+
+
 def test_a_partition_of_a_topic_that_was_deleted_and_made_again_is_no_foreign_one(tmp_path: Path) -> None:
     write_node(tmp_path)
     write_partition_metadata(tmp_path / "orders-1", random_uuid())
