@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from barnabas.broker.storage.file_names import LOG_SUFFIX
+from barnabas.broker.storage.file_names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX
 from barnabas.broker.storage.log import PartitionLog
 from barnabas.broker.storage.log_segment import AppendedBatch, LogSegment
 from barnabas.broker.storage.partition_directory import directory_name
@@ -91,6 +91,7 @@ def make_scratch_copy(directory: Path, scratch: Path, topic_partition: TopicPart
             raise StorageError(path, "a crash left this behind: compact without --dry-run, or start a broker, first")
         if path.name == bases[-1] + LOG_SUFFIX:
             (copy / path.name).touch()
+            (copy / path.name).with_suffix(OFFSET_INDEX_SUFFIX).touch()  # without it the loader would warn, and recover
         elif path.suffix == LOG_SUFFIX:
             (copy / path.name).symlink_to(path)
         elif path.stem != bases[-1] and path.suffix != ".deleted" and path.is_file():
