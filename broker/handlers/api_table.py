@@ -283,6 +283,20 @@ def _alter_configs(needs: ApiNeeds) -> Handler:
     return AlterConfigsHandler(needs.changes, needs.probe(ApiKey.ALTER_CONFIGS))
 
 
+@_serves(ApiKey.ELECT_LEADERS)
+def _elect_leaders(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.elect_leaders import ElectLeadersHandler
+
+    return ElectLeadersHandler(needs.store, needs.partitions, needs.probe(ApiKey.ELECT_LEADERS))
+
+
+@_serves(ApiKey.LIST_PARTITION_REASSIGNMENTS)
+def _list_partition_reassignments(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.list_partition_reassignments import list_partition_reassignments
+
+    return list_partition_reassignments
+
+
 @_serves(ApiKey.INCREMENTAL_ALTER_CONFIGS)
 def _incremental_alter_configs(needs: ApiNeeds) -> Handler:
     from barnabas.broker.handlers.configs import AlterConfigsHandler

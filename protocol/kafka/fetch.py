@@ -132,7 +132,7 @@ def _decode(version: int, body: memoryview) -> FetchRequest:
         topics.append(FetchTopic(name or "", partitions, topic_id))
         if flexible:
             position = skip_tags(body, position)
-    if items > _ITEMS_OF_ONE_PARTITION:
+    if items != _ITEMS_OF_ONE_PARTITION:
         topics = without_repetitions(topics)
     # What follows (forgotten topics, a rack, tagged fields) has no meaning here and is not read, but for a follower.
     if version >= _REPLICA_STATE_FROM and bytes(body[position : position + 4]) != _CONSUMERS_TAIL:

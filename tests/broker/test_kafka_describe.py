@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -130,3 +131,42 @@ def test_resources_with_configs_are_the_broker_and_the_topics(kafka: KafkaWire, 
     assert {kind for kind, _ in rows} == {2, 4}
     assert kafka.call("list_config_resources", 0).config_resources == ()
     assert kafka.call("list_config_resources", 1, resource_types=(99,)).error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def elect(kafka: KafkaWire, version: int, topics: dict[str, tuple[int, ...]] | None, election_type: int = 0) -> Any:
+    kinds = schema("elect_leaders", version, "request")
+    named = topics and tuple(kinds.TopicPartitions(topic=name, partitions=each) for name, each in topics.items())
+    types = {"election_type": election_type} if version >= 1 else {}
+    return kafka.call("elect_leaders", version, topic_partitions=named, timeout=timedelta(seconds=5), **types)
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_a_partition_that_is_led_needs_no_election(kafka: KafkaWire, wire: WireClient, version: int) -> None:
+    wire.create_topic(f"led-{version}", 2)
+    topics = {f"led-{version}": (0, 7, 1), "nowhere": (0,), "": ()}
+    rows = [
+        (topic.topic, [(each.partition_id, each.error_code) for each in topic.partition_result])
+        for topic in elect(kafka, version, topics).replica_election_results
+    ]
+    assert rows == [
+        (f"led-{version}", [(0, 84), (7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), (1, 84)]),
+        ("nowhere", [(0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]),
+        ("", []),
+    ]
+    everything = elect(kafka, version, None).replica_election_results
+    assert (f"led-{version}", ()) in [(each.topic, each.partition_result) for each in everything]
+
+
+def test_an_election_of_a_type_that_is_none_is_refused_as_a_whole_and_for_each(kafka: KafkaWire) -> None:
+    answer = elect(kafka, 2, {"a": (0,)}, election_type=2)
+    assert answer.error_code == ErrorCode.INVALID_REQUEST
+    assert answer.replica_election_results[0].partition_result[0].error_code == ErrorCode.INVALID_REQUEST
+    assert elect(kafka, 1, None, election_type=-1).error_code == ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_no_partition_is_ever_reassigned(kafka: KafkaWire, wire: WireClient, *, named: bool) -> None:
+    kinds = schema("list_partition_reassignments", 0, "request")
+    asked = (kinds.ListPartitionReassignmentsTopics(name="a", partition_indexes=(0, 1)),) if named else None
+    answer = kafka.call("list_partition_reassignments", 0, topics=asked, timeout=timedelta(seconds=5))
+    assert (answer.error_code, answer.error_message, answer.topics) == (ErrorCode.NONE, None, ())
