@@ -38,7 +38,7 @@ class DirectoryLock:
             except (BlockingIOError, PermissionError) as error:
                 os.close(descriptor)
                 raise StartupStorageError(
-                    self.path.parent, "another broker is using this data directory: its .lock is held"
+                    self.path.parent, "another broker is using this data directory: its .lock is held; stop it first"
                 ) from error
             except OSError:
                 os.close(descriptor)
