@@ -82,13 +82,19 @@ class ConsumerOffsets:
         self._opened()
         return await self._committed(TopicPartition(*partition) for partition in partitions)
 
-    async def _commit(self, offsets: Mapping[TopicPartition, int], *, once: bool = False) -> None:
+    async def _commit(
+        self, offsets: Mapping[TopicPartition, int], *, once: bool = False, rebalance_ms: int | None = None
+    ) -> None:
+        """Commit as `commit` says. `once`: without a second attempt, but for `rebalance_ms` while the group rebalances.
+
+        A cooperative member keeps partitions from one generation to the next, and may commit what it still has.
+        """
         if not offsets:
             return
         group = self._group()
         wanted = {partition: CommittedOffset(offset) for partition, offset in offsets.items()}
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self.config.api_timeout_ms / 1000
+        deadline = loop.time() + (self.config.api_timeout_ms if rebalance_ms is None else rebalance_ms) / 1000
         attempts = 0
         while True:
             committer = self._committer()
@@ -98,26 +104,28 @@ class ConsumerOffsets:
             except RefusedError as error:
                 attempts += 1
                 pause_s = backoff_s(attempts, self.config.retry_backoff_ms, self.config.retry_backoff_max_ms)
-                is_late = once or loop.time() + pause_s > deadline
-                if is_late or not self._is_between_generations(committer, offsets, error.code):
+                if not self._is_between_generations(committer, offsets, error.code):
                     if self._member is not None and error.code in _NO_MEMBER_ANY_MORE:
                         raise CommitFailedError(group, error.code) from error
                     raise
+                if loop.time() + pause_s > deadline:
+                    raise RefusedError(
+                        ErrorCode.REBALANCE_IN_PROGRESS, f"group {group!r} rebalances: commit again after the next read"
+                    ) from error
             await asyncio.sleep(pause_s)
 
     def _is_between_generations(
         self, committer: Committer, offsets: Mapping[TopicPartition, int], code: ErrorCode
     ) -> bool:
-        """Whether a commit was refused only because the group is about to have its next generation, or has it.
-
-        A cooperative member keeps partitions from one generation to the next, and may commit what it still has.
-        """
+        """Whether a commit was refused only because the group is about to have its next generation, or has it."""
         member = self._member
         if member is None or not offsets.keys() <= self._opened().states.keys():
             return False
-        if code is ErrorCode.REBALANCE_IN_PROGRESS:
-            return True
-        return code is ErrorCode.ILLEGAL_GENERATION and member.generation not in (committer.generation, NO_GENERATION)
+        if code is ErrorCode.ILLEGAL_GENERATION:
+            return member.generation != NO_GENERATION and (
+                member.is_joining or member.generation != committer.generation
+            )
+        return code is ErrorCode.REBALANCE_IN_PROGRESS
 
     async def _committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         found = await fetch_offsets(self._cluster, self.config, self._group(), partitions)

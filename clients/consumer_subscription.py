@@ -21,6 +21,7 @@ from barnabas.clients.errors import ClientError, ClosedError, RefusedError, Unkn
 from barnabas.clients.group_member import GroupMember, Revoking
 from barnabas.clients.rebalance_listener import RebalanceListener
 from barnabas.clients.topic_pattern import TopicPattern, compiled_pattern
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -198,7 +199,7 @@ class ConsumerSubscription(ConsumerPositions):
                 await self._listener.on_partitions_lost(partitions)
             else:
                 if commit and self.config.auto_commit:
-                    await self._commit_by_itself()
+                    await self._commit_by_itself(rebalance_ms=self.config.heartbeat_interval_ms)  # the last chance
                 await self._listener.on_partitions_revoked(partitions)
         finally:
             kept = [partition for partition in self._opened().states if partition not in partitions]
@@ -206,13 +207,16 @@ class ConsumerSubscription(ConsumerPositions):
                 self._auto_commit.stop()
             self._adopt(kept, NOTHING)
 
-    async def _commit_by_itself(self) -> None:
+    async def _commit_by_itself(self, *, rebalance_ms: int = 0) -> None:
         """One attempt: the next one comes soon enough, and a record that is read twice is what was promised."""
         self._begin_to_commit()
         try:
-            await self._commit(self._positions(), once=True)
+            await self._commit(self._positions(), once=True, rebalance_ms=rebalance_ms)
         except ClientError as error:
-            logger.warning("offsets not committed, group=%s: %s", self.config.group, error)
+            if isinstance(error, RefusedError) and error.code is ErrorCode.REBALANCE_IN_PROGRESS and not rebalance_ms:
+                logger.debug("offsets are committed after the rebalance, group=%s", self.config.group)
+            else:
+                logger.warning("offsets not committed, group=%s: %s", self.config.group, error)
 
     def _begin_to_commit(self) -> None:
         """Count auto_commit_interval_ms from now on."""

@@ -65,6 +65,8 @@ class GroupMember:
         self.group = group
         self.member_id = NO_MEMBER_ID
         self.generation = NO_GENERATION
+        self.is_joining = False
+        """The next generation may be there for the coordinator, and not yet here."""
         self.offered: tuple[TopicPartition, ...] | None = None
         self.revoking: Revoking | None = None
         self.trouble: ClientError | None = None
@@ -117,7 +119,9 @@ class GroupMember:
     async def _run(self) -> None:
         try:
             while True:
+                self.is_joining = True
                 self.offered = await self._enter()
+                self.is_joining = False
                 self._attention()
                 over = await self._until_over()
                 if over is Revoking.LOST or not self._config.keeps_partitions:
