@@ -5,7 +5,9 @@ One directory goes from our daemon to Apache Kafka and back; both are asked by l
 
 from __future__ import annotations
 
+import json
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from barnabas.broker.groups.offsets_topic import OFFSETS_TOPIC, partition_of
 from tests.support.daemon import start_daemon
 from tests.support.kafka import Kafka
+from tests.support.kafka_wire import KafkaWire
 
 VERSIONS = ("4.3.0", "3.9.1")
 GROUPS = ("billing", "my-group", "gr\u00fcppe")
@@ -89,3 +92,32 @@ def test_kafka_decodes_and_serves_our_offsets_and_we_serve_its(tmp_path: Path, v
         assert committed(daemon.bootstrap, "kafkas-own", 2) == {0: -1001, 1: 222}
         assert committed(daemon.bootstrap, "gr\u00fcppe", 2) == {0: 12, 1: 22}
         assert committed(daemon.bootstrap, "billing", 2) == {0: -1001, 1: -1001}
+
+
+def test_kafka_decodes_every_record_of_a_group_that_subscribes_by_an_expression(tmp_path: Path) -> None:
+    with start_daemon(tmp_path, "offsets.topic.num.partitions=1", "node.id=1") as daemon:
+        make_topic(daemon.bootstrap)
+        with KafkaWire(daemon.host, daemon.port) as wire:
+            joined = wire.call(
+                "consumer_group_heartbeat",
+                1,
+                group_id="matching",
+                member_id="m",
+                member_epoch=0,
+                instance_id=None,
+                rack_id=None,
+                rebalance_timeout=timedelta(seconds=60),
+                subscribed_topic_names=None,
+                subscribed_topic_regex="ord.*",
+                server_assignor=None,
+                topic_partitions=(),
+            )
+        assert joined.error_code == 0, joined.error_message
+        assert daemon.stop() == 0
+    kafka = Kafka(VERSIONS[0], tmp_path / "data", tmp_path / "kafka")
+    segment = tmp_path / "data" / f"{OFFSETS_TOPIC}-0" / f"{0:020d}.log"
+    printed = kafka.dump_log_segments("--offsets-decoder", "--files", str(segment))
+    assert "Could not deserialize" not in printed
+    expression = re.search(r'"type":"16","data":(\{.*?\}).*?"topics":\["orders"\]', printed)
+    assert expression is not None, printed
+    assert json.loads(expression[1]) == {"groupId": "matching", "regularExpression": "ord.*"}

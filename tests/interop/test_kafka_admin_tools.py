@@ -141,6 +141,19 @@ def test_configs_of_brokers_are_described_and_altered(pair: Pair) -> None:
         assert "Exception" not in ours
 
 
+def test_configs_of_groups_are_described_altered_and_refused(pair: Pair) -> None:
+    if pair.kafka.version.startswith("3."):
+        pytest.skip("Kafka 3.x has no configs of groups")
+    group = ("--entity-type", "groups", "--entity-name", "configured")
+    settings = "consumer.session.timeout.ms=50000,consumer.heartbeat.interval.ms=6000"
+    for arguments in (("--alter", *group, "--add-config", settings), ("--describe", "--entity-type", "groups")):
+        ours, theirs = pair.both(CONFIGS, *arguments)
+        assert ours == theirs, arguments
+        assert "configured" in ours
+    said = pair.on(pair.ours, CONFIGS, "--alter", *group, "--add-config", "consumer.session.timeout.ms=70000")
+    assert any("group.consumer.max.session.timeout.ms" in sentence for sentence in sentences(said)), said
+
+
 @pytest.mark.parametrize(
     ("resource", "setting", "named"),
     [
