@@ -50,6 +50,7 @@ class GroupDirectory:
         group = self._consumer_group(request.group_id)
         if group is None:
             return self._classic.join(request, client)
+        self._classic.ensure_within_limits(request, client)
         if group.state.value != EMPTY:
             return self._consumer.made().join(request, client)
         answer: Deferred[JoinGroupResponse] = Deferred()

@@ -1,7 +1,8 @@
-"""How long the texts of a JoinGroup may be: they go into the group's record, whose strings have an int16 size.
+"""The limits of a JoinGroup: the bounds of its session timeout, and how long its texts may be.
 
-Flexible versions of the request could carry more. A member id is a client's or an instance's id with a dash and a uuid
-behind it. Kafka answers such a join UNKNOWN_SERVER_ERROR.
+The texts go into the group's record, whose strings have an int16 size, and flexible versions of the request could carry
+more. A member id is a client's or an instance's id with a dash and a uuid behind it. Kafka answers a join whose texts
+are too long UNKNOWN_SERVER_ERROR.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.groups.classic_fields import MAX_STRING_BYTES
 
 if TYPE_CHECKING:
+    from barnabas.broker.groups.group_core import GroupSettings
     from barnabas.broker.groups.joining import JoiningClient
     from barnabas.protocol.messages.join_group import JoinGroupRequest
 
@@ -19,6 +21,17 @@ UUID_CHARACTERS: Final = 37
 """What a member id has behind the client's or the instance's id."""
 
 MAX_ID_BYTES: Final = MAX_STRING_BYTES - UUID_CHARACTERS
+
+
+def ensure_session_timeout(request: JoinGroupRequest, settings: GroupSettings) -> None:
+    """Raises BrokerError INVALID_SESSION_TIMEOUT."""
+    lowest, highest = settings.min_session_timeout_ms, settings.max_session_timeout_ms
+    if not lowest <= request.session_timeout_ms <= highest:
+        raise BrokerError(
+            ErrorCode.INVALID_SESSION_TIMEOUT,
+            f"a session timeout of {request.session_timeout_ms} ms is not between group.min.session.timeout.ms "
+            f"({lowest}) and group.max.session.timeout.ms ({highest})",
+        )
 
 
 def ensure_storable(request: JoinGroupRequest, client: JoiningClient) -> None:

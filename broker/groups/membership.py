@@ -24,7 +24,7 @@ from barnabas.broker.groups.group_alarms import GroupAlarms
 from barnabas.broker.groups.group_core import GroupClock, GroupSettings
 from barnabas.broker.groups.group_records import GroupRecord
 from barnabas.broker.groups.group_state import GroupState
-from barnabas.broker.groups.join_limits import ensure_storable
+from barnabas.broker.groups.join_limits import ensure_session_timeout, ensure_storable
 from barnabas.broker.groups.joining import JoiningClient
 from barnabas.broker.groups.members import SINCE_COMMIT, GroupSummary, OffsetExpiry
 from barnabas.broker.printable import printable
@@ -79,21 +79,13 @@ class GroupMembership:
     def join(self, request: JoinGroupRequest, client: JoiningClient) -> JoinAnswer:
         """The answer comes with the group's next generation. Raises BrokerError."""
         self._ensure_serving(request.group_id)
-        settings = self._settings
-        if not settings.min_session_timeout_ms <= request.session_timeout_ms <= settings.max_session_timeout_ms:
-            raise BrokerError(
-                ErrorCode.INVALID_SESSION_TIMEOUT,
-                f"a session timeout of {request.session_timeout_ms} ms is not between group.min.session.timeout.ms "
-                f"({settings.min_session_timeout_ms}) and group.max.session.timeout.ms "
-                f"({settings.max_session_timeout_ms})",
-            )
-        ensure_storable(request, client)
+        self.ensure_within_limits(request, client)
         group = self._groups.get(request.group_id)
         is_new = group is None
         if group is None:
             if request.member_id != NO_MEMBER_ID:
                 raise _unknown_group(request.group_id)
-            group = ClassicGroup(request.group_id, settings, self._clock)
+            group = ClassicGroup(request.group_id, self._settings, self._clock)
             self._groups[request.group_id] = group
             self._probe.entered(group.state.value)
         answer: JoinAnswer = Deferred()
@@ -103,6 +95,11 @@ class GroupMembership:
             group.write_existence()
         self._carry_out(group, before)
         return answer
+
+    def ensure_within_limits(self, request: JoinGroupRequest, client: JoiningClient) -> None:
+        """What is asked of a join whatever the group is. Raises BrokerError."""
+        ensure_session_timeout(request, self._settings)
+        ensure_storable(request, client)
 
     def sync(self, request: SyncGroupRequest) -> SyncAnswer:
         """The answer comes with the leader's assignment. Raises BrokerError."""

@@ -8,6 +8,7 @@ import pytest
 
 from barnabas.broker.deferred import Deferred
 from barnabas.broker.groups.consumer_group_settings import ConsumerGroupSettings, MigrationPolicy
+from barnabas.broker.groups.group_core import GroupSettings
 from barnabas.broker.groups.group_state import GroupState
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.groups.consumer_protocol import Assignment, decode_assignment, encode_assignment
@@ -171,6 +172,12 @@ def test_what_a_classic_member_is_refused_for(host: ConsumerGroupHost) -> None:
     with pytest.raises(BrokerError) as caught:
         host.classic_sync(member, told.generation + 1)
     assert caught.value.code == ErrorCode.ILLEGAL_GENERATION
+    with pytest.raises(BrokerError) as caught:
+        host.classic_join(session_ms=GroupSettings().min_session_timeout_ms - 1)
+    assert caught.value.code == ErrorCode.INVALID_SESSION_TIMEOUT
+    with pytest.raises(BrokerError) as caught:
+        host.classic_join(instance="i" * 40_000)
+    assert caught.value.code == ErrorCode.INVALID_REQUEST
     with pytest.raises(BrokerError) as caught:
         host.classic_join(assignor="other")
     assert caught.value.code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL

@@ -349,7 +349,7 @@ class ConsumerGroupHost:
         metadata = encode_subscription(subscription)
         request = JoinGroupRequest(
             GROUP,
-            SESSION_MS,
+            fields.pop("session_ms", SESSION_MS),
             REBALANCE_MS,
             member,
             fields.pop("instance", None),
