@@ -5,7 +5,7 @@
     ... without payload   .schema("offset long, timestamp timestamp")
     kafka connector       Spark's own format("kafka") from the same broker, where --jars names its jars
     snapshot, archive     the jobs, whole; rows that were read
-    micro-batch           seconds of a streaming micro-batch of one record a partition, all told
+    micro-batches         milliseconds and CPU beside the records, in a table of their own (micro_batches.py)
 
 All to noop but the jobs. One round more than said is run and not counted. Ratios are to the connector (or to Parquet)
 in the same round: rates of different runs do not compare. `--plain` takes the kernel's plain Python twin.
@@ -14,7 +14,6 @@ in the same round: rates of different runs do not compare. `--plain` takes the k
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import sys
@@ -28,6 +27,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from benchmarks.dialect import NativeDialect, receive_exactly
+from benchmarks.micro_batches import PARTITIONS, TOPIC, measure_micro_batches, micro_batch_table
 from benchmarks.records import build_batch
 from benchmarks.system import Barnabas, Running
 
@@ -35,12 +35,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-TOPIC = "rows"
 MASTER = "local[2]"
-PARTITIONS = 4
 VALUE_BYTES = 100
 BATCH_RECORDS = 500
-MICRO_BATCHES = 10
 NO_PAYLOAD = "offset long, timestamp timestamp"
 
 Samples = dict[str, list[float]]
@@ -61,7 +58,7 @@ class Lines:
         self._from("barnabas").load().write.parquet(self._parquet)
 
     def measure(self) -> dict[str, float]:
-        """Rows/s by line; of the micro-batches milliseconds."""
+        """Rows/s by line."""
         spark = self._spark
         segments = spark.read.format("barnabas").option("subscribe", TOPIC)
         lines: dict[str, Callable[[], DataFrame]] = {
@@ -79,7 +76,6 @@ class Lines:
         }
         work["snapshot"] = partial(self._rate, self._snapshot)
         work["archive"] = partial(self._rate, self._archive)
-        work["micro-batch ms"] = self._micro_batch
         for name, line in work.items():
             found[name] = line()
             _say(f"  {name} {found[name]:,.0f}")
@@ -109,27 +105,6 @@ class Lines:
         done = run(self._spark, ArchiveOptions(str(self._home / f"archive-{self._runs}"), options))
         if done.records != self._records:
             raise RuntimeError(f"{done.records} of {self._records} records were archived")
-
-    def _micro_batch(self) -> float:
-        """Median milliseconds of `triggerExecution`, the first batch left out."""
-        self._runs += 1
-        query = (
-            self._spark.readStream.format("barnabas")
-            .option("kafka.bootstrap.servers", self._bootstrap)
-            .option("subscribe", TOPIC)
-            .option("startingOffsets", _near_the_end(self._records))
-            .option("maxOffsetsPerTrigger", PARTITIONS)
-            .load()
-            .writeStream.format("noop")
-            .option("checkpointLocation", str(self._home / f"checkpoint-{self._runs}"))
-            .trigger(availableNow=True)
-            .start()
-        )
-        if not query.awaitTermination(600):
-            query.stop()
-            raise RuntimeError("the stream did not come to its end")
-        batches = [progress.durationMs["triggerExecution"] for progress in query.recentProgress]
-        return float(median(batches[1:] or batches))
 
 
 def fill(running: Running, records: int) -> int:
@@ -169,10 +144,13 @@ def main(arguments: list[str]) -> int:
                 if number:
                     for name, value in measured.items():
                         samples[name].append(value)
+            bootstrap, connector = f"{running.host}:{running.port}", options.jars is not None
+            micro_batches = measure_micro_batches(spark, bootstrap, records, home, connector=connector)
             spark.stop()
     finally:
         shutil.rmtree(home)
     print(table(samples))
+    print(f"\n{micro_batch_table(micro_batches)}")
     return 0
 
 
@@ -182,21 +160,13 @@ def table(samples: Samples) -> str:
     rows = [f"| line | rows/s | to {base} |", "|---|---|---|"]
     for name, values in samples.items():
         spread = f"{median(values):,.0f} ({min(values):,.0f} to {max(values):,.0f})"
-        ratio = (
-            "" if name.endswith("ms") else f"{median(a / b for a, b in zip(values, samples[base], strict=True)):.2f}"
-        )
+        ratio = f"{median(a / b for a, b in zip(values, samples[base], strict=True)):.2f}"
         rows.append(f"| {name} | {spread} | {ratio} |")
     return "\n".join(rows)
 
 
 def _to_noop(frame: Callable[[], DataFrame]) -> None:
     frame().write.format("noop").mode("overwrite").save()
-
-
-def _near_the_end(records: int) -> str:
-    """Offsets from which MICRO_BATCHES records are left in each partition."""
-    start = max(records // PARTITIONS - MICRO_BATCHES, 0)
-    return json.dumps({TOPIC: {str(partition): start for partition in range(PARTITIONS)}})
 
 
 def _session(home: Path, jars: Path | None) -> SparkSession:

@@ -20,6 +20,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from barnabas.pipeline.errors import OptionError, PipelineError, in_one_sentence
 from barnabas.pipeline.sink_options import SinkOptions, sink_options
 from barnabas.pipeline.sink_rows import SinkRecord, ensure_writable, records_of
+from barnabas.pipeline.worker_memory import keep_what_is_loaded
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -89,6 +90,7 @@ def _write(options: SinkOptions, batches: Iterator[pa.RecordBatch], batch_id: in
     from barnabas.pipeline.sink_identity import TaskIdentity
     from barnabas.pipeline.sink_task import send_once, send_what_is_missing
 
+    keep_what_is_loaded()
     context = TaskContext.get()
     task = 0 if context is None else context.partitionId()
     with in_one_sentence():

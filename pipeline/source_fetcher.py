@@ -2,6 +2,9 @@
 
 A request is sent as soon as it is known where it begins, and waited for only when its bytes are needed: the broker
 fills the socket while the task decodes. What fails is asked again, as long as the client's patience (api_timeout_ms).
+
+Fetches go over the connection that asked for the metadata: nobody else waits on it in a task, and a second one costs a
+small task as much as its fetch.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
-from barnabas.clients.cluster import NO_LEADER, Cluster, Purpose
+from barnabas.clients.cluster import NO_LEADER, Cluster
 from barnabas.clients.config import ConsumerConfig
 from barnabas.clients.connection import Connection
 from barnabas.clients.errors import RefusedError, UnknownTopicError
@@ -75,7 +78,7 @@ class PartFetcher:
         self._sent = None
         if self._cluster is not None:
             leader = self._cluster.leader(self._topic_partition)
-            connection = self._cluster.connected(leader, Purpose.FETCH)
+            connection = self._cluster.connected(leader)
             if connection is not None:
                 self._sent = self._loop.run_until_complete(self._send_on(connection))
 
@@ -128,7 +131,7 @@ class PartFetcher:
                 leader = self._cluster.leader(self._topic_partition)
             if leader == NO_LEADER:
                 raise RefusedError.of_partition(self._topic_partition, ErrorCode.LEADER_NOT_AVAILABLE, None)
-            sent = await self._send_on(await self._cluster.connect(leader, Purpose.FETCH))
+            sent = await self._send_on(await self._cluster.connect(leader))
         response = await sent
         code = response.topics[0].partitions[0].error
         if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self._cluster is not None:

@@ -11,6 +11,7 @@ from barnabas.pipeline.source_batches import ReadRules
 from barnabas.pipeline.source_broker import BrokerLog, BrokerPart, read_from_broker
 from barnabas.pipeline.source_options import ReadOptions
 from barnabas.pipeline.source_ranges import StoredLog
+from barnabas.pipeline.worker_memory import keep_what_is_loaded
 
 
 def open_log(options: ReadOptions) -> StoredLog:
@@ -25,6 +26,7 @@ def open_log(options: ReadOptions) -> StoredLog:
 
 def read_part(options: ReadOptions, rules: ReadRules, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     """The rows of one part, in a task. Raises what `in_one_sentence` knows."""
+    keep_what_is_loaded()
     if isinstance(partition, BrokerPart):
         return read_from_broker(options, rules, partition)
     from barnabas.pipeline.segments_read import SegmentPart, read_from_segment
