@@ -6,13 +6,18 @@ pyarrow.fs, whose credentials come from the environment, as for Parquet read by 
 
 from __future__ import annotations
 
+import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
 from barnabas.broker.storage.file_names import DELETED_SUFFIX
 from barnabas.pipeline.errors import SourceError
+
+_HADOOP_NAMES = ("s3a", "s3n")
 
 
 class Entry(NamedTuple):
@@ -61,11 +66,13 @@ def file_system(path: str) -> tuple[FileSystem, str]:
         return LocalFileSystem(), unquote(urlsplit(path).path)
     from pyarrow import fs
 
+    if scheme in _HADOOP_NAMES:
+        raise SourceError(f"{path}: {scheme} is Hadoop's name for it, which pyarrow does not know: write s3://...")
     try:
         found, inner = fs.FileSystem.from_uri(path)
     except (ValueError, OSError) as error:
         raise SourceError(f"{path}: no file system of pyarrow reads it: {error}") from error
-    return ArrowFileSystem(found), inner
+    return ArrowFileSystem(found, scheme), inner
 
 
 def open_even_deleted(system: FileSystem, path: str) -> OpenFile:
@@ -133,24 +140,40 @@ class _LocalFile:
 
 
 class ArrowFileSystem:
-    """Through pyarrow.fs."""
+    """Through pyarrow.fs. Errors name the whole address, and the credentials where the store refuses them."""
 
-    def __init__(self, system: Any) -> None:
+    def __init__(self, system: Any, scheme: str) -> None:
         self._system = system
+        self._scheme = scheme
 
     def entry(self, path: str) -> Entry:
         """See FileSystem."""
-        return _arrow_entry(self._system.get_file_info(path))
+        with self._naming(path):
+            return _arrow_entry(self._system.get_file_info(path))
 
     def list(self, path: str) -> list[Entry]:
         """See FileSystem."""
         from pyarrow import fs
 
-        return sorted(_arrow_entry(each) for each in self._system.get_file_info(fs.FileSelector(path)))
+        with self._naming(path):
+            return sorted(_arrow_entry(each) for each in self._system.get_file_info(fs.FileSelector(path)))
 
     def open(self, path: str) -> OpenFile:
         """See FileSystem."""
-        return _ArrowFile(self._system.open_input_file(path))
+        with self._naming(path):
+            return _ArrowFile(self._system.open_input_file(path))
+
+    @contextmanager
+    def _naming(self, path: str) -> Iterator[None]:
+        """Raises OSError with the whole address in it."""
+        address = f"{self._scheme}://{path}"
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise FileNotFoundError(errno.ENOENT, "no such file, directory or bucket", address) from error
+        except OSError as error:
+            remedy = "; look at the credentials and their rights" if _is_refused(error) else ""
+            raise OSError(f"{address}: {str(error).rstrip('.')}{remedy}") from error
 
 
 class _ArrowFile:
@@ -174,6 +197,13 @@ class _ArrowFile:
 def _local_entry(path: Path) -> Entry:
     status = path.stat()
     return Entry(path.name, str(path), path.is_dir(), status.st_size)
+
+
+def _is_refused(error: OSError) -> bool:
+    """Of a store's answers 401 and 403, which pyarrow gives as text only."""
+    return any(
+        word in str(error) for word in ("ACCESS_DENIED", "INVALID_ACCESS_KEY", "HTTP status 403", "HTTP status 401")
+    )
 
 
 def _arrow_entry(info: Any) -> Entry:

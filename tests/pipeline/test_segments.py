@@ -81,7 +81,7 @@ def test_other_file_systems_are_read_through_pyarrow(bench: LogBench, monkeypatc
     from pyarrow import fs
 
     def through_arrow(path: str) -> tuple[ArrowFileSystem, str]:
-        return ArrowFileSystem(fs.LocalFileSystem()), path.removeprefix("store://")
+        return ArrowFileSystem(fs.LocalFileSystem(), "store"), path.removeprefix("store://")
 
     for module in (segment_directories, segments_read):
         monkeypatch.setattr(module, "file_system", through_arrow)
