@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     "--log-dir",
     "log_dir",
     metavar="DIR",
-    help="Read segment files, no broker: a log.dir or partition directories.",
+    help="Read segment files, no broker: a log.dir or a partition's directory, or its URI (s3://...).",
 )
 @bootstrap_option
 @click.option(

@@ -14,13 +14,35 @@ from barnabas.clients.commands.options import Command, as_dict, check_bootstrap,
 if TYPE_CHECKING:
     from barnabas.pipeline.record_source import RecordSource
 
+
+class SharedDirectory(click.Path):
+    """A directory that is there, under this path on every machine that works on the job."""
+
+    name = "directory"
+
+    def __init__(self) -> None:
+        super().__init__(exists=True, file_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """An address is no directory: say who reads those. Raises click.BadParameter."""
+        if isinstance(value, str) and "://" in value:
+            self.fail(
+                f"{value}: this reads local or shared file systems only. Object stores are read by 'archive --log-dir' "
+                "and by spark.read.format('barnabas').load(...); or copy the directory here.",
+                param,
+                ctx,
+            )
+        return super().convert(value, param, ctx)
+
+
 log_dirs_option = click.option(
     "--log-dir",
     "log_dirs",
     multiple=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=SharedDirectory(),
     metavar="DIR",
-    help="Read the segment files of this data directory; may be given several times. No broker is asked.",
+    help="Read the segment files of this data directory, local or on a file system that all executors share; may be "
+    "given several times. No broker is asked.",
 )
 topics_option = click.option(
     "--topic", "topics", multiple=True, metavar="TOPIC", help="A topic; may be given several times."

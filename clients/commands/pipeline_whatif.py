@@ -11,7 +11,7 @@ import click
 from barnabas.clients.commands.options import as_dict, parse_key_value, parse_timestamp
 from barnabas.clients.commands.output import print_note, print_table
 from barnabas.clients.commands.pipeline_job import SessionChoice, run_job, session_options
-from barnabas.clients.commands.pipeline_source import log_dirs_option, topics_option
+from barnabas.clients.commands.pipeline_source import SharedDirectory, log_dirs_option, topics_option
 
 if TYPE_CHECKING:
     from barnabas.pipeline.jobs.whatif_report import WhatIfReport
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--metadata-log-dir",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=SharedDirectory(),
     metavar="DIR",
     help="The one of log.dirs that has the metadata log, and so the topics' configs.  [default: the first --log-dir]",
 )

@@ -81,3 +81,19 @@ def test_what_archive_and_replay_need_is_asked_for_before_spark_starts(arguments
     result = CliRunner().invoke(main, ["pipeline", *arguments])
     assert result.exit_code == ExitCode.USAGE
     assert sentence in result.output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["whatif", "--log-dir", "s3://bucket/logs"],
+        ["stats", "--log-dir", "s3://bucket/logs"],
+        ["audit", "--log-dir", "s3://bucket/logs"],
+        ["whatif", "--log-dir", ".", "--metadata-log-dir", "s3://bucket/logs"],
+    ],
+)
+def test_a_job_that_reads_shared_file_systems_only_says_who_reads_an_object_store(arguments: list[str]) -> None:
+    result = CliRunner().invoke(main, ["pipeline", *arguments])
+    assert result.exit_code == ExitCode.USAGE
+    assert "s3://bucket/logs: this reads local or shared file systems only" in result.output
+    assert "'archive --log-dir'" in result.output

@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyarrow import fs
 
@@ -115,7 +116,8 @@ def test_hadoops_name_for_the_scheme_is_refused_with_the_right_one() -> None:
 def _offsets(path: str) -> list[int]:
     reader = make_batch_reader({"path": path}, source_schema(include_headers=False))
     batches = [batch for part in reader.partitions() for batch in reader.read(part)]
-    return [offset for batch in batches for offset in batch.column("offset").to_pylist()]
+    offsets: list[int] = pa.Table.from_batches(batches).column("offset").to_pylist()
+    return offsets
 
 
 def _check_rights_after(endpoint: str, requests: int) -> None:
