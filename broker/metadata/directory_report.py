@@ -37,6 +37,7 @@ class LastWriter(Enum):
     """Who had the directories last; the value is how a sentence says it."""
 
     NOBODY = "nobody yet"
+    UNKNOWN = "not known, the metadata log cannot be read"
     BARNABAS = "Barnabas"
     KAFKA = "Apache Kafka"
     ZOOKEEPER = "Apache Kafka with ZooKeeper"

@@ -19,13 +19,20 @@ class MetadataError(Exception):
 
 
 class UnsupportedMetadataError(MetadataError):
-    """The metadata is whole, but of a version that this program does not know."""
+    """The metadata is whole, but of a version that this program does not know.
+
+    `is_older`: from before the oldest known, which Kafka 3.x still reads; no Kafka to 4.3 reads what is newer.
+    """
+
+    is_older = False
 
 
 def ensure_known_level(level: int, source: str) -> None:
     """Raises UnsupportedMetadataError unless `metadata.version` `level`, found in `source`, is one that we know."""
     if not is_known_level(level):
-        raise UnsupportedMetadataError(
+        error = UnsupportedMetadataError(
             f"{source} has metadata.version {level}; this program knows {OLDEST_KNOWN_LEVEL} to {NEWEST_KNOWN_LEVEL} "
             "(Apache Kafka 3.3 to 4.3)"
         )
+        error.is_older = level < OLDEST_KNOWN_LEVEL
+        raise error

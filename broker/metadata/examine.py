@@ -18,7 +18,6 @@ from barnabas.broker.metadata.directory_contents import (
     misplaced_partitions,
 )
 from barnabas.broker.metadata.directory_report import (
-    ALL_KAFKA,
     ALL_PROGRAMS,
     BARNABAS,
     WRITERS,
@@ -26,6 +25,7 @@ from barnabas.broker.metadata.directory_report import (
     LastWriter,
     LogDirectoryReport,
     Problem,
+    kafka,
 )
 from barnabas.broker.metadata.errors import MetadataError, UnsupportedMetadataError
 from barnabas.broker.metadata.kafka_limits import kafka_problems
@@ -121,7 +121,7 @@ class _Examination:
             replayed = replay_metadata_directory(directory)
         except UnsupportedMetadataError as error:
             remedy = "start the version of Apache Kafka that wrote it, or a newer Barnabas"
-            self._add("unsupported-metadata", error, remedy, WRITERS - ALL_KAFKA)
+            self._add("unsupported-metadata", error, remedy, _unable(error))
         except MetadataError as error:
             self._add("damaged-metadata", error, copy, WRITERS)
         else:
@@ -137,7 +137,7 @@ class _Examination:
             records = bootstrap_checkpoint.read_bootstrap_records(self._metadata_log_dir)
         except UnsupportedMetadataError as error:
             remedy = "start the version of Apache Kafka that formatted it, or a newer Barnabas"
-            self._add("unsupported-metadata", error, remedy, WRITERS - ALL_KAFKA)
+            self._add("unsupported-metadata", error, remedy, _unable(error))
         except MetadataError as error:
             self._add("damaged-bootstrap", error, "bring the file back, or format the directory anew", WRITERS)
         else:
@@ -172,6 +172,11 @@ class _Examination:
         self._problems.append(Problem(code, error.sentence, error.remedy or remedy, stops))
 
 
+def _unable(error: UnsupportedMetadataError) -> frozenset[str]:
+    """Who cannot read it either."""
+    return WRITERS - set(map(kafka, ("3.7", "3.8", "3.9"))) if error.is_older else WRITERS
+
+
 def partitions_by_topic(directories: Sequence[LogDirectoryReport]) -> dict[str, dict[int, Path]]:
     """Topic -> partition -> its current directory, of all log directories."""
     found: dict[str, dict[int, Path]] = {}
@@ -182,6 +187,8 @@ def partitions_by_topic(directories: Sequence[LogDirectoryReport]) -> dict[str, 
 
 
 def _last_writer(replayed: ReplayedLog | None, identity: NodeIdentity | None) -> LastWriter:
-    if replayed is None or not replayed.image.end_offset:  # a snapshot at 0 is what Kafka's formatting leaves
+    if replayed is None:
+        return LastWriter.UNKNOWN
+    if not replayed.image.end_offset:  # a snapshot at 0 is what Kafka's formatting leaves
         return LastWriter.ZOOKEEPER if identity is not None and identity.zookeeper else LastWriter.NOBODY
     return LastWriter.KAFKA if replayed.led_by_kafka else LastWriter.BARNABAS

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from barnabas.broker.metadata.directory_report import BARNABAS, LogDirectoryReport, Problem
+from barnabas.broker.metadata.directory_report import WRITERS, LogDirectoryReport, Problem
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.meta_properties import NodeIdentity
 from barnabas.protocol.metadata.partition_state import RESERVED_DIRECTORIES_BELOW
@@ -38,7 +38,7 @@ def missing_directories(
             f"{_counted(partitions)} in a log directory that is not among these: directory.id {text}",
             f"mount it, or name it in log.dirs; to give its records up, write directory.id={text} into the "
             "meta.properties of the one that takes its place",
-            frozenset({BARNABAS}),
+            WRITERS,
         )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from barnabas.broker.metadata.directory_report import ALL_KAFKA, BARNABAS, LastWriter, kafka
+import pytest
+
+from barnabas.broker.metadata.directory_report import ALL_KAFKA, BARNABAS, WRITERS, LastWriter, kafka
 from barnabas.broker.metadata.examine import examine
 from barnabas.protocol.messages.topics import NewTopic
 from barnabas.protocol.metadata.levels import METADATA_VERSION
@@ -38,6 +40,21 @@ def test_a_feature_level_that_no_version_knows_stops_them_all(tmp_path: Path) ->
     append(tmp_path, FeatureLevelRecord("transaction.version", 3))
     (problem,) = examine([tmp_path]).problems
     assert problem.stops == ALL_KAFKA
+
+
+@pytest.mark.parametrize(
+    ("level", "readers"), [(31, set()), (6, {kafka("3.7"), kafka("3.8"), kafka("3.9")})], ids=["newer", "older"]
+)
+def test_a_level_that_we_do_not_know_is_known_to_older_kafkas_only_where_it_is_older(
+    tmp_path: Path, level: int, readers: set[str]
+) -> None:
+    with opened(tmp_path):
+        pass
+    append(tmp_path, FeatureLevelRecord(METADATA_VERSION, level))
+    report = examine([tmp_path])
+    (problem,) = report.problems
+    assert WRITERS - problem.stops == readers
+    assert report.last_writer is LastWriter.UNKNOWN
 
 
 def test_a_new_directory_has_no_problems_and_is_not_made(tmp_path: Path) -> None:
