@@ -297,6 +297,13 @@ def _list_partition_reassignments(needs: ApiNeeds) -> Handler:
     return list_partition_reassignments
 
 
+@_serves(ApiKey.DESCRIBE_CLIENT_QUOTAS)
+def _describe_client_quotas(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.describe_client_quotas import DescribeClientQuotasHandler
+
+    return DescribeClientQuotasHandler(needs.store)
+
+
 @_serves(ApiKey.INCREMENTAL_ALTER_CONFIGS)
 def _incremental_alter_configs(needs: ApiNeeds) -> Handler:
     from barnabas.broker.handlers.configs import AlterConfigsHandler

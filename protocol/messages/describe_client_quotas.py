@@ -1,0 +1,42 @@
+"""DescribeClientQuotas (key 48): the limits that a cluster keeps for users, client ids and addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+MATCH_EXACT = 0
+MATCH_DEFAULT = 1
+MATCH_SPECIFIED = 2
+
+
+@dataclass(slots=True)
+class QuotaFilter:
+    """What an entity has of one type: a name (EXACT, `match`), the default of all (DEFAULT), or either (SPECIFIED)."""
+
+    entity_type: str
+    match_type: int
+    match: str | None
+
+
+@dataclass(slots=True)
+class DescribeClientQuotasRequest:
+    """All filters must match; with `strict` an entity has no type besides."""
+
+    filters: list[QuotaFilter]
+    strict: bool
+
+
+@dataclass(slots=True)
+class QuotaEntry:
+    """An entity (type to name, None: the default of all), and its limits by name."""
+
+    entity: Mapping[str, str | None]
+    values: dict[str, float]
+
+
+@dataclass(slots=True)
+class DescribeClientQuotasResponse:
+    """What matches."""
+
+    entries: list[QuotaEntry]
