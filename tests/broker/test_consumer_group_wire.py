@@ -193,3 +193,13 @@ def test_a_broker_without_the_protocol_refuses_it_and_does_not_say_that_it_has_i
         assert described.error_code == ErrorCode.UNSUPPORTED_VERSION
         answer = kafka.call("api_versions", 4, client_software_name="test", client_software_version="1.0")
         assert "group.version" not in {each.name for each in answer.finalized_features}
+
+
+def test_heartbeats_are_answered_where_every_record_is_flushed_first(tmp_path: Path) -> None:
+    flushed = "log.flush.interval.messages=1"
+    with start_daemon(tmp_path, flushed) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
+        for member in ("a", "b"):
+            told = join(kafka, "durable", member, "none")
+            assert told.error_code == ErrorCode.NONE
+            again = heartbeat(kafka, "durable", member, told.member_epoch)
+            assert (again.error_code, again.member_epoch) == (ErrorCode.NONE, told.member_epoch)
