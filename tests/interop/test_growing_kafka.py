@@ -4,7 +4,7 @@
     2  Kafka starts on the directory as node 1; levels go up to its own, kraft.version to 1 (voters in the log)
     3  two empty nodes join, and vote; every partition is reassigned to all three
     4  node 1 is killed; the other two elect a leader, serve every record at its offset, know the group's offsets, and
-       take new records
+       take new records; Barnabas with read.only=true shows the same records from node 1's disk alone
 
 Three JVMs at once and some minutes: run by hand, with BARNABAS_INTEROP_GROWING=1. docs/growing.md has the same steps
 with Kafka's own commands.
@@ -24,7 +24,8 @@ from barnabas.broker.metadata.meta_properties import read_meta_properties
 from barnabas.clients.groups import CommittedOffset
 from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.protocol.uuids import uuid_text
-from tests.support.daemon import Daemon, start_daemon
+from tests.support.daemon import Daemon, DaemonError, start_daemon
+from tests.support.files import snapshot_of
 from tests.support.kafka import Broker, Kafka, need_kafka
 
 VERSION = "4.3.0"
@@ -57,6 +58,18 @@ def controller_port(kafka: Kafka) -> int:
 
 def read_back(kafka: Kafka, broker: Broker) -> list[str]:
     return sorted(kafka.java_program("ReadBack", broker.bootstrap, TOPIC).splitlines())
+
+
+def assert_a_rescue_shows_the_same(disk: Path, scratch: Path, kafka: Kafka, records: list[str]) -> None:
+    """The disk of the dead node alone, read by Barnabas: what the cluster has, and not a byte is written."""
+    with pytest.raises(DaemonError, match="cluster of several brokers"):
+        start_daemon(scratch / "refused", f"log.dirs={disk}")
+    left = snapshot_of(disk)
+    with start_daemon(scratch / "read-only", f"log.dirs={disk}", "read.only=true") as daemon:
+        found = kafka.java_program("ReadBack", daemon.bootstrap, TOPIC)
+        assert sorted(found.splitlines()) == records
+        assert daemon.stop() == 0
+    assert snapshot_of(disk) == left
 
 
 async def test_our_directory_grows_into_a_cluster_that_outlives_its_first_node(tmp_path: Path) -> None:
@@ -100,6 +113,7 @@ async def test_our_directory_grows_into_a_cluster_that_outlives_its_first_node(t
 
         node_1.kill()
         assert read_back(first, others[0]) == before
+        assert_a_rescue_shows_the_same(daemon.data_directory, tmp_path / "rescue", first, before)
         committed = sorted(grow(others[0], "offsets", GROUP).splitlines())
         assert committed == [f"{TOPIC}-{number} {50 + number}" for number in range(PARTITIONS)]
         arguments = (others[0].bootstrap, TOPIC, str(PARTITIONS), "30", "after", "zstd", "true")
