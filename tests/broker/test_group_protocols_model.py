@@ -283,4 +283,4 @@ class GroupProtocolsMachine(RuleBasedStateMachine):
 
 
 TestGroupProtocols = GroupProtocolsMachine.TestCase
-TestGroupProtocols.settings = settings(max_examples=30, stateful_step_count=40, deadline=None)
+TestGroupProtocols.settings = settings(max_examples=20, stateful_step_count=40, deadline=None)

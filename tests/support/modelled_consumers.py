@@ -129,7 +129,7 @@ class OldClient(Client):
         super().__init__(name, instance)
         self.joined: JoinGroupResponse | None = None
         self.is_stable = False
-        self.seen: set[tuple[str, int]] = set()
+        self.seen: set[tuple[str, int, bytes]] = set()
         """The partitions that there were when it assigned them."""
 
     def send(self, host: ConsumerGroupHost, answered: Answers) -> None:
@@ -172,7 +172,7 @@ class OldClient(Client):
             readers = [
                 each.member_id for each in self.joined.members if topic in decode_subscription(each.metadata).topics
             ]
-            for number in sorted(number for name, number in self.seen if name == topic):
+            for number in sorted(number for name, number, _ in self.seen if name == topic):
                 parts[readers[number % len(readers)]].setdefault(topic, []).append(number)
         return {member_id: encode_assignment(Assignment(topics)) for member_id, topics in parts.items()}
 
@@ -210,9 +210,10 @@ class OldClient(Client):
             answered(None)
 
 
-def partitions(host: ConsumerGroupHost) -> set[tuple[str, int]]:
-    """All that there are."""
-    return {(name, number) for name, topic in host.image.topics.items() for number in topic.partitions}
+def partitions(host: ConsumerGroupHost) -> set[tuple[str, int, bytes]]:
+    """All that there are, with the ids of their topics: one that came back is another one."""
+    topics = host.image.topics
+    return {(name, number, topic.topic_id) for name, topic in topics.items() for number in topic.partitions}
 
 
 def then(answer: Any, answered: Answers) -> None:
