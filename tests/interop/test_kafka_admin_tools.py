@@ -184,3 +184,15 @@ def test_the_cluster_and_the_producers_are_described(pair: Pair) -> None:
     ours, theirs = pair.both(TRANSACTIONS, "describe-producers", "--topic", "produced", "--partition", "0")
     assert ours == theirs
     assert ours.startswith("ProducerId")
+
+
+def test_reassignments_elections_and_quotas_of_clients_say_the_same(pair: Pair) -> None:
+    for said in (
+        pair.both("org.apache.kafka.tools.reassign.ReassignPartitionsCommand", "--list"),
+        pair.both(
+            "org.apache.kafka.tools.LeaderElectionCommand", "--election-type", "preferred", "--all-topic-partitions"
+        ),
+        pair.both(CONFIGS, "--describe", "--entity-type", "clients"),
+    ):
+        assert said[0] == said[1]
+        assert "Exception" not in said[0]
