@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from barnabas import (
 from barnabas.clients.group_leader import GroupLeader
 from barnabas.clients.groups import commit_offsets
 from barnabas.protocol.messages.join_group import JoinGroupResponse
-from tests.clients.waiting import until
+from tests.clients.waiting import turns, until
 from tests.support.daemon import Daemon, start_daemon
 
 PARTITIONS = 4
@@ -290,3 +291,62 @@ async def test_a_group_is_moved_from_eager_to_cooperative_member_by_member(daemo
             async with reader(daemon, topic, assignors=COOPERATIVE) as third:
                 await until(lambda: shared(second, third))
                 assert not [event for event in third.events if event[0] != "assigned"]
+
+
+async def test_no_partition_has_two_owners_at_any_time_while_members_come_leave_and_die(
+    daemon: Daemon, topic: str
+) -> None:
+    """Looked at all the time. What dies is taken off the list: its partitions are others' in time."""
+
+    class Slow(Reader):
+        async def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+            await super().on_partitions_revoked(partitions)
+            await turns(100)  # time enough for somebody who does not wait
+
+    generator = random.Random("churn")
+    alive: list[tuple[Reader, AsyncExitStack]] = []
+    gone: list[Reader] = []
+    sent = 0
+
+    async def come() -> None:
+        stack = AsyncExitStack()
+        found = reader(daemon, topic, Slow, session_timeout_ms=1_000, auto_commit_interval_ms=10)
+        alive.append((await stack.enter_async_context(found), stack))
+
+    async def end(index: int, *, kill: bool) -> None:
+        found, stack = alive.pop(index)
+        gone.append(found)
+        if kill:
+            found.hang()
+            await found.rest()
+            found.consumer._member = None  # which nobody hears of
+        await stack.aclose()
+
+    async def watch() -> None:
+        while True:
+            owned = Counter(each for found, _ in alive for each in found.owned)
+            assert not owned or max(owned.values()) == 1, [found.events for found, _ in alive]
+            await asyncio.sleep(0.0005)
+
+    watching = asyncio.create_task(watch())
+    await come()
+    for _ in range(30):
+        what = generator.choice(["come", "come", "leave", "die", "produce"])
+        if what == "come" and len(alive) < 4:
+            await come()
+        elif what in ("leave", "die") and len(alive) > 1:
+            await end(generator.randrange(len(alive)), kill=what == "die")
+        else:
+            await produce(daemon, topic, range(sent, sent + 8))
+            sent += 8
+            await until(lambda: any(found.owned for found, _ in alive))
+        assert not watching.done(), watching.exception()
+    while len(alive) > 2:
+        await end(0, kill=False)
+    await until(lambda: sorted(each for found, _ in alive for each in found.owned) == [0, 1, 2, 3])
+    everything = [*gone, *(found for found, _ in alive)]
+    await until(lambda: {value for found in everything for value in found.values} == {*numbers(range(sent))})
+    assert not watching.done(), watching.exception()
+    watching.cancel()
+    while alive:
+        await end(0, kill=False)
