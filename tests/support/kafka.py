@@ -24,14 +24,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support import kafka_jars
+from tests.support import kafka_jars, metadata_shell
 from tests.support.interop import need_commands, require_or_skip
 
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 60.0
 TOOL_TIMEOUT_S = 120.0
 _POLL_INTERVAL_S = 0.05
-_SHELL_ATTEMPTS = 8
 _TAIL_CHARACTERS = 6000
 _STARTED = re.compile(r"Kafka Server started")
 _JAVA_PROGRAMS = Path(__file__).parents[1] / "interop" / "java"
@@ -215,11 +214,10 @@ class Kafka:
         shell = "org.apache.kafka.shell.MetadataShell"
         # It logs to standard output, at any snapshot, that it passes over the header and the footer.
         quiet = "-Dorg.apache.logging.log4j.level=OFF"
-        words = ["java", *_SMALL_JVM, quiet, "-cp", f"{jars}/*", shell, "--snapshot", str(snapshot), *command]
-        for _ in range(_SHELL_ATTEMPTS):  # it may run the command before it has published what it read: an empty tree
-            said = _run(words, self.scratch)
-            if said and "No such file or directory" not in said:
-                return said
+        words = ["java", *_SMALL_JVM, quiet, "-cp", f"{jars}/*", shell, "--snapshot", str(snapshot)]
+        said = metadata_shell.ask(words, command, self.scratch, _environ())
+        if said is not None:
+            return said
         raise KafkaError(f"kafka-metadata-shell said nothing to {' '.join(command)} of {snapshot}")
 
     def java_program(self, name: str, *arguments: str) -> str:
