@@ -82,7 +82,7 @@ def test_a_group_is_formed_listed_described_deleted_and_outlives_a_kill(tmp_path
         daemon.restart(clean=False)
         with connected(daemon) as kafka:
             (listed,) = kafka.call("list_groups", 5, states_filter=("stable",), types_filter=("Consumer",)).groups
-            assert (listed.group_id, listed.protocol_type, listed.group_type) == ("g", "consumer", "Consumer")
+            assert (listed.group_id, listed.protocol_type, listed.group_type) == ("g", "consumer", "consumer")
             assert heartbeat(kafka, "g", "m", 2).error_code == 0
             (shown,) = describe(kafka, "g")
             assert (shown.group_state, shown.group_epoch, shown.assignment_epoch) == ("Stable", 2, 2)

@@ -127,7 +127,7 @@ def test_groups_are_listed(kafka: KafkaWire, version: int) -> None:
         }
         assert kafka.call("list_groups", version, states_filter=("Stable",)).groups == ()
     if version >= 5:
-        assert listed.group_type == "Classic"
+        assert listed.group_type == "classic"
         assert kafka.call("list_groups", version, types_filter=("consumer",)).groups == ()
 
 

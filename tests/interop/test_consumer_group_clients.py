@@ -61,7 +61,7 @@ def test_members_come_leave_and_crash_and_the_broker_too(tmp_path: Path) -> None
         group.wait_for_all_to_read([first, third])
         first.leave()
         group.produce_and_wait(by=[third])
-        assert type_of(daemon) == "Consumer"
+        assert type_of(daemon) == "consumer"
 
 
 def test_a_static_member_that_is_restarted_goes_on_and_nobody_else_notices(tmp_path: Path) -> None:
@@ -91,10 +91,10 @@ def test_members_are_replaced_one_by_one_and_the_group_changes_its_protocol_and_
     with a_group(tmp_path) as (daemon, group, come):
         classic = [come(CLASSIC, library), come(CLASSIC, library)]
         group.wait_for_all_to_read(classic)
-        assert type_of(daemon) == "Classic"
+        assert type_of(daemon) == "classic"
         first = come()
         group.wait_for_all_to_read([*classic, first])
-        assert type_of(daemon) == "Consumer"
+        assert type_of(daemon) == "consumer"
         classic[0].leave()
         group.wait_for_all_to_read([classic[1], first])
         daemon.restart(clean=False)
@@ -107,4 +107,4 @@ def test_members_are_replaced_one_by_one_and_the_group_changes_its_protocol_and_
         first.leave()
         second.leave()
         group.produce_and_wait(by=[back])
-        assert type_of(daemon) == "Classic"
+        assert type_of(daemon) == "classic"
