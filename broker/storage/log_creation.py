@@ -21,6 +21,7 @@ from barnabas.broker.storage.services import StorageServices
 from barnabas.broker.storage.storage_errors import StorageError
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.topic_name import is_internal
 from barnabas.protocol.topic_partition import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -67,7 +68,9 @@ class LogCreator:
                 self._refuse_shortage(directory, error)
                 self._services.failures.report(candidate, f"cannot make {directory}", error)
                 continue
-            _log.info("created log %s, directory=%s", topic_partition, directory)
+            # the 50 of __consumer_offsets are told in one line by who has them made
+            level = logging.DEBUG if is_internal(topic_partition.topic) else logging.INFO
+            _log.log(level, "created log %s, directory=%s", topic_partition, directory)
             return log
         raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition}: no log directory is available")
 

@@ -163,6 +163,17 @@ def test_a_clean_stop_makes_the_rest_and_a_deletion_does_not_wait_for_it(tmp_pat
         assert len(directories(tmp_path)) == 50
 
 
+def test_its_fifty_logs_are_one_line_for_whoever_reads_what_the_broker_says(tmp_path: Path) -> None:
+    with start_daemon(tmp_path) as daemon:
+        with KafkaWire(daemon.host, daemon.port) as kafka:
+            create_topic(kafka, "t")
+            assert commit(kafka, "first", "t", {0: 1}) == [0]
+        daemon.stop()
+    said = [line for line in (tmp_path / "daemon.log").read_text().splitlines() if OFFSETS_TOPIC in line]
+    assert len(said) == 1
+    assert said[0].endswith(f"{OFFSETS_TOPIC} is created, partitions=50")
+
+
 def directories(tmp_path: Path) -> set[int]:
     """The partitions of the topic that have one."""
     found = (tmp_path / "data").glob(f"{OFFSETS_TOPIC}-*")
