@@ -51,6 +51,8 @@ def rebuild_producer_state(
 
     def written_ms(last_offset: int) -> int:
         view = segments.view
+        if not view.segments:
+            return now_ms  # the first one is being recovered: it is in the list once it is whole
         holder = view.segments[max(view.floor_index(last_offset), 0)]  # or one that came after what retention removed
         return min(now_ms, holder.last_modified_ms()) if holder.size_bytes else now_ms
 

@@ -315,6 +315,25 @@ def test_what_retention_removes_stays_in_producer_state_until_a_reload_without_s
     append(log, batch((START_MS, b"k", b"v"), producer_id=7, producer_epoch=0, base_sequence=50))
 
 
+def test_a_first_segment_without_index_behind_what_retention_removed_is_recovered_with_its_snapshot(
+    bench: LogBench,
+) -> None:
+    config = log_config(segment_bytes=1024)
+    log = bench.open(config)
+    append(log, _batch(0, 3))
+    while log.segment_count < 3:
+        append(log, sized_batch(400))
+    log.delete_records(log.segments[1].base_offset)
+    log.delete_old_segments()
+    first = log.segments[0].base_offset
+    bench.close(log)
+    bench.log_start_offset = 0  # the checkpoint names no start that is a segment's own
+    bench.path(first, ".index").unlink()
+    for reopened in (bench.open_read_only(config), bench.open(config)):
+        assert (reopened.log_start_offset, reopened.producer_count) == (first, 1)
+    assert reopened.append_as_leader(_batch(0, 3), leader_epoch=0).is_duplicate
+
+
 def test_of_two_snapshots_that_belong_to_no_segment_only_the_last_one_above_all_stays(tmp_path: Path) -> None:
     state = ProducerState(TP, tmp_path, ProducerExpiration(1000))
     for offset in (5, 10, 15, 20, 25):
