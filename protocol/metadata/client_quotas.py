@@ -25,7 +25,10 @@ class ClientQuota(NamedTuple):
 
 
 def read_client_quota(record: UnknownRecord) -> ClientQuota | None:
-    """None for a record of another kind or of a later version, or one that does not decode: it is kept all the same."""
+    """None for a record of another kind or of a later version, one that does not decode, or one that ends a limit.
+
+    It is kept all the same.
+    """
     if record.key != CLIENT_QUOTA_KEY or record.version != 0:
         return None
     reader = Reader(record.body)
@@ -35,6 +38,7 @@ def read_client_quota(record: UnknownRecord) -> ClientQuota | None:
             entity.append((reader.compact_string(), reader.compact_nullable_string()))
             reader.tagged_fields()
         key, value = reader.compact_string(), reader.float64()
+        is_removed = reader.boolean()
     except DecodeError:
         return None
-    return ClientQuota(tuple(sorted(entity, key=lambda pair: pair[0])), key, value)
+    return None if is_removed else ClientQuota(tuple(sorted(entity, key=lambda pair: pair[0])), key, value)

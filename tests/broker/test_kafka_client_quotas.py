@@ -23,9 +23,9 @@ def text(value: str | None) -> bytes:
     return b"\0" if value is None else bytes([len(value) + 1]) + value.encode()
 
 
-def quota(key: str, value: float, **entity: str | None) -> UnknownRecord:
+def quota(key: str, value: float, *, removed: bool = False, **entity: str | None) -> UnknownRecord:
     pairs = b"".join(text(kind.replace("_", "-")) + text(name) + b"\0" for kind, name in entity.items())
-    body = bytes([len(entity) + 1]) + pairs + text(key) + struct.pack(">d", value) + b"\0\0"
+    body = bytes([len(entity) + 1]) + pairs + text(key) + struct.pack(">d?", value, removed) + b"\0"
     return UnknownRecord(14, 0, body)
 
 
@@ -34,6 +34,7 @@ def described(*filters: tuple[str, int, str | None], strict: bool = False) -> li
     for record in (
         UnknownRecord(11, 0, b"another kind"),
         UnknownRecord(14, 0, b"\2\5us"),  # ends too early
+        quota("request_percentage", 0.0, user="nobody", removed=True),  # kept, and not a limit
         quota("producer_byte_rate", 1024.0, user="alice"),
         quota("consumer_byte_rate", 2048.0, user="alice"),
         quota("producer_byte_rate", 5.0, client_id="c", user="alice"),
