@@ -7,7 +7,8 @@
     ZooKeeper's        directories without a metadata log: 3.x migrates them only with their ZooKeeper; 4.x not at all
 
 Source: Kafka's MetadataVersion, Feature, KRaftVersion, LogConfig (KIP-1030); the levels as the classes of 3.7.2, 3.8.1,
-3.9.1, 4.0.0, 4.1.1, 4.2.0 and 4.3.0 say them, the segments as 4.0.0 and 4.1.1 took and refused them.
+3.9.1, 4.0.0, 4.1.1, 4.2.0 and 4.3.0 say them; the segments as 4.0.0 took
+them, 4.2.0 and 4.3.0 refused them, and 4.1.1's class says.
 """
 
 from __future__ import annotations

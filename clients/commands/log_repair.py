@@ -1,6 +1,6 @@
-"""What `barnabas log reindex` and `barnabas log truncate` share: the directory's lock, and a log's configuration.
+"""What the commands on logs share: which logs are meant, the directory's lock, and a log's configuration.
 
-Both write, so they hold the lock of the data directory while they do, as a broker would: one that runs is never
+Those that write hold the lock of the data directory while they do, as a broker would: one that runs is never
 disturbed, and none starts meanwhile. Index sizes and intervals are the topic's, as the metadata log has them; what a
 broker's own configuration file says is not known here.
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas.broker.storage.directory_lock import DirectoryLock
+from barnabas.broker.storage.inspection.file_types import META_PROPERTIES_FILE
 from barnabas.broker.storage.inspection.verify_directory import is_partition_directory, partition_directories
 from barnabas.broker.storage.partition_directory import ParsedDirectoryName, parse_directory_name
 from barnabas.broker.storage.storage_errors import StorageError
@@ -51,8 +52,16 @@ def data_directory_of(directory: Path) -> Path:
 
 
 def logs_of(directory: Path) -> list[Path]:
-    """The logs' directories: of a data directory all, of a partition's directory itself. Raises OSError."""
-    return [directory.absolute()] if is_partition_directory(directory) else partition_directories(directory.absolute())
+    """The logs' directories: of a data directory all, of a partition's directory itself.
+
+    None is an answer for a data directory alone, which has a meta.properties. Raises CommandFailure, OSError.
+    """
+    if is_partition_directory(directory):
+        return [directory.absolute()]
+    logs = partition_directories(directory.absolute())
+    if not logs and not (directory / META_PROPERTIES_FILE).exists():
+        raise CommandFailure(f"{directory} holds no log: name one of the broker's log.dirs, or a partition's directory")
+    return logs
 
 
 def named_log(directory: Path) -> ParsedDirectoryName:

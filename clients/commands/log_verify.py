@@ -12,8 +12,8 @@ from barnabas.broker.storage.inspection.verify_directory import (
     DirectoriesCheck,
     is_partition_directory,
     log_bytes,
-    partition_directories,
 )
+from barnabas.clients.commands.log_repair import logs_of
 from barnabas.clients.commands.log_report import LineReport, line_report
 from barnabas.clients.commands.output import counted, print_line, print_note
 from barnabas.clients.commands.progress import progress_bar
@@ -30,11 +30,11 @@ class Verification:
         self._report = LineReport()
 
     def run(self) -> None:
-        """Check everything, print each finding as it comes and a summary. Raises OSError."""
+        """Check everything, print each finding as it comes and a summary. Raises CommandFailure, OSError."""
         from barnabas.clients.commands.log_verify_metadata import metadata_findings
 
         self._say_who_runs()
-        total = sum(log_bytes(path) for directory in self._directories for path in _logs_of(directory))
+        total = sum(log_bytes(path) for directory in self._directories for path in logs_of(directory))
         with line_report() as self._report, progress_bar("verifying", total=total, unit="bytes") as progress:
 
             def advance(amount: int) -> None:
@@ -76,7 +76,3 @@ class Verification:
         else:
             found = counted(self.findings, "finding") if self.findings else "no finding"
             print_line(f"{counted(logs, 'log')}, {self._bytes:,} bytes: {found}")
-
-
-def _logs_of(directory: Path) -> list[Path]:
-    return [directory] if is_partition_directory(directory) else partition_directories(directory)

@@ -7,9 +7,12 @@ process.)
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
+
+log = logging.getLogger(__name__)
 
 _STANDARD_INPUT = 0
 _CHUNK_BYTES = 4096
@@ -26,4 +29,5 @@ def _wait_for_the_end() -> None:
             pass
     except OSError:  # closed or not readable: there is nobody on the other end either
         pass
+    log.info("standard input ended: whoever started this broker is gone, or asks for its stop")
     os.kill(os.getpid(), signal.SIGTERM)

@@ -402,3 +402,17 @@ async def test_a_running_brokers_directory_is_verified_and_dumped_but_never_chan
         assert run("verify", daemon.data_directory).exit_code == 0
         assert daemon.stop() == 0
         assert ok("verify", daemon.data_directory)
+
+
+@pytest.mark.parametrize("command", ["verify", "reindex"])
+def test_a_directory_that_holds_no_log_and_is_no_brokers_is_refused(tmp_path: Path, command: str) -> None:
+    result = run(command, tmp_path)
+    assert result.exit_code != 0
+    assert f"{tmp_path} holds no log" in result.stderr
+
+
+def test_a_brokers_directory_that_holds_no_log_yet_has_no_finding(data: Path, tmp_path: Path) -> None:
+    young = tmp_path / "young"
+    young.mkdir()
+    shutil.copy(data / "meta.properties", young)
+    assert "0 logs" in ok("verify", young)
