@@ -192,7 +192,13 @@ class FutureLog(PartitionLog):
             segment.expect_old_messages()
         elif entry.producer_id >= 0:
             batch = _producer_batch(entry, position)
-            note_stored_batch(self._producers, segment.log.handle(), batch, segment.transaction_index)
+            note_stored_batch(
+                self._producers,
+                segment.log.handle(),
+                batch,
+                segment.transaction_index,
+                appended_ms=self._wall_ms(),  # it was stored before that: nobody is forgotten here who is known there
+            )
         self._end = LogEnd(last_offset + 1, segment, position + size, base_offset, position)
         self.log_end_offset = last_offset + 1
 

@@ -18,6 +18,7 @@ from barnabas.broker.storage.log_lookup import FoundOffset
 from barnabas.broker.storage.log_manager import LogManager
 from barnabas.broker.storage.partition_metadata_file import write_partition_metadata
 from barnabas.broker.storage.partition_moves import MOVE_TASK
+from barnabas.broker.storage.producer_snapshot import decode_snapshot
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.legacy import message_sets
@@ -194,6 +195,26 @@ def test_log_start_epochs_producers_and_topic_id_move_along(node: MovingNode) ->
     assert (loaded.log_start_offset, loaded.log_end_offset) == (6, 8)
     assert loaded._epochs.entries == epochs[:-1]  # the last one has no record: a load drops it, the next append adds it
     assert loaded._producers.producers[77].last_sequence == 6
+
+
+def test_a_copy_forgets_nobody_who_appended_old_records_while_the_log_knows_him(node: MovingNode) -> None:
+    log = node.log()
+    node.clock.now_ms += 400 * 86_400_000
+    old = sized_batch(200, START_MS, producer_id=7, producer_epoch=0, base_sequence=0)
+    append(log, memoryview(bytearray(old)))
+    for _ in range(20):
+        append(log, sized_batch(200))
+    node.manager.move(TP, node.b)
+    node.manager.moves.step()
+    future = node.manager.moves.future_of(TP)
+    assert future is not None
+    assert node.manager.maintenance.expire_producers() == 0
+    assert (future.log_end_offset > 0, future.producer_count, log.producer_count) == (True, 1, 1)
+    node.run()
+    snapshots = sorted(log.directory.glob("*.snapshot"))
+    assert snapshots
+    assert all([row.producer_id for row in decode_snapshot(path.read_bytes(), path)] == [7] for path in snapshots)
+    assert log.append_as_leader(old, leader_epoch=0).is_duplicate
 
 
 def test_open_and_aborted_transactions_move_along(node: MovingNode) -> None:
