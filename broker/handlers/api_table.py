@@ -304,6 +304,14 @@ def _describe_client_quotas(needs: ApiNeeds) -> Handler:
     return DescribeClientQuotasHandler(needs.store)
 
 
+@_serves(ApiKey.DESCRIBE_QUORUM)
+def _describe_quorum(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.describe_quorum import DescribeQuorumHandler
+    from barnabas.broker.storage.clock import SystemClock
+
+    return DescribeQuorumHandler(needs.store, needs.addresses, SystemClock())
+
+
 @_serves(ApiKey.INCREMENTAL_ALTER_CONFIGS)
 def _incremental_alter_configs(needs: ApiNeeds) -> Handler:
     from barnabas.broker.handlers.configs import AlterConfigsHandler

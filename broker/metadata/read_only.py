@@ -25,11 +25,12 @@ from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.metadata.examine import examine, partitions_by_topic
 from barnabas.broker.metadata.image import MetadataImage, TopicImage
 from barnabas.broker.metadata.meta_properties import NodeIdentity
-from barnabas.broker.metadata.store import MetadataStore
+from barnabas.broker.metadata.store import MetadataStore, sole_voter
 from barnabas.broker.metadata.writer import MetadataWriter
 from barnabas.broker.storage.partition_metadata_file import read_partition_metadata
 from barnabas.broker.storage.storage_errors import StorageError
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.metadata.control import Voter
 from barnabas.protocol.metadata.levels import INITIAL_LEVEL
 from barnabas.protocol.metadata.partition_state import NO_LEADER, PartitionState
 from barnabas.protocol.metadata.records import MetadataRecord
@@ -71,8 +72,9 @@ class NoLog:
 class ReadOnlyStore(MetadataStore):
     """The metadata of a broker that only reads."""
 
-    def __init__(self, identity: NodeIdentity, writer: ReadOnlyWriter, warnings: Sequence[str]) -> None:
+    def __init__(self, identity: NodeIdentity, writer: ReadOnlyWriter, voter: Voter, warnings: Sequence[str]) -> None:
         """Without a log and its snapshots: all that is asked of a store that does not change is here."""
+        self.voter = voter
         self.node_id = identity.node_id
         self.cluster_id = identity.cluster_id
         self.directory_ids = identity.directory_ids
@@ -124,8 +126,9 @@ def _read(config: BrokerConfig, clock: Clock) -> ReadOnlyStore:
         len(image.topics),
         image.partition_count(),
     )
-    writer = ReadOnlyWriter(NoLog(), image, leader_epoch=0, level=image.level or INITIAL_LEVEL, clock=clock)
-    return ReadOnlyStore(identity, writer, warnings)
+    epoch = 0 if report.replayed is None else max(0, report.replayed.last_epoch)
+    writer = ReadOnlyWriter(NoLog(), image, leader_epoch=epoch, level=image.level or INITIAL_LEVEL, clock=clock)
+    return ReadOnlyStore(identity, writer, sole_voter(identity, report.replayed, report.metadata_log_dir), warnings)
 
 
 def _served_image(image: MetadataImage, found: PartitionDirectories, identity: NodeIdentity) -> MetadataImage:

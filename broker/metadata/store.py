@@ -39,6 +39,7 @@ from barnabas.protocol.errors import BrokerError
 from barnabas.protocol.metadata.control import LeaderChange, Voter
 from barnabas.protocol.metadata.records import MetadataRecord
 from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.uuids import ZERO_UUID
 
 if TYPE_CHECKING:
     from barnabas.broker.storage.clock import Clock
@@ -62,8 +63,11 @@ class MetadataStore:
         log: MetadataLog,
         writer: MetadataWriter,
         snapshotter: Snapshotter,
+        voter: Voter,
         warnings: Sequence[str],
     ) -> None:
+        self.voter = voter
+        """The metadata log's one voter: this node. Its directory's id is zero where the voters are not in the log."""
         self.node_id = identity.node_id
         self.cluster_id = identity.cluster_id
         self.directory_ids: Mapping[Path, bytes] = identity.directory_ids
@@ -77,6 +81,11 @@ class MetadataStore:
     def image(self) -> MetadataImage:
         """The state now."""
         return self._writer.image
+
+    @property
+    def leader_epoch(self) -> int:
+        """In which the metadata log is led."""
+        return self._writer.leader_epoch
 
     @property
     def broker_epoch(self) -> int:
@@ -187,7 +196,14 @@ def _open(config: BrokerConfig, log_manager: LogManager, clock: Clock) -> Metada
         config=config,
         clock=clock,
     )
-    return MetadataStore(identity, log, writer, snapshotter, warnings)
+    return MetadataStore(identity, log, writer, snapshotter, sole_voter(identity, replayed, log_dir), warnings)
+
+
+def sole_voter(identity: NodeIdentity, replayed: ReplayedLog | None, metadata_log_dir: Path) -> Voter:
+    """The one voter: this node, with its directory's id where the voters are in the log."""
+    if replayed is None or not replayed.kraft_version:
+        return Voter(identity.node_id)
+    return Voter(identity.node_id, identity.directory_ids.get(metadata_log_dir, ZERO_UUID))
 
 
 def _openable(report: DirectoryReport) -> tuple[NodeIdentity, ReplayedLog]:
@@ -213,7 +229,7 @@ def _append_opening(
     builder = ImageBuilder(replayed.image)
     data, offset = bytearray(), log.end_offset
     if opening.is_new_epoch:
-        us = (Voter(node_id, identity.directory_ids[log_dir]) if replayed.kraft_version else Voter(node_id),)
+        us = (sole_voter(identity, replayed, log_dir),)
         change = LeaderChange(node_id, us, us, version=min(replayed.kraft_version, 1))
         data += encode_control_batch([change], base_offset=offset, leader_epoch=epoch, timestamp_ms=now_ms)
         offset += 1

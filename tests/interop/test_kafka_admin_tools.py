@@ -18,12 +18,15 @@ from tests.support.kafka import Kafka, KafkaError
 TOPICS = "org.apache.kafka.tools.TopicCommand"
 CONFIGS = "kafka.admin.ConfigCommand"
 CLUSTER = "org.apache.kafka.tools.ClusterTool"
+QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
 TRANSACTIONS = "org.apache.kafka.tools.TransactionsCommand"
 
 _STAMP = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+Z ", re.MULTILINE)
 _PORT = re.compile(r"127\.0\.0\.1[ :]\d+")
 _ID = re.compile(r"(TopicId: |Cluster ID: )\S+")
 _MIN_INSYNC = re.compile(r"min\.insync\.replicas=1,|^ *min\.insync\.replicas=1 .*\n", re.MULTILINE)
+_FIGURE = re.compile(r"((?:ClusterId|LeaderEpoch|HighWatermark): +)\S+")
+
 _SENTENCE = re.compile(r"(?:Error while executing topic command : |^Caused by: \S+: )(.*)$", re.MULTILINE)
 
 
@@ -184,6 +187,17 @@ def test_the_cluster_and_the_producers_are_described(pair: Pair) -> None:
     ours, theirs = pair.both(TRANSACTIONS, "describe-producers", "--topic", "produced", "--partition", "0")
     assert ours == theirs
     assert ours.startswith("ProducerId")
+
+
+def test_the_metadata_quorum_is_one_voter(pair: Pair) -> None:
+    ours, theirs = (_FIGURE.sub(r"\1X", said) for said in pair.both(QUORUM, "describe", "--status"))
+    assert ours == theirs.replace("CONTROLLER://", "PLAINTEXT://")
+    assert "CurrentVoters" in ours
+    ours, theirs = pair.both(QUORUM, "describe", "--replication")
+    node_and_status = slice(None, None, 6)
+    assert [row.split("\t")[node_and_status] for row in ours.splitlines()] == [
+        row.split("\t")[node_and_status] for row in theirs.splitlines()
+    ]
 
 
 def test_reassignments_elections_and_quotas_of_clients_say_the_same(pair: Pair) -> None:
