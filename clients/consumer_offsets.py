@@ -113,6 +113,12 @@ class ConsumerOffsets:
                         ErrorCode.REBALANCE_IN_PROGRESS, f"group {group!r} rebalances: commit again after the next read"
                     ) from error
             await asyncio.sleep(pause_s)
+            if not offsets.keys() <= self._opened().states.keys():
+                # Another task's read gave some up, and with the new generation this would undo its new owner's commits.
+                raise RefusedError(
+                    ErrorCode.REBALANCE_IN_PROGRESS,
+                    f"group {group!r} rebalances: partitions were given up while their commit waited",
+                )
 
     def _is_between_generations(
         self, committer: Committer, offsets: Mapping[TopicPartition, int], code: ErrorCode

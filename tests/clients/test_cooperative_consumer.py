@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -210,11 +211,48 @@ async def test_a_member_reads_on_while_another_one_keeps_the_group_waiting(
             committing = asyncio.create_task(first.consumer.commit())
             await until(lambda: len(refused) > 0)
             assert set(refused) == {ErrorCode.REBALANCE_IN_PROGRESS}
+            await first.rest()  # what it has now is given up by its next poll
             go.set()
             assert len(await committing) == PARTITIONS
+            first.begin()
             assert await committed(daemon, topic) == dict.fromkeys(range(PARTITIONS), 2)
             await until(lambda: shared(first, second))
             assert second.values == []
+
+
+async def test_a_commit_that_waited_does_not_undo_what_the_next_owner_has_committed(
+    daemon: Daemon, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for the next generation in one task while another one reads, and gives half of the partitions up."""
+    assigning, waiting, go = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    assign = GroupLeader.assign
+
+    async def slowly(self: GroupLeader, joined: JoinGroupResponse) -> Mapping[str, bytes]:
+        if len(joined.members) == 2:
+            assigning.set()
+            await waiting.wait()
+        return await assign(self, joined)
+
+    async def pause(seconds: float) -> None:
+        waiting.set()
+        await go.wait()
+
+    monkeypatch.setattr(GroupLeader, "assign", slowly)
+    async with reader(daemon, topic, auto_commit=False) as first:
+        await until(lambda: first.owned == {0, 1, 2, 3})
+        async with reader(daemon, topic, auto_commit=False) as second:
+            await asyncio.wait_for(assigning.wait(), 30)
+            paused = SimpleNamespace(get_running_loop=asyncio.get_running_loop, sleep=pause)
+            monkeypatch.setattr("barnabas.clients.consumer_offsets.asyncio", paused)
+            old = {TopicPartition(topic, number): 1 for number in range(PARTITIONS)}
+            committing = asyncio.create_task(first.consumer.commit(old))
+            await until(lambda: shared(first, second))
+            moved = sorted(second.owned)
+            await second.consumer.commit({TopicPartition(topic, number): 7 for number in moved})
+            go.set()
+            with pytest.raises(RefusedError, match="partitions were given up while their commit waited"):
+                await committing
+            assert await committed(daemon, topic) == dict.fromkeys(moved, 7)
 
 
 async def test_what_a_member_gave_up_and_took_into_its_grave_goes_to_the_others(daemon: Daemon, topic: str) -> None:
