@@ -8,10 +8,14 @@ pipe from which this one line is taken; all else goes on as it comes, Spark's pr
 from __future__ import annotations
 
 import os
+import select
+import sys
 import threading
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
 NOTICE = b"WARNING: Using incubator modules: jdk.incubator.vector"
@@ -23,22 +27,28 @@ _READ_BYTES = 64 * 1024
 def start_jvm(properties: Mapping[str, str]) -> None:
     """Start the JVM that the next session of this process uses; nothing where there is one (spark-submit's, say).
 
-    Raises what PySpark raises where no Java is found, once all that was written about it has been passed on.
+    Nothing, too, where standard error is closed. Raises what PySpark raises where no Java is found, once all that was
+    written about it has been passed on.
     """
-    if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
+    if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ or sys.stderr is None:
         return
     reading, writing = os.pipe()
     forwarder = threading.Thread(target=_forward, args=(reading,), name="stderr of the JVM", daemon=True)
     forwarder.start()
     try:
-        conf = SparkConf().setAll(list(properties.items()))
-        gateway = launch_gateway(conf, {"stderr": writing})  # type: ignore[no-untyped-call]  # PySpark has no types for it
-    except BaseException:
-        os.close(writing)
+        gateway = _launch(properties, writing)
+    except PySparkRuntimeError:  # the JVM has ended; one whose start is interrupted lives, and its pipe does not end
         forwarder.join()
         raise
-    os.close(writing)
     SparkContext._ensure_initialized(gateway=gateway)
+
+
+def _launch(properties: Mapping[str, str], standard_error: int) -> Any:
+    try:
+        conf = SparkConf().setAll(list(properties.items()))
+        return launch_gateway(conf, {"stderr": standard_error})  # type: ignore[no-untyped-call]  # PySpark has no types
+    finally:
+        os.close(standard_error)
 
 
 def copy_without_notice(read: Callable[[], bytes], write: Callable[[bytes], object]) -> None:
@@ -57,6 +67,18 @@ def copy_without_notice(read: Callable[[], bytes], write: Callable[[bytes], obje
 
 def _forward(reading: int) -> None:
     try:
-        copy_without_notice(lambda: os.read(reading, _READ_BYTES), lambda text: os.write(_STANDARD_ERROR, text))
+        copy_without_notice(lambda: os.read(reading, _READ_BYTES), lambda text: write_whole(_STANDARD_ERROR, text))
+    except BrokenPipeError:
+        pass  # nobody reads it: the JVM is told the same
     finally:
         os.close(reading)
+
+
+def write_whole(descriptor: int, text: bytes) -> None:
+    """Also where the terminal's or the pipe's other users made it non-blocking. Raises OSError."""
+    left = memoryview(text)
+    while left:
+        try:
+            left = left[os.write(descriptor, left) :]
+        except BlockingIOError:
+            select.select([], [descriptor], [])
