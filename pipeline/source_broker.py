@@ -60,9 +60,10 @@ class BrokerLog:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._cluster: Cluster | None = None
         self._topic_ids: TopicIds = {}
+        self._found_topics: set[str] = set()
 
     def partitions(self) -> frozenset[TopicPartition]:
-        """Raises OptionError for a topic or partition that does not exist."""
+        """Raises OptionError for a topic or partition that does not exist. A topic that did once is left out then."""
         subscription = self._subscription
         return self._run(self._find_partitions(subscription))
 
@@ -116,7 +117,9 @@ class BrokerLog:
         if subscription.pattern is None:
             asked = sorted(subscription.topics or {partition.topic for partition in subscription.partitions})
             for topic in asked:
-                await self._require(cluster, subscription, topic)
+                if topic not in self._found_topics:
+                    await self._require(cluster, subscription, topic)
+                    self._found_topics.add(topic)
 
         async def load() -> MetadataResponse:
             return await cluster.load(asked)

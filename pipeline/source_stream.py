@@ -184,7 +184,7 @@ class BarnabasStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not gone:
             return
         foreign = {each.topic for each in gone} - {each.topic for each in there}
-        if foreign == {each.topic for each in begun.keys() | ends.keys()}:
+        if there and foreign == {each.topic for each in begun.keys() | ends.keys()}:
             raise OptionError(
                 f"option checkpointLocation: it is of a query over {names_of(gone)}, and none of that is read here "
                 f"({names_of(there)} is): give this query a checkpoint of its own"
