@@ -25,10 +25,8 @@ class Summary:
     def lines(self) -> list[str]:
         """For people: one line, and one for each detail."""
         rate = f" ({self.records / self.seconds:,.0f} records/s)" if self.seconds > 0 and self.records else ""
-        head = (
-            f"{self.job}: {self.records:,} records, {self.size_bytes:,} bytes, {self.files:,} files in "
-            f"{self.seconds:.1f} s{rate}"
-        )
+        did = f"{_counted(self.records, 'record')}, {_counted(self.size_bytes, 'byte')}, {_counted(self.files, 'file')}"
+        head = f"{self.job}: {did} in {self.seconds:.1f} s{rate}"
         return [head, *(f"  {name}: {_number_text(value)}" for name, value in self.details.items())]
 
     def as_json(self) -> dict[str, object]:
@@ -41,6 +39,10 @@ class Summary:
             "seconds": round(self.seconds, 3),
             **self.details,
         }
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def _number_text(value: float | str) -> str:

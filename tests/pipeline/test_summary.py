@@ -19,6 +19,10 @@ def test_nothing_done_in_no_time_has_no_rate() -> None:
     assert Summary("audit", 0, 0, 0, 0.0).lines() == ["audit: 0 records, 0 bytes, 0 files in 0.0 s"]
 
 
+def test_one_of_a_thing_is_said_in_the_singular() -> None:
+    assert Summary("archive", 1, 1, 1, 0.0).lines() == ["archive: 1 record, 1 byte, 1 file in 0.0 s"]
+
+
 def test_programs_read_plain_numbers() -> None:
     assert Summary("audit", 1, 2, 3, 0.12345, {"bad": 0}).as_json() == {
         "job": "audit",
