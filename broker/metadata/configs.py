@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 
 from barnabas.broker.metadata.config_resources import (
     ensure_group_named,
+    ensure_texts_fit,
     ensure_topic,
-    ensure_value_fits,
     unserved_resource_type,
 )
 from barnabas.broker.metadata.image import ALL_BROKERS, ConfigScope, MetadataImage, group_scope
@@ -163,7 +163,7 @@ def _apply(
         if value is None:
             raise BrokerError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {name}")
         after[name] = value if kind == OP_SET else _changed_list(after.get(name), operation, value, table)
-        ensure_value_fits(name, after[name])
+        ensure_texts_fit(name, after[name])
     return after
 
 

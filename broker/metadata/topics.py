@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from barnabas.broker.metadata.assignments import assigned_partition_count, ensure_assignments_of_growth
-from barnabas.broker.metadata.config_resources import ensure_value_fits
+from barnabas.broker.metadata.config_resources import ensure_texts_fit
 from barnabas.broker.metadata.image import MetadataImage, TopicImage
 from barnabas.broker.metadata.placement import Placement
 from barnabas.broker.metadata.plan import Plan, PlanningImage
@@ -180,7 +180,7 @@ def _texts_of(configs: Mapping[str, str | None]) -> dict[str, str]:
         raise BrokerError(ErrorCode.INVALID_CONFIG, message)
     texts = {name: value for name, value in configs.items() if value is not None}
     for name, value in texts.items():
-        ensure_value_fits(name, value)
+        ensure_texts_fit(name, value)
     return texts
 
 

@@ -145,3 +145,16 @@ def test_a_stored_value_outside_of_the_bounds_is_drawn_to_them() -> None:
     assert group_value(config, SESSION_TIMEOUT, {SESSION: "46000"}) == 50_000
     assert group_value(config, SESSION_TIMEOUT, {SESSION: "70000"}) == 60_000
     assert group_value(config, SESSION_TIMEOUT, {SESSION: "rubbish"}) == 45_000
+
+
+def test_names_that_apache_kafka_could_not_read_again_are_refused(kafka: KafkaWire) -> None:
+    """Its strings have 32767 bytes at most, in records, too: one above would keep it from starting here."""
+    assert alter(kafka, "g" * 32_767, SESSION, "50000") == (ErrorCode.NONE, "")
+    assert alter(kafka, "g" * 32_768, SESSION, "50000") == (
+        ErrorCode.INVALID_REQUEST,
+        "The name of the group is longer than 32767 bytes.",
+    )
+    assert alter(kafka, "short", "n" * 32_768, "1") == (
+        ErrorCode.INVALID_CONFIG,
+        "The name of a config is longer than 32767 bytes.",
+    )
