@@ -214,7 +214,18 @@ def _read(options: ReadOptions, rules: ReadRules, part: OffsetRange, fetcher: Pa
         if reader.is_lost:
             raise CorruptLogError(f"{place}: nobody knows where the batch behind offset {reader.next_offset} begins")
         reader.skip_to(next_offset)
+    _tell_if_another(options, part, fetcher)
     yield from reader.finish()
+
+
+def _tell_if_another(options: ReadOptions, part: OffsetRange, fetcher: PartFetcher) -> None:
+    """Raises DataLossError, or warns, where what was read may be of a topic that has only the name of the first."""
+    try:
+        fetcher.ensure_same_topic()
+    except TopicGoneError as error:
+        data_loss(
+            options, f"{part.topic_partition}: offsets {part.start} to {part.end - 1} may be of another log: {error}"
+        )
 
 
 def _readable_end(options: ReadOptions, result: FetchPartitionResult) -> int:

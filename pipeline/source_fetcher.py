@@ -13,7 +13,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
-from barnabas.clients.cluster import NO_LEADER, Cluster
+from barnabas.clients.cluster import NO_LEADER, Cluster, TopicView
 from barnabas.clients.config import ConsumerConfig
 from barnabas.clients.connection import Connection
 from barnabas.clients.errors import RefusedError, UnknownTopicError
@@ -28,6 +28,7 @@ from barnabas.protocol.messages.fetch import (
     FetchResponse,
     FetchTopic,
 )
+from barnabas.protocol.messages.metadata import MetadataResponse
 from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.protocol.uuids import uuid_text
 
@@ -71,6 +72,7 @@ class PartFetcher:
         self._offset = 0
         self._cluster: Cluster | None = None
         self._sent: asyncio.Future[FetchResponse] | None = None
+        self._answers = 0
 
     def ask(self, offset: int) -> None:
         """Send the fetch for what follows, if there is a connection; else `answer` will."""
@@ -103,9 +105,33 @@ class PartFetcher:
             response = self._loop.run_until_complete(with_retries(self._client, what, self._attempt))
         except UnknownTopicError as error:
             raise TopicGoneError("the topic was deleted after the read was planned") from error
+        self._answers += 1
         result = response.topics[0].partitions[0]
         data: memoryview = _EMPTY if result.records is None else result.records.data  # type: ignore[attr-defined]
         return FetchAnswer(result, data)
+
+    def ensure_same_topic(self) -> None:
+        """Fetches name a topic, not its id, so any answer but the first may be of another one. Raises TopicGoneError.
+
+        One that is gone by now is what it was: its records were there when they were asked for.
+        """
+        if self._answers > 1 and self._cluster is not None:
+            what = f"metadata behind {self._topic_partition}"
+            self._loop.run_until_complete(with_retries(self._client, what, self._load))
+            view = self._cluster.topic(self._topic_partition.topic)
+            if view is not None:
+                self._ensure_planned(view)
+
+    async def _load(self) -> MetadataResponse:
+        assert self._cluster is not None
+        return await self._cluster.load([self._topic_partition.topic])
+
+    def _ensure_planned(self, view: TopicView) -> None:
+        if self._topic_id is not None and uuid_text(view.topic_id) != self._topic_id:
+            raise TopicGoneError(
+                "the topic was deleted and created again after the read was planned; that was of topic id "
+                f"{self._topic_id}, now it is {uuid_text(view.topic_id)}"
+            )
 
     def close(self) -> None:
         """Close the connections."""
@@ -120,11 +146,7 @@ class PartFetcher:
                 self._cluster = cluster
                 await cluster.start()
             view = await self._cluster.require_topic(self._topic_partition.topic, self._client.api_timeout_ms)
-            if self._topic_id is not None and uuid_text(view.topic_id) != self._topic_id:
-                raise TopicGoneError(
-                    "the topic was deleted and created again after the read was planned; that was of topic id "
-                    f"{self._topic_id}, now it is {uuid_text(view.topic_id)}"
-                )
+            self._ensure_planned(view)
             leader = self._cluster.leader(self._topic_partition)
             if leader == NO_LEADER:
                 await self._cluster.load([self._topic_partition.topic])

@@ -180,6 +180,19 @@ def test_a_topic_that_goes_in_the_middle_of_a_read_is_noticed(daemon: Daemon) ->
     assert first + sum(batch.num_rows for batch in reading) < 3000
 
 
+def test_a_topic_that_is_made_again_in_the_middle_of_a_read_is_not_read_on_as_the_first(daemon: Daemon) -> None:
+    records = [(0, None, bytes(1000))] * 1000
+    produce_new(daemon, "remade", records)
+    reader = batch_reader(daemon, "remade", OFFSETS, **{"kafka.max.partition.fetch.bytes": "20000"})
+    (part,) = reader.partitions()
+    reading = reader.read(part)
+    next(reading)
+    delete_topic(daemon, "remade")
+    produce_new(daemon, "remade", records)
+    with pytest.raises(DataLossError, match="deleted and created again"):
+        list(reading)
+
+
 def test_a_broker_that_dies_in_the_middle_is_named_after_the_patience_that_was_set(own_daemon: Daemon) -> None:
     produce_new(own_daemon, "dying", [(0, None, bytes(1000))] * 3000)
     reader = batch_reader(own_daemon, "dying", OFFSETS, **PATIENCE, **{"kafka.max.partition.fetch.bytes": "20000"})
@@ -255,6 +268,9 @@ class EmptyHanded:
 
     def ask_for_more(self, offset: int, needed_bytes: int) -> None:
         self.asked += 1
+
+    def ensure_same_topic(self) -> None:
+        """It is."""
 
     def answer(self) -> FetchAnswer:
         assert self.asked < 100, "it asks for ever"
