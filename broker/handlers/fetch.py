@@ -125,7 +125,8 @@ class FetchHandler:
         self._probes.fetches_waiting -= 1
 
     def _read(self, session: Session, request: FetchRequest) -> FetchAttempt:
-        attempt = FetchAttempt(min(request.max_bytes, self._fetch_max_bytes))
+        committed_only = request.isolation == READ_COMMITTED
+        attempt = FetchAttempt(min(request.max_bytes, self._fetch_max_bytes), committed_only=committed_only)
         for topic in request.topics:
             name = topic.name if topic.topic_id is None else self._topic_name(topic.topic_id)
             results: list[FetchPartitionResult] = []
@@ -149,7 +150,7 @@ class FetchHandler:
         partition.ensure_current_epoch(entry.current_leader_epoch)
         if request.replica_id >= 0:
             raise _not_a_replica(request.replica_id, topic, entry)
-        committed_only = request.isolation == READ_COMMITTED
+        committed_only = attempt.committed_only
         attempt.partitions.append(partition)
         log = partition.log
         records = partition.read(
@@ -190,15 +191,26 @@ class FetchHandler:
         attempt.convert_old_formats()  # none are left but where a fetch waited, and then there is next to nothing
         for partition, _, result in attempt.taken:
             partition.probe.bytes_out += 0 if result.records is None else result.records.size
-        return FetchResponse(attempt.topics)
+        return FetchResponse(attempt.topics, attempt.committed_only)
 
 
 class FetchAttempt:
     """One pass over the partitions of a request: what was read so far, and what may still be."""
 
-    __slots__ = ("budget", "failed", "max_bytes", "old_format", "partitions", "size", "taken", "topics")
+    __slots__ = (
+        "budget",
+        "committed_only",
+        "failed",
+        "max_bytes",
+        "old_format",
+        "partitions",
+        "size",
+        "taken",
+        "topics",
+    )
 
-    def __init__(self, budget: int) -> None:
+    def __init__(self, budget: int, *, committed_only: bool) -> None:
+        self.committed_only = committed_only
         self.max_bytes = budget
         self.budget = budget
         self.size = 0

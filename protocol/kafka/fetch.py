@@ -203,6 +203,8 @@ def _encode(version: int, response: FetchResponse, error: ErrorCode) -> Pieces:
     size = 0
     topics = response.topics
     out += unsigned(len(topics) + 1) if flexible else _pack_int32(len(topics))
+    null_array = NO_TAGS if flexible else _NULL_ARRAY
+    none_aborted = _aborted([], flexible) if response.committed_only else null_array
     for topic in topics:
         if version >= _TOPIC_IDS_FROM:
             out += topic.topic_id or b""
@@ -220,7 +222,7 @@ def _encode(version: int, response: FetchResponse, error: ErrorCode) -> Pieces:
             if p.aborted:
                 out += _aborted(p.aborted, flexible)
             else:
-                out += NO_TAGS if flexible else _NULL_ARRAY
+                out += null_array if p.error else none_aborted
             if version >= _PREFERRED_REPLICA_FROM:
                 out += _NO_PREFERRED_REPLICA
             records = p.records

@@ -112,9 +112,10 @@ class FetchTopicResult:
 
 @dataclass(slots=True)
 class FetchResponse:
-    """The answers of all partitions, in the order of the request."""
+    """The answers of all partitions, in the order of the request; `committed_only` as the request had it."""
 
     topics: list[FetchTopicResult]
+    committed_only: bool = False
 
 
 _NO_PARTS: Sequence[RecordsPart] = ()

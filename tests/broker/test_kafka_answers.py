@@ -128,6 +128,17 @@ def test_a_partition_that_a_fetch_names_twice_is_answered_once_and_the_last_one_
     assert found.partitions[0].records
 
 
+@pytest.mark.parametrize("version", [11, 12])
+def test_only_who_reads_what_is_committed_gets_a_list_of_aborted_transactions(
+    kafka: KafkaWire, topic: str, version: int
+) -> None:
+    for isolation, none_aborted in ((0, None), (1, ())):
+        answer = fetch(kafka, version, (topic, [(0, 0), (1, 0), (7, 0)]), isolation=isolation)
+        (found,) = answer.responses
+        told = [(each.partition_index, each.aborted_transactions) for each in found.partitions]
+        assert told == [(0, none_aborted), (1, none_aborted), (7, None)]
+
+
 def test_an_isolation_level_that_is_none_is_answered_and_the_connection_stays(kafka: KafkaWire, topic: str) -> None:
     assert fetch(kafka, 11, (topic, [(0, 0)]), isolation=2).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert list_offsets(kafka, 5, topic, -1, isolation=-1).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
