@@ -304,6 +304,13 @@ def _describe_client_quotas(needs: ApiNeeds) -> Handler:
     return DescribeClientQuotasHandler(needs.store)
 
 
+@_serves(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS)
+def _describe_user_scram_credentials(needs: ApiNeeds) -> Handler:
+    from barnabas.broker.handlers.describe_user_scram_credentials import DescribeUserScramCredentialsHandler
+
+    return DescribeUserScramCredentialsHandler(needs.store)
+
+
 @_serves(ApiKey.DESCRIBE_QUORUM)
 def _describe_quorum(needs: ApiNeeds) -> Handler:
     from barnabas.broker.handlers.describe_quorum import DescribeQuorumHandler

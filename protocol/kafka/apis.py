@@ -91,6 +91,7 @@ KAFKA_APIS: Sequence[KafkaApi] = (
     KafkaApi(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0, 0, "list_partition_reassignments"),
     KafkaApi(ApiKey.OFFSET_DELETE, 0, 0, 1, "offset_delete"),
     KafkaApi(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1, 1, "describe_client_quotas"),
+    KafkaApi(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0, 0, "describe_user_scram_credentials"),
     KafkaApi(ApiKey.DESCRIBE_QUORUM, 0, 2, 0, "describe_quorum"),
     KafkaApi(ApiKey.DESCRIBE_CLUSTER, 0, 2, 0, "describe_cluster"),
     KafkaApi(ApiKey.DESCRIBE_PRODUCERS, 0, 0, 0, "describe_producers"),
