@@ -1,8 +1,8 @@
-"""The limits of a JoinGroup: the bounds of its session timeout, and how long its texts may be.
+"""The limits of a JoinGroup and a ConsumerGroupHeartbeat: the bounds of the session timeout, how long texts may be.
 
-The texts go into the group's record, whose strings have an int16 size, and flexible versions of the request could carry
-more. A member id is a client's or an instance's id with a dash and a uuid behind it. Kafka answers a join whose texts
-are too long UNKNOWN_SERVER_ERROR.
+The texts go into the group's records, and flexible versions of the requests could carry more than those: strings have
+an int16 size there, or Kafka reads none above it, and could not load the partition. A member id is a client's or an
+instance's id with a dash and a uuid behind it. Kafka answers a join whose texts are too long UNKNOWN_SERVER_ERROR.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from barnabas.protocol.groups.classic_fields import MAX_STRING_BYTES
 if TYPE_CHECKING:
     from barnabas.broker.groups.group_core import GroupSettings
     from barnabas.broker.groups.joining import JoiningClient
+    from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
     from barnabas.protocol.messages.join_group import JoinGroupRequest
 
 UUID_CHARACTERS: Final = 37
@@ -46,13 +47,16 @@ def ensure_storable(request: JoinGroupRequest, client: JoiningClient) -> None:
         )
 
 
-def ensure_short(group_id: str, member_id: str, regex: str | None) -> None:
-    """What goes into the keys of a consumer group's records has to fit their strings. Raises BrokerError."""
-    if _too_long(group_id):
+def ensure_short(request: ConsumerGroupHeartbeatRequest) -> None:
+    """What goes into a consumer group's records has to fit the strings that Kafka reads. Raises BrokerError."""
+    if _too_long(request.group_id):
         raise BrokerError(ErrorCode.INVALID_GROUP_ID, f"a group id is longer than {MAX_ID_BYTES} bytes")
-    if _too_long(member_id) or _too_long(regex or ""):
+    texts = (request.member_id, request.instance_id, request.rack_id, request.topic_regex, *(request.topic_names or ()))
+    if any(text is not None and _too_long(text) for text in texts):
         raise BrokerError(
-            ErrorCode.INVALID_REQUEST, f"a member id or an expression is longer than {MAX_ID_BYTES} bytes"
+            ErrorCode.INVALID_REQUEST,
+            "a member id, an instance id, a rack id, the name of a topic or an expression is longer than "
+            f"{MAX_ID_BYTES} bytes",
         )
 
 

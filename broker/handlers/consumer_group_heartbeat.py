@@ -36,7 +36,7 @@ class ConsumerGroupHeartbeatHandler:
     ) -> Deferred[ConsumerGroupHeartbeatResponse]:
         """The answer to one request; the contract is at the top of the file."""
         ensure_enabled(self._groups)
-        ensure_short(request.group_id, request.member_id, request.topic_regex)
+        ensure_short(request)
         host = session.peer.rpartition(":")[0].removeprefix("::ffff:")
         return self._groups.heartbeat(request, JoiningClient(session.client_id or "", f"/{host}"), self._probe)
 

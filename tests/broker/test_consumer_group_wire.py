@@ -203,3 +203,14 @@ def test_heartbeats_are_answered_where_every_record_is_flushed_first(tmp_path: P
             assert told.error_code == ErrorCode.NONE
             again = heartbeat(kafka, "durable", member, told.member_epoch)
             assert (again.error_code, again.member_epoch) == (ErrorCode.NONE, told.member_epoch)
+
+
+@pytest.mark.parametrize("what", ["instance_id", "rack_id", "subscribed_topic_regex", "topic", "member"])
+def test_texts_that_apache_kafka_could_not_read_again_are_refused(kafka: KafkaWire, what: str) -> None:
+    """Its records' strings have 32767 bytes at most: with one above, the partition could not be loaded there."""
+    long = "n" * 32_768
+    fields: dict[str, Any] = {} if what in ("topic", "member") else {what: long}
+    topic, member = (long if what == each else each for each in ("topic", "member"))
+    told = join(kafka, f"long-{what}", member, topic, **fields)
+    assert told.error_code == ErrorCode.INVALID_REQUEST
+    assert "longer than" in told.error_message
