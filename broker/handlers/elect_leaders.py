@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.elect_leaders import (
     PREFERRED,
@@ -67,7 +68,9 @@ class ElectLeadersHandler:
         assert no_leader is not None
         if self._store.image.partition(topic, number) is None:
             self._probe.count_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name.lower())
-            return ElectLeadersPartitionResult(number, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "No such partition")
+            is_here = topic in self._store.image.topics
+            message = f"No such partition as {topic}-{number}" if is_here else f"No such topic as {printable(topic)}"
+            return ElectLeadersPartitionResult(number, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
         partition = self._partitions.get(topic, number)
         if partition is None or not partition.is_available:
             self._probe.count_error(no_leader.name.lower())

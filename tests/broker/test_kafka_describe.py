@@ -153,6 +153,9 @@ def test_a_partition_that_is_led_needs_no_election(kafka: KafkaWire, wire: WireC
         ("nowhere", [(0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]),
         ("", []),
     ]
+    led, nowhere, _ = elect(kafka, version, topics).replica_election_results
+    assert led.partition_result[1].error_message == f"No such partition as led-{version}-7"
+    assert nowhere.partition_result[0].error_message == "No such topic as nowhere"
     everything = elect(kafka, version, None).replica_election_results
     assert (f"led-{version}", ()) in [(each.topic, each.partition_result) for each in everything]
 
