@@ -174,6 +174,29 @@ def test_its_fifty_logs_are_one_line_for_whoever_reads_what_the_broker_says(tmp_
     assert said[0].endswith(f"{OFFSETS_TOPIC} is created, partitions=50")
 
 
+def test_when_a_disk_fails_in_the_middle_the_rest_is_made_on_the_other_one(tmp_path: Path) -> None:
+    """But for the partition that found it failed: it is refused, as what was there, until the next start makes it."""
+    one, other = tmp_path / "one", tmp_path / "other"
+    groups = [f"group-{number}" for number in range(30)]
+    with start_daemon(tmp_path, f"log.dirs={one},{other}", environ=with_fault(tmp_path, LONG_PAUSES)) as daemon:
+        with KafkaWire(daemon.host, daemon.port) as kafka:
+            create_topic(kafka, "t")
+            assert commit(kafka, "first", "t", {0: 1}) == [0]
+            other.rename(tmp_path / "unplugged")
+            codes = {group: commit(kafka, group, "t", {0: 5})[0] for group in groups}
+            refused = [group for group in groups if codes[group] != 0]
+            assert {codes[group] for group in refused} == {15}
+            assert len({partition_of(group, 50) for group in refused} - {partition_of("first", 50)}) == 1
+        daemon.kill()
+        (tmp_path / "unplugged").rename(other)
+        daemon.start()
+        with KafkaWire(daemon.host, daemon.port) as kafka:
+            until_loaded(kafka)
+            served = [group for group in groups if group not in refused]
+            assert {fetch(kafka, group, "t")[0][0] for group in served} == {5}
+            assert {commit(kafka, group, "t", {0: 6})[0] for group in groups} == {0}
+
+
 def directories(tmp_path: Path) -> set[int]:
     """The partitions of the topic that have one."""
     found = (tmp_path / "data").glob(f"{OFFSETS_TOPIC}-*")
