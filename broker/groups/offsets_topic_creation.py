@@ -31,7 +31,7 @@ _Waiting = tuple[str, Then]
 
 
 class OffsetsTopicCreation:
-    """In the event loop only. `begin` starts it where it does not go on already."""
+    """In the event loop only. `wait` begins it where it does not go on already."""
 
     def __init__(
         self,

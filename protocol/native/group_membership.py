@@ -16,7 +16,7 @@ describe_groups  request   groups [group]
                            [[member_id, instance_id, client_id, client_host, metadata bin, assignment bin]]]]
 
 Metadata and assignments are the clients' own bytes. Those of consumers are Kafka's, so that a group may have members
-that speak either dialect (`protocol/groups/subscription.py`, `assignment.py`).
+that speak either dialect (`protocol/groups/consumer_protocol.py`, `assignment.py`).
 """
 
 from __future__ import annotations
