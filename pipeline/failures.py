@@ -11,6 +11,8 @@ import re
 
 from pyspark.errors import PySparkException
 
+from barnabas.pipeline.worker_python import worker_python_sentence
+
 _TRACEBACK = "Traceback (most recent call last):"
 _RAISED = re.compile(r"^(?P<type>[A-Za-z_][\w.]*): (?P<message>.+)$|^(?P<bare>[A-Za-z_][\w.]*(?:Error|Exception))$")
 _JAVA_CLASS = re.compile(r"^(?:java|javax|scala|org|py4j|net)\.[\w.$]+: ")
@@ -18,10 +20,6 @@ _OURS = "barnabas."
 _SAYS_ENOUGH = frozenset({"OSError", "FileNotFoundError", "PermissionError", "NotADirectoryError", "ValueError"})
 
 NO_JAVA = "Spark found no Java: install a Java 17 runtime, or let JAVA_HOME name one"
-NOT_ON_EXECUTORS = (
-    "the executors have no barnabas: install the same wheel there (an image, or a packed environment by "
-    "--conf spark.archives=...), see docs/pipeline.md"
-)
 
 
 def sentence_of(error: BaseException) -> str:
@@ -29,8 +27,10 @@ def sentence_of(error: BaseException) -> str:
     text = str(error)
     if isinstance(error, PySparkException) and error.getCondition() == "JAVA_GATEWAY_EXITED":
         return NO_JAVA
-    if "No module named 'barnabas'" in text:
-        return NOT_ON_EXECUTORS
+    if isinstance(error, PySparkException) or hasattr(error, "java_exception"):
+        worker = worker_python_sentence(_with_causes(error, text))
+        if worker is not None:
+            return worker
     raised = _last_raised(text)
     if raised is not None:
         kind, message = raised
@@ -58,6 +58,16 @@ def _last_raised(text: str) -> tuple[str, str] | None:
         if match is not None:
             found = (match["type"], match["message"]) if match["bare"] is None else (match["bare"], "(no message)")
     return found
+
+
+def _with_causes(error: BaseException, text: str) -> str:
+    """`text` and what Java's causes say: a Python that was not started is told there only."""
+    cause = getattr(error, "java_exception", None)
+    texts = [text]
+    while cause is not None:
+        texts.append(cause.getMessage() or "")
+        cause = cause.getCause()
+    return "\n".join(texts)
 
 
 def _spark_message(error: BaseException, text: str) -> str:

@@ -3,6 +3,10 @@
 What is set here is what a job cannot do without: UTC (an archive's hours are UTC hours), the Python that runs us on
 the workers of this machine, and silence: Spark's log is for --debug. Nothing is downloaded: no packages, no jars.
 `spark.*` properties of the caller win over all of it.
+
+Our format is registered, although Spark finds it without: what it finds by itself runs as `PYSPARK_DRIVER_PYTHON` on
+the executors too, without the session's files, and where the Python of the look-up lacks us, Spark says no more than
+`barnabas.DefaultSource`. What is registered runs as `PYSPARK_PYTHON` with them, and a worker that lacks us says so.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from typing import TypeAlias
 
 from pyspark.sql import SparkSession
 
+from barnabas.pipeline.data_source import BarnabasDataSource
 from barnabas.pipeline.java_notice import start_jvm
 
 Session: TypeAlias = SparkSession
@@ -65,6 +70,7 @@ def build_session(
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     try:
+        spark.dataSource.register(BarnabasDataSource)
         yield spark
     finally:
         spark.stop()

@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkRuntimeError, PythonException
 
 from barnabas.clients.errors import ClientConfigError
-from barnabas.pipeline.failures import NO_JAVA, NOT_ON_EXECUTORS, sentence_of
+from barnabas.pipeline.failures import NO_JAVA, sentence_of
 
 _WORKER = """An exception was thrown from the Python worker:
 Traceback (most recent call last):
@@ -59,8 +59,30 @@ def test_our_own_error_needs_no_name() -> None:
     assert sentence_of(KeyError("a")) == "KeyError: 'a'"
 
 
-def test_no_java_and_no_barnabas_on_the_executors_say_what_to_do() -> None:
+def test_no_java_says_what_to_do() -> None:
     no_java = PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
     assert sentence_of(no_java) == NO_JAVA
-    missing = PythonException(_WORKER.format(raised="ModuleNotFoundError: No module named 'barnabas'"))
-    assert sentence_of(missing) == NOT_ON_EXECUTORS
+
+
+@pytest.mark.parametrize("module", ["barnabas", "msgpack"])
+def test_a_workers_python_that_lacks_a_module_is_named(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", "./env/bin/python")
+    planned = _WORKER.format(raised=f"ModuleNotFoundError: No module named '{module}'")
+    ran = "Lost task 0.3 in stage 0.0 (TID 3) (10.0.0.7 executor 1): " + planned
+    lacks = f"has no module {module}: install the wheel of barnabas"
+    here = sentence_of(PythonException(planned))
+    assert here.startswith(f"the Python ./env/bin/python on this machine, where Spark plans, {lacks}")
+    assert sentence_of(PythonException(ran)).startswith(
+        f"the Python ./env/bin/python on executor host 10.0.0.7 {lacks}"
+    )
+
+
+def test_a_workers_python_that_is_not_there_is_named() -> None:
+    text = 'Cannot run program "./env/bin/python": error=2, No such file or directory'
+    assert sentence_of(PythonException(text)).startswith(
+        "the Python ./env/bin/python on this machine, where Spark plans, "
+    )
+
+
+def test_a_module_that_the_job_itself_lacks_is_no_fault_of_a_worker() -> None:
+    assert sentence_of(ModuleNotFoundError("No module named 'pygal'")) == "ModuleNotFoundError: No module named 'pygal'"
