@@ -106,7 +106,7 @@ def test_a_streams_records_are_in_the_topic_once(daemon: Daemon, tmp_path: Path)
         work,
         tmp_path / "log",
         lambda: asyncio.run(count_records(daemon.bootstrap, "sink", PARTITIONS)),
-        points(chance, len(expected), 2),
+        points(chance, len(expected), 1),
         task_kills(chance, ["0-0", "1-0", "3-0", "4-0"], 3500),
     )
     assert kills.already_there()
@@ -157,7 +157,7 @@ def test_an_archive_has_every_record_of_the_log_once_and_its_replay_too(daemon: 
 
     chance = random.Random(SEED + 1)
     plan = task_kills(chance, ["0-0", "2-1", "4-2", "5-0"], total // 8 // PARTITIONS)
-    run_with_kills(work, tmp_path / "log-archive", files, points(chance, 20, 2), plan)
+    run_with_kills(work, tmp_path / "log-archive", files, points(chance, 20, 1), plan)
     original = asyncio.run(read_topic(daemon.bootstrap, "log", PARTITIONS))
     rows = archived_rows(archive)
     assert [row[:5] for row in rows] == [("log", r.partition, r.offset, r.key, r.value) for r in original]
