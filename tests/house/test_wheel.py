@@ -93,7 +93,7 @@ def test_the_wheel_holds_the_type_marker_the_shipped_properties_and_the_command(
 
     assert {"barnabas/py.typed", "barnabas/config/server.properties", f"{KERNEL}.pyi"} <= names
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
-    assert "barnabas = barnabas.clients.commands.main:main" in commands
+    assert "barnabas = barnabas.clients.commands.entry:main" in commands
     assert "[pytest11]\nbarnabas = barnabas.clients.pytest_plugin\n" in commands
 
 

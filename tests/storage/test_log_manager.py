@@ -764,12 +764,13 @@ def test_a_disk_that_is_full_at_the_stop_leaves_no_marker_and_stays_online(
 
 
 def test_the_expiration_of_producers_and_the_threads_follow_the_configuration(tmp_path: Path) -> None:
-    manager = LogManager(broker_config(log_dirs=tmp_path / "data"))
+    clock = ManualClock()
+    manager = LogManager(broker_config(log_dirs=tmp_path / "data"), clock=clock)
     manager.open_directories()
     manager.load_logs(lambda topic: manager.config.log_config)
     log = manager.get_or_create(_tp(), TOPIC_ID)
-    now_ms = manager.services.clock.wall_ms()
-    append(log, sized_batch(200, now_ms - 5000, producer_id=7, producer_epoch=0, base_sequence=0))
+    append(log, sized_batch(200, clock.now_ms, producer_id=7, producer_epoch=0, base_sequence=0))
+    clock.now_ms += 5000
     assert manager.maintenance.expire_producers() == 0
     manager.update_broker_config(
         broker_config(log_dirs=tmp_path / "data", producer_id_expiration_ms=1000, background_threads=2)
