@@ -31,6 +31,7 @@ from barnabas.broker.storage.leader_epoch import LeaderEpochFile
 from barnabas.broker.storage.log_leftovers import remove_leftovers
 from barnabas.broker.storage.log_segment import LogSegment
 from barnabas.broker.storage.log_segments import LogSegments
+from barnabas.broker.storage.producer_entry import ProducerEntry
 from barnabas.broker.storage.producer_rebuild import rebuild_producer_state
 from barnabas.broker.storage.producer_state import ProducerState
 from barnabas.broker.storage.segment_deletion import delete_later
@@ -92,6 +93,7 @@ class LogLoader:
         self._epochs = LeaderEpochFile.load(request.directory)
         self._stored_epochs = self._epochs.entries
         self._snapshots: set[int] = set()
+        self._overdue_producers: dict[int, ProducerEntry] = {}
         """Which there are. All producer states share it, so that the directory is listed once."""
 
     def load(self) -> LoadedLog:
@@ -257,7 +259,11 @@ class LogLoader:
 
     def _new_producer_state(self) -> ProducerState:
         return ProducerState(
-            self._request.topic_partition, self._directory, self._services.producer_expiration, self._snapshots
+            self._request.topic_partition,
+            self._directory,
+            self._services.producer_expiration,
+            self._snapshots,
+            self._overdue_producers,
         )
 
 

@@ -138,7 +138,7 @@ class LogState:
     @property
     def producer_count(self) -> int:
         """How many producer ids are remembered."""
-        return len(self._producers.producers)
+        return len(self._producers.producers) + len(self._producers.overdue)
 
     def active_producers(self) -> list[ActiveProducer]:
         """Every remembered producer as it stands. Raises BrokerError KAFKA_STORAGE_ERROR."""
@@ -153,7 +153,7 @@ class LogState:
                     entry.coordinator_epoch,
                     entry.txn_first_offset,
                 )
-                for entry in self._producers.producers.values()
+                for entry in (*self._producers.producers.values(), *self._producers.overdue.values())
             ]
 
     @property

@@ -63,11 +63,6 @@ class ProducerEntry:
         """At most five, the oldest first."""
 
     @property
-    def last_seen_ms(self) -> int:
-        """What its silence counts from: Kafka's is the timestamp alone, which a record of last year has as well."""
-        return max(self.last_timestamp, self.last_append_ms)
-
-    @property
     def last_sequence(self) -> int:
         """The sequence of its last record, -1 without one in this epoch."""
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE

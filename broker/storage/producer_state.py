@@ -11,8 +11,10 @@ its transaction index.
 Snapshots make a restart cheap: one at every roll, at close and during recovery, named by the offset that it covers
 (exclusive), and only if that is past the last one's. They keep one batch per producer.
 A producer is forgotten when it was silent for producer.id.expiration.ms. Kafka counts from its last record's timestamp,
-so one who copies old records is forgotten while it writes; here the wall clock of its last append counts where that is
-later. It is in no file: a load takes when the segment with its last batch was last written (producer_rebuild).
+so one who copies old records is forgotten while it writes. Here it goes from `producers`, which is what Kafka's state
+has and what snapshots hold byte for byte, to `overdue`, in memory only: its repeats are known there until the wall
+clock of its last append is as old. A load takes for that when the segment with its last batch was last written
+(producer_rebuild).
 The caller serializes all calls (PartitionLog's lock). Source: Kafka ProducerStateManager, ProducerAppendInfo.
 """
 
@@ -27,6 +29,7 @@ from pathlib import Path
 from barnabas.broker.storage.file_names import DELETED_SUFFIX, SNAPSHOT_SUFFIX, FileKind, file_name, parse_file_name
 from barnabas.broker.storage.producer_entry import (
     MAX_SEQUENCE,
+    NO_EPOCH,
     NO_OFFSET,
     NO_SEQUENCE,
     NO_TIMESTAMP,
@@ -65,9 +68,15 @@ class ProducerState:
         directory: Path,
         expiration: ProducerExpiration,
         snapshot_offsets: set[int] | None = None,
+        overdue: dict[int, ProducerEntry] | None = None,
     ) -> None:
-        """`snapshot_offsets`: of the snapshots in the directory, kept true from now on; None asks the directory."""
+        """`snapshot_offsets`: of the snapshots in the directory, kept true from now on; None asks the directory.
+
+        A recovery, which has a state for each segment, gives all of them the same `overdue`: no snapshot holds those.
+        """
         self.producers: dict[int, ProducerEntry] = {}
+        self.overdue: dict[int, ProducerEntry] = {} if overdue is None else overdue
+        """Whom Kafka would have forgotten by its records' timestamps, and who has written lately; none is in both."""
         self.map_end_offset = 0
         """The state is that of a log that ends here."""
         self.last_snapshot_offset = 0
@@ -101,7 +110,7 @@ class ProducerState:
 
         Raises BrokerError INVALID_PRODUCER_EPOCH (47) for an old epoch, OUT_OF_ORDER_SEQUENCE_NUMBER (45) for a gap.
         """
-        entry = self.producers.get(producer_id)
+        entry = self.producers.get(producer_id) or self.overdue.get(producer_id)
         if entry is None:
             return None
         if epoch == entry.epoch:
@@ -213,10 +222,12 @@ class ProducerState:
 
     def remove_expired(self, now_ms: int) -> int:
         """Forget producers that have been silent for too long; how many."""
-        expired = [entry.producer_id for entry in self.producers.values() if self._is_expired(entry, now_ms)]
-        for producer_id in expired:
-            del self.producers[producer_id]
-        return len(expired)
+        before = len(self.producers) + len(self.overdue)
+        for producer_id in [each.producer_id for each in self.producers.values() if self._is_expired(each, now_ms)]:
+            self.overdue[producer_id] = self.producers.pop(producer_id)
+        for producer_id in [each.producer_id for each in self.overdue.values() if self._is_silent(each, now_ms)]:
+            del self.overdue[producer_id]
+        return before - len(self.producers) - len(self.overdue)
 
     def take_snapshot(self, *, durably: bool) -> Path | None:
         """Write the state as of `map_end_offset`; None when there is one of it already. Raises OSError."""
@@ -241,6 +252,7 @@ class ProducerState:
         if log_end_offset == self.map_end_offset:
             self.on_log_start_moved(log_start_offset)
             return
+        overdue = dict(self.overdue)
         self._clear()
         while self.snapshot_offsets:
             offset = max(self.snapshot_offsets)
@@ -253,6 +265,7 @@ class ProducerState:
                 continue
             for row in rows:
                 self._load_row(row, now_ms, written_ms)
+            self._keep_overdue(overdue, offset)
             self.map_end_offset = self.last_snapshot_offset = offset
             return
         self.map_end_offset = self.last_snapshot_offset = log_start_offset
@@ -304,7 +317,11 @@ class ProducerState:
     def _entry(self, producer_id: int, epoch: int) -> ProducerEntry:
         entry = self.producers.get(producer_id)
         if entry is None:
-            entry = self._add(ProducerEntry(producer_id, epoch))
+            entry = self.overdue.pop(producer_id, None)
+            if entry is None:
+                return self._add(ProducerEntry(producer_id, epoch))
+            entry.coordinator_epoch = NO_EPOCH  # as one that begins
+            self._add(entry).move_to_epoch(epoch)
         else:
             entry.move_to_epoch(epoch)
         return entry
@@ -316,7 +333,11 @@ class ProducerState:
         return entry
 
     def _is_expired(self, entry: ProducerEntry, now_ms: int) -> bool:
-        return entry.txn_first_offset == NO_OFFSET and now_ms - entry.last_seen_ms >= self._expiration.ms
+        """Whether Kafka forgets it."""
+        return entry.txn_first_offset == NO_OFFSET and now_ms - entry.last_timestamp >= self._expiration.ms
+
+    def _is_silent(self, entry: ProducerEntry, now_ms: int) -> bool:
+        return now_ms - entry.last_append_ms >= self._expiration.ms
 
     def _load_row(self, row: SnapshotRow, now_ms: int, written_ms: Callable[[int], int]) -> None:
         entry = ProducerEntry(row.producer_id, row.producer_epoch)
@@ -325,13 +346,21 @@ class ProducerState:
         if row.last_offset >= 0:
             entry.last_append_ms = written_ms(row.last_offset)
         entry.txn_first_offset = row.txn_first_offset if row.txn_first_offset >= 0 else NO_OFFSET
-        if self._is_expired(entry, now_ms):
-            return
         if row.last_offset >= 0:
             entry.batches.append(BatchMetadata(row.last_sequence, row.last_offset, row.offset_delta, row.timestamp))
+        if self._is_expired(entry, now_ms):
+            if not self._is_silent(entry, now_ms):
+                self.overdue[row.producer_id] = entry
+            return
         self._add(entry)
         if entry.txn_first_offset != NO_OFFSET:
             self._open_transactions[entry.txn_first_offset] = row.producer_id
+
+    def _keep_overdue(self, overdue: dict[int, ProducerEntry], offset: int) -> None:
+        """A recovery reloads its own snapshots, which do not hold them; what they wrote before `offset` stays so."""
+        for producer_id, entry in overdue.items():
+            if producer_id not in self.producers and entry.batches and entry.batches[-1].last_offset < offset:
+                self.overdue.setdefault(producer_id, entry)
 
     def _rows(self) -> list[SnapshotRow]:
         """One row per producer, in the order of a Java HashMap."""
@@ -355,6 +384,7 @@ class ProducerState:
 
     def _clear(self) -> None:
         self.producers = {}
+        self.overdue.clear()
         self._open_transactions = {}
 
     def _remove_snapshot(self, offset: int) -> None:
