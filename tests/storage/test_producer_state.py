@@ -187,6 +187,23 @@ def test_who_appended_old_records_before_a_restart_is_known_after_it(bench: LogB
     assert log.append_as_leader(_batch(0, producer_id=8), leader_epoch=0).is_duplicate
 
 
+def test_who_is_known_by_the_clock_alone_is_in_no_snapshot_until_he_writes_again(bench: LogBench) -> None:
+    """As in Kafka, which has forgotten him: its snapshots are compared byte for byte in tests/interop."""
+    bench.clock.now_ms = START_MS + 400 * _DAY_MS
+    log = bench.open()
+    append(log, _batch(0, 3))
+    assert log.remove_expired_producers() == 0
+    append(log, sized_batch(100))
+    log.roll()
+    assert log.append_as_leader(_batch(0, 3), leader_epoch=0).is_duplicate
+    assert _code(log, _batch(5)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    append(log, _batch(3))
+    log.roll()
+    bench.close(log)
+    snapshots = sorted(path for path in bench.directory.iterdir() if path.suffix == ".snapshot")
+    assert [[row.producer_id for row in decode_snapshot(path.read_bytes(), path)] for path in snapshots] == [[], [7]]
+
+
 def test_the_clock_of_an_append_is_in_no_file(bench: LogBench, tmp_path: Path) -> None:
     files = []
     for name, later_ms in (("a", 0), ("b", 400 * _DAY_MS)):
