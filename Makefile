@@ -91,7 +91,7 @@ bench: $(INSTALLED)
 # One librdkafka client (Debian: librdkafka-dev) at Barnabas, at its own mock cluster and at Apache Kafka, whose jars are
 # fetched with Maven where they are not there yet.
 bench-kafka: $(INSTALLED)
-	$(BIN)/python -m benchmarks.librdkafka --kafka-jars "$$($(BIN)/python -c 'from tests.support.kafka_jars import fetch; print(fetch("4.3.0"))')" $(ARGS)
+	$(BIN)/python -m benchmarks.librdkafka --kafka-jars "$$($(BIN)/python -c 'from tests.support.kafka.jars import fetch; print(fetch("4.3.0"))')" $(ARGS)
 
 # uv resolves for every platform at once; it is needed for nothing else and so lives in an environment of its own.
 $(VENV)/lock/bin/uv: | $(BIN)/python

@@ -7,7 +7,7 @@ because there is no C compiler (or no Python.h). They share inline C through .px
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-KERNELS = tuple(f"barnabas.protocol.records.{name}" for name in ("_cleaning", "_columns", "_kernel", "_scan"))
+KERNELS = tuple(f"barnabas.protocol.records.kernels.{name}" for name in ("_cleaning", "_columns", "_kernel", "_scan"))
 
 extensions = cythonize(
     [Extension(name, [name.replace(".", "/") + ".pyx"], extra_compile_args=["-O3"]) for name in KERNELS],

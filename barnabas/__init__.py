@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from barnabas.clients.admin import (
+    from barnabas.clients.admin.admin import (
         Admin,
         ClusterDescription,
         CreatedTopic,
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
         TopicDescription,
     )
     from barnabas.clients.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
-    from barnabas.clients.consumer import Consumer
+    from barnabas.clients.consumer.consumer import Consumer
+    from barnabas.clients.consumer.rebalance_listener import RebalanceListener
     from barnabas.clients.errors import (
         BrokerConnectionError,
         BrokerTimeoutError,
@@ -42,14 +43,13 @@ if TYPE_CHECKING:
         RefusedError,
         UnknownTopicError,
     )
-    from barnabas.clients.producer import Producer
-    from barnabas.clients.rebalance_listener import RebalanceListener
+    from barnabas.clients.producer.producer import Producer
     from barnabas.clients.records import ConsumerRecord, RecordMetadata
     from barnabas.protocol.errors import BrokerError, ErrorCode
     from barnabas.protocol.topic_partition import TopicPartition
 
 _HOMES = {
-    "barnabas.clients.admin": (
+    "barnabas.clients.admin.admin": (
         "Admin",
         "ClusterDescription",
         "CreatedTopic",
@@ -58,7 +58,7 @@ _HOMES = {
         "TopicDescription",
     ),
     "barnabas.clients.config": ("AdminConfig", "ClientConfig", "ConsumerConfig", "ProducerConfig"),
-    "barnabas.clients.consumer": ("Consumer",),
+    "barnabas.clients.consumer.consumer": ("Consumer",),
     "barnabas.clients.errors": (
         "BrokerConnectionError",
         "BrokerTimeoutError",
@@ -75,8 +75,8 @@ _HOMES = {
         "RefusedError",
         "UnknownTopicError",
     ),
-    "barnabas.clients.producer": ("Producer",),
-    "barnabas.clients.rebalance_listener": ("RebalanceListener",),
+    "barnabas.clients.producer.producer": ("Producer",),
+    "barnabas.clients.consumer.rebalance_listener": ("RebalanceListener",),
     "barnabas.clients.records": ("ConsumerRecord", "RecordMetadata"),
     "barnabas.protocol.errors": ("BrokerError", "ErrorCode"),
     "barnabas.protocol.topic_partition": ("TopicPartition",),

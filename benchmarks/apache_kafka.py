@@ -1,7 +1,7 @@
 """Apache Kafka as a second system: one KRaft node, its distribution's own JVM flags, run from a folder of jars.
 
 What its start scripts would set is set here. The jars come from Maven (`kafka_2.13` and `kafka-tools` with all they
-depend on, and a log4j binding); tests/support/kafka_jars.py fetches such a folder.
+depend on, and a log4j binding); tests/support/kafka/jars.py fetches such a folder.
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ from pathlib import Path
 
 from barnabas.broker.storage.cleaning.cleaner import Cleaner, LogToClean
 from barnabas.broker.storage.cleaning.offline import OfflineServices
-from barnabas.broker.storage.log import PartitionLog
-from barnabas.broker.storage.log_loader import LoadRequest
-from barnabas.broker.storage.log_opening import open_log
+from barnabas.broker.storage.log.loader import LoadRequest
+from barnabas.broker.storage.log.opening import open_log
+from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.value import Setting
 from barnabas.protocol.records.builder import RecordBatchBuilder

@@ -24,9 +24,9 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-from barnabas.broker.storage.file_names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
+from barnabas.broker.storage.files.file_names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
+from barnabas.broker.storage.log.reader import LogReader
 from barnabas.broker.storage.log_manager import LogManager
-from barnabas.broker.storage.log_reader import LogReader
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.value import Setting
 from benchmarks.records import build_batch

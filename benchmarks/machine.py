@@ -30,5 +30,5 @@ def _processor() -> str:
 
 
 def _kernel() -> str:
-    code = "from barnabas.protocol.records.kernel import KERNEL; print(KERNEL)"
+    code = "from barnabas.protocol.records.kernels.kernel import KERNEL; print(KERNEL)"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()

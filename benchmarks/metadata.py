@@ -21,19 +21,19 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-from barnabas.broker.metadata.batches import encode_change
-from barnabas.broker.metadata.examine import examine
-from barnabas.broker.metadata.log_replay import METADATA_DIRECTORY, replay_metadata_directory
-from barnabas.broker.metadata.meta_properties import write_meta_properties
+from barnabas.broker.metadata.directories.examine import examine
+from barnabas.broker.metadata.directories.meta_properties import write_meta_properties
+from barnabas.broker.metadata.log.batches import encode_change
+from barnabas.broker.metadata.log.log_replay import METADATA_DIRECTORY, replay_metadata_directory
+from barnabas.broker.metadata.log.snapshot_file import RaftState, write_snapshot
 from barnabas.broker.metadata.placement import Placement
-from barnabas.broker.metadata.snapshot_file import RaftState, write_snapshot
 from barnabas.broker.metadata.store import open_metadata
 from barnabas.broker.metadata.topics import plan_create_topics
-from barnabas.broker.storage.clock import SystemClock
 from barnabas.broker.storage.log_manager import LogManager
+from barnabas.broker.storage.services.clock import SystemClock
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.value import Setting
-from barnabas.protocol.messages.topics import NewTopic
+from barnabas.protocol.messages.topics.topics import NewTopic
 from barnabas.protocol.metadata.levels import INITIAL_LEVEL, METADATA_VERSION
 from barnabas.protocol.metadata.partition_state import PartitionState
 from barnabas.protocol.metadata.records import (

@@ -93,7 +93,7 @@ class Lines:
 
     def _snapshot(self) -> None:
         from barnabas.pipeline.jobs.snapshot import SnapshotOptions, run
-        from barnabas.pipeline.record_source import RecordSource
+        from barnabas.pipeline.source.record_source import RecordSource
 
         source = RecordSource(log_dirs=(Path(self._data),), topics=(TOPIC,))
         run(self._spark, SnapshotOptions(source, str(self._home / f"snapshot-{self._runs}")))
@@ -172,7 +172,7 @@ def _to_noop(frame: Callable[[], DataFrame]) -> None:
 def _session(home: Path, jars: Path | None) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    from barnabas.pipeline.session import local_tasks
+    from barnabas.pipeline.spark.session import local_tasks
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable

@@ -8,7 +8,7 @@ from typing import Final
 from barnabas.config import TOPIC_PROPERTIES, BrokerConfig, ConfigSource, ConfigValue, Property, describe_topic
 from barnabas.config.group_configs import GROUP_CONFIGS, describe_group, group_synonyms
 from barnabas.config.synonyms import Synonym, broker_synonyms, topic_synonyms
-from barnabas.protocol.messages.configs import ConfigEntry, ConfigSynonym
+from barnabas.protocol.messages.cluster.configs import ConfigEntry, ConfigSynonym
 
 UNKNOWN_TYPE: Final = "unknown"
 """The type of a topic's or group's property of Kafka's that is kept and has no effect here."""

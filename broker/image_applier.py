@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.partition import Partition
+from barnabas.broker.partitions.partition import Partition
 from barnabas.protocol.errors import BrokerError
 from barnabas.protocol.metadata.partition_state import NO_LEADER
 from barnabas.protocol.topic_partition import TopicPartition
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.image import MetadataImage
     from barnabas.broker.metadata.store import MetadataStore
     from barnabas.broker.metrics.probes import BrokerProbes
-    from barnabas.broker.partition_registry import PartitionRegistry
+    from barnabas.broker.partitions.registry import PartitionRegistry
     from barnabas.broker.storage.log_manager import LogManager
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Blocking = Callable[..., Awaitable[Any]]
 """Runs a blocking function with its arguments on a thread."""
@@ -57,7 +57,7 @@ class ImageApplier:
             try:
                 self._begin_epoch(image, topic_partition)
             except BrokerError as error:
-                log.error("%s cannot be written: %s", topic_partition, error)
+                logger.error("%s cannot be written: %s", topic_partition, error)
             self._serve(image, topic_partition)
 
     async def apply(
@@ -113,7 +113,7 @@ class ImageApplier:
                 self._store.make_log(image, topic_partition, self._log_manager)
                 self._begin_epoch(image, topic_partition)
             except BrokerError as error:
-                log.error("%s is in the metadata, but its log cannot be made: %s", topic_partition, error)
+                logger.error("%s is in the metadata, but its log cannot be made: %s", topic_partition, error)
                 failed.setdefault(topic_partition.topic, error)
         return failed
 
@@ -130,7 +130,7 @@ class ImageApplier:
         if partition_log is None and state is not None and state.leader == NO_LEADER:
             return  # on the disks of another broker: with read.only there may be such partitions
         if partition_log is None or state is None:
-            log.warning("%s is not served: its log directory is offline", topic_partition)
+            logger.warning("%s is not served: its log directory is offline", topic_partition)
             self._partitions.add_without_log(topic_partition)
             return
         topic_id = image.topics[topic_partition.topic].topic_id

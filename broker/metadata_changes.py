@@ -21,10 +21,10 @@ from barnabas.broker.metadata.configs import plan_alter_configs
 from barnabas.broker.metadata.placement import Placement
 from barnabas.broker.metadata.producer_ids import plan_producer_id_block
 from barnabas.broker.metadata.topics import plan_create_partitions, plan_create_topics, plan_delete_topics
-from barnabas.broker.storage.open_files import partitions_at_once
+from barnabas.broker.storage.files.open_files import partitions_at_once
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.messages.configs import AlterConfigsRequest, AlterConfigsResponse, AlterConfigsResult
-from barnabas.protocol.messages.topics import (
+from barnabas.protocol.messages.cluster.configs import AlterConfigsRequest, AlterConfigsResponse, AlterConfigsResult
+from barnabas.protocol.messages.topics.topics import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.image import MetadataImage
     from barnabas.broker.metadata.plan import Plan
     from barnabas.broker.metadata.store import MetadataStore
-    from barnabas.broker.partition_steps import PartitionSteps
+    from barnabas.broker.partitions.creation_steps import PartitionSteps
 
 Result = TypeVar("Result", TopicResult, AlterConfigsResult, range)
 T = TypeVar("T")

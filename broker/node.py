@@ -19,16 +19,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from barnabas.broker.advertised import AdvertisedAddresses
-from barnabas.broker.connection import Connection
-from barnabas.broker.connection_limit import ConnectionLimit
-from barnabas.broker.connection_registry import ConnectionRegistry
-from barnabas.broker.dispatch import Dispatcher
-from barnabas.broker.flush_waits import FlushWaits
 from barnabas.broker.groups.coordinator import GroupCoordinator
 from barnabas.broker.handlers.api_table import ApiNeeds, ApiTable
 from barnabas.broker.image_applier import ImageApplier
-from barnabas.broker.listening import bind
 from barnabas.broker.live_config import LiveConfig
 from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.metadata.store import MetadataStore, open_metadata
@@ -37,23 +30,30 @@ from barnabas.broker.metrics.loop_lag import LoopLagTimer
 from barnabas.broker.metrics.probes import BrokerProbes
 from barnabas.broker.metrics.server import MetricsServer, start_metrics_server
 from barnabas.broker.metrics.state import PHASE_LOADING, BrokerState
-from barnabas.broker.partition_registry import PartitionRegistry
-from barnabas.broker.session import Session
+from barnabas.broker.network.advertised import AdvertisedAddresses
+from barnabas.broker.network.connection import Connection
+from barnabas.broker.network.connection_limit import ConnectionLimit
+from barnabas.broker.network.connection_registry import ConnectionRegistry
+from barnabas.broker.network.dispatch import Dispatcher
+from barnabas.broker.network.listening import bind
+from barnabas.broker.network.session import Session
+from barnabas.broker.partitions.flush_waits import FlushWaits
+from barnabas.broker.partitions.registry import PartitionRegistry
 from barnabas.broker.startup_error import StartupError
-from barnabas.broker.storage.clock import SystemClock
+from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.log_manager import LogManager
-from barnabas.broker.storage.storage_errors import StorageError
+from barnabas.broker.storage.services.clock import SystemClock
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from barnabas.broker.storage.clock import Clock
+    from barnabas.broker.storage.services.clock import Clock
     from barnabas.config import BrokerConfig, Listener
     from barnabas.protocol.topic_partition import TopicPartition
 
 T = TypeVar("T")
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 DRAIN_SECONDS: Final = 10.0
 """How long connections may take for the request at hand when the broker stops."""
@@ -234,7 +234,7 @@ class Node:
             server = await self._loop.create_server(self._connection_factory(listener), sock=bound, backlog=backlog)
             self._servers.append(server)
             advertised = self._config.advertised_listeners[listener.name]
-            log.info(
+            logger.info(
                 "listening, listener=%s port=%d advertised=%s:%s",
                 listener,
                 bound.getsockname()[1],
@@ -254,7 +254,7 @@ class Node:
         """On a background thread. The partitions' logs refuse by themselves; without the metadata log all is over."""
         self._loop.call_soon_threadsafe(self._partitions.wake, partitions)
         if directory == self._config.metadata_log_dir:
-            log.error("stopping: the metadata log's directory has failed, directory=%s", directory)
+            logger.error("stopping: the metadata log's directory has failed, directory=%s", directory)
             self._loop.call_soon_threadsafe(self.failed.set)
 
     async def _give_up(self) -> None:

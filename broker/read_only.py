@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
-from barnabas.broker.metadata.read_only import read_metadata
+from barnabas.broker.metadata.directories.read_only import read_metadata
 from barnabas.broker.storage.read_only.log import refuse_change
 from barnabas.broker.storage.read_only.log_manager import ReadOnlyLogManager
 from barnabas.protocol.messages.api_key import ApiKey
 
 if TYPE_CHECKING:
-    from barnabas.broker.dispatch import Handler
-    from barnabas.broker.session import Session
+    from barnabas.broker.network.dispatch import Handler
+    from barnabas.broker.network.session import Session
 
 REFUSED_APIS = (
     ApiKey.JOIN_GROUP,

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
     from barnabas.config import BrokerConfig
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def run(config: BrokerConfig, ready_file: Path | None = None) -> int:
     """Serve until a signal; returns the exit code. Raises StartupError, whose text is for the operator."""
     for warning in config.warnings:
-        log.warning("%s", warning)
+        logger.warning("%s", warning)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(config, ready_file))
 
@@ -53,7 +53,7 @@ async def _serve(config: BrokerConfig, ready_file: Path | None) -> int:
                 metrics_port=node.metrics_port,
                 log_dirs=config.log_dirs,
             )
-        log.info(
+        logger.info(
             "ready, seconds=%.3f port=%d metrics_port=%s", time.monotonic() - started, node.port, node.metrics_port
         )
         await _first_of(stop, node.failed)
@@ -61,7 +61,7 @@ async def _serve(config: BrokerConfig, ready_file: Path | None) -> int:
         clean = await node.stop()
         if ready_file is not None:
             remove_ready_file(ready_file)
-    log.info("stopped, clean=%s", clean)
+    logger.info("stopped, clean=%s", clean)
     return 0 if clean and not node.failed.is_set() else 1
 
 
@@ -74,9 +74,9 @@ async def _first_of(*events: asyncio.Event) -> None:
 
 def _signalled(number: signal.Signals, stop: asyncio.Event) -> None:
     if stop.is_set():
-        log.warning("second signal (%s): exiting at once, the next start recovers", number.name)
+        logger.warning("second signal (%s): exiting at once, the next start recovers", number.name)
         os._exit(128 + number)
-    log.info("stopping, signal=%s", number.name)
+    logger.info("stopping, signal=%s", number.name)
     stop.set()
 
 

@@ -1,1 +1,1 @@
-"""The native asyncio client: producer, consumer, admin (import them from `barnabas`); `commands`: the command line."""
+"""The native asyncio client: producer, consumer, admin (import them from `barnabas`)."""

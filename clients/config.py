@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from barnabas.clients.addresses import parse_bootstrap
 from barnabas.clients.errors import ClientConfigError
-from barnabas.protocol.messages.produce import ACKS_ALL, ACKS_LEADER, ACKS_NONE
+from barnabas.protocol.messages.data.produce import ACKS_ALL, ACKS_LEADER, ACKS_NONE
 
 MIB = 1 << 20
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from barnabas.clients.cluster import NO_LEADER, Cluster
 from barnabas.clients.config import ClientConfig
 from barnabas.clients.errors import RefusedError, UnknownTopicError
-from barnabas.clients.retrying import with_retries
+from barnabas.clients.network.cluster import NO_LEADER, Cluster
+from barnabas.clients.network.retrying import with_retries
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.list_offsets import (
+from barnabas.protocol.messages.data.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,

@@ -161,7 +161,7 @@ class BrokerProcess:
         import asyncio  # here: the pytest plugin is loaded by sessions that never ask for a broker, too
         from concurrent.futures import ThreadPoolExecutor
 
-        from barnabas.clients.admin import Admin
+        from barnabas.clients.admin.admin import Admin
         from barnabas.clients.config import AdminConfig
 
         async def create() -> None:

@@ -7,15 +7,15 @@ set on a topic. Everything that is refused is a ConfigError with a whole sentenc
 from __future__ import annotations
 
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.config.broker_properties import BROKER_PROPERTIES
 from barnabas.config.errors import ConfigError
 from barnabas.config.listeners import Listener
 from barnabas.config.loader import load
 from barnabas.config.log_config import LogConfig
 from barnabas.config.property import Property, PropertyType
 from barnabas.config.reconfiguration import ensure_reconfigurable
+from barnabas.config.tables.broker_properties import BROKER_PROPERTIES
+from barnabas.config.tables.topic_properties import TOPIC_PROPERTIES
 from barnabas.config.topic_config import complaints, describe_topic, validate_topic_configs
-from barnabas.config.topic_properties import TOPIC_PROPERTIES
 from barnabas.config.value import ConfigSource, ConfigValue, Setting
 
 __all__ = [

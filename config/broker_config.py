@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas.config import combinations, names
-from barnabas.config.broker_properties import BROKER_PROPERTIES
 from barnabas.config.errors import ConfigError
 from barnabas.config.listeners import Listener
 from barnabas.config.property import PER_BROKER, BadValueError, Property, show
-from barnabas.config.topic_properties import TOPIC_PROPERTIES
+from barnabas.config.tables.broker_properties import BROKER_PROPERTIES
+from barnabas.config.tables.topic_properties import TOPIC_PROPERTIES
 from barnabas.config.value import ConfigSource, ConfigValue, PropertyValue, Setting
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from barnabas.config import listeners as addresses
 from barnabas.config.errors import ConfigError
 from barnabas.config.listeners import BadListenerError, Listener
-from barnabas.config.topic_properties import TOPIC_PROPERTIES
+from barnabas.config.tables.topic_properties import TOPIC_PROPERTIES
 from barnabas.config.value import ConfigSource
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def segment_bytes_at_full_index(index_bytes: int, interval_bytes: int) -> int:
 def _unserved(config: BrokerConfig) -> Iterator[str]:
     if not config.unserved:
         return
-    from barnabas.config import unserved
+    from barnabas.config.tables import unserved
 
     guards: list[str] = []
     others: list[str] = []

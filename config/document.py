@@ -13,10 +13,11 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from barnabas.config import environment, unserved
-from barnabas.config.broker_properties import BROKER_PROPERTIES
+from barnabas.config import environment
 from barnabas.config.property import DOUBLE_MAX, INT_MAX, LONG_MAX, Property, show
-from barnabas.config.topic_properties import TOPIC_PROPERTIES
+from barnabas.config.tables import unserved
+from barnabas.config.tables.broker_properties import BROKER_PROPERTIES
+from barnabas.config.tables.topic_properties import TOPIC_PROPERTIES
 
 PAGE = Path("docs/configuration.md")
 SERVER_PROPERTIES = Path("config/server.properties")

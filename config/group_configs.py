@@ -16,9 +16,9 @@ from types import MappingProxyType
 from typing import Final
 
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.config.broker_properties import BROKER_PROPERTIES
 from barnabas.config.errors import ConfigError
 from barnabas.config.property import BadValueError, Property, Synonym
+from barnabas.config.tables.broker_properties import BROKER_PROPERTIES
 from barnabas.config.value import ConfigSource, ConfigValue
 
 SESSION_TIMEOUT: Final = "consumer.session.timeout.ms"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from barnabas.config.property import BadValueError
-from barnabas.config.topic_properties import TOPIC_PROPERTIES
+from barnabas.config.tables.topic_properties import TOPIC_PROPERTIES
 
 if TYPE_CHECKING:
     from barnabas.config.broker_config import BrokerConfig

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from barnabas.config import environment
-from barnabas.config.broker_properties import BROKER_PROPERTIES
 from barnabas.config.errors import ConfigError
-from barnabas.config.topic_properties import TOPIC_PROPERTIES
+from barnabas.config.tables.broker_properties import BROKER_PROPERTIES
+from barnabas.config.tables.topic_properties import TOPIC_PROPERTIES
 
 MAX_COMPARED_LENGTH = 200
 """Of a name that is looked for among the real ones: anybody on the network may send one of a million characters."""
@@ -15,14 +15,14 @@ MAX_COMPARED_LENGTH = 200
 
 def is_unserved(name: str) -> bool:
     """True for a broker property of Kafka 3.7 to 4.3 that is accepted without effect."""
-    from barnabas.config import unserved
+    from barnabas.config.tables import unserved
 
     return unserved.is_unserved(name)
 
 
 def is_unserved_topic(name: str) -> bool:
     """True for a topic property of Kafka 3.7 to 4.3 that is accepted without effect."""
-    from barnabas.config import unserved
+    from barnabas.config.tables import unserved
 
     return name in unserved.UNSERVED_TOPIC_PROPERTIES
 
@@ -32,7 +32,7 @@ def property_of_variable(variable: str) -> str | None:
     served = _served_by_variable().get(variable)
     if served is not None:
         return served
-    from barnabas.config import unserved
+    from barnabas.config.tables import unserved
 
     for name in unserved.UNSERVED_PROPERTIES:
         if environment.variable_of(name) == variable:
@@ -47,7 +47,7 @@ def unknown_property(name: str, origin: str) -> ConfigError:
     if topic_property is not None and topic_property.synonyms:
         synonym = topic_property.synonyms[0].name
         return ConfigError(f"{name} in {origin}: a property of topics; the broker's is {synonym}")
-    from barnabas.config import unserved
+    from barnabas.config.tables import unserved
 
     nearest = _nearest(name, [*BROKER_PROPERTIES, *unserved.UNSERVED_PROPERTIES])
     return ConfigError(f"{name} in {origin}: no such property{_hint(nearest)}")
@@ -60,7 +60,7 @@ def unknown_topic_property(name: str, origin: str) -> ConfigError:
         topic_name = broker_property.topic_name
         what = "a property of the broker" + (f"; the topic's is {topic_name}" if topic_name else ", which topics lack")
         return ConfigError(f"{name} in {origin}: {what}")
-    from barnabas.config import unserved
+    from barnabas.config.tables import unserved
 
     nearest = _nearest(name, [*TOPIC_PROPERTIES, *unserved.UNSERVED_TOPIC_PROPERTIES])
     return ConfigError(f"{name} in {origin}: topics have no such property{_hint(nearest)}")
@@ -68,7 +68,7 @@ def unknown_topic_property(name: str, origin: str) -> ConfigError:
 
 def unknown_variable(variable: str) -> ConfigError:
     """The refusal of a BARNABAS_ variable that names no property."""
-    from barnabas.config import unserved
+    from barnabas.config.tables import unserved
 
     names = {environment.variable_of(name): name for name in (*unserved.UNSERVED_PROPERTIES, *BROKER_PROPERTIES)}
     nearest = _nearest(variable, [*names, *environment.RESERVED])

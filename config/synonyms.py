@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.property import Property
-from barnabas.config.topic_properties import TOPIC_PROPERTIES
+from barnabas.config.tables.topic_properties import TOPIC_PROPERTIES
 from barnabas.config.value import ConfigSource, ConfigValue
 
 _FAMILIES: Mapping[str, tuple[str, ...]] = {

@@ -10,7 +10,7 @@ from barnabas.config.combinations import MEBIBYTE, segment_bytes_at_full_index
 from barnabas.config.errors import ConfigError
 from barnabas.config.log_config import LogConfig
 from barnabas.config.property import BadValueError, Property
-from barnabas.config.topic_properties import TOPIC_PROPERTIES
+from barnabas.config.tables.topic_properties import TOPIC_PROPERTIES
 from barnabas.config.value import ConfigSource, ConfigValue
 
 ORIGIN = "the topic's config"

@@ -32,7 +32,7 @@ class BarnabasDataSource(DataSource):
         """The columns of a reader that was not told its own. Raises OptionError."""
         from barnabas.pipeline.errors import in_one_sentence
         from barnabas.pipeline.options import Options
-        from barnabas.pipeline.schema import source_schema
+        from barnabas.pipeline.source.schema import source_schema
 
         with in_one_sentence():
             return source_schema(include_headers=Options(self.options).boolean("includeHeaders", False))
@@ -40,7 +40,7 @@ class BarnabasDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch read. Raises OptionError, SchemaError."""
         from barnabas.pipeline.errors import in_one_sentence
-        from barnabas.pipeline.source_batch import make_batch_reader
+        from barnabas.pipeline.source.batch import make_batch_reader
 
         with in_one_sentence():
             return make_batch_reader(self.options, schema)
@@ -48,7 +48,7 @@ class BarnabasDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """A streaming read. Raises OptionError, SchemaError."""
         from barnabas.pipeline.errors import in_one_sentence
-        from barnabas.pipeline.source_stream import make_stream_reader
+        from barnabas.pipeline.source.stream import make_stream_reader
 
         with in_one_sentence():
             return make_stream_reader(self.options, schema)
@@ -56,7 +56,7 @@ class BarnabasDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """A batch write. Raises OptionError, SchemaError."""
         from barnabas.pipeline.errors import in_one_sentence
-        from barnabas.pipeline.sink import make_batch_writer
+        from barnabas.pipeline.sink.writers import make_batch_writer
 
         with in_one_sentence():
             return make_batch_writer(self.options, schema, overwrite=overwrite)
@@ -64,7 +64,7 @@ class BarnabasDataSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
         """A streaming write. Raises OptionError, SchemaError."""
         from barnabas.pipeline.errors import in_one_sentence
-        from barnabas.pipeline.sink import make_stream_writer
+        from barnabas.pipeline.sink.writers import make_stream_writer
 
         with in_one_sentence():
             return make_stream_writer(self.options, schema, overwrite=overwrite)

@@ -41,25 +41,21 @@ def imports_of(graph: ImportGraph, importer: str) -> Iterator[tuple[str, int]]:
 class MayImport(Contract):
     """Of our own modules, those in `package` may directly import only themselves and those in `allowed`.
 
-    `except` leaves out a part of `package` that has a row of its own. The version, `barnabas.__version__`, is
-    everybody's.
+    The version, `barnabas.__version__`, is allowed everywhere.
     """
 
     type_name = "may_import"
 
     package = fields.StringField()
     allowed = fields.ListField(subfield=fields.StringField())
-    # A field's name is its option's name, and `except` is a keyword.
-    locals()["except"] = fields.StringField(required=False)
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
         """Find every direct import out of `package` that its row does not allow."""
         package, root = str(self.package), str(self.package).partition(".")[0]
         allowed = (package, f"{root}.__version__", *(str(name) for name in self.allowed))  # type: ignore[attr-defined]
-        left_out = getattr(self, "except")
         findings = []
         for importer in sorted(graph.modules):
-            if not is_within(importer, package) or (left_out and is_within(importer, str(left_out))):
+            if not is_within(importer, package):
                 continue
             for imported, line in imports_of(graph, importer):
                 if is_within(imported, root) and not any(is_within(imported, name) for name in allowed):

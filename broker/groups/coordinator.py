@@ -18,17 +18,17 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.groups.consumer_group_settings import ConsumerGroupSettings, Surroundings
-from barnabas.broker.groups.group_core import GroupClock, GroupSettings
-from barnabas.broker.groups.group_directory import GroupDirectory
+from barnabas.broker.groups.classic.core import GroupClock, GroupSettings
+from barnabas.broker.groups.classic.membership import GroupMembership
+from barnabas.broker.groups.consumer.late_groups import LateConsumerGroups
+from barnabas.broker.groups.consumer.settings import ConsumerGroupSettings, Surroundings
+from barnabas.broker.groups.directory import GroupDirectory
 from barnabas.broker.groups.group_log import GroupLog
 from barnabas.broker.groups.group_records import GroupRecord
-from barnabas.broker.groups.late_consumer_groups import LateConsumerGroups
-from barnabas.broker.groups.membership import GroupMembership
-from barnabas.broker.groups.offset_expiry import OffsetExpiryTask
-from barnabas.broker.groups.offsets_service import GroupOffsets
-from barnabas.broker.groups.offsets_topic import OFFSETS_TOPIC
-from barnabas.broker.storage.storage_errors import StorageError
+from barnabas.broker.groups.offsets.expiry import OffsetExpiryTask
+from barnabas.broker.groups.offsets.service import GroupOffsets
+from barnabas.broker.groups.offsets.topic import OFFSETS_TOPIC
+from barnabas.broker.storage.files.errors import StorageError
 from barnabas.protocol.errors import BrokerError, DecodeError
 from barnabas.protocol.groups.keys import OffsetCommitKey
 from barnabas.protocol.uuids import ZERO_UUID
@@ -36,18 +36,18 @@ from barnabas.protocol.uuids import ZERO_UUID
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from barnabas.broker.flush_waits import FlushWaits
-    from barnabas.broker.groups.consumer_groups import ConsumerGroups
-    from barnabas.broker.groups.offsets_loader import LoadedPartition
+    from barnabas.broker.groups.consumer.groups import ConsumerGroups
+    from barnabas.broker.groups.offsets.loader import LoadedPartition
     from barnabas.broker.live_config import LiveConfig
     from barnabas.broker.metadata.image import MetadataImage
     from barnabas.broker.metadata.store import MetadataStore
     from barnabas.broker.metadata_changes import MetadataChanges
     from barnabas.broker.metrics.probes import GroupProbe
-    from barnabas.broker.partition import Partition
-    from barnabas.broker.partition_registry import PartitionRegistry
+    from barnabas.broker.partitions.flush_waits import FlushWaits
+    from barnabas.broker.partitions.partition import Partition
+    from barnabas.broker.partitions.registry import PartitionRegistry
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 PROGRESS_SECONDS: Final = 5.0
 """Between two lines about a load that takes long."""
@@ -103,7 +103,7 @@ class GroupCoordinator:
         self.has_consumer_protocol = around.settings.is_enabled
 
         def make_consumer_groups() -> ConsumerGroups:
-            from barnabas.broker.groups.consumer_groups import ConsumerGroups
+            from barnabas.broker.groups.consumer.groups import ConsumerGroups
 
             return ConsumerGroups(
                 group_log=self.log, classic=classic, around=around, loop=loop, probe=probe, reads_only=reads_only
@@ -148,9 +148,9 @@ class GroupCoordinator:
             records += await self._load_partition(number)
             if time.monotonic() - said >= PROGRESS_SECONDS:
                 said = time.monotonic()
-                log.info("loading %s, partitions=%d/%d records=%d", OFFSETS_TOPIC, done + 1, len(numbers), records)
+                logger.info("loading %s, partitions=%d/%d records=%d", OFFSETS_TOPIC, done + 1, len(numbers), records)
         gc.freeze()  # what was loaded stays: no collection needs to look at it again
-        log.info(
+        logger.info(
             "%s is loaded, partitions=%d records=%d offsets=%d seconds=%.3f",
             OFFSETS_TOPIC,
             len(numbers),
@@ -167,10 +167,10 @@ class GroupCoordinator:
             try:
                 records, gone = await self._read_partition(number, partition)
             except (DecodeError, BrokerError, StorageError, OSError) as error:
-                log.error("%s-%d cannot be loaded, its groups are not served: %s", OFFSETS_TOPIC, number, error)
+                logger.error("%s-%d cannot be loaded, its groups are not served: %s", OFFSETS_TOPIC, number, error)
                 failed = not partition.is_retired  # else it was deleted meanwhile
             except Exception:  # a bug, which says nothing of the other partitions
-                log.exception("%s-%d cannot be loaded, its groups are not served", OFFSETS_TOPIC, number)
+                logger.exception("%s-%d cannot be loaded, its groups are not served", OFFSETS_TOPIC, number)
                 failed = not partition.is_retired
         self.log.end_loading(number, failed=failed)
         if not self._config.static.get_bool("read.only"):
@@ -183,7 +183,7 @@ class GroupCoordinator:
         Those were deleted while nobody could take their offsets back: before a kill, or during this load. A new topic
         of the same name must not be read from there.
         """
-        from barnabas.broker.groups.offsets_loader import load_offsets_partition  # a new broker has nothing to load
+        from barnabas.broker.groups.offsets.loader import load_offsets_partition  # a new broker has nothing to load
 
         buffer_bytes = self._config.broker.get_int("offsets.load.buffer.size")
         loaded: LoadedPartition = await self._loop.run_in_executor(
@@ -196,7 +196,7 @@ class GroupCoordinator:
         if partition.is_retired:
             return 0, []
         if loaded.skipped:
-            log.warning(
+            logger.warning(
                 "%s-%d has records that are not served here (of share or streams groups, or of groups that belong to"
                 " another partition), skipped=%d",
                 OFFSETS_TOPIC,
@@ -250,10 +250,10 @@ class GroupCoordinator:
         for group_id, records in by_group.items():
             self.log.append(group_id, records, atomic=False).then(_say)
         if by_group:
-            log.info("offsets of deleted topics are taken back, groups=%d topics=%s", len(by_group), sorted(topics))
+            logger.info("offsets of deleted topics are taken back, groups=%d topics=%s", len(by_group), sorted(topics))
 
     def _forget_all(self) -> None:
-        log.warning("%s was deleted: all groups and their offsets are forgotten", OFFSETS_TOPIC)
+        logger.warning("%s was deleted: all groups and their offsets are forgotten", OFFSETS_TOPIC)
         for group_id in list(self.members.group_ids()):
             self.members.forget(group_id)
         self.offsets.committed.forget(list(self.offsets.committed.group_ids()))
@@ -262,4 +262,4 @@ class GroupCoordinator:
 
 def _say(error: BrokerError | None) -> None:
     if error is not None:
-        log.warning("offsets of a deleted topic stay until they expire: %s", error)
+        logger.warning("offsets of a deleted topic stay until they expire: %s", error)

@@ -18,22 +18,22 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.broker.deferred import Deferred
 from barnabas.broker.groups.group_records import GroupRecord, encode_batches
-from barnabas.broker.groups.offsets_topic import OFFSETS_TOPIC, partition_of
-from barnabas.broker.groups.offsets_topic_creation import OffsetsTopicCreation, Then
+from barnabas.broker.groups.offsets.topic import OFFSETS_TOPIC, partition_of
+from barnabas.broker.groups.offsets.topic_creation import OffsetsTopicCreation, Then
+from barnabas.broker.network.deferred import Deferred
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
-    from barnabas.broker.flush_waits import FlushWaits
     from barnabas.broker.live_config import LiveConfig
     from barnabas.broker.metadata.store import MetadataStore
     from barnabas.broker.metadata_changes import MetadataChanges
-    from barnabas.broker.partition import Partition
-    from barnabas.broker.partition_registry import PartitionRegistry
+    from barnabas.broker.partitions.flush_waits import FlushWaits
+    from barnabas.broker.partitions.partition import Partition
+    from barnabas.broker.partitions.registry import PartitionRegistry
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Appended = Deferred[BrokerError | None]
 """None once the records are durable as the topic asks, or why they are not there."""

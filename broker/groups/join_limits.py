@@ -13,10 +13,10 @@ from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.groups.classic_fields import MAX_STRING_BYTES
 
 if TYPE_CHECKING:
-    from barnabas.broker.groups.group_core import GroupSettings
-    from barnabas.broker.groups.joining import JoiningClient
-    from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-    from barnabas.protocol.messages.join_group import JoinGroupRequest
+    from barnabas.broker.groups.classic.core import GroupSettings
+    from barnabas.broker.groups.classic.joining import JoiningClient
+    from barnabas.protocol.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+    from barnabas.protocol.messages.groups.join_group import JoinGroupRequest
 
 UUID_CHARACTERS: Final = 37
 """What a member id has behind the client's or the instance's id."""

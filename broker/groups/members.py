@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from barnabas.broker.groups.consumer_group_offsets import CommitCheck
+    from barnabas.broker.groups.consumer.offsets import CommitCheck
     from barnabas.broker.groups.group_records import GroupRecord
 
 EMPTY: Final = "Empty"

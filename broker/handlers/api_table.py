@@ -10,24 +10,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.broker.handlers.fetch import FetchHandler
-from barnabas.broker.handlers.produce import ProduceHandler
+from barnabas.broker.handlers.data.fetch import FetchHandler
+from barnabas.broker.handlers.data.produce import ProduceHandler
 from barnabas.protocol.messages.api_key import ApiKey
 
 if TYPE_CHECKING:
     import asyncio
     from concurrent.futures import Executor
 
-    from barnabas.broker.advertised import AdvertisedAddresses
-    from barnabas.broker.dispatch import Handler, Outcome
-    from barnabas.broker.flush_waits import FlushWaits
     from barnabas.broker.groups.coordinator import GroupCoordinator
     from barnabas.broker.live_config import LiveConfig
     from barnabas.broker.metadata.store import MetadataStore
     from barnabas.broker.metadata_changes import MetadataChanges
     from barnabas.broker.metrics.probes import ApiProbe, BrokerProbes
-    from barnabas.broker.partition_registry import PartitionRegistry
-    from barnabas.broker.session import Session
+    from barnabas.broker.network.advertised import AdvertisedAddresses
+    from barnabas.broker.network.dispatch import Handler, Outcome
+    from barnabas.broker.network.session import Session
+    from barnabas.broker.partitions.flush_waits import FlushWaits
+    from barnabas.broker.partitions.registry import PartitionRegistry
     from barnabas.broker.storage.log_manager import LogManager
 
 
@@ -110,21 +110,21 @@ def _serves(api: ApiKey) -> Callable[[_Maker], _Maker]:
 
 @_serves(ApiKey.LIST_OFFSETS)
 def _list_offsets(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.list_offsets import ListOffsetsHandler
+    from barnabas.broker.handlers.data.list_offsets import ListOffsetsHandler
 
     return ListOffsetsHandler(needs.partitions, needs.blocking_io, needs.probe(ApiKey.LIST_OFFSETS))
 
 
 @_serves(ApiKey.METADATA)
 def _metadata(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.metadata import MetadataHandler
+    from barnabas.broker.handlers.topics.metadata import MetadataHandler
 
     return MetadataHandler(needs.store, needs.partitions, needs.addresses, needs.changes, needs.config)
 
 
 @_serves(ApiKey.API_VERSIONS)
 def _api_versions(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.api_versions import ApiVersionsHandler
+    from barnabas.broker.handlers.cluster.api_versions import ApiVersionsHandler
 
     max_frame_bytes = needs.config.static.get_int("socket.request.max.bytes")
     return ApiVersionsHandler(needs.store, needs.groups.has_consumer_protocol, max_frame_bytes)
@@ -132,56 +132,56 @@ def _api_versions(needs: ApiNeeds) -> Handler:
 
 @_serves(ApiKey.OFFSET_COMMIT)
 def _offset_commit(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.offset_commit import OffsetCommitHandler
+    from barnabas.broker.handlers.groups.offset_commit import OffsetCommitHandler
 
     return OffsetCommitHandler(needs.groups.offsets, needs.probe(ApiKey.OFFSET_COMMIT))
 
 
 @_serves(ApiKey.OFFSET_FETCH)
 def _offset_fetch(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.offset_fetch import OffsetFetchHandler
+    from barnabas.broker.handlers.groups.offset_fetch import OffsetFetchHandler
 
     return OffsetFetchHandler(needs.groups.offsets, needs.groups.log, needs.store, needs.probe(ApiKey.OFFSET_FETCH))
 
 
 @_serves(ApiKey.FIND_COORDINATOR)
 def _find_coordinator(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.find_coordinator import FindCoordinatorHandler
+    from barnabas.broker.handlers.groups.find_coordinator import FindCoordinatorHandler
 
     return FindCoordinatorHandler(needs.addresses, needs.probe(ApiKey.FIND_COORDINATOR))
 
 
 @_serves(ApiKey.JOIN_GROUP)
 def _join_group(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.join_group import JoinGroupHandler
+    from barnabas.broker.handlers.groups.join_group import JoinGroupHandler
 
     return JoinGroupHandler(needs.groups.members)
 
 
 @_serves(ApiKey.HEARTBEAT)
 def _heartbeat(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.heartbeat import HeartbeatHandler
+    from barnabas.broker.handlers.groups.heartbeat import HeartbeatHandler
 
     return HeartbeatHandler(needs.groups.members, needs.probe(ApiKey.HEARTBEAT))
 
 
 @_serves(ApiKey.LEAVE_GROUP)
 def _leave_group(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.leave_group import LeaveGroupHandler
+    from barnabas.broker.handlers.groups.leave_group import LeaveGroupHandler
 
     return LeaveGroupHandler(needs.groups.members, needs.probe(ApiKey.LEAVE_GROUP))
 
 
 @_serves(ApiKey.SYNC_GROUP)
 def _sync_group(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.sync_group import SyncGroupHandler
+    from barnabas.broker.handlers.groups.sync_group import SyncGroupHandler
 
     return SyncGroupHandler(needs.groups.members)
 
 
 @_serves(ApiKey.DESCRIBE_GROUPS)
 def _describe_groups(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.describe_groups import DescribeGroupsHandler
+    from barnabas.broker.handlers.groups.describe_groups import DescribeGroupsHandler
 
     return DescribeGroupsHandler(
         needs.groups.members, needs.groups.offsets.committed.__contains__, needs.probe(ApiKey.DESCRIBE_GROUPS)
@@ -190,7 +190,7 @@ def _describe_groups(needs: ApiNeeds) -> Handler:
 
 @_serves(ApiKey.CONSUMER_GROUP_HEARTBEAT)
 def _consumer_group_heartbeat(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.consumer_group_heartbeat import ConsumerGroupHeartbeatHandler
+    from barnabas.broker.handlers.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatHandler
 
     return ConsumerGroupHeartbeatHandler(
         needs.groups.consumer_groups.made(), needs.probe(ApiKey.CONSUMER_GROUP_HEARTBEAT)
@@ -199,7 +199,7 @@ def _consumer_group_heartbeat(needs: ApiNeeds) -> Handler:
 
 @_serves(ApiKey.CONSUMER_GROUP_DESCRIBE)
 def _consumer_group_describe(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.consumer_group_describe import ConsumerGroupDescribeHandler
+    from barnabas.broker.handlers.groups.consumer_group_describe import ConsumerGroupDescribeHandler
 
     probe = needs.probe(ApiKey.CONSUMER_GROUP_DESCRIBE)
     return ConsumerGroupDescribeHandler(needs.groups.consumer_groups.made(), needs.store, probe)
@@ -207,35 +207,35 @@ def _consumer_group_describe(needs: ApiNeeds) -> Handler:
 
 @_serves(ApiKey.LIST_GROUPS)
 def _list_groups(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.groups import ListGroupsHandler
+    from barnabas.broker.handlers.groups.groups import ListGroupsHandler
 
     return ListGroupsHandler(needs.groups.offsets)
 
 
 @_serves(ApiKey.DELETE_GROUPS)
 def _delete_groups(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.groups import DeleteGroupsHandler
+    from barnabas.broker.handlers.groups.groups import DeleteGroupsHandler
 
     return DeleteGroupsHandler(needs.groups.offsets, needs.probe(ApiKey.DELETE_GROUPS))
 
 
 @_serves(ApiKey.OFFSET_DELETE)
 def _offset_delete(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.groups import OffsetDeleteHandler
+    from barnabas.broker.handlers.groups.groups import OffsetDeleteHandler
 
     return OffsetDeleteHandler(needs.groups.offsets, needs.store, needs.probe(ApiKey.OFFSET_DELETE))
 
 
 @_serves(ApiKey.DELETE_RECORDS)
 def _delete_records(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.delete_records import DeleteRecordsHandler
+    from barnabas.broker.handlers.data.delete_records import DeleteRecordsHandler
 
     return DeleteRecordsHandler(needs.partitions, needs.probe(ApiKey.DELETE_RECORDS))
 
 
 @_serves(ApiKey.INIT_PRODUCER_ID)
 def _init_producer_id(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.init_producer_id import InitProducerIdHandler
+    from barnabas.broker.handlers.data.init_producer_id import InitProducerIdHandler
     from barnabas.broker.producer_ids import ProducerIds
 
     return InitProducerIdHandler(ProducerIds(needs.changes))
@@ -243,120 +243,120 @@ def _init_producer_id(needs: ApiNeeds) -> Handler:
 
 @_serves(ApiKey.OFFSET_FOR_LEADER_EPOCH)
 def _offset_for_leader_epoch(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.offset_for_leader_epoch import OffsetForLeaderEpochHandler
+    from barnabas.broker.handlers.data.offset_for_leader_epoch import OffsetForLeaderEpochHandler
 
     return OffsetForLeaderEpochHandler(needs.partitions, needs.probe(ApiKey.OFFSET_FOR_LEADER_EPOCH))
 
 
 @_serves(ApiKey.CREATE_TOPICS)
 def _create_topics(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.topics import CreateTopicsHandler
+    from barnabas.broker.handlers.topics.topics import CreateTopicsHandler
 
     return CreateTopicsHandler(needs.changes, needs.config, needs.probe(ApiKey.CREATE_TOPICS))
 
 
 @_serves(ApiKey.DELETE_TOPICS)
 def _delete_topics(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.topics import DeleteTopicsHandler
+    from barnabas.broker.handlers.topics.topics import DeleteTopicsHandler
 
     return DeleteTopicsHandler(needs.changes, needs.probe(ApiKey.DELETE_TOPICS))
 
 
 @_serves(ApiKey.CREATE_PARTITIONS)
 def _create_partitions(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.topics import CreatePartitionsHandler
+    from barnabas.broker.handlers.topics.topics import CreatePartitionsHandler
 
     return CreatePartitionsHandler(needs.changes, needs.probe(ApiKey.CREATE_PARTITIONS))
 
 
 @_serves(ApiKey.DESCRIBE_CONFIGS)
 def _describe_configs(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.configs import DescribeConfigsHandler
+    from barnabas.broker.handlers.cluster.configs import DescribeConfigsHandler
 
     return DescribeConfigsHandler(needs.store, needs.config, needs.probe(ApiKey.DESCRIBE_CONFIGS))
 
 
 @_serves(ApiKey.ALTER_CONFIGS)
 def _alter_configs(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.configs import AlterConfigsHandler
+    from barnabas.broker.handlers.cluster.configs import AlterConfigsHandler
 
     return AlterConfigsHandler(needs.changes, needs.probe(ApiKey.ALTER_CONFIGS))
 
 
 @_serves(ApiKey.ELECT_LEADERS)
 def _elect_leaders(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.elect_leaders import ElectLeadersHandler
+    from barnabas.broker.handlers.topics.elect_leaders import ElectLeadersHandler
 
     return ElectLeadersHandler(needs.store, needs.partitions, needs.probe(ApiKey.ELECT_LEADERS))
 
 
 @_serves(ApiKey.LIST_PARTITION_REASSIGNMENTS)
 def _list_partition_reassignments(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.list_partition_reassignments import list_partition_reassignments
+    from barnabas.broker.handlers.topics.list_partition_reassignments import list_partition_reassignments
 
     return list_partition_reassignments
 
 
 @_serves(ApiKey.DESCRIBE_CLIENT_QUOTAS)
 def _describe_client_quotas(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.describe_client_quotas import DescribeClientQuotasHandler
+    from barnabas.broker.handlers.cluster.describe_client_quotas import DescribeClientQuotasHandler
 
     return DescribeClientQuotasHandler(needs.store)
 
 
 @_serves(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS)
 def _describe_user_scram_credentials(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.describe_user_scram_credentials import DescribeUserScramCredentialsHandler
+    from barnabas.broker.handlers.cluster.describe_user_scram_credentials import DescribeUserScramCredentialsHandler
 
     return DescribeUserScramCredentialsHandler(needs.store)
 
 
 @_serves(ApiKey.DESCRIBE_QUORUM)
 def _describe_quorum(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.describe_quorum import DescribeQuorumHandler
-    from barnabas.broker.storage.clock import SystemClock
+    from barnabas.broker.handlers.cluster.describe_quorum import DescribeQuorumHandler
+    from barnabas.broker.storage.services.clock import SystemClock
 
     return DescribeQuorumHandler(needs.store, needs.addresses, SystemClock())
 
 
 @_serves(ApiKey.INCREMENTAL_ALTER_CONFIGS)
 def _incremental_alter_configs(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.configs import AlterConfigsHandler
+    from barnabas.broker.handlers.cluster.configs import AlterConfigsHandler
 
     return AlterConfigsHandler(needs.changes, needs.probe(ApiKey.INCREMENTAL_ALTER_CONFIGS))
 
 
 @_serves(ApiKey.DESCRIBE_CLUSTER)
 def _describe_cluster(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.describe_cluster import DescribeClusterHandler
+    from barnabas.broker.handlers.cluster.describe_cluster import DescribeClusterHandler
 
     return DescribeClusterHandler(needs.store, needs.addresses)
 
 
 @_serves(ApiKey.DESCRIBE_PRODUCERS)
 def _describe_producers(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.describe_producers import DescribeProducersHandler
+    from barnabas.broker.handlers.data.describe_producers import DescribeProducersHandler
 
     return DescribeProducersHandler(needs.partitions, needs.probe(ApiKey.DESCRIBE_PRODUCERS))
 
 
 @_serves(ApiKey.LIST_CONFIG_RESOURCES)
 def _list_config_resources(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.list_config_resources import ListConfigResourcesHandler
+    from barnabas.broker.handlers.cluster.list_config_resources import ListConfigResourcesHandler
 
     return ListConfigResourcesHandler(needs.store)
 
 
 @_serves(ApiKey.DESCRIBE_TOPIC_PARTITIONS)
 def _describe_topic_partitions(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.describe_topic_partitions import DescribeTopicPartitionsHandler
+    from barnabas.broker.handlers.topics.describe_topic_partitions import DescribeTopicPartitionsHandler
 
     return DescribeTopicPartitionsHandler(needs.store, needs.partitions)
 
 
 @_serves(ApiKey.ALTER_REPLICA_LOG_DIRS)
 def _alter_replica_log_dirs(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.log_dirs import AlterReplicaLogDirsHandler
+    from barnabas.broker.handlers.topics.log_dirs import AlterReplicaLogDirsHandler
 
     return AlterReplicaLogDirsHandler(
         needs.log_manager, needs.partitions, needs.blocking_io, needs.probe(ApiKey.ALTER_REPLICA_LOG_DIRS)
@@ -365,6 +365,6 @@ def _alter_replica_log_dirs(needs: ApiNeeds) -> Handler:
 
 @_serves(ApiKey.DESCRIBE_LOG_DIRS)
 def _describe_log_dirs(needs: ApiNeeds) -> Handler:
-    from barnabas.broker.handlers.log_dirs import DescribeLogDirsHandler
+    from barnabas.broker.handlers.topics.log_dirs import DescribeLogDirsHandler
 
     return DescribeLogDirsHandler(needs.log_manager, needs.blocking_io, needs.probe(ApiKey.DESCRIBE_LOG_DIRS))

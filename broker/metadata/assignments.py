@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.messages.topics import DEFAULT_COUNT, NewTopic
+from barnabas.protocol.messages.topics.topics import DEFAULT_COUNT, NewTopic
 
 _REPLICATION_FACTOR = 1
 

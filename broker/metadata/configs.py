@@ -34,7 +34,7 @@ from barnabas.config import (
 )
 from barnabas.config.group_configs import GROUP_CONFIGS, validate_group_configs
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.messages.configs import (
+from barnabas.protocol.messages.cluster.configs import (
     OP_APPEND,
     OP_DELETE,
     OP_SET,

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from barnabas.broker.metadata.directory_report import BARNABAS, BARNABAS_READ_ONLY, Problem, SecurityCounts
+from barnabas.broker.metadata.directories.report import BARNABAS, BARNABAS_READ_ONLY, Problem, SecurityCounts
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.image_builder import ImageBuilder
-from barnabas.broker.metadata.log_replay import ReplayedLog
+from barnabas.broker.metadata.log.log_replay import ReplayedLog
 from barnabas.protocol.metadata.records import MetadataRecord
 
 _SCRAM_CREDENTIAL, _ACL, _DELEGATION_TOKEN, _CLIENT_QUOTA = 11, 18, 10, 14

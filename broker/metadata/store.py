@@ -14,26 +14,26 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from barnabas.broker.metadata import bootstrap_checkpoint
-from barnabas.broker.metadata.batches import encode_change, encode_control_batch
-from barnabas.broker.metadata.directory_assignments import plan_assignment, plan_found_assignments
-from barnabas.broker.metadata.directory_report import BARNABAS, DirectoryReport
+from barnabas.broker.metadata.directories.assignments import plan_assignment, plan_found_assignments
+from barnabas.broker.metadata.directories.examine import examine, partitions_by_topic
+from barnabas.broker.metadata.directories.meta_properties import NodeIdentity, write_identity
+from barnabas.broker.metadata.directories.opening import Opening, abort_record, plan_opening
+from barnabas.broker.metadata.directories.reconcile import is_stray, make_log, reconcile_logs
+from barnabas.broker.metadata.directories.registrations import registered_broker_epoch
+from barnabas.broker.metadata.directories.report import BARNABAS, DirectoryReport
 from barnabas.broker.metadata.errors import MetadataError
-from barnabas.broker.metadata.examine import examine, partitions_by_topic
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.image_builder import ImageBuilder
-from barnabas.broker.metadata.log_replay import ReplayedLog
-from barnabas.broker.metadata.meta_properties import NodeIdentity, write_identity
-from barnabas.broker.metadata.metadata_log import MetadataLog, open_metadata_log
-from barnabas.broker.metadata.opening import Opening, abort_record, plan_opening
+from barnabas.broker.metadata.log import bootstrap_checkpoint
+from barnabas.broker.metadata.log.batches import encode_change, encode_control_batch
+from barnabas.broker.metadata.log.log_replay import ReplayedLog
+from barnabas.broker.metadata.log.metadata_log import MetadataLog, open_metadata_log
+from barnabas.broker.metadata.log.snapshot_file import RaftState
+from barnabas.broker.metadata.log.snapshotter import Snapshotter
 from barnabas.broker.metadata.plan import Plan
-from barnabas.broker.metadata.reconcile import is_stray, make_log, reconcile_logs
-from barnabas.broker.metadata.registrations import registered_broker_epoch
 from barnabas.broker.metadata.security import security_warnings
-from barnabas.broker.metadata.snapshot_file import RaftState
-from barnabas.broker.metadata.snapshotter import Snapshotter
 from barnabas.broker.metadata.writer import ImageListener, MetadataWriter
-from barnabas.broker.storage.storage_errors import StorageError
+from barnabas.broker.storage.files.errors import StorageError
 from barnabas.config import complaints
 from barnabas.protocol.errors import BrokerError
 from barnabas.protocol.metadata.control import LeaderChange, Voter
@@ -42,16 +42,16 @@ from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.protocol.uuids import ZERO_UUID
 
 if TYPE_CHECKING:
-    from barnabas.broker.storage.clock import Clock
-    from barnabas.broker.storage.directory_loading import FoundPartition
-    from barnabas.broker.storage.log import PartitionLog
+    from barnabas.broker.storage.directories.loading import FoundPartition
+    from barnabas.broker.storage.log.partition_log import PartitionLog
     from barnabas.broker.storage.log_manager import LogManager
-    from barnabas.broker.storage.scheduler import Scheduler
+    from barnabas.broker.storage.services.clock import Clock
+    from barnabas.broker.storage.services.scheduler import Scheduler
     from barnabas.config import BrokerConfig
 
 Result = TypeVar("Result")
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class MetadataStore:
@@ -123,7 +123,7 @@ class MetadataStore:
             if log.log_dir in self.directory_ids
         }
         for topic_partition in self.change(lambda image: plan_found_assignments(image, found)):
-            _log.info("the metadata now say where %s is", topic_partition)
+            logger.info("the metadata now say where %s is", topic_partition)
 
     def assign(self, log: PartitionLog, log_dir: Path) -> None:
         """Says that a partition is in `log_dir` from now on, durably. Raises BrokerError, also if it has gone."""
@@ -178,7 +178,7 @@ def _open(config: BrokerConfig, log_manager: LogManager, clock: Clock) -> Metada
     image = _append_opening(log, replayed, opening, identity, log_dir, now_ms)
     warnings = [*opening.warnings, *security_warnings(report.security), *_complaints(image)]
     for warning in warnings:
-        _log.warning("%s", warning)
+        logger.warning("%s", warning)
     _log_opened(identity, image, opening, replayed)
     writer = MetadataWriter(
         log,
@@ -255,7 +255,7 @@ def _complaints(image: MetadataImage) -> list[str]:
 
 
 def _log_opened(identity: NodeIdentity, image: MetadataImage, opening: Opening, replayed: ReplayedLog) -> None:
-    _log.info(
+    logger.info(
         "metadata opened, node_id=%d cluster_id=%s topics=%d partitions=%d level=%d epoch=%d end_offset=%d%s",
         identity.node_id,
         identity.cluster_id,

@@ -21,7 +21,7 @@ from barnabas.broker.metadata.placement import Placement
 from barnabas.broker.metadata.plan import Plan, PlanningImage
 from barnabas.config import BrokerConfig, ConfigError, validate_topic_configs
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.messages.topics import DEFAULT_COUNT, NewPartitions, NewTopic, TopicReference, TopicResult
+from barnabas.protocol.messages.topics.topics import DEFAULT_COUNT, NewPartitions, NewTopic, TopicReference, TopicResult
 from barnabas.protocol.metadata.records import (
     TOPIC_RESOURCE,
     ConfigRecord,

@@ -15,12 +15,12 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-from barnabas.broker.metadata.batches import encode_change
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.image_builder import ImageBuilder
+from barnabas.broker.metadata.log.batches import encode_change
 from barnabas.broker.metadata.plan import Plan
-from barnabas.broker.storage.clock import Clock
-from barnabas.broker.storage.storage_errors import StorageError
+from barnabas.broker.storage.files.errors import StorageError
+from barnabas.broker.storage.services.clock import Clock
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.metadata.records import MetadataRecord
 
@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 ImageListener = Callable[[MetadataImage, MetadataImage], None]
 """Called with the image before and after each change, on the thread that made it."""
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class AppendOnlyLog(Protocol):
@@ -134,7 +134,7 @@ class MetadataWriter:
         except (OSError, StorageError, BrokerError) as error:
             if self._log.end_offset != base_offset:
                 self._fail(f"a failed append left a part of itself in the metadata log: {error}")
-            _log.warning("metadata is unchanged, the append failed: %s", error)
+            logger.warning("metadata is unchanged, the append failed: %s", error)
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"the metadata log cannot be written: {error}") from error
         try:
             self._log.sync()
@@ -144,4 +144,4 @@ class MetadataWriter:
 
     def _fail(self, failure: str) -> None:
         self.failure = failure
-        _log.error("metadata cannot be changed until the broker starts again: %s", failure)
+        logger.error("metadata cannot be changed until the broker starts again: %s", failure)

@@ -7,8 +7,8 @@ from typing import ClassVar, Final
 
 from prometheus_client.core import Metric
 
-from barnabas.broker.groups.consumer_group import ConsumerGroupState
-from barnabas.broker.groups.group_state import GroupState
+from barnabas.broker.groups.classic.state import GroupState
+from barnabas.broker.groups.consumer.group import ConsumerGroupState
 from barnabas.broker.metrics.family import Family
 from barnabas.broker.metrics.probes import BrokerProbes
 

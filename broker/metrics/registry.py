@@ -59,7 +59,7 @@ COLLECTORS: Final = cast(
 
 def make_registry(probes: BrokerProbes, state: BrokerState) -> CollectorRegistry:
     """A registry that reads `probes` and `state` at each scrape."""
-    from barnabas.protocol.records.kernel import KERNEL
+    from barnabas.protocol.records.kernels.kernel import KERNEL
 
     registry = CollectorRegistry(auto_describe=True)
     collectors: tuple[Collector, ...] = (

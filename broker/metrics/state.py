@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from barnabas.broker.groups.committed_offsets import CommittedOffsets
+    from barnabas.broker.groups.offsets.committed import CommittedOffsets
     from barnabas.broker.storage.flusher import GroupCommitFlusher
     from barnabas.broker.storage.log_manager import LogManager
 

@@ -16,7 +16,7 @@ from barnabas.broker.metrics.family import Family
 from barnabas.broker.metrics.state import BrokerState
 
 if TYPE_CHECKING:
-    from barnabas.broker.storage.log import PartitionLog
+    from barnabas.broker.storage.log.partition_log import PartitionLog
     from barnabas.broker.storage.log_manager import LogManager
     from barnabas.protocol.topic_partition import TopicPartition
 

@@ -16,10 +16,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
-from barnabas.broker.storage.log import PartitionLog
-from barnabas.broker.storage.storage_errors import StorageError
+from barnabas.broker.storage.files.errors import StorageError
+from barnabas.broker.storage.log.partition_log import PartitionLog
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 FLUSHER_THREAD = "barnabas-log-flusher"
 
@@ -131,10 +131,10 @@ def _sync(log: PartitionLog) -> tuple[Exception | None, float]:
         log.flush()
     except (StorageError, OSError) as failure:
         level = logging.DEBUG if log.is_retired else logging.ERROR
-        _log.log(level, "group commit of %s failed: %s", log.topic_partition, failure)
+        logger.log(level, "group commit of %s failed: %s", log.topic_partition, failure)
         error = failure
-    except Exception as bug:  # noqa: BLE001 - the thread must live: who waits for any log would wait for ever
-        _log.error("a bug in the group commit of %s", log.topic_partition, exc_info=bug)
+    except Exception as bug:
+        logger.error("a bug in the group commit of %s", log.topic_partition, exc_info=bug)
         error = bug
     return error, time.monotonic() - started
 

@@ -20,37 +20,37 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from barnabas.broker.storage.clean_shutdown import NO_BROKER_EPOCH
 from barnabas.broker.storage.cleaning.cleaner_manager import CleanerManager
-from barnabas.broker.storage.clock import Clock, SystemClock
-from barnabas.broker.storage.data_directory import DataDirectory
-from barnabas.broker.storage.deletion_queue import DeletionQueue
-from barnabas.broker.storage.directory_loading import DirectoryLoader, FoundPartition
-from barnabas.broker.storage.directory_opening import open_data_directories
-from barnabas.broker.storage.future_log import FutureLog
-from barnabas.broker.storage.log import PartitionLog
-from barnabas.broker.storage.log_creation import LogCreator, ensure_topic_id, make_partition_directory
-from barnabas.broker.storage.log_dir_failure import LogDirFailures
-from barnabas.broker.storage.log_loader import LoadProgress, LoadRequest
-from barnabas.broker.storage.log_opening import open_log
-from barnabas.broker.storage.maintenance import Maintenance
-from barnabas.broker.storage.open_files import OpenFiles, raise_descriptor_limit
-from barnabas.broker.storage.partition_directory import (
+from barnabas.broker.storage.directories.data_directory import DataDirectory
+from barnabas.broker.storage.directories.deletion_queue import DeletionQueue
+from barnabas.broker.storage.directories.loading import DirectoryLoader, FoundPartition
+from barnabas.broker.storage.directories.log_creation import LogCreator, ensure_topic_id, make_partition_directory
+from barnabas.broker.storage.directories.opening import open_data_directories
+from barnabas.broker.storage.files.clean_shutdown import NO_BROKER_EPOCH
+from barnabas.broker.storage.files.errors import StartupStorageError, StorageError
+from barnabas.broker.storage.files.open_files import OpenFiles, raise_descriptor_limit
+from barnabas.broker.storage.files.partition_directory import (
     delete_directory_name,
     directory_name,
     stray_directory_name,
 )
+from barnabas.broker.storage.log.future_log import FutureLog
+from barnabas.broker.storage.log.loader import LoadProgress, LoadRequest
+from barnabas.broker.storage.log.opening import open_log
+from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.maintenance import Maintenance
 from barnabas.broker.storage.partition_moves import PartitionMoves
-from barnabas.broker.storage.producer_expiration import ProducerExpiration
-from barnabas.broker.storage.scheduler import BackgroundScheduler, Scheduler
-from barnabas.broker.storage.services import StorageServices
-from barnabas.broker.storage.storage_errors import StartupStorageError, StorageError
+from barnabas.broker.storage.producers.expiration import ProducerExpiration
+from barnabas.broker.storage.services.clock import Clock, SystemClock
+from barnabas.broker.storage.services.log_dir_failure import LogDirFailures
+from barnabas.broker.storage.services.scheduler import BackgroundScheduler, Scheduler
+from barnabas.broker.storage.services.services import StorageServices
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.topic_partition import TopicPartition
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 DIRECTORY_FAILURE_TASK = "log-dir-failure"
 
@@ -249,7 +249,7 @@ class LogManager:
             if log is not None:
                 self.deletions.add(log)
                 count += 1
-                _log.info("deleting log %s, directory=%s", topic_partition, log.directory)
+                logger.info("deleting log %s, directory=%s", topic_partition, log.directory)
         if count:
             # A topic of the same name that is made next must not get the old one's offsets.
             self.maintenance.checkpoint_recovery_points()
@@ -261,7 +261,7 @@ class LogManager:
         log = self._take(topic_partition, stray_directory_name(topic_partition))
         if log is None:
             return None
-        _log.warning("log is stray, its directory is kept: %s, directory=%s", topic_partition, log.directory)
+        logger.warning("log is stray, its directory is kept: %s, directory=%s", topic_partition, log.directory)
         return log.directory
 
     def update_topic_config(self, topic: str, config: LogConfig) -> None:
@@ -333,7 +333,7 @@ class LogManager:
         for directory in self.directories:
             if directory.path == log_dir:
                 directory.unlock()
-        _log.error("log directory is offline: log_dir=%s, partitions=%s", log_dir, len(affected))
+        logger.error("log directory is offline: log_dir=%s, partitions=%s", log_dir, len(affected))
         if self._on_directory_failed is not None:
             self._on_directory_failed(log_dir, tuple(affected))
 
@@ -365,7 +365,7 @@ class LogManager:
                     directory.write_clean_marker(broker_epoch)
                 except OSError as error:
                     all_clean = False
-                    _log.error("cannot mark the clean stop, the next start recovers: %s", error)
+                    logger.error("cannot mark the clean stop, the next start recovers: %s", error)
             else:
                 all_clean = False
         self._unlock()
@@ -395,6 +395,6 @@ def _close(log: PartitionLog) -> bool:
     try:
         log.close()
     except (StorageError, OSError) as error:
-        _log.error("closing %s failed, the next start recovers it: %s", log.topic_partition, error)
+        logger.error("closing %s failed, the next start recovers it: %s", log.topic_partition, error)
         return False
     return log.state == "closed"

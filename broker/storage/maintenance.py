@@ -9,18 +9,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 
-from barnabas.broker.storage.checkpoint_file import OffsetCheckpointFile
 from barnabas.broker.storage.cleaning.cleaner_manager import CleanerManager
-from barnabas.broker.storage.data_directory import DataDirectory
-from barnabas.broker.storage.log import PartitionLog
-from barnabas.broker.storage.log_dir_failure import is_shortage
-from barnabas.broker.storage.services import StorageServices
-from barnabas.broker.storage.storage_errors import StorageError
+from barnabas.broker.storage.directories.data_directory import DataDirectory
+from barnabas.broker.storage.files.checkpoint_file import OffsetCheckpointFile
+from barnabas.broker.storage.files.errors import StorageError
+from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.services.log_dir_failure import is_shortage
+from barnabas.broker.storage.services.services import StorageServices
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.protocol.errors import BrokerError
 from barnabas.protocol.topic_partition import TopicPartition
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 LOG_RETENTION_TASK = "log-retention"
 LOG_FLUSHER_TASK = "log-flusher"
@@ -81,7 +81,7 @@ class Maintenance:
             try:
                 deleted += log.delete_old_segments()
             except BrokerError as error:
-                _log.error("retention of %s failed, the others go on: %s", log.topic_partition, error)
+                logger.error("retention of %s failed, the others go on: %s", log.topic_partition, error)
         return deleted
 
     def flush_dirty_logs(self) -> None:
@@ -93,7 +93,7 @@ class Maintenance:
                     log.flush()
                 except StorageError as error:
                     level = logging.DEBUG if log.is_retired else logging.ERROR
-                    _log.log(level, "flush of %s failed, the others go on: %s", log.topic_partition, error)
+                    logger.log(level, "flush of %s failed, the others go on: %s", log.topic_partition, error)
 
     def expire_producers(self) -> int:
         """Forget producers that have been silent for too long; how many."""
@@ -137,6 +137,6 @@ class Maintenance:
             checkpoint.write(offsets)
         except OSError as error:
             if is_shortage(error):
-                _log.warning("checkpoint %s waits: %s", checkpoint.path, error)
+                logger.warning("checkpoint %s waits: %s", checkpoint.path, error)
             else:
                 self._services.failures.report(directory.path, f"cannot write {checkpoint.path}", error)

@@ -20,21 +20,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 from barnabas.broker.storage.cleaning.pausing import CleaningControl
-from barnabas.broker.storage.deletion_queue import DeletionQueue
-from barnabas.broker.storage.future_log import FutureLog
-from barnabas.broker.storage.log import PartitionLog
-from barnabas.broker.storage.maintenance import Maintenance
-from barnabas.broker.storage.partition_directory import (
+from barnabas.broker.storage.directories.deletion_queue import DeletionQueue
+from barnabas.broker.storage.files.errors import StorageError
+from barnabas.broker.storage.files.partition_directory import (
     delete_directory_name,
     directory_name,
     stray_directory_name,
 )
-from barnabas.broker.storage.services import StorageServices
-from barnabas.broker.storage.storage_errors import StorageError
+from barnabas.broker.storage.log.future_log import FutureLog
+from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.maintenance import Maintenance
+from barnabas.broker.storage.services.services import StorageServices
 from barnabas.protocol.errors import BrokerError
 from barnabas.protocol.topic_partition import TopicPartition
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 MOVE_TASK = "replica-alter-log-dirs"
 
@@ -139,7 +139,7 @@ class PartitionMoves:
         with self._lock:
             assert topic_partition not in self._moves, f"{topic_partition} is being moved already"
             self._moves = {**self._moves, topic_partition: PartitionMove(current, future)}
-        _log.info(
+        logger.info(
             "moving %s to another log directory: from=%s, to=%s, bytes=%s",
             topic_partition,
             current.directory,
@@ -151,7 +151,7 @@ class PartitionMoves:
     def adopt(self, current: PartitionLog | None, future: FutureLog) -> None:
         """Go on with a copy that was found at start; without its log, whose directory is offline, it only waits."""
         if current is None:
-            _log.warning("a copy waits for its log, which is not here: %s", future.directory)
+            logger.warning("a copy waits for its log, which is not here: %s", future.directory)
             self._idle_futures[future.topic_partition] = future
         else:
             self.begin(current, future)
@@ -166,7 +166,7 @@ class PartitionMoves:
                 self._end(move)
         if future is None:
             return False
-        _log.info("move given up: %s, the copy is deleted: %s", topic_partition, future.directory)
+        logger.info("move given up: %s, the copy is deleted: %s", topic_partition, future.directory)
         self.discard(future)
         return True
 
@@ -178,12 +178,12 @@ class PartitionMoves:
     def set_aside(self, future: FutureLog) -> None:
         """Keep a copy that belongs to nothing known as `-stray`."""
         self._retire(future, stray_directory_name(future.topic_partition))
-        _log.warning("a copy is stray, its directory is kept: %s", future.directory)
+        logger.warning("a copy is stray, its directory is kept: %s", future.directory)
 
     def promote(self, future: FutureLog) -> None:
         """Make a copy the log, because there is no other: a crash came between the renames. Raises OSError."""
         future.rename_directory(directory_name(future.topic_partition))
-        _log.warning("a finished copy takes the place of its log, which has gone: %s", future.directory)
+        logger.warning("a finished copy takes the place of its log, which has gone: %s", future.directory)
 
     def directory_failed(self, log_dir: Path) -> None:
         """The moves from and to it are over; a copy in a directory that works stays there for the next start."""
@@ -258,7 +258,7 @@ class PartitionMoves:
                 move.max_tail_bytes = 2 * tail
         except (BrokerError, StorageError, OSError) as error:
             if self._can_go_on(move) and not isinstance(error, StorageError):
-                _log.warning("move of %s is tried again in %s ms: %s", current.topic_partition, RETRY_MS, error)
+                logger.warning("move of %s is tried again in %s ms: %s", current.topic_partition, RETRY_MS, error)
                 move.retry_at = self._services.clock.monotonic() + RETRY_MS / 1000
             else:
                 self._fail(move, str(error))
@@ -282,7 +282,7 @@ class PartitionMoves:
     def _fail(self, move: PartitionMove, reason: str) -> None:
         """The lock of the move is held."""
         self.failed += 1
-        _log.error("move of %s has failed, the log stays where it is: %s", move.current.topic_partition, reason)
+        logger.error("move of %s has failed, the log stays where it is: %s", move.current.topic_partition, reason)
         self._end(move)
         if move.future.state != "online" or self._services.failures.is_offline(move.future.log_dir):
             return

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from barnabas.pipeline.archive_manifest import DEFAULT_NAME, ArchiveState
-from barnabas.pipeline.archive_sink import FORMAT, ArchiveSink
+from barnabas.pipeline.archive.manifest import DEFAULT_NAME, ArchiveState
+from barnabas.pipeline.archive.sink import FORMAT, ArchiveSink
 from barnabas.pipeline.summary import Summary
 
 COLUMNS = ("key", "value", "headers", "topic", "partition", "offset", "timestamp", "timestampType")

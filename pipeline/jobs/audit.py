@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from barnabas.broker.storage.inspection.findings import Circumstances, Finding, LogExtent
 from barnabas.broker.storage.inspection.verify_checkpoints import checkpoint_findings
 from barnabas.broker.storage.inspection.verify_directory import circumstances_of
-from barnabas.pipeline.log_files import StoredLog
+from barnabas.pipeline.segments.log_files import StoredLog
 from barnabas.protocol.topic_partition import TopicPartition
 
 _LOG = ("topic", "partition")

@@ -17,10 +17,10 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from barnabas.pipeline.archive_files import ArchivedFile
-from barnabas.pipeline.archive_manifest import DEFAULT_NAME, ArchiveState
+from barnabas.pipeline.archive.files import ArchivedFile
+from barnabas.pipeline.archive.manifest import DEFAULT_NAME, ArchiveState
 from barnabas.pipeline.errors import OptionError, PipelineError
-from barnabas.pipeline.schema import source_schema
+from barnabas.pipeline.source.schema import source_schema
 from barnabas.pipeline.state_files import StateFiles
 from barnabas.pipeline.summary import Summary
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from barnabas.pipeline.record_source import RecordSource
+from barnabas.pipeline.archive.written_files import written_files
+from barnabas.pipeline.source.record_source import RecordSource
 from barnabas.pipeline.summary import Summary
-from barnabas.pipeline.written_files import written_files
 
 _IDENTITY = ("topic", "partition", "key")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from barnabas.pipeline.jobs.stats_report import Rows, StatsReport
-from barnabas.pipeline.report_charts import bar_chart, bytes_text, count_text
-from barnabas.pipeline.report_page import Section, Table, render_page
+from barnabas.pipeline.report.charts import bar_chart, bytes_text, count_text
+from barnabas.pipeline.report.page import Section, Table, render_page
 
 CHARTED_TOPICS = 12
 

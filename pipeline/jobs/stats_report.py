@@ -12,7 +12,6 @@ from typing import Any
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
-from barnabas.pipeline.batch_facts import batch_facts
 from barnabas.pipeline.jobs.stats import (
     age_histogram,
     batch_histogram,
@@ -24,9 +23,10 @@ from barnabas.pipeline.jobs.stats import (
     time_usage,
     top_keys,
 )
-from barnabas.pipeline.log_files import find_logs
-from barnabas.pipeline.record_source import RecordSource
-from barnabas.pipeline.segment_facts import segment_facts
+from barnabas.pipeline.segments.batch_facts import batch_facts
+from barnabas.pipeline.segments.facts import segment_facts
+from barnabas.pipeline.segments.log_files import find_logs
+from barnabas.pipeline.source.record_source import RecordSource
 from barnabas.pipeline.summary import Summary
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 24 * 3600

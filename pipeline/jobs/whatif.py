@@ -1,6 +1,6 @@
 """What if: what settings of retention and compaction would free in logs as they are, before anybody sets them.
 
-Retention is told to the byte, because it is by whole segments: the broker's own rules (broker/storage/retention) are
+Retention is told to the byte, because it is by whole segments: the broker's own rules (log/retention) are
 said here once more, as windows over `segment_facts`. Compaction is an estimate: which records a round would drop is
 counted exactly, by key; their bytes on disk are taken in proportion to the bytes of keys and values, because a batch
 may be compressed. Not known from files, and so left out: open transactions, which keep a round from what follows them.

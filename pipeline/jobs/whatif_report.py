@@ -20,11 +20,11 @@ from barnabas.pipeline.jobs.whatif import (
     policies_frame,
     retention_effect,
 )
-from barnabas.pipeline.log_files import StoredLog
-from barnabas.pipeline.record_source import RecordSource
-from barnabas.pipeline.report_charts import bar_chart, bytes_text, line_chart
-from barnabas.pipeline.report_page import Section, Table, render_page
-from barnabas.pipeline.segment_facts import segment_facts
+from barnabas.pipeline.report.charts import bar_chart, bytes_text, line_chart
+from barnabas.pipeline.report.page import Section, Table, render_page
+from barnabas.pipeline.segments.facts import segment_facts
+from barnabas.pipeline.segments.log_files import StoredLog
+from barnabas.pipeline.source.record_source import RecordSource
 from barnabas.pipeline.summary import Summary
 
 STEPS = 30

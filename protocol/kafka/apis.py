@@ -1,6 +1,6 @@
 """Which APIs and versions of Kafka's protocol are served: the one table, from which ApiVersions answers as well.
 
-An API has one file here, named by its row, with three functions (`ApiCodec`); a row is all that it takes to serve it,
+An API has one module in `data`, `topics`, `groups` or `cluster`, named after its key, with three functions (`ApiCodec`); a row is all that it takes to serve it,
 beside a handler for its key. The file, and what it imports, is loaded when the first request of the API comes.
 
 A version is either classic or flexible (compact lengths, tagged fields). Both have their request header: v1 and v2.
@@ -44,61 +44,67 @@ class ApiCodec(Protocol):
 
 
 class KafkaApi(NamedTuple):
-    """One API: served from `lowest` to `highest`, flexible from `flexible_from` on; `module` is its file here."""
+    """One API: served from `lowest` to `highest`, flexible from `flexible_from` on."""
 
     key: ApiKey
     lowest: int
     highest: int
     flexible_from: int
-    module: str
+    room: str
+    """The folder beside this file that has its codec, a module with the API's name."""
     advertised_from: int | None = None
     """ApiVersions says this in the place of `lowest`."""
     max_body_bytes: int = 2 * 1024 * 1024
     """Of a request: decoded, a body may take a hundred times its bytes, so that a larger one is refused."""
 
+    @property
+    def module(self) -> str:
+        """The full name of the codec's module."""
+        return f"barnabas.protocol.kafka.{self.room}.{self.key.label}"
+
 
 KAFKA_APIS: Sequence[KafkaApi] = (
     # librdkafka stops compressing when Produce 0 is not there; Kafka 4.x says 0 as well and reads from 3 on.
-    KafkaApi(ApiKey.PRODUCE, 3, 13, 9, "produce", advertised_from=0, max_body_bytes=MAX_INT32),
-    KafkaApi(ApiKey.FETCH, 4, 18, 12, "fetch"),
-    KafkaApi(ApiKey.LIST_OFFSETS, 1, 11, 6, "list_offsets"),
-    KafkaApi(ApiKey.METADATA, 0, 13, 9, "metadata"),
+    KafkaApi(ApiKey.PRODUCE, 3, 13, 9, "data", advertised_from=0, max_body_bytes=MAX_INT32),
+    KafkaApi(ApiKey.FETCH, 4, 18, 12, "data"),
+    KafkaApi(ApiKey.LIST_OFFSETS, 1, 11, 6, "data"),
+    KafkaApi(ApiKey.METADATA, 0, 13, 9, "topics"),
     # librdkafka before 2.11.1 has groups only where these exact lowest versions are there.
-    KafkaApi(ApiKey.OFFSET_COMMIT, 2, 10, 8, "offset_commit"),
-    KafkaApi(ApiKey.OFFSET_FETCH, 1, 10, 6, "offset_fetch"),
-    KafkaApi(ApiKey.FIND_COORDINATOR, 0, 6, 3, "find_coordinator"),
+    KafkaApi(ApiKey.OFFSET_COMMIT, 2, 10, 8, "groups"),
+    KafkaApi(ApiKey.OFFSET_FETCH, 1, 10, 6, "groups"),
+    KafkaApi(ApiKey.FIND_COORDINATOR, 0, 6, 3, "groups"),
     # librdkafka before 2.11.1 turns groups on by version 0 of the first four: never raise their minima.
-    KafkaApi(ApiKey.JOIN_GROUP, 0, 9, 6, "join_group"),
-    KafkaApi(ApiKey.HEARTBEAT, 0, 4, 4, "heartbeat"),
-    KafkaApi(ApiKey.LEAVE_GROUP, 0, 5, 4, "leave_group"),
-    KafkaApi(ApiKey.SYNC_GROUP, 0, 5, 4, "sync_group"),
-    KafkaApi(ApiKey.DESCRIBE_GROUPS, 0, 6, 5, "describe_groups"),
-    KafkaApi(ApiKey.LIST_GROUPS, 0, 5, 3, "list_groups"),
-    KafkaApi(ApiKey.API_VERSIONS, 0, 4, 3, "api_versions"),
-    KafkaApi(ApiKey.CREATE_TOPICS, 2, 7, 5, "create_topics"),
-    KafkaApi(ApiKey.DELETE_TOPICS, 1, 6, 4, "delete_topics"),
-    KafkaApi(ApiKey.DELETE_RECORDS, 0, 2, 2, "delete_records"),
-    KafkaApi(ApiKey.INIT_PRODUCER_ID, 0, 5, 2, "init_producer_id"),
-    KafkaApi(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4, 4, "offset_for_leader_epoch"),
-    KafkaApi(ApiKey.DESCRIBE_CONFIGS, 1, 4, 4, "describe_configs"),
-    KafkaApi(ApiKey.ALTER_CONFIGS, 0, 2, 2, "alter_configs"),
-    KafkaApi(ApiKey.ALTER_REPLICA_LOG_DIRS, 1, 2, 2, "alter_replica_log_dirs"),
-    KafkaApi(ApiKey.DESCRIBE_LOG_DIRS, 1, 5, 2, "describe_log_dirs"),
-    KafkaApi(ApiKey.CREATE_PARTITIONS, 0, 3, 2, "create_partitions"),
-    KafkaApi(ApiKey.DELETE_GROUPS, 0, 2, 2, "delete_groups"),
-    KafkaApi(ApiKey.ELECT_LEADERS, 0, 2, 2, "elect_leaders"),
-    KafkaApi(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, 1, "incremental_alter_configs"),
-    KafkaApi(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0, 0, "list_partition_reassignments"),
-    KafkaApi(ApiKey.OFFSET_DELETE, 0, 0, 1, "offset_delete"),
-    KafkaApi(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1, 1, "describe_client_quotas"),
-    KafkaApi(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0, 0, "describe_user_scram_credentials"),
-    KafkaApi(ApiKey.DESCRIBE_QUORUM, 0, 2, 0, "describe_quorum"),
-    KafkaApi(ApiKey.DESCRIBE_CLUSTER, 0, 2, 0, "describe_cluster"),
-    KafkaApi(ApiKey.DESCRIBE_PRODUCERS, 0, 0, 0, "describe_producers"),
-    KafkaApi(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, 0, "consumer_group_heartbeat"),
-    KafkaApi(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, 0, "consumer_group_describe"),
-    KafkaApi(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, 0, "list_config_resources"),
-    KafkaApi(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, 0, "describe_topic_partitions"),
+    KafkaApi(ApiKey.JOIN_GROUP, 0, 9, 6, "groups"),
+    KafkaApi(ApiKey.HEARTBEAT, 0, 4, 4, "groups"),
+    KafkaApi(ApiKey.LEAVE_GROUP, 0, 5, 4, "groups"),
+    KafkaApi(ApiKey.SYNC_GROUP, 0, 5, 4, "groups"),
+    KafkaApi(ApiKey.DESCRIBE_GROUPS, 0, 6, 5, "groups"),
+    KafkaApi(ApiKey.LIST_GROUPS, 0, 5, 3, "groups"),
+    KafkaApi(ApiKey.API_VERSIONS, 0, 4, 3, "cluster"),
+    KafkaApi(ApiKey.CREATE_TOPICS, 2, 7, 5, "topics"),
+    KafkaApi(ApiKey.DELETE_TOPICS, 1, 6, 4, "topics"),
+    KafkaApi(ApiKey.DELETE_RECORDS, 0, 2, 2, "data"),
+    KafkaApi(ApiKey.INIT_PRODUCER_ID, 0, 5, 2, "data"),
+    KafkaApi(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4, 4, "data"),
+    KafkaApi(ApiKey.DESCRIBE_CONFIGS, 1, 4, 4, "cluster"),
+    KafkaApi(ApiKey.ALTER_CONFIGS, 0, 2, 2, "cluster"),
+    KafkaApi(ApiKey.ALTER_REPLICA_LOG_DIRS, 1, 2, 2, "topics"),
+    KafkaApi(ApiKey.DESCRIBE_LOG_DIRS, 1, 5, 2, "topics"),
+    KafkaApi(ApiKey.CREATE_PARTITIONS, 0, 3, 2, "topics"),
+    KafkaApi(ApiKey.DELETE_GROUPS, 0, 2, 2, "groups"),
+    KafkaApi(ApiKey.ELECT_LEADERS, 0, 2, 2, "topics"),
+    KafkaApi(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, 1, "cluster"),
+    KafkaApi(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0, 0, "topics"),
+    KafkaApi(ApiKey.OFFSET_DELETE, 0, 0, 1, "groups"),
+    KafkaApi(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1, 1, "cluster"),
+    KafkaApi(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0, 0, "cluster"),
+    KafkaApi(ApiKey.DESCRIBE_QUORUM, 0, 2, 0, "cluster"),
+    KafkaApi(ApiKey.DESCRIBE_CLUSTER, 0, 2, 0, "cluster"),
+    KafkaApi(ApiKey.DESCRIBE_PRODUCERS, 0, 0, 0, "data"),
+    KafkaApi(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, 0, "groups"),
+    KafkaApi(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, 0, "groups"),
+    KafkaApi(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, 0, "cluster"),
+    KafkaApi(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, 0, "topics"),
 )
 
 
@@ -119,7 +125,7 @@ class Route:
         """The API's file, loaded at its first use."""
         codec = self._codec
         if codec is None:
-            codec = self._codec = cast(ApiCodec, import_module(f"barnabas.protocol.kafka.{self.api.module}"))
+            codec = self._codec = cast(ApiCodec, import_module(self.api.module))
         return codec
 
 

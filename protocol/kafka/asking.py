@@ -23,7 +23,7 @@ from typing import NamedTuple, TypeVar
 
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.metadata import BrokerAddress
+from barnabas.protocol.messages.topics.metadata import BrokerAddress
 from barnabas.protocol.primitives import Reader
 
 Item = TypeVar("Item")

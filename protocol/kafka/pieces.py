@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
-from barnabas.protocol.messages.fetch import RecordsPart
+from barnabas.protocol.messages.data.fetch import RecordsPart
 
 Piece: TypeAlias = bytes | RecordsPart
 """Bytes, or records that are sent from where they lie."""

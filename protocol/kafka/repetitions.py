@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from barnabas.protocol.messages.delete_records import DeleteRecordsTopic
-from barnabas.protocol.messages.fetch import FetchTopic
+from barnabas.protocol.messages.data.delete_records import DeleteRecordsTopic
+from barnabas.protocol.messages.data.fetch import FetchTopic
 
 T = TypeVar("T", FetchTopic, DeleteRecordsTopic)
 

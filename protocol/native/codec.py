@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
 from barnabas.protocol.framing import FrameError
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.produce import ProduceRequest
+from barnabas.protocol.messages.data.produce import ProduceRequest
 from barnabas.protocol.native.apis import NATIVE_APIS, native_api
 from barnabas.protocol.native.fields import INT16, INT32, body_of, error_code, integer
 from barnabas.protocol.native.frame import (

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.protocol.messages.configs import (
+from barnabas.protocol.messages.cluster.configs import (
     OP_DELETE,
     OP_SET,
     AlterConfigOp,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.protocol.messages.consumer_group_describe import (
+from barnabas.protocol.messages.groups.consumer_group_describe import (
     AssignedTopic,
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.protocol.messages.delete_records import (
+from barnabas.protocol.messages.data.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.protocol.messages.describe_producers import (
+from barnabas.protocol.messages.data.describe_producers import (
     ActiveProducer,
     DescribeProducersPartitionResult,
     DescribeProducersRequest,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
-from barnabas.protocol.messages.fetch import FetchResponse, RecordsPart, records_of
+from barnabas.protocol.messages.data.fetch import FetchResponse, RecordsPart, records_of
 from barnabas.protocol.native import codec
 from barnabas.protocol.native.codec import RequestHeader, is_supported, read_request
 

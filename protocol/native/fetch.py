@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.messages.fetch import (
+from barnabas.protocol.messages.data.fetch import (
     READ_COMMITTED,
     READ_UNCOMMITTED,
     AbortedTransaction,

@@ -23,21 +23,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.protocol.messages.describe_groups import (
+from barnabas.protocol.messages.groups.describe_groups import (
     DescribedGroup,
     DescribedMember,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
-from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from barnabas.protocol.messages.join_group import GroupProtocol, JoinedMember, JoinGroupRequest, JoinGroupResponse
-from barnabas.protocol.messages.leave_group import (
+from barnabas.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.protocol.messages.groups.join_group import (
+    GroupProtocol,
+    JoinedMember,
+    JoinGroupRequest,
+    JoinGroupResponse,
+)
+from barnabas.protocol.messages.groups.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
     LeavingMember,
     LeftMember,
 )
-from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
 from barnabas.protocol.native.fields import (
     INT32,
     array,

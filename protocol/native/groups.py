@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.protocol.messages.groups import (
+from barnabas.protocol.messages.groups.groups import (
     DeleteGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
@@ -23,7 +23,7 @@ from barnabas.protocol.messages.groups import (
     ListGroupsRequest,
     ListGroupsResponse,
 )
-from barnabas.protocol.messages.offset_commit import (
+from barnabas.protocol.messages.groups.offset_commit import (
     NO_GENERATION,
     OffsetCommitPartition,
     OffsetCommitPartitionResult,
@@ -32,7 +32,7 @@ from barnabas.protocol.messages.offset_commit import (
     OffsetCommitTopic,
     OffsetCommitTopicResult,
 )
-from barnabas.protocol.messages.offset_fetch import (
+from barnabas.protocol.messages.groups.offset_fetch import (
     OffsetFetchGroup,
     OffsetFetchGroupResult,
     OffsetFetchPartitionResult,

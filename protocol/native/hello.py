@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.protocol.messages.api_versions import ApiVersionRange, ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.cluster.api_versions import ApiVersionRange, ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.native.fields import INT16, INT32, array, field, integer, row, text
 
 

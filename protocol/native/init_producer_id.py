@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.native.fields import INT16, INT64, field, integer
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.protocol.messages.fetch import READ_COMMITTED, READ_UNCOMMITTED
-from barnabas.protocol.messages.list_offsets import (
+from barnabas.protocol.messages.data.fetch import READ_COMMITTED, READ_UNCOMMITTED
+from barnabas.protocol.messages.data.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResult,
     ListOffsetsRequest,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.protocol.messages.log_dirs import (
+from barnabas.protocol.messages.topics.log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsPartitionResult,
     AlterReplicaLogDirsRequest,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.protocol.messages.metadata import (
+from barnabas.protocol.messages.topics.metadata import (
     BrokerAddress,
     MetadataRequest,
     MetadataResponse,

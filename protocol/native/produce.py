@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.messages.produce import (
+from barnabas.protocol.messages.data.produce import (
     ProducePartition,
     ProducePartitionResult,
     ProduceRequest,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.protocol.messages.topics import (
+from barnabas.protocol.messages.topics.topics import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,

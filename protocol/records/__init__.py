@@ -7,7 +7,7 @@ from barnabas.protocol.compression import Codec, DecompressionError
 from barnabas.protocol.records.batch import BatchIterator, RecordBatch, iter_batches
 from barnabas.protocol.records.builder import RecordBatchBuilder
 from barnabas.protocol.records.errors import CorruptRecordError, InvalidRecordError, UnsupportedMagicError
-from barnabas.protocol.records.kernel import KERNEL, find_batch, murmur2
+from barnabas.protocol.records.kernels.kernel import KERNEL, find_batch, murmur2
 from barnabas.protocol.records.layout import (
     HEADER_SIZE,
     LOG_OVERHEAD,

@@ -14,7 +14,7 @@ from typing import Final
 
 from barnabas.protocol.compression import Codec, compress
 from barnabas.protocol.crc32c import crc32c
-from barnabas.protocol.records.kernel import append_record, record_size
+from barnabas.protocol.records.kernels.kernel import append_record, record_size
 from barnabas.protocol.records.layout import (
     ATTRIBUTES_POSITION,
     CONTROL_MASK,

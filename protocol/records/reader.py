@@ -12,7 +12,7 @@ from typing import Final
 from barnabas.protocol.compression import borrow_decompressed
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.errors import InvalidRecordError
-from barnabas.protocol.records.kernel import check_payload, decode_payload, find_timestamp
+from barnabas.protocol.records.kernels.kernel import check_payload, decode_payload, find_timestamp
 from barnabas.protocol.records.layout import CODEC_MASK, NO_TIMESTAMP, TIMESTAMP_TYPE_MASK
 from barnabas.protocol.records.record import Record, RecordsSummary
 

@@ -13,7 +13,7 @@ import pytest
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.configs import (
+from barnabas.protocol.messages.cluster.configs import (
     BROKER_RESOURCE,
     OP_DELETE,
     OP_SET,
@@ -25,9 +25,9 @@ from barnabas.protocol.messages.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
 )
-from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from barnabas.protocol.messages.metadata import MetadataRequest
-from barnabas.protocol.messages.topics import (
+from barnabas.protocol.messages.data.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from barnabas.protocol.messages.topics.metadata import MetadataRequest
+from barnabas.protocol.messages.topics.topics import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,

@@ -17,8 +17,8 @@ import pytest
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.log_dirs import DescribeLogDirsRequest, DescribeLogDirsTopic
-from barnabas.protocol.messages.topics import DeleteTopicsRequest
+from barnabas.protocol.messages.topics.log_dirs import DescribeLogDirsRequest, DescribeLogDirsTopic
+from barnabas.protocol.messages.topics.topics import DeleteTopicsRequest
 from barnabas.protocol.records import Codec
 from demo.flights import Flight, load_flights
 from tests.broker.test_changes_at_run_time import ALL_BROKERS, alter, topic

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.delete_records import (
+from barnabas.protocol.messages.data.delete_records import (
     HIGH_WATERMARK,
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from barnabas.protocol.messages.data.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.protocol.native import codec
 from tests.broker.conftest import Batch
 from tests.support.daemon import start_daemon

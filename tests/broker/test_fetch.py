@@ -8,9 +8,9 @@ import urllib.request
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from barnabas.protocol.messages.metadata import MetadataRequest
-from barnabas.protocol.messages.topics import DeleteTopicsRequest
+from barnabas.protocol.messages.data.fetch import FetchPartition, FetchRequest, FetchTopic
+from barnabas.protocol.messages.topics.metadata import MetadataRequest
+from barnabas.protocol.messages.topics.topics import DeleteTopicsRequest
 from barnabas.protocol.native import codec
 from barnabas.protocol.records import iter_batches, read_records
 from tests.broker.conftest import Batch

@@ -7,12 +7,12 @@ from pathlib import Path
 from barnabas import Consumer, ConsumerConfig, ConsumerRecord
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from barnabas.protocol.messages.data.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.protocol.records import iter_batches, read_records
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.daemon import Daemon, start_daemon
-from tests.support.legacy import message_sets
-from tests.support.records import plain, plain_records
+from tests.support.storage.legacy import message_sets
+from tests.support.storage.records import plain, plain_records
 from tests.support.wire import WireClient, fetch_request
 
 SETS = message_sets()

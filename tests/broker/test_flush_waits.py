@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import cast
 
-from barnabas.broker.flush_waits import FlushWaits
-from barnabas.broker.partition import Partition
+from barnabas.broker.partitions.flush_waits import FlushWaits
+from barnabas.broker.partitions.partition import Partition
 from barnabas.broker.storage.flusher import FlushRequest, GroupCommitFlusher
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.produce import ProducePartitionResult, ProduceResponse
+from barnabas.protocol.messages.data.produce import ProducePartitionResult, ProduceResponse
 
 
 class HeldFlusher:

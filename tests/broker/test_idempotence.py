@@ -7,7 +7,7 @@ from pathlib import Path
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
+from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.records import Codec, RecordBatchBuilder
 from tests.support.daemon import start_daemon
 from tests.support.wire import WireClient

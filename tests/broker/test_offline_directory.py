@@ -11,12 +11,12 @@ import pytest
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.metadata import MetadataRequest
-from barnabas.protocol.messages.topics import CreateTopicsRequest, NewTopic
+from barnabas.protocol.messages.topics.metadata import MetadataRequest
+from barnabas.protocol.messages.topics.topics import CreateTopicsRequest, NewTopic
 from barnabas.protocol.native import codec
 from tests.broker.conftest import Batch
 from tests.support.daemon import Daemon, start_daemon
-from tests.support.kafka_wire import KafkaWire, metadata_request, schema
+from tests.support.kafka.kafka_wire import KafkaWire, metadata_request, schema
 from tests.support.metrics import wait_for_metric
 from tests.support.wire import WireClient, fetch_request
 

@@ -11,7 +11,7 @@ import pytest
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.configs import (
+from barnabas.protocol.messages.cluster.configs import (
     BROKER_RESOURCE,
     OP_SET,
     AlterConfigOp,
@@ -19,7 +19,7 @@ from barnabas.protocol.messages.configs import (
     AlterConfigsResource,
     ConfigResource,
 )
-from barnabas.protocol.messages.log_dirs import (
+from barnabas.protocol.messages.topics.log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsPartitionResult,
     AlterReplicaLogDirsRequest,
@@ -28,7 +28,7 @@ from barnabas.protocol.messages.log_dirs import (
     DescribeLogDirsTopic,
     LogDirPartition,
 )
-from barnabas.protocol.messages.topics import DeleteTopicsRequest
+from barnabas.protocol.messages.topics.topics import DeleteTopicsRequest
 from barnabas.protocol.native import codec
 from barnabas.protocol.native.fetch import FetchedRecords
 from barnabas.protocol.records.batch import iter_batches

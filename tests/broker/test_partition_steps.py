@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from barnabas.broker import partition_steps
-from barnabas.broker.partition_steps import PartitionSteps
+from barnabas.broker.partitions import creation_steps as partition_steps
+from barnabas.broker.partitions.creation_steps import PartitionSteps
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.metadata import MetadataRequest
-from barnabas.protocol.messages.produce import ProducePartition, ProduceRequest, ProduceTopic
+from barnabas.protocol.messages.data.produce import ProducePartition, ProduceRequest, ProduceTopic
+from barnabas.protocol.messages.topics.metadata import MetadataRequest
 from tests.broker.conftest import Batch
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.wire import WireClient, produce_request

@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 
 from barnabas import Admin, AdminConfig, Consumer, ConsumerConfig, Producer, ProducerConfig, TopicPartition
-from barnabas.broker.groups.offsets_topic import partition_of
-from barnabas.broker.metadata.batches import encode_change
-from barnabas.broker.metadata.log_replay import METADATA_DIRECTORY, replay_metadata_directory
+from barnabas.broker.groups.offsets.topic import partition_of
+from barnabas.broker.metadata.log.batches import encode_change
+from barnabas.broker.metadata.log.log_replay import METADATA_DIRECTORY, replay_metadata_directory
 from barnabas.clients.errors import RefusedError
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.metadata.partition_state import PartitionDelta
 from barnabas.protocol.metadata.records import PartitionChangeRecord
 from tests.support.daemon import Daemon, DaemonError, start_daemon
-from tests.support.files import snapshot_of
-from tests.support.kafka_wire import KafkaWire, metadata_request
-from tests.support.records import plain
+from tests.support.kafka.kafka_wire import KafkaWire, metadata_request
+from tests.support.storage.files import snapshot_of
+from tests.support.storage.records import plain
 from tests.support.wire import WireClient
 
 RECORDS = 200

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.daemon import Daemon, DaemonError, start_daemon
-from tests.support.files import snapshot_of
-from tests.support.records import plain
+from tests.support.storage.files import snapshot_of
+from tests.support.storage.records import plain
 from tests.support.wire import WireClient
 
 RECORDS = 30

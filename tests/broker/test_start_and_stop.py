@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.protocol.messages.topics.metadata import MetadataRequest
 from barnabas.protocol.native import codec
 from tests.broker.conftest import Batch
 from tests.support.daemon import REPOSITORY, Daemon, start_daemon
@@ -261,8 +261,8 @@ def test_topics_configs_and_ids_are_there_after_a_restart(tmp_path: Path) -> Non
 
 def test_a_start_loads_nothing_that_waits_for_its_first_use() -> None:
     late = {"pyspark", "pyarrow", "kio", "prometheus_client", "barnabas.clients", "barnabas.pipeline"}
-    late |= {"barnabas.broker.groups.consumer_groups", "barnabas.broker.groups.offsets_loader"}
-    late |= {"barnabas.broker.handlers.join_group", "barnabas.broker.read_only"}
+    late |= {"barnabas.broker.groups.consumer.groups", "barnabas.broker.groups.offsets.loader"}
+    late |= {"barnabas.broker.handlers.groups.join_group", "barnabas.broker.read_only"}
     done = subprocess.run(
         [sys.executable, "-c", "import sys, barnabas.broker.server; print(*sys.modules)"],
         capture_output=True,

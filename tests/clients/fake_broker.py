@@ -14,34 +14,34 @@ from typing import Any
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.framing import SIZE_PREFIX
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.api_versions import ApiVersionRange, ApiVersionsResponse
-from barnabas.protocol.messages.fetch import (
+from barnabas.protocol.messages.cluster.api_versions import ApiVersionRange, ApiVersionsResponse
+from barnabas.protocol.messages.data.fetch import (
     FetchPartition,
     FetchPartitionResult,
     FetchRequest,
     FetchResponse,
     FetchTopicResult,
 )
-from barnabas.protocol.messages.init_producer_id import InitProducerIdResponse
-from barnabas.protocol.messages.list_offsets import (
+from barnabas.protocol.messages.data.init_producer_id import InitProducerIdResponse
+from barnabas.protocol.messages.data.list_offsets import (
     ListOffsetsPartitionResult,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopicResult,
 )
-from barnabas.protocol.messages.metadata import (
-    BrokerAddress,
-    MetadataRequest,
-    MetadataResponse,
-    PartitionMetadata,
-    TopicMetadata,
-)
-from barnabas.protocol.messages.produce import (
+from barnabas.protocol.messages.data.produce import (
     ProducePartition,
     ProducePartitionResult,
     ProduceRequest,
     ProduceResponse,
     ProduceTopicResult,
+)
+from barnabas.protocol.messages.topics.metadata import (
+    BrokerAddress,
+    MetadataRequest,
+    MetadataResponse,
+    PartitionMetadata,
+    TopicMetadata,
 )
 from barnabas.protocol.native import codec
 from barnabas.protocol.native.apis import NATIVE_APIS

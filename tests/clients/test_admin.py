@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.clients.admin import Admin, CreatedTopic, PartitionDescription
+from barnabas.clients.admin.admin import Admin, CreatedTopic, PartitionDescription
 from barnabas.clients.config import AdminConfig
 from barnabas.clients.errors import (
     BrokerConnectionError,
@@ -19,7 +19,7 @@ from barnabas.clients.errors import (
 from barnabas.clients.offsets import ListedOffset
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.configs import (
+from barnabas.protocol.messages.cluster.configs import (
     AlterConfigOp,
     AlterConfigsResponse,
     AlterConfigsResult,
@@ -28,7 +28,7 @@ from barnabas.protocol.messages.configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
-from barnabas.protocol.messages.topics import NewPartitions, NewTopic, TopicResult, TopicsResponse
+from barnabas.protocol.messages.topics.topics import NewPartitions, NewTopic, TopicResult, TopicsResponse
 from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.protocol.uuids import uuid_text
 from tests.clients.fake_broker import Answer, Drop, FakeBroker, RefusePartitions, Silence

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from barnabas.clients.cluster import Cluster, Purpose
 from barnabas.clients.config import ClientConfig
 from barnabas.clients.errors import BrokerConnectionError, BrokerTimeoutError, ClosedError, RefusedError
+from barnabas.clients.network.cluster import Cluster, Purpose
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.metadata import MetadataResponse, TopicMetadata
+from barnabas.protocol.messages.topics.metadata import MetadataResponse, TopicMetadata
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.clients.fake_broker import Answer, Drop, FakeBroker, Hold, Silence
 from tests.clients.waiting import until

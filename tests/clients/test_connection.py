@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 import pytest
 
 from barnabas.clients.addresses import Address
-from barnabas.clients.connection import Connection, ConnectionSettings
 from barnabas.clients.errors import (
     BrokerConnectionError,
     BrokerTimeoutError,
@@ -18,10 +17,11 @@ from barnabas.clients.errors import (
     ProtocolViolationError,
     RefusedError,
 )
+from barnabas.clients.network.connection import Connection, ConnectionSettings
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse, TopicMetadata
-from barnabas.protocol.messages.produce import ProducePartition, ProduceRequest, ProduceTopic
+from barnabas.protocol.messages.data.produce import ProducePartition, ProduceRequest, ProduceTopic
+from barnabas.protocol.messages.topics.metadata import MetadataRequest, MetadataResponse, TopicMetadata
 from barnabas.protocol.native import codec
 from tests.clients.fake_broker import Drop, FakeBroker, Hold, Raw, Refuse, Silence
 

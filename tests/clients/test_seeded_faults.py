@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 import pytest
 
 from barnabas.clients.config import ConsumerConfig, ProducerConfig
-from barnabas.clients.consumer import Consumer
+from barnabas.clients.consumer.consumer import Consumer
 from barnabas.clients.errors import BrokerConnectionError
-from barnabas.clients.producer import Producer
+from barnabas.clients.producer.producer import Producer
 from barnabas.clients.records import RecordMetadata
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey

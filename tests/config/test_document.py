@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.config import BROKER_PROPERTIES, TOPIC_PROPERTIES, document, load, unserved
+from barnabas.config import BROKER_PROPERTIES, TOPIC_PROPERTIES, document, load
 from barnabas.config.properties_file import parse_properties
+from barnabas.config.tables import unserved
 
 REPOSITORY = Path(__file__).parents[2]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.config import BROKER_PROPERTIES, ConfigError, environment, load, unserved
+from barnabas.config import BROKER_PROPERTIES, ConfigError, environment, load
+from barnabas.config.tables import unserved
 
 
 def test_every_property_has_a_variable_of_its_own() -> None:

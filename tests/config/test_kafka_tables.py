@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import pytest
 
-from barnabas.config import BROKER_PROPERTIES, TOPIC_PROPERTIES, Property, unserved
+from barnabas.config import BROKER_PROPERTIES, TOPIC_PROPERTIES, Property
 from barnabas.config.document import DIFFERENCES, TOPIC_DIFFERENCES
 from barnabas.config.property import show
+from barnabas.config.tables import unserved
 
 TABLE = Path(__file__).parent / "data" / "kafka-configs.tsv"
 OURS_ALONE = {"ignore.security", "metrics.group.lag.enable", "metrics.listener", "read.only"}

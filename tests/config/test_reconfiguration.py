@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.config import ConfigError, ensure_reconfigurable
-from tests.support.storage import broker_config
+from tests.support.storage.bench import broker_config
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 1), (1, 2), (2, 1), (4, 8), (5, 2), (5, 10)])

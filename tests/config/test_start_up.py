@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
-LAZY = ("asyncio", "difflib", "socket", "barnabas.config.unserved", "barnabas.config.document")
+LAZY = ("asyncio", "difflib", "socket", "barnabas.config.tables.unserved", "barnabas.config.document")
 
 
 def modules_after(statement: str) -> set[str]:
@@ -35,5 +35,5 @@ def test_only_what_a_start_needs_is_imported() -> None:
 def test_the_list_of_unserved_names_comes_with_the_first_of_them() -> None:
     loaded = modules_after("import barnabas.config\nbarnabas.config.load(overrides=['num.io.threads=8'])")
 
-    assert "barnabas.config.unserved" in loaded
+    assert "barnabas.config.tables.unserved" in loaded
     assert "difflib" not in loaded

@@ -19,7 +19,7 @@ FOLDERS = tuple(sorted(link.name for link in (REPOSITORY / "barnabas").iterdir()
 SPARK_HOOK = "pyspark_barnabas"
 # What the image is built from: a wheel of exactly this is whole, or the image is not.
 SOURCES = tuple(line[1:] for line in (REPOSITORY / ".dockerignore").read_text().splitlines() if line.startswith("!"))
-KERNEL = "barnabas/protocol/records/_kernel"
+KERNEL = "barnabas/protocol/records/kernels/_kernel"
 BUILD_TIMEOUT_S = 110
 
 
@@ -93,7 +93,7 @@ def test_the_wheel_holds_the_type_marker_the_shipped_properties_and_the_command(
 
     assert {"barnabas/py.typed", "barnabas/config/server.properties", f"{KERNEL}.pyi"} <= names
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
-    assert "barnabas = barnabas.clients.commands.entry:main" in commands
+    assert "barnabas = barnabas.commands.entry:main" in commands
     assert "[pytest11]\nbarnabas = barnabas.clients.pytest_plugin\n" in commands
 
 

@@ -12,7 +12,7 @@ from tests.interop.clients.recording import RecordingProxy
 from tests.interop.clients.result import RESULT_VARIABLE, add_tools
 from tests.interop.clients.target import Target, running_barnabas, running_kafka
 from tests.support import interop
-from tests.support.kafka import Kafka
+from tests.support.kafka.apache_kafka import Kafka
 
 HERE = Path(__file__).parent
 BROKER_VARIABLE = "BARNABAS_COMPATIBILITY_BROKER"

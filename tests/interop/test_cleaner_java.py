@@ -14,17 +14,17 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.storage.append import AppendOrigin
-from barnabas.broker.storage.log import PartitionLog
+from barnabas.broker.storage.log.append import AppendOrigin
+from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.compression import CODECS, Codec
 from barnabas.protocol.records import RecordBatch, iter_batches
 from barnabas.protocol.records.reader import borrow_payload
-from tests.support.cleaning import clean, new_cleaner
-from tests.support.kafka import Kafka
-from tests.support.legacy import message, message_sets
-from tests.support.storage import START_MS, LogBench, append, batch, log_config
-from tests.support.transactions import end
+from tests.support.kafka.apache_kafka import Kafka
+from tests.support.storage.bench import START_MS, LogBench, append, batch, log_config
+from tests.support.storage.cleaning import clean, new_cleaner
+from tests.support.storage.legacy import message, message_sets
+from tests.support.storage.transactions import end
 
 HOUR_MS = 3_600_000
 SETTINGS = {

@@ -22,7 +22,7 @@ from tests.support.compacted_topic import (
     read_all,
 )
 from tests.support.daemon import Daemon, start_daemon
-from tests.support.kafka import Broker, Kafka, KafkaError
+from tests.support.kafka.apache_kafka import Broker, Kafka, KafkaError
 from tests.support.wire import WireClient
 
 WAIT_S = 60.0

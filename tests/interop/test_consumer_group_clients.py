@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.daemon import Daemon, start_daemon
-from tests.support.group_members import PARTITIONS, Group, Member, assert_no_commit_went_back
-from tests.support.kafka_wire import KafkaWire
+from tests.support.groups.group_members import PARTITIONS, Group, Member, assert_no_commit_went_back
+from tests.support.kafka.kafka_wire import KafkaWire
 
 SETTINGS = ("group.consumer.heartbeat.interval.ms=200", "group.consumer.session.timeout.ms=3000")
 NEW = "consumer"
@@ -28,7 +28,7 @@ def a_group(directory: Path) -> Iterator[tuple[Daemon, Group, Come]]:
     """A broker, a group, and what starts a member of a protocol (NEW, or CLASSIC's assignor)."""
 
     def come(protocol: str = NEW, library: str = "confluent", instance: str | None = None) -> Member:
-        return group.come([sys.executable, "-m", "tests.support.group_member", library], protocol, instance)
+        return group.come([sys.executable, "-m", "tests.support.groups.group_member", library], protocol, instance)
 
     with ExitStack() as stack:
         daemon = stack.enter_context(start_daemon(directory, *SETTINGS))

@@ -8,8 +8,8 @@ from confluent_kafka import Consumer, Producer
 
 from barnabas.protocol.errors import ErrorCode
 from tests.support.daemon import Daemon, start_daemon
-from tests.support.kafka import Kafka
-from tests.support.kafka_wire import KafkaWire
+from tests.support.kafka.apache_kafka import Kafka
+from tests.support.kafka.kafka_wire import KafkaWire
 
 CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"

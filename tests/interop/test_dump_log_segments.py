@@ -17,11 +17,11 @@ import pytest
 from click.testing import CliRunner
 
 from barnabas import Admin, AdminConfig, Producer, ProducerConfig
-from barnabas.clients.commands.main import main
+from barnabas.commands.main import main
 from barnabas.protocol.compression import CODECS
 from tests.support.daemon import start_daemon
-from tests.support.kafka import Kafka
-from tests.support.storage import START_MS, LogBench, append, batch, log_config
+from tests.support.kafka.apache_kafka import Kafka
+from tests.support.storage.bench import START_MS, LogBench, append, batch, log_config
 
 VERSIONS = ("4.3.0", "3.9.1")
 _NOT_CONSECUTIVE = re.compile(r"Non-consecutive offsets in (\S+)\n  -1 is followed by (\d+)\n")

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.groups.offsets_topic import OFFSETS_TOPIC, partition_of
+from barnabas.broker.groups.offsets.topic import OFFSETS_TOPIC, partition_of
 from tests.support.daemon import start_daemon
-from tests.support.kafka import Kafka
-from tests.support.kafka_wire import KafkaWire
+from tests.support.kafka.apache_kafka import Kafka
+from tests.support.kafka.kafka_wire import KafkaWire
 
 VERSIONS = ("4.3.0", "3.9.1")
 GROUPS = ("billing", "my-group", "gr\u00fcppe")

@@ -11,14 +11,14 @@ from contextlib import ExitStack
 
 import pytest
 
-from barnabas.broker.groups.offsets_topic import OFFSETS_TOPIC, partition_of
+from barnabas.broker.groups.offsets.topic import OFFSETS_TOPIC, partition_of
 from tests.interop.clients.features import plain
 from tests.interop.clients.target import Target
 from tests.interop.conftest import Tool
-from tests.support.group_members import PARTITIONS, RECORDS_PER_PARTITION, Group
+from tests.support.groups.group_members import PARTITIONS, RECORDS_PER_PARTITION, Group
 
 GROUPS = "consumer.group.ConsumerGroupCommand"
-MEMBER = [sys.executable, "-m", "tests.support.group_member", "confluent"]
+MEMBER = [sys.executable, "-m", "tests.support.groups.group_member", "confluent"]
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.daemon import start_daemon
-from tests.support.kafka import Kafka
+from tests.support.kafka.apache_kafka import Kafka
 
 CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"

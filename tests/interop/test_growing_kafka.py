@@ -20,13 +20,13 @@ from pathlib import Path
 import pytest
 
 from barnabas import Admin, AdminConfig, Producer, ProducerConfig
-from barnabas.broker.metadata.meta_properties import read_meta_properties
-from barnabas.clients.groups import CommittedOffset
+from barnabas.broker.metadata.directories.meta_properties import read_meta_properties
+from barnabas.clients.admin.groups import CommittedOffset
 from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.protocol.uuids import uuid_text
 from tests.support.daemon import Daemon, DaemonError, start_daemon
-from tests.support.files import snapshot_of
-from tests.support.kafka import Broker, Kafka, need_kafka
+from tests.support.kafka.apache_kafka import Broker, Kafka, need_kafka
+from tests.support.storage.files import snapshot_of
 
 VERSION = "4.3.0"
 TOPIC = "orders"

@@ -9,12 +9,12 @@ from click.testing import CliRunner
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from barnabas.broker.metadata.examine import examine
-from barnabas.clients.commands.main import main
+from barnabas.broker.metadata.directories.examine import examine
 from barnabas.clients.testing import BrokerProcess
-from tests.support.directories import ORDERS, RECORDS, make_directories
-from tests.support.kafka import Kafka, KafkaError, need_kafka
-from tests.support.turns import CLIENT_TIMEOUT_S, Address, configs_of, free_port, observe
+from barnabas.commands.main import main
+from tests.support.kafka.apache_kafka import Kafka, KafkaError, need_kafka
+from tests.support.kafka.turns import CLIENT_TIMEOUT_S, Address, configs_of, free_port, observe
+from tests.support.storage.directories import ORDERS, RECORDS, make_directories
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.support.daemon import start_daemon
-from tests.support.kafka import Kafka, KafkaError
+from tests.support.kafka.apache_kafka import Kafka, KafkaError
 
 TOPICS = "org.apache.kafka.tools.TopicCommand"
 CONFIGS = "kafka.admin.ConfigCommand"

@@ -16,11 +16,11 @@ import pytest
 from click.testing import CliRunner
 
 from barnabas import Admin, AdminConfig
-from barnabas.broker.metadata.directory_report import BARNABAS, LastWriter
-from barnabas.broker.metadata.examine import examine
-from barnabas.clients.commands.main import main
+from barnabas.broker.metadata.directories.examine import examine
+from barnabas.broker.metadata.directories.report import BARNABAS, LastWriter
+from barnabas.commands.main import main
 from tests.support.daemon import DaemonError, start_daemon
-from tests.support.kafka import Kafka, need_kafka
+from tests.support.kafka.apache_kafka import Kafka, need_kafka
 
 pytestmark = pytest.mark.timeout(300)  # many JVMs start one after the other, on whatever machine
 VERSIONS = tuple(os.environ.get("BARNABAS_KAFKA_VERSIONS", "4.3.0 3.9.1").split())

@@ -18,10 +18,10 @@ import pytest
 from click.testing import CliRunner
 
 from barnabas import Admin, AdminConfig, Consumer, ConsumerConfig, Producer, ProducerConfig, TopicPartition
-from barnabas.clients.commands.main import main
+from barnabas.commands.main import main
 from tests.support.daemon import Daemon, start_daemon
-from tests.support.kafka import Broker, Kafka, need_kafka
-from tests.support.two_brokers import stored_batches
+from tests.support.kafka.apache_kafka import Broker, Kafka, need_kafka
+from tests.support.kafka.two_brokers import stored_batches
 
 pytestmark = pytest.mark.timeout(300)  # many JVMs start one after the other, on whatever machine
 VERSIONS = ("4.3.0", "3.9.1")

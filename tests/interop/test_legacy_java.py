@@ -14,13 +14,13 @@ import pytest
 from click.testing import CliRunner
 
 from barnabas import Consumer, ConsumerConfig, ConsumerRecord
-from barnabas.clients.commands.main import main
+from barnabas.commands.main import main
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.daemon import start_daemon
-from tests.support.kafka import Kafka
-from tests.support.legacy import GOLDEN, message_sets
-from tests.support.records import plain
-from tests.support.storage import LogBench, log_config
+from tests.support.kafka.apache_kafka import Kafka
+from tests.support.storage.bench import LogBench, log_config
+from tests.support.storage.legacy import GOLDEN, message_sets
+from tests.support.storage.records import plain
 from tests.support.wire import WireClient
 
 VERSIONS = ("4.3.0", "3.9.1")

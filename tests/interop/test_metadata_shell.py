@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.daemon import start_daemon
-from tests.support.kafka import Kafka, need_kafka
+from tests.support.kafka.apache_kafka import Kafka, need_kafka
 from tests.support.wire import WireClient
 
 pytestmark = pytest.mark.timeout(300)

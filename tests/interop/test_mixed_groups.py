@@ -14,9 +14,9 @@ import pytest
 
 from tests.interop.clients.programs import CLIENTS
 from tests.support.daemon import Daemon, start_daemon
-from tests.support.group_members import PARTITIONS, Group, assert_no_commit_went_back, generation_of
+from tests.support.groups.group_members import PARTITIONS, Group, assert_no_commit_went_back, generation_of
 
-OURS = [sys.executable, "-m", "tests.support.group_member", "barnabas"]
+OURS = [sys.executable, "-m", "tests.support.groups.group_member", "barnabas"]
 FIRST = ("confluent-kafka", "franz-go", "kafka-python")
 COOPERATIVE = "cooperative-sticky"
 SECOND = ("Java 4.3.0", "sarama", "aiokafka")

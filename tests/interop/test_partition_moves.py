@@ -12,7 +12,7 @@ from typing import Any
 
 from barnabas import Admin, AdminConfig, Consumer, ConsumerConfig, Producer, ProducerConfig, TopicPartition
 from tests.support.daemon import Daemon, start_daemon
-from tests.support.kafka import Broker, Kafka, need_kafka
+from tests.support.kafka.apache_kafka import Broker, Kafka, need_kafka
 
 VERSION = "4.3.0"
 RATE = "replica.alter.log.dirs.io.max.bytes.per.second"

@@ -15,8 +15,8 @@ import pytest
 
 from tests.support.daemon import REPOSITORY
 from tests.support.interop import require_or_skip
-from tests.support.spark import missing_for_spark
-from tests.support.storage import START_MS, TP, LogBench, append, batch
+from tests.support.spark.session import missing_for_spark
+from tests.support.storage.bench import START_MS, TP, LogBench, append, batch
 
 pytestmark = [
     pytest.mark.timeout(900),
@@ -32,9 +32,7 @@ def _needs_spark() -> None:
 
 
 SMALL = ("--conf", "spark.sql.shuffle.partitions=2")
-COMMAND = (
-    f"import sys; sys.path.insert(0, {str(REPOSITORY)!r}); from barnabas.clients.commands.entry import main; main()"
-)
+COMMAND = f"import sys; sys.path.insert(0, {str(REPOSITORY)!r}); from barnabas.commands.entry import main; main()"
 """`python -m barnabas` by no PYTHONPATH and no working directory, which the workers would have as well."""
 
 

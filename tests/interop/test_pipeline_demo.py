@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.daemon import REPOSITORY
 from tests.support.interop import require_or_skip
-from tests.support.spark import missing_for_spark
+from tests.support.spark.session import missing_for_spark
 
 pytestmark = pytest.mark.timeout(1200)
 

@@ -20,9 +20,9 @@ import pytest
 from barnabas import Producer, ProducerConfig
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.interop import require_or_skip
-from tests.support.pipeline_driver import Driver
-from tests.support.pipeline_kills import Plan, TaskKills
-from tests.support.spark import missing_for_spark
+from tests.support.spark.pipeline_driver import Driver
+from tests.support.spark.pipeline_kills import Plan, TaskKills
+from tests.support.spark.session import missing_for_spark
 from tests.support.topics import count_records, create_topics, read_topic
 
 pytestmark = pytest.mark.timeout(1200)

@@ -19,8 +19,8 @@ from barnabas.protocol.records import (
     read_records,
     rebuild_batch,
 )
-from tests.support.kafka import Kafka
-from tests.support.records import TIMESTAMP, build
+from tests.support.kafka.apache_kafka import Kafka
+from tests.support.storage.records import TIMESTAMP, build
 
 VERSION = "4.3.0"
 LEVELS: dict[Codec, tuple[int | None, ...]] = {

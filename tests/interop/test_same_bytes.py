@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.storage.checkpoint_file import (
+from barnabas.broker.storage.files.checkpoint_file import (
     CLEANER_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
@@ -22,11 +22,9 @@ from barnabas.broker.storage.checkpoint_file import (
 from barnabas.protocol.records import Codec
 from barnabas.protocol.records.record import Record
 from tests.support.daemon import Daemon
-from tests.support.kafka import Kafka
-from tests.support.kafka_wire import KafkaWire
-from tests.support.legacy import message_sets
-from tests.support.records import TIMESTAMP, build, plain
-from tests.support.two_brokers import (
+from tests.support.kafka.apache_kafka import Kafka
+from tests.support.kafka.kafka_wire import KafkaWire
+from tests.support.kafka.two_brokers import (
     Batch,
     Topic,
     await_clean,
@@ -40,6 +38,8 @@ from tests.support.two_brokers import (
     without_epochs,
     without_topic_ids,
 )
+from tests.support.storage.legacy import message_sets
+from tests.support.storage.records import TIMESTAMP, build, plain
 
 pytestmark = pytest.mark.timeout(300)  # many JVMs start one after the other, on whatever machine
 VERSIONS = ("4.3.0", "3.9.1")

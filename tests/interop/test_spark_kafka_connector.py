@@ -14,8 +14,8 @@ from pyspark.sql import functions as sf
 
 from barnabas import Producer, ProducerConfig
 from tests.support.daemon import Daemon, start_daemon
-from tests.support.kafka_jars import FetchError, fetch_spark_connector
-from tests.support.spark import missing_for_spark, start_spark
+from tests.support.kafka.jars import FetchError, fetch_spark_connector
+from tests.support.spark.session import missing_for_spark, start_spark
 from tests.support.topics import create_topics
 
 pytestmark = pytest.mark.timeout(600)

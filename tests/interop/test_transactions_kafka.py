@@ -15,10 +15,10 @@ import pytest
 from click.testing import CliRunner
 
 from barnabas import Consumer, ConsumerConfig
-from barnabas.clients.commands.main import main
+from barnabas.commands.main import main
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.daemon import start_daemon
-from tests.support.kafka import Kafka
+from tests.support.kafka.apache_kafka import Kafka
 
 VERSION = "4.3.0"
 TOPIC = "ledger"

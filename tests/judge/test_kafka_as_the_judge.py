@@ -14,15 +14,14 @@ from typing import NamedTuple
 import pytest
 from click.testing import CliRunner
 
-from barnabas.broker.storage.checkpoint_file import RECOVERY_POINT_CHECKPOINT
-from barnabas.clients.commands.main import main
+from barnabas.broker.storage.files.checkpoint_file import RECOVERY_POINT_CHECKPOINT
+from barnabas.commands.main import main
 from barnabas.protocol.records import Codec
-from tests.support import kafka_jars
 from tests.support.daemon import Daemon, start_daemon
-from tests.support.kafka import Kafka
-from tests.support.kafka_wire import KafkaWire
-from tests.support.records import plain
-from tests.support.two_brokers import (
+from tests.support.kafka import jars as kafka_jars
+from tests.support.kafka.apache_kafka import Kafka
+from tests.support.kafka.kafka_wire import KafkaWire
+from tests.support.kafka.two_brokers import (
     Batch,
     Topic,
     create_topics,
@@ -32,6 +31,7 @@ from tests.support.two_brokers import (
     stored_batches,
     without_topic_ids,
 )
+from tests.support.storage.records import plain
 
 pytestmark = pytest.mark.timeout(kafka_jars.FETCH_TIMEOUT_S + 120)  # the first run may have to fetch Kafka's jars
 VERSION = "4.3.0"

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.daemon import Daemon, start_daemon
-from tests.support.spark import missing_for_spark, start_spark
+from tests.support.spark.session import missing_for_spark, start_spark
 
 HERE = Path(__file__).parent
 

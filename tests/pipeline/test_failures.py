@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkRuntimeError, PythonException
 
 from barnabas.clients.errors import ClientConfigError
-from barnabas.pipeline.failures import NO_JAVA, sentence_of
+from barnabas.pipeline.spark.failures import NO_JAVA, sentence_of
 
 _WORKER = """An exception was thrown from the Python worker:
 Traceback (most recent call last):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.pipeline.java_notice import NOTICE, copy_without_notice, write_whole
+from barnabas.pipeline.spark.java_notice import NOTICE, copy_without_notice, write_whole
 from tests.support.daemon import REPOSITORY
 
 PATIENCE_S = 120
@@ -50,7 +50,7 @@ def start_with(spark_submit: str, home: Path) -> subprocess.Popen[bytes]:
     script.chmod(0o755)
     environ = {key: value for key, value in os.environ.items() if not key.startswith("PYSPARK_")}
     return subprocess.Popen(
-        [sys.executable, "-c", "from barnabas.pipeline.java_notice import start_jvm; start_jvm({})"],
+        [sys.executable, "-c", "from barnabas.pipeline.spark.java_notice import start_jvm; start_jvm({})"],
         env={**environ, "SPARK_HOME": str(home), "PYTHONPATH": str(REPOSITORY)},
         stderr=subprocess.PIPE,
     )

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from barnabas.pipeline.session import local_tasks
+from barnabas.pipeline.spark.session import local_tasks
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 
 from barnabas.protocol.records import builder, reader
-from tests.support.kernels import KERNELS, load_kernel
+from tests.support.storage.kernels import KERNELS, load_kernel
 
 
 @pytest.fixture(params=sorted(KERNELS))

@@ -12,8 +12,8 @@ import pytest
 from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
 from barnabas.protocol.framing import NATIVE_MAGIC, FrameError, frame_size
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.api_versions import ApiVersionRange, ApiVersionsRequest, ApiVersionsResponse
-from barnabas.protocol.messages.configs import (
+from barnabas.protocol.messages.cluster.api_versions import ApiVersionRange, ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.cluster.configs import (
     AlterConfigOp,
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -26,14 +26,7 @@ from barnabas.protocol.messages.configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
-from barnabas.protocol.messages.consumer_group_describe import (
-    AssignedTopic,
-    ConsumerGroupDescribeRequest,
-    ConsumerGroupDescribeResponse,
-    ConsumerGroupDescription,
-    ConsumerGroupMemberDescription,
-)
-from barnabas.protocol.messages.delete_records import (
+from barnabas.protocol.messages.data.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
@@ -41,13 +34,7 @@ from barnabas.protocol.messages.delete_records import (
     DeleteRecordsTopic,
     DeleteRecordsTopicResult,
 )
-from barnabas.protocol.messages.describe_groups import (
-    DescribedGroup,
-    DescribedMember,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-)
-from barnabas.protocol.messages.describe_producers import (
+from barnabas.protocol.messages.data.describe_producers import (
     ActiveProducer,
     DescribeProducersPartitionResult,
     DescribeProducersRequest,
@@ -55,7 +42,7 @@ from barnabas.protocol.messages.describe_producers import (
     DescribeProducersTopic,
     DescribeProducersTopicResult,
 )
-from barnabas.protocol.messages.fetch import (
+from barnabas.protocol.messages.data.fetch import (
     AbortedTransaction,
     FetchPartition,
     FetchPartitionResult,
@@ -65,19 +52,8 @@ from barnabas.protocol.messages.fetch import (
     FetchTopicResult,
     records_of,
 )
-from barnabas.protocol.messages.groups import (
-    DeleteGroupResult,
-    DeleteGroupsRequest,
-    DeleteGroupsResponse,
-    ListedGroup,
-    ListGroupsRequest,
-    ListGroupsResponse,
-)
-from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from barnabas.protocol.messages.join_group import GroupProtocol, JoinedMember, JoinGroupRequest, JoinGroupResponse
-from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, LeavingMember, LeftMember
-from barnabas.protocol.messages.list_offsets import (
+from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.protocol.messages.data.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResult,
     ListOffsetsRequest,
@@ -85,7 +61,67 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsTopic,
     ListOffsetsTopicResult,
 )
-from barnabas.protocol.messages.log_dirs import (
+from barnabas.protocol.messages.data.produce import (
+    ProducePartition,
+    ProducePartitionResult,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceTopic,
+    ProduceTopicResult,
+)
+from barnabas.protocol.messages.groups.consumer_group_describe import (
+    AssignedTopic,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupDescription,
+    ConsumerGroupMemberDescription,
+)
+from barnabas.protocol.messages.groups.describe_groups import (
+    DescribedGroup,
+    DescribedMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from barnabas.protocol.messages.groups.groups import (
+    DeleteGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    ListedGroup,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+from barnabas.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.protocol.messages.groups.join_group import (
+    GroupProtocol,
+    JoinedMember,
+    JoinGroupRequest,
+    JoinGroupResponse,
+)
+from barnabas.protocol.messages.groups.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    LeavingMember,
+    LeftMember,
+)
+from barnabas.protocol.messages.groups.offset_commit import (
+    OffsetCommitPartition,
+    OffsetCommitPartitionResult,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitTopic,
+    OffsetCommitTopicResult,
+)
+from barnabas.protocol.messages.groups.offset_fetch import (
+    OffsetFetchGroup,
+    OffsetFetchGroupResult,
+    OffsetFetchPartitionResult,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchTopic,
+    OffsetFetchTopicResult,
+)
+from barnabas.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas.protocol.messages.topics.log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsPartitionResult,
     AlterReplicaLogDirsRequest,
@@ -99,40 +135,14 @@ from barnabas.protocol.messages.log_dirs import (
     LogDirResult,
     LogDirTopic,
 )
-from barnabas.protocol.messages.metadata import (
+from barnabas.protocol.messages.topics.metadata import (
     BrokerAddress,
     MetadataRequest,
     MetadataResponse,
     PartitionMetadata,
     TopicMetadata,
 )
-from barnabas.protocol.messages.offset_commit import (
-    OffsetCommitPartition,
-    OffsetCommitPartitionResult,
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetCommitTopic,
-    OffsetCommitTopicResult,
-)
-from barnabas.protocol.messages.offset_fetch import (
-    OffsetFetchGroup,
-    OffsetFetchGroupResult,
-    OffsetFetchPartitionResult,
-    OffsetFetchRequest,
-    OffsetFetchResponse,
-    OffsetFetchTopic,
-    OffsetFetchTopicResult,
-)
-from barnabas.protocol.messages.produce import (
-    ProducePartition,
-    ProducePartitionResult,
-    ProduceRequest,
-    ProduceResponse,
-    ProduceTopic,
-    ProduceTopicResult,
-)
-from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from barnabas.protocol.messages.topics import (
+from barnabas.protocol.messages.topics.topics import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,

@@ -1,4 +1,4 @@
-"""A bench with one log's directory; see tests/support/storage.py."""
+"""A bench with one log's directory; see tests/support/storage/bench.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.storage import LogBench
+from tests.support.storage.bench import LogBench
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.storage.log import PartitionLog
-from barnabas.broker.storage.storage_errors import StorageError
+from barnabas.broker.storage.files.errors import StorageError
+from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from tests.support.storage import START_MS, LogBench, append, log_config, read_batches, sized_batch
+from tests.support.storage.bench import START_MS, LogBench, append, log_config, read_batches, sized_batch
 
 
 def _refused(log: PartitionLog, size: int = 100) -> str:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.flusher import FLUSHER_THREAD, FlushCompletion, FlushRequest, GroupCommitFlusher
-from barnabas.broker.storage.log_segment import AppendedBatch, LogSegment
-from barnabas.broker.storage.storage_errors import StorageError
-from tests.support.storage import START_MS, AnnouncedLock, LogBench, append, log_config, sized_batch
+from barnabas.broker.storage.segment.log_segment import AppendedBatch, LogSegment
+from tests.support.storage.bench import START_MS, AnnouncedLock, LogBench, append, log_config, sized_batch
 
 _WAIT_S = 20.0
 

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.storage import directory_loading
-from barnabas.broker.storage.deletion_queue import DELETE_LOGS_TASK
-from barnabas.broker.storage.log import PartitionLog
-from barnabas.broker.storage.log_loader import LoadProgress, LoadRequest
+from barnabas.broker.storage.directories import loading as directory_loading
+from barnabas.broker.storage.directories.deletion_queue import DELETE_LOGS_TASK
+from barnabas.broker.storage.files.errors import StartupStorageError
+from barnabas.broker.storage.log.loader import LoadProgress, LoadRequest
+from barnabas.broker.storage.log.opening import open_log
+from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.log_manager import DIRECTORY_FAILURE_TASK, LogManager
-from barnabas.broker.storage.log_opening import open_log
 from barnabas.broker.storage.maintenance import (
     HIGH_WATERMARK_TASK,
     LOG_FLUSHER_TASK,
@@ -26,14 +27,13 @@ from barnabas.broker.storage.maintenance import (
     PRODUCER_EXPIRATION_TASK,
     RECOVERY_POINT_TASK,
 )
-from barnabas.broker.storage.scheduler import BackgroundScheduler
-from barnabas.broker.storage.services import StorageServices
-from barnabas.broker.storage.storage_errors import StartupStorageError
+from barnabas.broker.storage.services.scheduler import BackgroundScheduler
+from barnabas.broker.storage.services.services import StorageServices
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.protocol.uuids import METADATA_TOPIC_UUID
-from tests.support.storage import (
+from tests.support.storage.bench import (
     START_MS,
     TOPIC_ID,
     ManualClock,

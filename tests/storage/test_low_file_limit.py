@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.storage.file_names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
+from barnabas.broker.storage.files.file_names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
 from tests.support.daemon import REPOSITORY
-from tests.support.records import stored
+from tests.support.storage.records import stored
 
 _PARTITIONS = 30
 _SEGMENTS = 70
@@ -22,7 +22,7 @@ import resource, sys
 from pathlib import Path
 resource.setrlimit(resource.RLIMIT_NOFILE, ({_LIMIT}, {_LIMIT}))
 from barnabas.broker.storage.log_manager import LogManager
-from tests.support.storage import broker_config, log_config, read_batches
+from tests.support.storage.bench import broker_config, log_config, read_batches
 manager = LogManager(broker_config(log_dirs=sys.argv[1], num_recovery_threads_per_data_dir=4))
 manager.open_directories()
 config = log_config(segment_bytes=1024, retention_ms=-1)

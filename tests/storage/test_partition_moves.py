@@ -12,16 +12,15 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.storage import partition_moves
-from barnabas.broker.storage.future_log import FutureLog
-from barnabas.broker.storage.log import PartitionLog
-from barnabas.broker.storage.log_lookup import FoundOffset
+from barnabas.broker.storage.files.partition_metadata_file import write_partition_metadata
+from barnabas.broker.storage.log.future_log import FutureLog
+from barnabas.broker.storage.log.lookup import FoundOffset
+from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.log_manager import LogManager
-from barnabas.broker.storage.partition_metadata_file import write_partition_metadata
 from barnabas.broker.storage.partition_moves import MOVE_TASK
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.topic_partition import TopicPartition
-from tests.support.legacy import message_sets
-from tests.support.storage import (
+from tests.support.storage.bench import (
     START_MS,
     TOPIC_ID,
     TP,
@@ -33,7 +32,8 @@ from tests.support.storage import (
     read_batches,
     sized_batch,
 )
-from tests.support.transactions import end, send
+from tests.support.storage.legacy import message_sets
+from tests.support.storage.transactions import end, send
 
 
 class MovingNode:

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from barnabas.broker.storage.clock import SystemClock
-from barnabas.broker.storage.scheduler import BackgroundScheduler
+from barnabas.broker.storage.services.clock import SystemClock
+from barnabas.broker.storage.services.scheduler import BackgroundScheduler
 
 _WAIT_S = 20.0
 

@@ -8,7 +8,7 @@ import urllib.request
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from barnabas.broker.storage.checkpoint_file import CLEANER_CHECKPOINT, OffsetCheckpointFile
+from barnabas.broker.storage.files.checkpoint_file import CLEANER_CHECKPOINT, OffsetCheckpointFile
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.native.fetch import FetchedRecords
 from barnabas.protocol.records import Codec, RecordBatchBuilder

@@ -19,7 +19,7 @@ from uuid import UUID
 from kio.serial import entity_writer
 
 from barnabas.protocol.kafka.apis import ROUTES, Route
-from tests.support.records import plain
+from tests.support.storage.records import plain
 
 DIRECTORY = Path(__file__).parents[1] / "protocol" / "frames"
 _HEADER = struct.Struct(">hhih")
@@ -86,7 +86,7 @@ def made() -> list[Frame]:
     """One for each version that is served and that no client sent: every field has a value, every array an item."""
     sent = {(frame.key, frame.version) for frame in recorded()}
     return [
-        Frame("made", _header(route) + _write(_sample(_request_type(route.api.module, route.version))))
+        Frame("made", _header(route) + _write(_sample(_request_type(route.api.key.label, route.version))))
         for (key, version), route in sorted(ROUTES.items())
         if (key, version) not in sent
     ]

@@ -8,15 +8,15 @@ from typing import Any
 
 from barnabas.protocol.framing import SIZE_PREFIX
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.fetch import FetchPartition, FetchPartitionResult, FetchRequest, FetchTopic
-from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from barnabas.protocol.messages.produce import (
+from barnabas.protocol.messages.data.fetch import FetchPartition, FetchPartitionResult, FetchRequest, FetchTopic
+from barnabas.protocol.messages.data.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from barnabas.protocol.messages.data.produce import (
     ProducePartition,
     ProducePartitionResult,
     ProduceRequest,
     ProduceTopic,
 )
-from barnabas.protocol.messages.topics import CreateTopicsRequest, NewTopic
+from barnabas.protocol.messages.topics.topics import CreateTopicsRequest, NewTopic
 from barnabas.protocol.native import codec
 
 TIMEOUT_S = 10.0

@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from barnabas.broker.storage.cleaning.cleaned_transactions import CleanedTransactions
-from barnabas.broker.storage.producer_entry import LastRecord
+from barnabas.broker.storage.producers.entry import LastRecord
 from barnabas.protocol.compression import compress
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.builder import seal
-from barnabas.protocol.records.cleaned import FilterRules
-from barnabas.protocol.records.cleaning import OffsetTable
-from barnabas.protocol.records.kernel import append_record
+from barnabas.protocol.records.kernels.cleaned import FilterRules
+from barnabas.protocol.records.kernels.cleaning import OffsetTable
+from barnabas.protocol.records.kernels.kernel import append_record
 from barnabas.protocol.records.layout import (
     CODEC_MASK,
     CONTROL_MASK,
@@ -34,7 +34,7 @@ from barnabas.protocol.records.layout import (
     TRANSACTIONAL_MASK,
     TimestampType,
 )
-from barnabas.protocol.records.legacy_messages import LegacyMessage, read_legacy_records
+from barnabas.protocol.records.legacy.messages import LegacyMessage, read_legacy_records
 from barnabas.protocol.records.reader import MAX_DECOMPRESSED_BYTES, borrow_payload
 from barnabas.protocol.records.record import Record
 

@@ -16,12 +16,12 @@ from barnabas.broker.storage.cleaning.cleaner_checkpoints import CleanerCheckpoi
 from barnabas.broker.storage.cleaning.cleaning_states import CleaningStates
 from barnabas.broker.storage.cleaning.cleaning_statistics import CleaningStatistics
 from barnabas.broker.storage.cleaning.uncleanable import UncleanablePartitions
-from barnabas.broker.storage.clock import Clock
-from barnabas.broker.storage.log import PartitionLog
-from barnabas.broker.storage.log_dir_failure import LogDirFailures, is_shortage
+from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.services.clock import Clock
+from barnabas.broker.storage.services.log_dir_failure import LogDirFailures, is_shortage
 from barnabas.protocol.topic_partition import TopicPartition
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class FilthiestLogChooser:
@@ -118,16 +118,16 @@ class FilthiestLogChooser:
         except OSError as error:
             if log.state == "online" and not is_shortage(error) and log.directory.exists():
                 self._failures.report(log.log_dir, f"cannot measure {log.topic_partition} for the cleaner", error)
-        except Exception as error:  # noqa: BLE001 - one log that cannot be read must not end the compaction of all
+        except Exception as error:
             if self._uncleanable.reason(log.log_dir, log.topic_partition) is None and log.state == "online":
-                _log.exception("cannot measure %s for the cleaner, it is not cleaned any more", log.topic_partition)
+                logger.exception("cannot measure %s for the cleaner, it is not cleaned any more", log.topic_partition)
                 self._uncleanable.mark(log.log_dir, log.topic_partition, f"cannot be measured: {error}")
         return None
 
     def _write_reset(self, log: PartitionLog, part: CleanablePart) -> None:
         checkpoint = self._checkpoints.get(log.log_dir, log.topic_partition)
         if not log.config.delete:  # where old segments go by time, the log's start passes the checkpoint every day
-            _log.warning(
+            logger.warning(
                 "the clean offset of %s is outside of the log, all of it is dirty again: checkpoint=%s, "
                 "log_start_offset=%s, log_end_offset=%s",
                 log.topic_partition,

@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from barnabas.broker.storage.log import PartitionLog
-from barnabas.broker.storage.log_segment import LogSegment
-from barnabas.broker.storage.log_segments import SegmentsView
+from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.segment.log_segment import LogSegment
+from barnabas.broker.storage.segment.log_segments import SegmentsView
 
 
 class CleanablePart(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable
 
-from barnabas.broker.storage.transaction_index import AbortedTxn
+from barnabas.broker.storage.index.transaction_index import AbortedTxn
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.errors import InvalidRecordError
 from barnabas.protocol.records.reader import read_records

@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from barnabas.broker.storage.aborted_transactions import aborted_transactions
 from barnabas.broker.storage.cleaning.batch_filter import BatchFilter
 from barnabas.broker.storage.cleaning.cleaned_transactions import CleanedTransactions
 from barnabas.broker.storage.cleaning.cleaner_stats import CleanerStats
@@ -30,19 +29,20 @@ from barnabas.broker.storage.cleaning.offset_map import OffsetMap, max_entries_o
 from barnabas.broker.storage.cleaning.segment_cleaning import SegmentCleaner
 from barnabas.broker.storage.cleaning.segment_groups import group_segments
 from barnabas.broker.storage.cleaning.segment_reading import IoBuffers
-from barnabas.broker.storage.failpoints import reach
-from barnabas.broker.storage.file_names import CLEANED_SUFFIX
-from barnabas.broker.storage.log import PartitionLog
-from barnabas.broker.storage.log_dir_failure import is_shortage
-from barnabas.broker.storage.log_segment import LogSegment
-from barnabas.broker.storage.producer_entry import LastRecord
-from barnabas.broker.storage.segment_replacement import SegmentsChangedError, remove_staged
-from barnabas.broker.storage.storage_errors import CorruptFileError
+from barnabas.broker.storage.files.errors import CorruptFileError
+from barnabas.broker.storage.files.failpoints import reach
+from barnabas.broker.storage.files.file_names import CLEANED_SUFFIX
+from barnabas.broker.storage.log.aborted_transactions import aborted_transactions
+from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.producers.entry import LastRecord
+from barnabas.broker.storage.segment.log_segment import LogSegment
+from barnabas.broker.storage.segment.replacement import SegmentsChangedError, remove_staged
+from barnabas.broker.storage.services.log_dir_failure import is_shortage
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.records.cleaned import HASH_MASK, FilterRules
+from barnabas.protocol.records.kernels.cleaned import HASH_MASK, FilterRules
 from barnabas.protocol.topic_partition import TopicPartition
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Throttler(Protocol):
@@ -174,7 +174,7 @@ class _Round:
         self._fill(offset_map)
         self._stats.map_complete_time_ms = self._wall_ms()
         end_offset = max(offset_map.latest_offset + 1, first_dirty)
-        _log.info(
+        logger.info(
             "cleaning %s: dirty from offset=%s, the map holds keys=%s up to offset=%s",
             self._log.topic_partition,
             first_dirty,

@@ -13,11 +13,11 @@ import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from barnabas.broker.storage.checkpoint_file import CLEANER_CHECKPOINT, OffsetCheckpointFile
-from barnabas.broker.storage.log_dir_failure import LogDirFailures, is_shortage
+from barnabas.broker.storage.files.checkpoint_file import CLEANER_CHECKPOINT, OffsetCheckpointFile
+from barnabas.broker.storage.services.log_dir_failure import LogDirFailures, is_shortage
 from barnabas.protocol.topic_partition import TopicPartition
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class CleanerCheckpoints:
@@ -93,7 +93,7 @@ class CleanerCheckpoints:
         except OSError as error:
             if is_shortage(error):
                 # The next round writes it; after a crash before that, this much is compacted once more.
-                _log.warning("checkpoint %s waits: %s", file.path, error)
+                logger.warning("checkpoint %s waits: %s", file.path, error)
             else:
                 self._failures.report(log_dir, f"cannot write {file.path}", error)
 

@@ -9,7 +9,7 @@ from barnabas.config.broker_config import BrokerConfig
 
 MAX_OFFSET_MAP_BYTES = 2**31 - 1
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class CleanerConfig(NamedTuple):
@@ -29,7 +29,9 @@ class CleanerConfig(NamedTuple):
         threads = config.get_int("log.cleaner.threads")
         share = config.get_int("log.cleaner.dedupe.buffer.size") // threads
         if share > MAX_OFFSET_MAP_BYTES:
-            _log.warning("a cleaner thread uses 2 GiB of its share of log.cleaner.dedupe.buffer.size: share=%s", share)
+            logger.warning(
+                "a cleaner thread uses 2 GiB of its share of log.cleaner.dedupe.buffer.size: share=%s", share
+            )
         return cls(
             threads=threads,
             offset_map_bytes=min(share, MAX_OFFSET_MAP_BYTES),

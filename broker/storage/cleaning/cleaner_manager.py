@@ -24,13 +24,13 @@ from barnabas.broker.storage.cleaning.cleaning_states import CleaningStates
 from barnabas.broker.storage.cleaning.cleaning_statistics import CleaningStatistics
 from barnabas.broker.storage.cleaning.throttler import Throttler
 from barnabas.broker.storage.cleaning.uncleanable import UncleanablePartitions
-from barnabas.broker.storage.log import PartitionLog
-from barnabas.broker.storage.services import StorageServices
-from barnabas.broker.storage.storage_errors import StorageError
+from barnabas.broker.storage.files.errors import StorageError
+from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.services.services import StorageServices
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.protocol.topic_partition import TopicPartition
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 NO_CLEAN_OFFSET = -1
 NO_DIRTY_RATIO = -1.0
@@ -113,7 +113,7 @@ class CleanerManager:
         """The broker's configuration changed: it holds from the next round on, the throttle at once."""
         new = CleanerConfig.of(config)
         if new != self._config:
-            _log.info("the cleaner's configuration changed: before=%s, after=%s", self._config, new)
+            logger.info("the cleaner's configuration changed: before=%s, after=%s", self._config, new)
             old, self._config = self._config, new
             if old.bytes_per_second != new.bytes_per_second:
                 self.throttler.set_rate(new.bytes_per_second)
@@ -177,7 +177,7 @@ class CleanerManager:
         try:
             ratio = measure_cleanable_part(log, checkpoint, self._clock.wall_ms()).dirty_ratio
         except (OSError, StorageError) as error:
-            _log.warning("cannot tell how dirty %s is: %s", log.topic_partition, error)
+            logger.warning("cannot tell how dirty %s is: %s", log.topic_partition, error)
             ratio = NO_DIRTY_RATIO
         return CleaningDescription(NO_CLEAN_OFFSET if checkpoint is None else checkpoint, ratio, state)
 

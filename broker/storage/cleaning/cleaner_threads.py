@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from barnabas.broker.storage.cleaning.errors import CleaningAborted
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 THREAD_NAME = "log-cleaner-thread"
 
@@ -105,10 +105,10 @@ class CleanerThreads:
             wakes_before = self._wakes
             try:
                 has_more = self._run_pass(sign)
-            except Exception:  # noqa: BLE001 - see below
+            except Exception:
                 # No log is to blame. The next pass may work, and an end of the thread would be the end of compaction.
                 self.failed_passes += 1
-                _log.exception("a pass of the cleaner failed and is tried again after log.cleaner.backoff.ms")
+                logger.exception("a pass of the cleaner failed and is tried again after log.cleaner.backoff.ms")
                 has_more = False
             if not has_more:
                 self._sleep(sign, wakes_before)

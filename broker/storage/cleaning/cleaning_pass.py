@@ -25,11 +25,11 @@ from barnabas.broker.storage.cleaning.cleaning_states import CleaningStates
 from barnabas.broker.storage.cleaning.cleaning_statistics import CleaningStatistics
 from barnabas.broker.storage.cleaning.errors import CleaningAborted, CleaningOutOfRoom, UncleanableLogError
 from barnabas.broker.storage.cleaning.uncleanable import UncleanablePartitions
-from barnabas.broker.storage.clock import Clock
-from barnabas.broker.storage.log import PartitionLog
-from barnabas.broker.storage.log_dir_failure import LogDirFailures, is_shortage
+from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.services.clock import Clock
+from barnabas.broker.storage.services.log_dir_failure import LogDirFailures, is_shortage
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class LogCleaner(Protocol):
@@ -83,7 +83,7 @@ class CleaningPass:
             result = make_cleaner().clean(cleanable)
         except CleaningAborted as reason:
             self._statistics.round_aborted()
-            _log.info("cleaning of %s was stopped: %s", log.topic_partition, reason)
+            logger.info("cleaning of %s was stopped: %s", log.topic_partition, reason)
         except Exception as error:  # noqa: BLE001 - whatever it is, the partition is marked and the others go on
             self._handle_failure(log, error, backoff_seconds)
         finally:
@@ -107,14 +107,14 @@ class CleaningPass:
         if isinstance(error, CleaningOutOfRoom) or (isinstance(error, OSError) and is_shortage(error)):
             self._statistics.round_out_of_room()
             self._chooser.postpone(log.topic_partition, backoff_seconds)
-            _log.warning(
+            logger.warning(
                 "cleaning of %s found no room, it is tried again: %s, retry_seconds=%s",
                 log.topic_partition,
                 error,
                 backoff_seconds,
             )
         elif log.state != "online":
-            _log.info("cleaning of %s ended with its log: state=%s, %s", log.topic_partition, log.state, error)
+            logger.info("cleaning of %s ended with its log: state=%s, %s", log.topic_partition, log.state, error)
         elif isinstance(error, OSError):
             self._failures.report(log.log_dir, f"cannot clean {log.topic_partition}", error)
         else:
@@ -129,14 +129,14 @@ class CleaningPass:
             if log.state == "online":
                 self._mark(log, "retention cannot be applied", error)
             else:
-                _log.error("retention of %s failed, the others go on: %s", log.topic_partition, error)
+                logger.error("retention of %s failed, the others go on: %s", log.topic_partition, error)
         finally:
             self._states.release(log.topic_partition)
 
     def _mark(self, log: PartitionLog, what: str, error: Exception) -> None:
         self._statistics.round_failed()
         self._uncleanable.mark(log.log_dir, log.topic_partition, f"{what}: {error}")
-        _log.error(
+        logger.error(
             "%s %s, neither compaction nor retention touch it until the broker starts again: %s",
             log.topic_partition,
             what,
@@ -147,7 +147,7 @@ class CleaningPass:
 
     def _say(self, cleanable: LogToClean, result: CleanResult, seconds: float) -> None:
         stats = result.stats
-        _log.info(
+        logger.info(
             "cleaned %s: from=%s, to=%s, read_bytes=%s, kept_bytes=%s, read_records=%s, kept_records=%s, "
             "map_utilization=%.2f, map_seconds=%.3f, seconds=%.3f",
             cleanable.log.topic_partition,
@@ -162,7 +162,7 @@ class CleaningPass:
             seconds,
         )
         if stats.invalid_messages_read:
-            _log.warning(
+            logger.warning(
                 "cleaning of %s dropped records without a key, which a compacted log cannot keep: records=%s",
                 cleanable.log.topic_partition,
                 stats.invalid_messages_read,

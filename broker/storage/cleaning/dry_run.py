@@ -13,12 +13,12 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from barnabas.broker.storage.file_names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX
-from barnabas.broker.storage.log import PartitionLog
-from barnabas.broker.storage.log_segment import AppendedBatch, LogSegment
-from barnabas.broker.storage.partition_directory import directory_name
-from barnabas.broker.storage.segment_replacement import remove_staged
-from barnabas.broker.storage.storage_errors import StorageError
+from barnabas.broker.storage.files.errors import StorageError
+from barnabas.broker.storage.files.file_names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX
+from barnabas.broker.storage.files.partition_directory import directory_name
+from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.segment.log_segment import AppendedBatch, LogSegment
+from barnabas.broker.storage.segment.replacement import remove_staged
 from barnabas.protocol.records.batch import iter_batches
 from barnabas.protocol.records.reader import read_records
 from barnabas.protocol.topic_partition import TopicPartition

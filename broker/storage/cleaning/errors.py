@@ -5,7 +5,7 @@ A disk that fails is none of these: the log has then reported its directory and 
 
 from __future__ import annotations
 
-from barnabas.broker.storage.storage_errors import CorruptFileError, StorageError
+from barnabas.broker.storage.files.errors import CorruptFileError, StorageError
 
 
 class CleaningAborted(Exception):

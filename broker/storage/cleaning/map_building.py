@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from barnabas.broker.storage.aborted_transactions import aborted_transactions
 from barnabas.broker.storage.cleaning.cleaned_transactions import CleanedTransactions
 from barnabas.broker.storage.cleaning.cleaner_stats import CleanerStats
 from barnabas.broker.storage.cleaning.offset_map import OffsetMap
 from barnabas.broker.storage.cleaning.segment_reading import IoBuffers, read_through, whole_legacy_message
-from barnabas.broker.storage.log_segment import LogSegment
-from barnabas.broker.storage.log_segments import SegmentsView
+from barnabas.broker.storage.log.aborted_transactions import aborted_transactions
+from barnabas.broker.storage.segment.log_segment import LogSegment
+from barnabas.broker.storage.segment.log_segments import SegmentsView
 from barnabas.protocol.records.batch import RecordBatch
-from barnabas.protocol.records.cleaned import Stop
+from barnabas.protocol.records.kernels.cleaned import Stop
 from barnabas.protocol.records.layout import MAGIC_POSITION, MAGIC_V2
-from barnabas.protocol.records.legacy_messages import read_legacy_records
+from barnabas.protocol.records.legacy.messages import read_legacy_records
 from barnabas.protocol.records.reader import MAX_DECOMPRESSED_BYTES, borrow_payload
 
 _ENDS = -1

@@ -14,12 +14,12 @@ from barnabas.broker.storage.cleaning.cleanable_part import measure_cleanable_pa
 from barnabas.broker.storage.cleaning.cleaner import Cleaner, LogToClean
 from barnabas.broker.storage.cleaning.cleaner_config import CleanerConfig
 from barnabas.broker.storage.cleaning.errors import UncleanableLogError
-from barnabas.broker.storage.clock import SystemClock
-from barnabas.broker.storage.log import PartitionLog
-from barnabas.broker.storage.log_dir_failure import LogDirFailures
-from barnabas.broker.storage.open_files import OpenFiles
-from barnabas.broker.storage.scheduler import ScheduledTask, TaskCounters
-from barnabas.broker.storage.services import StorageServices
+from barnabas.broker.storage.files.open_files import OpenFiles
+from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.services.clock import SystemClock
+from barnabas.broker.storage.services.log_dir_failure import LogDirFailures
+from barnabas.broker.storage.services.scheduler import ScheduledTask, TaskCounters
+from barnabas.broker.storage.services.services import StorageServices
 from barnabas.protocol.topic_partition import TopicPartition
 
 

@@ -15,8 +15,8 @@ import math
 import mmap
 import secrets
 
-from barnabas.protocol.records.cleaned import ENTRY_BYTES, HASH_MASK
-from barnabas.protocol.records.cleaning import OffsetTable
+from barnabas.protocol.records.kernels.cleaned import ENTRY_BYTES, HASH_MASK
+from barnabas.protocol.records.kernels.cleaning import OffsetTable
 
 _SECRET_BYTES = 16
 

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from barnabas.broker.storage.cleaning.batch_filter import BatchFilter, FilteredBatch
 from barnabas.broker.storage.cleaning.cleaner_stats import CleanerStats
 from barnabas.broker.storage.cleaning.segment_reading import IoBuffers, read_through, whole_legacy_message
-from barnabas.broker.storage.failpoints import reach
-from barnabas.broker.storage.log_segment import MAX_RELATIVE_OFFSET, AppendedBatch, LogSegment
+from barnabas.broker.storage.files.failpoints import reach
+from barnabas.broker.storage.segment.log_segment import MAX_RELATIVE_OFFSET, AppendedBatch, LogSegment
 from barnabas.protocol.records.batch import RecordBatch
-from barnabas.protocol.records.cleaned import FilterRules, Stop
-from barnabas.protocol.records.cleaning import OffsetTable
 from barnabas.protocol.records.errors import CorruptRecordError
+from barnabas.protocol.records.kernels.cleaned import FilterRules, Stop
+from barnabas.protocol.records.kernels.cleaning import OffsetTable
 from barnabas.protocol.records.layout import MAGIC_POSITION, MAGIC_V2
 
 

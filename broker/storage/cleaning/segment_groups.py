@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from barnabas.broker.storage.log_segment import MAX_RELATIVE_OFFSET, LogSegment
+from barnabas.broker.storage.segment.log_segment import MAX_RELATIVE_OFFSET, LogSegment
 
 
 def group_segments(

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from barnabas.broker.storage.log_segment import LogSegment
+from barnabas.broker.storage.segment.log_segment import LogSegment
 from barnabas.protocol.records.errors import CorruptRecordError
 from barnabas.protocol.records.layout import LOG_OVERHEAD
-from barnabas.protocol.records.legacy_messages import LegacyMessage
+from barnabas.protocol.records.legacy.messages import LegacyMessage
 
 _MIN_BUFFER_BYTES = 4096
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from barnabas.broker.storage.clock import Clock
+from barnabas.broker.storage.services.clock import Clock
 
 BURST_SECONDS = 1.0
 """How much unused time counts: more than the time between two notes of a thread that works."""

@@ -7,16 +7,16 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
-from barnabas.broker.storage.checkpoint_file import (
+from barnabas.broker.storage.files.checkpoint_file import (
     CLEANER_CHECKPOINT,
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
 )
-from barnabas.broker.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
-from barnabas.broker.storage.file_names import FileKind, parse_file_name
-from barnabas.broker.storage.leader_epoch import LEADER_EPOCH_CHECKPOINT
-from barnabas.broker.storage.partition_metadata_file import PARTITION_METADATA_FILE
+from barnabas.broker.storage.files.clean_shutdown import CLEAN_SHUTDOWN_FILE
+from barnabas.broker.storage.files.file_names import FileKind, parse_file_name
+from barnabas.broker.storage.files.leader_epoch import LEADER_EPOCH_CHECKPOINT
+from barnabas.broker.storage.files.partition_metadata_file import PARTITION_METADATA_FILE
 
 OFFSET_CHECKPOINTS = (
     RECOVERY_POINT_CHECKPOINT,

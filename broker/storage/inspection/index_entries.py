@@ -11,9 +11,9 @@ from pathlib import Path
 from struct import Struct
 from typing import Generic, NamedTuple, TypeVar
 
-from barnabas.broker.storage.offset_index import OffsetPosition
-from barnabas.broker.storage.time_index import TimestampOffset
-from barnabas.broker.storage.transaction_index import ROW_BYTES, AbortedTxn, iter_rows
+from barnabas.broker.storage.index.offset_index import OffsetPosition
+from barnabas.broker.storage.index.time_index import TimestampOffset
+from barnabas.broker.storage.index.transaction_index import ROW_BYTES, AbortedTxn, iter_rows
 
 _OFFSET_ENTRY = Struct(">ii")
 _TIME_ENTRY = Struct(">qi")

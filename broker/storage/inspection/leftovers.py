@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from barnabas.broker.storage.file_names import CLEANED_SUFFIX, SWAP_SUFFIX
+from barnabas.broker.storage.files.file_names import CLEANED_SUFFIX, SWAP_SUFFIX
 from barnabas.broker.storage.inspection.file_types import FileType, KnownFile
 from barnabas.broker.storage.inspection.findings import Circumstances, Finding
 from barnabas.broker.storage.inspection.log_walk import LogWalk, StoredBatch

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from struct import Struct
 
-from barnabas.broker.storage.directory_lock import LOCK_FILE
+from barnabas.broker.storage.directories.lock import LOCK_FILE
 
 _FLOCK = Struct("@hhqqi4x")  # Linux's struct flock: type, whence, start, length, pid
 

@@ -3,7 +3,7 @@
 The broker's own walks (segment_scan) end at the first wrong CRC, because nothing behind it may be served. This one says
 that the CRC is wrong and goes on: somebody wants to see what is there. It ends where no size can be believed.
 
-Message sets of format version 0 and 1 (protocol/records/legacy_messages) are seen entry by entry, compressed wrappers
+Message sets of format version 0 and 1 (protocol/records/legacy/messages) are seen entry by entry, compressed wrappers
 as one. Source: Kafka FileLogInputStream.
 """
 
@@ -19,7 +19,7 @@ from barnabas.protocol.crc32c import crc32c
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.errors import CorruptRecordError
 from barnabas.protocol.records.layout import ATTRIBUTES_POSITION, HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, MAGIC_V2
-from barnabas.protocol.records.legacy_messages import LegacyMessage, read_inner_messages
+from barnabas.protocol.records.legacy.messages import LegacyMessage, read_inner_messages
 
 _CHUNK_BYTES = 4 * 1024 * 1024
 _HEAD_BYTES = MAGIC_POSITION + 1

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from barnabas.broker.storage.files.errors import CorruptFileError
 from barnabas.broker.storage.inspection.file_types import FileType, KnownFile, known_files
 from barnabas.broker.storage.inspection.log_walk import LogWalk, StoredBatch
-from barnabas.broker.storage.producer_snapshot import decode_snapshot
-from barnabas.broker.storage.storage_errors import CorruptFileError
+from barnabas.broker.storage.producers.snapshot import decode_snapshot
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.end_marker import decode_end_marker
@@ -23,7 +23,7 @@ from barnabas.protocol.records.reader import read_records
 
 _NO_EPOCH = -1
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class OpenTransaction(NamedTuple):
@@ -65,7 +65,7 @@ def _newest_snapshot(files: list[KnownFile]) -> tuple[int, dict[int, OpenTransac
         try:
             rows = decode_snapshot(known.path.read_bytes(), known.path)
         except CorruptFileError as error:
-            _log.info("passing over a producer snapshot: %s", error)
+            logger.info("passing over a producer snapshot: %s", error)
             continue
         opened = {
             row.producer_id: OpenTransaction(

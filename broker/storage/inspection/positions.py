@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from barnabas.broker.storage.file_names import OFFSET_INDEX_SUFFIX
+from barnabas.broker.storage.files.file_names import OFFSET_INDEX_SUFFIX
 from barnabas.broker.storage.inspection.index_entries import read_offset_index
 from barnabas.broker.storage.inspection.log_walk import LogWalk, StoredBatch
 

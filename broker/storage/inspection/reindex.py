@@ -13,15 +13,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from barnabas.broker.storage.clock import SystemClock
-from barnabas.broker.storage.durable_files import sync_directory
-from barnabas.broker.storage.file_names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
-from barnabas.broker.storage.file_records import FileRecords
+from barnabas.broker.storage.files.durable_files import sync_directory
+from barnabas.broker.storage.files.errors import CorruptFileError
+from barnabas.broker.storage.files.file_names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
+from barnabas.broker.storage.files.file_records import FileRecords
+from barnabas.broker.storage.files.open_files import OpenFiles
 from barnabas.broker.storage.inspection.file_types import FileType, known_files
 from barnabas.broker.storage.inspection.log_walk import LogWalk
-from barnabas.broker.storage.log_segment import LogSegment
-from barnabas.broker.storage.open_files import OpenFiles
-from barnabas.broker.storage.storage_errors import CorruptFileError
+from barnabas.broker.storage.segment.log_segment import LogSegment
+from barnabas.broker.storage.services.clock import SystemClock
 from barnabas.config.log_config import LogConfig
 
 WORK_DIRECTORY = ".barnabas-reindex"

@@ -13,29 +13,29 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from barnabas.broker.storage.checkpoint_file import LOG_START_OFFSET_CHECKPOINT, OffsetCheckpointFile
-from barnabas.broker.storage.clock import SystemClock
-from barnabas.broker.storage.durable_files import sync_directory
-from barnabas.broker.storage.file_names import (
+from barnabas.broker.storage.files.checkpoint_file import LOG_START_OFFSET_CHECKPOINT, OffsetCheckpointFile
+from barnabas.broker.storage.files.durable_files import sync_directory
+from barnabas.broker.storage.files.file_names import (
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
     file_name,
 )
+from barnabas.broker.storage.files.leader_epoch import LeaderEpochFile
+from barnabas.broker.storage.files.open_files import OpenFiles
+from barnabas.broker.storage.index.transaction_index import ROW_BYTES
 from barnabas.broker.storage.inspection.file_types import OFFSET_CHECKPOINTS, FileType, known_files
 from barnabas.broker.storage.inspection.index_entries import read_transaction_index
 from barnabas.broker.storage.inspection.log_walk import LogWalk, StoredBatch, StoredMessage
 from barnabas.broker.storage.inspection.positions import position_of_offset
 from barnabas.broker.storage.inspection.reindex import reindex_segment
-from barnabas.broker.storage.leader_epoch import LeaderEpochFile
-from barnabas.broker.storage.log_segment import LogSegment
-from barnabas.broker.storage.log_segments import LogSegments
-from barnabas.broker.storage.open_files import OpenFiles
-from barnabas.broker.storage.producer_expiration import ProducerExpiration
-from barnabas.broker.storage.producer_rebuild import rebuild_producer_state
-from barnabas.broker.storage.producer_state import ProducerState
-from barnabas.broker.storage.transaction_index import ROW_BYTES
+from barnabas.broker.storage.log.producer_rebuild import rebuild_producer_state
+from barnabas.broker.storage.producers.expiration import ProducerExpiration
+from barnabas.broker.storage.producers.state import ProducerState
+from barnabas.broker.storage.segment.log_segment import LogSegment
+from barnabas.broker.storage.segment.log_segments import LogSegments
+from barnabas.broker.storage.services.clock import SystemClock
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.topic_partition import TopicPartition
 

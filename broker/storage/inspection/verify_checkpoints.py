@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from barnabas.broker.storage.checkpoint_file import (
+from barnabas.broker.storage.files.checkpoint_file import (
     CLEANER_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     OffsetCheckpointFile,
 )
+from barnabas.broker.storage.files.errors import CorruptFileError
 from barnabas.broker.storage.inspection.file_types import OFFSET_CHECKPOINTS
 from barnabas.broker.storage.inspection.findings import Circumstances, Finding, LogExtent
-from barnabas.broker.storage.storage_errors import CorruptFileError
 from barnabas.protocol.topic_partition import TopicPartition
 
 

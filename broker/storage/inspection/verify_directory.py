@@ -10,15 +10,15 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from barnabas.broker.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
-from barnabas.broker.storage.file_names import FileKind, parse_file_name
+from barnabas.broker.storage.files.clean_shutdown import CLEAN_SHUTDOWN_FILE
+from barnabas.broker.storage.files.file_names import FileKind, parse_file_name
+from barnabas.broker.storage.files.partition_directory import DirectoryKind, parse_directory_name
+from barnabas.broker.storage.files.partition_metadata_file import PARTITION_METADATA_FILE
 from barnabas.broker.storage.inspection.file_types import BOOTSTRAP_CHECKPOINT_FILE
 from barnabas.broker.storage.inspection.findings import Circumstances, Finding, LogExtent
 from barnabas.broker.storage.inspection.lock_probe import lock_holder
 from barnabas.broker.storage.inspection.verify_checkpoints import checkpoint_findings
 from barnabas.broker.storage.inspection.verify_log import LogCheck, check_batches_file
-from barnabas.broker.storage.partition_directory import DirectoryKind, parse_directory_name
-from barnabas.broker.storage.partition_metadata_file import PARTITION_METADATA_FILE
 from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.protocol.uuids import uuid_text
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from barnabas.broker.storage.checkpoint_file import read_checkpoint_lines
+from barnabas.broker.storage.files.checkpoint_file import read_checkpoint_lines
+from barnabas.broker.storage.files.errors import CorruptFileError
+from barnabas.broker.storage.files.partition_metadata_file import read_partition_metadata
 from barnabas.broker.storage.inspection.file_types import FileType, KnownFile, known_files
 from barnabas.broker.storage.inspection.findings import Circumstances, Finding, LogExtent
 from barnabas.broker.storage.inspection.leftovers import check_leftovers
 from barnabas.broker.storage.inspection.log_walk import LogWalk
 from barnabas.broker.storage.inspection.verify_segment import Advance, SegmentCheck
 from barnabas.broker.storage.inspection.verify_transactions import TransactionsCheck
-from barnabas.broker.storage.partition_metadata_file import read_partition_metadata
-from barnabas.broker.storage.producer_snapshot import decode_snapshot
-from barnabas.broker.storage.storage_errors import CorruptFileError
+from barnabas.broker.storage.producers.snapshot import decode_snapshot
 
 _INDEX_TYPES = (FileType.OFFSET_INDEX, FileType.TIME_INDEX, FileType.TRANSACTION_INDEX)
 

@@ -14,23 +14,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from barnabas.broker.storage.file_names import (
+from barnabas.broker.storage.files.file_names import (
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
     file_name,
 )
+from barnabas.broker.storage.index.offset_index import OffsetPosition
+from barnabas.broker.storage.index.time_index import NO_TIMESTAMP, TimestampOffset
 from barnabas.broker.storage.inspection.findings import Circumstances, Finding
 from barnabas.broker.storage.inspection.index_entries import IndexContent, read_offset_index, read_time_index
 from barnabas.broker.storage.inspection.log_walk import LogWalk, StoredBatch, StoredMessage, is_zeros
 from barnabas.broker.storage.inspection.verify_transactions import TransactionsCheck
-from barnabas.broker.storage.offset_index import OffsetPosition
-from barnabas.broker.storage.time_index import NO_TIMESTAMP, TimestampOffset
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.layout import TimestampType
-from barnabas.protocol.records.legacy_messages import read_legacy_records
+from barnabas.protocol.records.legacy.messages import read_legacy_records
 from barnabas.protocol.records.reader import check_records
 
 _MAX_RELATIVE_OFFSET = 2**31 - 1

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from barnabas.broker.storage.index.transaction_index import ROW_BYTES, VERSION, AbortedTxn
 from barnabas.broker.storage.inspection.findings import Finding
 from barnabas.broker.storage.inspection.index_entries import read_transaction_index
-from barnabas.broker.storage.transaction_index import ROW_BYTES, VERSION, AbortedTxn
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.end_marker import EndMarker, decode_end_marker

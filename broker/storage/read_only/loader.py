@@ -13,24 +13,24 @@ import logging
 import os
 from pathlib import Path
 
-from barnabas.broker.storage.file_names import (
+from barnabas.broker.storage.files.errors import CorruptFileError
+from barnabas.broker.storage.files.file_names import (
     CLEANED_SUFFIX,
     SWAP_SUFFIX,
     FileKind,
     parse_file_name,
 )
-from barnabas.broker.storage.leader_epoch import LeaderEpochFile
-from barnabas.broker.storage.log_loader import LoadedLog, LoadProgress, LoadRequest
-from barnabas.broker.storage.log_segment import LogSegment
-from barnabas.broker.storage.log_segments import LogSegments
-from barnabas.broker.storage.producer_rebuild import rebuild_producer_state
-from barnabas.broker.storage.producer_state import ProducerState
+from barnabas.broker.storage.files.leader_epoch import LeaderEpochFile
+from barnabas.broker.storage.log.loader import LoadedLog, LoadProgress, LoadRequest
+from barnabas.broker.storage.log.producer_rebuild import rebuild_producer_state
+from barnabas.broker.storage.producers.state import ProducerState
 from barnabas.broker.storage.read_only.segment import ReadOnlySegment
-from barnabas.broker.storage.services import StorageServices
-from barnabas.broker.storage.storage_errors import CorruptFileError
+from barnabas.broker.storage.segment.log_segment import LogSegment
+from barnabas.broker.storage.segment.log_segments import LogSegments
+from barnabas.broker.storage.services.services import StorageServices
 from barnabas.protocol.records.errors import CorruptRecordError
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class ReadOnlyProducerState(ProducerState):
@@ -115,7 +115,7 @@ class ReadOnlyLoader:
             self._progress.segments_left -= 1
             if not_served:
                 rest = unflushed[index + 1 :]
-                _log.warning(
+                logger.warning(
                     "%s is served up to offset=%s: bytes_not_served=%s, and %s segments after it",
                     self._request.topic_partition,
                     segment.read_next_offset(),
@@ -138,12 +138,12 @@ class ReadOnlyLoader:
             try:
                 log_end_offset = last.read_next_offset()
             except CorruptRecordError as error:
-                _log.warning("reading %s through, although the last stop was clean: %s", last.log.path, error)
+                logger.warning("reading %s through, although the last stop was clean: %s", last.log.path, error)
                 self._recover_segment(last)
                 log_end_offset = last.read_next_offset()
             if log_end_offset >= start:
                 return log_end_offset
-            _log.warning(
+            logger.warning(
                 "nothing is served of %s: log_end_offset=%s is below log_start_offset=%s",
                 self._request.topic_partition,
                 log_end_offset,
@@ -178,5 +178,5 @@ def _read_epochs(directory: Path) -> LeaderEpochFile:
     try:
         return LeaderEpochFile.read(directory)
     except CorruptFileError as error:
-        _log.warning("leader epochs are unknown: %s", error)
+        logger.warning("leader epochs are unknown: %s", error)
         return LeaderEpochFile(directory)

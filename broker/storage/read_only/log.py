@@ -9,16 +9,16 @@ from __future__ import annotations
 import logging
 from typing import NoReturn
 
-from barnabas.broker.storage.append import AppendOrigin, AppendResult
-from barnabas.broker.storage.log import PartitionLog
-from barnabas.broker.storage.log_loader import LoadProgress, LoadRequest
-from barnabas.broker.storage.log_opening import open_log_as
+from barnabas.broker.storage.log.append import AppendOrigin, AppendResult
+from barnabas.broker.storage.log.loader import LoadProgress, LoadRequest
+from barnabas.broker.storage.log.opening import open_log_as
+from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.read_only.loader import ReadOnlyLoader
-from barnabas.broker.storage.services import StorageServices
+from barnabas.broker.storage.services.services import StorageServices
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.errors import BrokerError, ErrorCode
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def refuse_change(what: str) -> NoReturn:
@@ -55,7 +55,7 @@ class ReadOnlyLog(PartitionLog):
         self.state = "closed"
 
     def _fail(self, what: str, error: OSError) -> None:
-        _log.error("%s (%s): %s", what, self.topic_partition, error)
+        logger.error("%s (%s): %s", what, self.topic_partition, error)
 
 
 def open_read_only_log(request: LoadRequest, services: StorageServices, progress: LoadProgress) -> ReadOnlyLog:

@@ -11,23 +11,23 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NoReturn
 
-from barnabas.broker.storage.checkpoint_file import OffsetCheckpointFile
-from barnabas.broker.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE, NO_BROKER_EPOCH
-from barnabas.broker.storage.data_directory import DataDirectory
-from barnabas.broker.storage.directory_loading import FoundPartition
+from barnabas.broker.storage.directories.data_directory import DataDirectory
+from barnabas.broker.storage.directories.loading import FoundPartition
+from barnabas.broker.storage.files.checkpoint_file import OffsetCheckpointFile
+from barnabas.broker.storage.files.clean_shutdown import CLEAN_SHUTDOWN_FILE, NO_BROKER_EPOCH
+from barnabas.broker.storage.files.errors import CorruptFileError, StartupStorageError, StorageError
+from barnabas.broker.storage.files.open_files import raise_descriptor_limit
+from barnabas.broker.storage.files.partition_directory import DirectoryKind, parse_directory_name
 from barnabas.broker.storage.inspection.lock_probe import lock_holder
-from barnabas.broker.storage.log_loader import LoadProgress, LoadRequest
+from barnabas.broker.storage.log.loader import LoadProgress, LoadRequest
 from barnabas.broker.storage.log_manager import LogManager
-from barnabas.broker.storage.open_files import raise_descriptor_limit
-from barnabas.broker.storage.partition_directory import DirectoryKind, parse_directory_name
 from barnabas.broker.storage.read_only.log import ReadOnlyLog, open_read_only_log, refuse_change
-from barnabas.broker.storage.storage_errors import CorruptFileError, StartupStorageError, StorageError
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.topic_name import CLUSTER_METADATA_TOPIC
 from barnabas.protocol.topic_partition import TopicPartition
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _THREADS_PER_DIRECTORY = "num.recovery.threads.per.data.dir"
 
@@ -62,11 +62,11 @@ class ReadOnlyLogManager(LogManager):
             logs = [log for log in pool.map(self._open, requests) if log is not None]
         for log in logs:
             if is_stray is not None and is_stray(FoundPartition(log.topic_partition, log.topic_id, log.directory)):
-                _log.warning("directory is stray and not served: %s", log.directory)
+                logger.warning("directory is stray and not served: %s", log.directory)
                 log.close()
             elif log.topic_partition in self._logs:
                 other = self._logs[log.topic_partition].directory
-                _log.warning("%s is served from %s, not from %s as well", log.topic_partition, other, log.directory)
+                logger.warning("%s is served from %s, not from %s as well", log.topic_partition, other, log.directory)
                 log.close()
             else:
                 self._logs[log.topic_partition] = log
@@ -129,7 +129,7 @@ class ReadOnlyLogManager(LogManager):
         try:
             return open_read_only_log(request, self.services, progress)
         except (OSError, StorageError, DecodeError) as error:
-            _log.error("%s is not served, the others are: %s", request.directory, error)
+            logger.error("%s is not served, the others are: %s", request.directory, error)
             return None
 
 
@@ -137,5 +137,5 @@ def _offsets(file: OffsetCheckpointFile, consequence: str) -> Mapping[TopicParti
     try:
         return file.read()
     except CorruptFileError as error:
-        _log.warning("unreadable checkpoint, %s: %s", consequence, error)
+        logger.warning("unreadable checkpoint, %s: %s", consequence, error)
         return {}

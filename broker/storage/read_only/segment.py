@@ -7,20 +7,20 @@ from __future__ import annotations
 import logging
 import os
 
-from barnabas.broker.storage.file_names import LOG_SUFFIX, file_name
-from barnabas.broker.storage.file_records import FileRecords
-from barnabas.broker.storage.leader_epoch import LeaderEpochFile
-from barnabas.broker.storage.log_segment import LogSegment
-from barnabas.broker.storage.producer_rebuild import note_stored_batch
-from barnabas.broker.storage.producer_state import ProducerState
-from barnabas.broker.storage.segment_scan import scan_segment
-from barnabas.broker.storage.services import StorageServices
-from barnabas.broker.storage.time_index import NO_TIMESTAMP, TimestampOffset
-from barnabas.broker.storage.transaction_index import AbortedTxn, TransactionIndex, encode_row
+from barnabas.broker.storage.files.file_names import LOG_SUFFIX, file_name
+from barnabas.broker.storage.files.file_records import FileRecords
+from barnabas.broker.storage.files.leader_epoch import LeaderEpochFile
+from barnabas.broker.storage.index.time_index import NO_TIMESTAMP, TimestampOffset
+from barnabas.broker.storage.index.transaction_index import AbortedTxn, TransactionIndex, encode_row
+from barnabas.broker.storage.log.producer_rebuild import note_stored_batch
+from barnabas.broker.storage.producers.state import ProducerState
+from barnabas.broker.storage.segment.log_segment import LogSegment
+from barnabas.broker.storage.segment.scan import scan_segment
+from barnabas.broker.storage.services.services import StorageServices
 from barnabas.config.log_config import LogConfig
-from barnabas.protocol.records.scanned import ScanFault
+from barnabas.protocol.records.kernels.scanned import ScanFault
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class MemoryTransactionIndex(TransactionIndex):
@@ -90,7 +90,7 @@ class ReadOnlySegment(LogSegment):
             for batch in batches:
                 note_stored_batch(state, file, batch, index)
         if scan.fault not in (None, ScanFault.TORN):
-            _log.warning("the batch at position=%s of %s %s", scan.position, self.log.path, scan.fault.value)
+            logger.warning("the batch at position=%s of %s %s", scan.position, self.log.path, scan.fault.value)
         for epoch, start_offset in scan.epochs:
             epochs.note_recovered(epoch, start_offset)
         state.map_end_offset = max(state.map_end_offset, scan.next_offset)

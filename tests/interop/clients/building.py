@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.interop import need_commands, require_or_skip
-from tests.support.kafka import need_kafka
-from tests.support.kafka_jars import cache_directory
+from tests.support.kafka.apache_kafka import need_kafka
+from tests.support.kafka.jars import cache_directory
 
 BUILD_TIMEOUT_S = 300
 HERE = Path(__file__).parent
@@ -37,7 +37,7 @@ def kcat() -> list[str]:
 def kcat_member() -> list[str]:
     """A member of a group by kcat."""
     _need("kcat", "kcat")
-    return [sys.executable, "-m", "tests.support.group_member", "kcat"]
+    return [sys.executable, "-m", "tests.support.groups.group_member", "kcat"]
 
 
 def java(version: str, program: str = "Driver") -> list[str]:

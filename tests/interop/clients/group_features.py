@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 
 from tests.interop.clients.driver import Unsupported
 from tests.interop.clients.features import FEATURES, Check, Feature, Trial
-from tests.support.group_members import PARTITIONS, Group, Member, assert_no_commit_went_back, generation_of
+from tests.support.groups.group_members import PARTITIONS, Group, Member, assert_no_commit_went_back, generation_of
 
 
 class ClientGroup:

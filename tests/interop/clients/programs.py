@@ -18,7 +18,7 @@ class Client:
     command: Callable[[], list[str]]
     """Builds the driver where it has to be; ends the test where the tools for that are missing."""
     member: Callable[[], list[str]]
-    """The program that is one member of a group, see tests/support/group_member.py; built as the driver is."""
+    """The program that is one member of a group, see tests/support/groups/group_member.py; built as the driver is."""
     limits: Limits = field(default_factory=Limits)
 
 
@@ -30,7 +30,7 @@ def _python(module: str) -> Callable[[], list[str]]:
 
 
 def _python_member(library: str) -> Callable[[], list[str]]:
-    return lambda: [sys.executable, "-m", "tests.support.group_member", library]
+    return lambda: [sys.executable, "-m", "tests.support.groups.group_member", library]
 
 
 CLIENTS = (

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from barnabas.protocol.compression import CODECS, Codec
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from barnabas.protocol.messages.data.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.protocol.records import Record
 from tests.interop.clients.recording import RecordingProxy
 from tests.support.daemon import Daemon, start_daemon
-from tests.support.kafka import Broker, Kafka
-from tests.support.records import build
+from tests.support.kafka.apache_kafka import Broker, Kafka
+from tests.support.storage.records import build
 from tests.support.wire import WireClient
 
 _WAIT_TIMEOUT_S = 30.0

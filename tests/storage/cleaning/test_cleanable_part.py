@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from barnabas.broker.storage.cleaning.cleanable_part import CleanablePart, measure_cleanable_part
-from barnabas.broker.storage.log import PartitionLog
-from tests.support.storage import START_MS, LogBench, append, keyed_batch, log_config
+from barnabas.broker.storage.log.partition_log import PartitionLog
+from tests.support.storage.bench import START_MS, LogBench, append, keyed_batch, log_config
 
 
 def _filled(bench: LogBench, count: int, **changes: Any) -> PartitionLog:

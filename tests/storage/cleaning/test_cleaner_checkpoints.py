@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.storage import checkpoint_file
-from barnabas.broker.storage.checkpoint_file import CLEANER_CHECKPOINT
 from barnabas.broker.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
-from barnabas.broker.storage.log_dir_failure import LogDirFailures
+from barnabas.broker.storage.files import checkpoint_file
+from barnabas.broker.storage.files.checkpoint_file import CLEANER_CHECKPOINT
+from barnabas.broker.storage.services.log_dir_failure import LogDirFailures
 from barnabas.protocol.topic_partition import TopicPartition
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 3)

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.storage.checkpoint_file import CLEANER_CHECKPOINT
 from barnabas.broker.storage.cleaning.cleaner import CleanResult, LogToClean
 from barnabas.broker.storage.cleaning.cleaner_config import CleanerConfig
 from barnabas.broker.storage.cleaning.cleaner_manager import CleanerManager
@@ -21,12 +20,13 @@ from barnabas.broker.storage.cleaning.cleaner_stats import CleanerStats
 from barnabas.broker.storage.cleaning.cleaning_pass import LogCleaner
 from barnabas.broker.storage.cleaning.errors import CleaningOutOfRoom, UncleanableLogError
 from barnabas.broker.storage.cleaning.throttler import Throttler
-from barnabas.broker.storage.log import PartitionLog
-from barnabas.broker.storage.log_loader import LoadRequest
-from barnabas.broker.storage.log_opening import open_log
+from barnabas.broker.storage.files.checkpoint_file import CLEANER_CHECKPOINT
+from barnabas.broker.storage.log.loader import LoadRequest
+from barnabas.broker.storage.log.opening import open_log
+from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.topic_partition import TopicPartition
-from tests.support.storage import START_MS, LogBench, append, broker_config, keyed_batch, log_config
+from tests.support.storage.bench import START_MS, LogBench, append, broker_config, keyed_batch, log_config
 
 _WAIT_S = 20
 CheckDone = Callable[[TopicPartition], None]

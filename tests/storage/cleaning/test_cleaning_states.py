@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.broker.storage.cleaning.cleaning_states import CleaningStates
 from barnabas.broker.storage.cleaning.errors import CleaningAborted
-from tests.support.storage import TP
+from tests.support.storage.bench import TP
 
 _WAIT_S = 20
 

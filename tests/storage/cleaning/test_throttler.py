@@ -6,8 +6,8 @@ import math
 import threading
 
 from barnabas.broker.storage.cleaning.throttler import BURST_SECONDS, Throttler
-from barnabas.broker.storage.clock import SystemClock
-from tests.support.storage import ManualClock
+from barnabas.broker.storage.services.clock import SystemClock
+from tests.support.storage.bench import ManualClock
 
 
 class _SleepingClock(ManualClock):

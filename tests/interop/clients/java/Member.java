@@ -1,4 +1,4 @@
-// One member of a group by Java's consumer; tests/support/group_member.py says what a member does.
+// One member of a group by Java's consumer; tests/support/groups/group_member.py says what a member does.
 
 import java.time.Duration;
 import java.util.HashMap;

@@ -1,4 +1,4 @@
-// One member of a group by kafkajs; tests/support/group_member.py says what a member does. Its one assignor is its own.
+// One member of a group by kafkajs; tests/support/groups/group_member.py says what a member does. Its one assignor is its own.
 
 'use strict';
 

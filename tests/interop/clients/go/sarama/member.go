@@ -33,7 +33,7 @@ func (printing) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.C
 	}
 }
 
-// One member of a group; tests/support/group_member.py says what a member does.
+// One member of a group; tests/support/groups/group_member.py says what a member does.
 func member(bootstrap, group, topic, _, instance string) error {
 	settings := config(loop.Request{Bootstrap: bootstrap})
 	settings.Consumer.Return.Errors = false

@@ -1,0 +1,63 @@
+"""The expressions that members of a consumer group subscribe with, and the topics that they match.
+
+An expression is resolved when the first member brings it, so that this member's first assignment has its topics; and
+again at the group's first heartbeat after a topic was made. What it matched is a record of the group, so that a group
+reads the same topics after a restart. Kafka resolves in the background: the topics come with a later heartbeat there.
+Internal topics match as others do, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.groups.consumer.records import regex_record
+from barnabas.protocol.errors import BrokerError
+from barnabas.protocol.groups.consumer_group_values import RegularExpressionValue
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from barnabas.broker.groups.consumer.change import GroupChange
+    from barnabas.broker.groups.consumer.member import ConsumerGroupMember
+
+
+def update_regexes(
+    change: GroupChange,
+    members: Mapping[str, ConsumerGroupMember],
+    before: ConsumerGroupMember,
+    after: ConsumerGroupMember,
+) -> bool:
+    """Resolve what `members` need; whether topics came or went by it.
+
+    Raises BrokerError INVALID_REGULAR_EXPRESSION for the expression that `after` brings.
+    """
+    group = change.group
+    needed = {member.topic_regex for member in members.values() if member.topic_regex}
+    if not needed and not group.regexes:
+        return before.topic_regex != after.topic_regex
+    regexes = {regex: value for regex, value in group.regexes.items() if regex in needed}
+    for regex in sorted(group.regexes.keys() - needed):
+        change.records.append(regex_record(group.group_id, regex, None))
+    has_changed = before.topic_regex != after.topic_regex
+    for regex in sorted(needed if not group.is_resolved else needed - regexes.keys()):
+        known = regexes.get(regex)
+        try:
+            topics = _matching(change, regex)
+        except BrokerError:
+            if regex == after.topic_regex and known is None:
+                raise
+            continue  # a Kafka with another syntax took it: the group goes on with what it had
+        if known is None or tuple(known.topics) != topics:
+            value = RegularExpressionValue(topics, change.image.end_offset - 1, change.around.clock.wall_ms())
+            regexes[regex] = value
+            change.records.append(regex_record(group.group_id, regex, value))
+            has_changed = True
+    change.regexes = regexes
+    return has_changed
+
+
+def _matching(change: GroupChange, regex: str) -> tuple[str, ...]:
+    from barnabas.broker.groups.expressions.topic_regex import topic_regex  # most brokers never see an expression
+
+    matches = topic_regex(regex).matches
+    return tuple(sorted(name for name in change.image.topics if matches(name)))

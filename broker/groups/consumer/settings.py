@@ -1,0 +1,91 @@
+"""What the broker's properties and a group's own configs say of it, and what is around a group at a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.config.group_configs import ASSIGNMENT_INTERVAL, HEARTBEAT_INTERVAL, SESSION_TIMEOUT, group_value
+
+if TYPE_CHECKING:
+    from barnabas.broker.groups.classic.core import GroupClock
+    from barnabas.broker.metadata.image import MetadataImage
+    from barnabas.config.broker_config import BrokerConfig
+
+
+class MigrationPolicy(Enum):
+    """group.consumer.migration.policy: which way a group with members may go. An empty one always may."""
+
+    BIDIRECTIONAL = "bidirectional"
+    UPGRADE = "upgrade"
+    DOWNGRADE = "downgrade"
+    DISABLED = "disabled"
+
+    @property
+    def may_upgrade(self) -> bool:
+        """From classic to consumer."""
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.UPGRADE)
+
+    @property
+    def may_downgrade(self) -> bool:
+        """Back to classic, once all members speak that."""
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE)
+
+
+class ConsumerGroupSettings(NamedTuple):
+    """The broker's; `assignors` by name, the first one is for groups that ask for none."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    max_size: int = 2**31 - 1
+    classic_max_size: int = 2**31 - 1
+    assignment_interval_ms: int = 0
+    assignors: Sequence[str] = ("uniform", "range")
+    migration: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
+    is_enabled: bool = True
+    config: BrokerConfig | None = None
+    """What the others were read from, with the bounds of groups' own values; None: groups have none."""
+
+    @classmethod
+    def of(cls, config: BrokerConfig) -> ConsumerGroupSettings:
+        """What the properties say."""
+        return cls(
+            session_timeout_ms=config.get_int("group.consumer.session.timeout.ms"),
+            heartbeat_interval_ms=config.get_int("group.consumer.heartbeat.interval.ms"),
+            max_size=config.get_int("group.consumer.max.size"),
+            classic_max_size=config.get_int("group.max.size"),
+            assignment_interval_ms=config.get_int("group.consumer.assignment.interval.ms"),
+            assignors=tuple(_assignor_name(each) for each in config.get_list("group.consumer.assignors")),
+            migration=MigrationPolicy(str(config.get("group.consumer.migration.policy")).lower()),
+            is_enabled="consumer" in config.get_list("group.coordinator.rebalance.protocols"),
+            config=config,
+        )
+
+    def with_overrides(self, overrides: Mapping[str, str]) -> ConsumerGroupSettings:
+        """Those of a group that has configs of its own."""
+        if self.config is None:
+            return self
+        return self._replace(
+            session_timeout_ms=group_value(self.config, SESSION_TIMEOUT, overrides),
+            heartbeat_interval_ms=group_value(self.config, HEARTBEAT_INTERVAL, overrides),
+            assignment_interval_ms=group_value(self.config, ASSIGNMENT_INTERVAL, overrides),
+        )
+
+
+def _assignor_name(text: str) -> str:
+    """Kafka before 4.0 named them by their classes."""
+    return text.rpartition(".")[2].removesuffix("Assignor").lower()
+
+
+class Surroundings(NamedTuple):
+    """`image` gives the metadata of now; it may be replaced between two calls."""
+
+    settings: ConsumerGroupSettings
+    clock: GroupClock
+    image: Callable[[], MetadataImage]
+
+    def settings_of(self, group_id: str) -> ConsumerGroupSettings:
+        """The broker's, and what the group has of its own: it holds from the next request on."""
+        overrides = self.image().group_configs(group_id)
+        return self.settings.with_overrides(overrides) if overrides else self.settings

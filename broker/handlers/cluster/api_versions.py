@@ -1,0 +1,57 @@
+"""ApiVersions (key 18; hello in the native dialect): what is served here, and by whom. Never fails.
+
+Kafka's dialect also names the cluster's features: metadata.version as the metadata log has it, and group.version, which
+is 1 here while consumer groups are served, whatever the log says: it is not written there, because Kafka 3.7 would not
+start on it. Transactions would be transaction.version, and a client that sees that believes in them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from barnabas import __version__
+from barnabas.protocol.messages.cluster.api_versions import (
+    ApiVersionRange,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    Feature,
+)
+from barnabas.protocol.metadata.levels import (
+    GROUP_VERSION,
+    METADATA_VERSION,
+    NEWEST_GROUP_VERSION,
+    NEWEST_KNOWN_LEVEL,
+    OLDEST_KNOWN_LEVEL,
+)
+from barnabas.protocol.native.apis import NATIVE_APIS
+from barnabas.protocol.native.codec import VERSION
+
+if TYPE_CHECKING:
+    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.network.session import Session
+
+
+class ApiVersionsHandler:
+    """Serves ApiVersions: the same answer for everybody, made once but for the features, which a change may raise."""
+
+    def __init__(self, store: MetadataStore, has_consumer_groups: bool, max_frame_bytes: int) -> None:
+        self._store = store
+        level = NEWEST_GROUP_VERSION if has_consumer_groups else 0
+        self._groups = Feature(GROUP_VERSION, 0, NEWEST_GROUP_VERSION, level)
+        self._response = ApiVersionsResponse(
+            server="barnabas",
+            server_version=__version__,
+            cluster_id=store.cluster_id,
+            node_id=store.node_id,
+            apis=[ApiVersionRange(int(api), VERSION, VERSION) for api in sorted(NATIVE_APIS)],
+            max_frame_bytes=max_frame_bytes,
+        )
+
+    def __call__(self, session: Session, request: ApiVersionsRequest) -> ApiVersionsResponse:
+        """The answer to one request; the contract is at the top of the file."""
+        image = self._store.image
+        if image.level is None:
+            return self._response
+        feature = Feature(METADATA_VERSION, OLDEST_KNOWN_LEVEL, NEWEST_KNOWN_LEVEL, image.level)
+        return replace(self._response, features=[self._groups, feature], features_epoch=image.end_offset - 1)

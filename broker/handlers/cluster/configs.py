@@ -1,0 +1,153 @@
+"""DescribeConfigs (32), AlterConfigs (33), IncrementalAlterConfigs (44): of topics, groups, this broker,
+all brokers' default.
+
+Changes are kept in the metadata log and applied at once where the property says dynamic; a property that is read-only
+at run time is refused, as is an unknown one or a bad value: INVALID_CONFIG for a topic, INVALID_REQUEST for a broker.
+All operations on a resource apply together or not at all. An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, a name that
+none can have INVALID_TOPIC_EXCEPTION; another broker's id, or a resource that is named twice, INVALID_REQUEST.
+
+A group's configs may be set before there is the group, and stay when it goes; there is no default of all groups.
+
+Describing the default of all brokers (the empty name) lists what was set there, as Kafka does. Secrets have no value.
+A topic's properties of Kafka that have no effect here are listed when they are set, with the type "unknown". The value
+of Kafka's way around its own limits, internal.segment.bytes, is listed only where it is set.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from barnabas.broker.config_entries import broker_entries, group_entries, topic_entries
+from barnabas.broker.metadata.config_resources import ensure_group_named, ensure_topic, unserved_resource_type
+from barnabas.config import BROKER_PROPERTIES
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.cluster.configs import (
+    BROKER_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    ConfigEntry,
+    ConfigResource,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from barnabas.broker.live_config import LiveConfig
+    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.metadata_changes import MetadataChanges
+    from barnabas.broker.metrics.probes import ApiProbe
+    from barnabas.broker.network.session import Session
+
+
+class DescribeConfigsHandler:
+    """Serves DescribeConfigs."""
+
+    def __init__(self, store: MetadataStore, config: LiveConfig, probe: ApiProbe) -> None:
+        self._store = store
+        self._config = config
+        self._probe = probe
+
+    def __call__(self, session: Session, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+        """The answer to one request; the contract is at the top of the file."""
+        results = []
+        times_named = Counter((entry.resource.type, entry.resource.name) for entry in request.resources)
+        same: dict[Hashable, list[ConfigEntry]] = {}
+        for entry in request.resources:
+            try:
+                if times_named[(entry.resource.type, entry.resource.name)] > 1:
+                    # Each would be told in full: a small request for a very large answer.
+                    raise BrokerError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+                entries = self._entries(entry, request, same)
+            except BrokerError as error:
+                self._probe.count_error(error.code.name.lower())
+                results.append(DescribeConfigsResult(entry.resource, error.code, error.message))
+                continue
+            results.append(DescribeConfigsResult(entry.resource, entries=entries))
+        return DescribeConfigsResponse(results)
+
+    def _entries(
+        self, asked: DescribeConfigsResource, request: DescribeConfigsRequest, same: dict[Hashable, list[ConfigEntry]]
+    ) -> list[ConfigEntry]:
+        """What is told of a resource. Topics that have set the same get one list, which is then encoded once.
+
+        Most of a thousand topics have set nothing; described one by one they held the event loop for a second.
+        """
+        names = None if asked.names is None else frozenset(asked.names)
+        if asked.resource.type == GROUP_RESOURCE:
+            return _named(self._describe_group(asked.resource.name, request), names)
+        if asked.resource.type != TOPIC_RESOURCE:
+            return _named(self._describe_broker(asked.resource, request), names)
+        image = self._store.image
+        topic = asked.resource.name
+        ensure_topic(image, topic)
+        overrides = image.topic_configs(topic)
+        key = (names, *overrides.items())
+        entries = same.get(key)
+        if entries is None:
+            described = topic_entries(
+                self._config.broker,
+                overrides,
+                with_synonyms=request.include_synonyms,
+                with_docs=request.include_documentation,
+            )
+            entries = same[key] = _named(described, names)
+        return entries
+
+    def _describe_group(self, group_id: str, request: DescribeConfigsRequest) -> list[ConfigEntry]:
+        ensure_group_named(group_id)
+        return group_entries(
+            self._config.broker,
+            self._store.image.group_configs(group_id),
+            with_synonyms=request.include_synonyms,
+            with_docs=request.include_documentation,
+        )
+
+    def _describe_broker(self, resource: ConfigResource, request: DescribeConfigsRequest) -> list[ConfigEntry]:
+        if resource.type != BROKER_RESOURCE:
+            raise unserved_resource_type(resource.type)
+        if resource.name == "":
+            default = self._store.image.default_broker_configs()
+            config = self._config.static.with_dynamic(default, {}, stored=True)
+            described = [(BROKER_PROPERTIES[name], config.value(name)) for name in default if name in BROKER_PROPERTIES]
+        elif resource.name == str(self._store.node_id):
+            config = self._config.broker
+            described = config.describe()
+        else:
+            message = (
+                f"Unexpected broker id, expected {self._store.node_id} or empty string, but received {resource.name}"
+            )
+            raise BrokerError(ErrorCode.INVALID_REQUEST, message)
+        entries = broker_entries(
+            config, described, with_synonyms=request.include_synonyms, with_docs=request.include_documentation
+        )
+        if resource.name == "":
+            for entry in entries:
+                entry.synonyms = [each for each in entry.synonyms if each.source == entry.source]
+        return entries
+
+
+def _named(entries: list[ConfigEntry], names: frozenset[str] | None) -> list[ConfigEntry]:
+    return entries if names is None else [each for each in entries if each.name in names]
+
+
+class AlterConfigsHandler:
+    """Serves AlterConfigs."""
+
+    def __init__(self, changes: MetadataChanges, probe: ApiProbe) -> None:
+        self._changes = changes
+        self._probe = probe
+
+    async def __call__(self, session: Session, request: AlterConfigsRequest) -> AlterConfigsResponse:
+        """The answer to one request; the contract is at the top of the file."""
+        response = await self._changes.alter_configs(request)
+        for result in response.results:
+            if result.error is not ErrorCode.NONE:
+                self._probe.count_error(result.error.name.lower())
+        return response

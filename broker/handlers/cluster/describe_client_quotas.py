@@ -1,0 +1,77 @@
+"""DescribeClientQuotas (key 48): what the metadata log carries for Kafka. Barnabas enforces none of it.
+
+A filter with an empty type, a type that comes twice, a match that does not fit its match type, or an address beside a
+user or a client id is INVALID_REQUEST; a type that Kafka has no quotas for UNSUPPORTED_VERSION.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.printable import printable
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.cluster.describe_client_quotas import (
+    MATCH_DEFAULT,
+    MATCH_EXACT,
+    MATCH_SPECIFIED,
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+    QuotaEntry,
+    QuotaFilter,
+)
+from barnabas.protocol.metadata.client_quotas import read_client_quota
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.network.session import Session
+
+_IP: Final = "ip"
+_TYPES: Final = ("user", "client-id", _IP)
+
+
+class DescribeClientQuotasHandler:
+    """Serves DescribeClientQuotas."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+
+    def __call__(self, session: Session, request: DescribeClientQuotasRequest) -> DescribeClientQuotasResponse:
+        """The answer to one request; the contract is at the top of the file."""
+        _check(request.filters)
+        entries: dict[object, QuotaEntry] = {}
+        for record in self._store.image.carried:
+            quota = read_client_quota(record)
+            if quota is not None and _matches(dict(quota.entity), request):
+                entry = entries.setdefault(quota.entity, QuotaEntry(dict(quota.entity), {}))
+                entry.values[quota.key] = quota.value
+        return DescribeClientQuotasResponse(list(entries.values()))
+
+
+def _check(filters: list[QuotaFilter]) -> None:
+    """Raises BrokerError."""
+    types = [each.entity_type for each in filters]
+    for each in filters:
+        if not each.entity_type:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "Invalid empty entity type.")
+        if types.count(each.entity_type) > 1:
+            message = f"Entity type {printable(each.entity_type)} cannot appear more than once in the filter."
+            raise BrokerError(ErrorCode.INVALID_REQUEST, message)
+        if each.entity_type not in _TYPES:
+            raise BrokerError(ErrorCode.UNSUPPORTED_VERSION, f"Unsupported entity type {printable(each.entity_type)}")
+        if each.match_type not in (MATCH_EXACT, MATCH_DEFAULT, MATCH_SPECIFIED):
+            raise BrokerError(ErrorCode.INVALID_REQUEST, f"Unknown match type {each.match_type}")
+        if (each.match_type == MATCH_EXACT) != (each.match is not None):
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "A match string belongs to an exact match, and to no other.")
+    if _IP in types and len(types) > 1:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "An IP filter cannot be used with user or clientId filters.")
+
+
+def _matches(entity: Mapping[str, str | None], request: DescribeClientQuotasRequest) -> bool:
+    if request.strict and len(entity) != len(request.filters):
+        return False
+    return all(
+        each.entity_type in entity and (each.match_type == MATCH_SPECIFIED or entity[each.entity_type] == each.match)
+        for each in request.filters
+    )

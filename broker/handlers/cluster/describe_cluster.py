@@ -1,0 +1,46 @@
+"""DescribeCluster (key 60): the cluster's id and this broker's address as the asking client reaches it.
+
+This broker is the controller too. A client that believes to ask a controller, which Kafka has on listeners of their
+own, is answered MISMATCHED_ENDPOINT_TYPE; one that asks for what nobody is, UNSUPPORTED_ENDPOINT_TYPE.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
+from barnabas.protocol.messages.cluster.describe_cluster import (
+    BROKER_ENDPOINT,
+    CONTROLLER_ENDPOINT,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.network.advertised import AdvertisedAddresses
+    from barnabas.broker.network.session import Session
+
+
+class DescribeClusterHandler:
+    """Serves DescribeCluster."""
+
+    def __init__(self, store: MetadataStore, addresses: AdvertisedAddresses) -> None:
+        self._store = store
+        self._addresses = addresses
+
+    def __call__(self, session: Session, request: DescribeClusterRequest) -> DescribeClusterResponse:
+        """The answer to one request; the contract is at the top of the file."""
+        if request.endpoint_type == CONTROLLER_ENDPOINT:
+            message = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
+            raise BrokerError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, message)
+        if request.endpoint_type != BROKER_ENDPOINT:
+            message = f"Unsupported endpoint type {request.endpoint_type}"
+            raise BrokerError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, message)
+        return DescribeClusterResponse(
+            cluster_id=self._store.cluster_id,
+            controller_id=self._store.node_id,
+            brokers=[self._addresses.address_for(session)],
+            authorized_operations=CLUSTER_OPERATIONS if request.include_authorized_operations else NOT_ASKED,
+        )

@@ -1,0 +1,69 @@
+"""DescribeQuorum (key 55): of the metadata log, whose one voter is this node.
+
+It leads, so its log's end and the high watermark are one: what is durable. Its times are now, as Kafka says them of a
+leader. No one listens as a controller: its node has the listener that the asking client came in by. A request for
+anything but the one partition of the metadata log is answered UNKNOWN_TOPIC_OR_PARTITION for each row, as in Kafka.
+Source: Kafka KafkaRaftClient.handleDescribeQuorumRequest, RaftUtil.singletonDescribeQuorumResponse.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.cluster.describe_quorum import (
+    DescribeQuorumPartitionResult,
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    DescribeQuorumTopic,
+    DescribeQuorumTopicResult,
+    QuorumNode,
+    QuorumReplica,
+)
+from barnabas.protocol.topic_name import CLUSTER_METADATA_TOPIC
+
+if TYPE_CHECKING:
+    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.network.advertised import AdvertisedAddresses
+    from barnabas.broker.network.session import Session
+    from barnabas.broker.storage.services.clock import Clock
+
+_THE_LOG: Final = [DescribeQuorumTopic(CLUSTER_METADATA_TOPIC, [0])]
+
+
+class DescribeQuorumHandler:
+    """Serves DescribeQuorum."""
+
+    def __init__(self, store: MetadataStore, addresses: AdvertisedAddresses, clock: Clock) -> None:
+        self._store = store
+        self._addresses = addresses
+        self._clock = clock
+
+    def __call__(self, session: Session, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+        """The answer to one request; the contract is at the top of the file."""
+        if request.topics != _THE_LOG:
+            return DescribeQuorumResponse(
+                [
+                    DescribeQuorumTopicResult(topic.name, [_unknown(number) for number in topic.partitions])
+                    for topic in request.topics
+                ]
+            )
+        store, now_ms = self._store, self._clock.wall_ms()
+        end_offset = store.image.end_offset
+        result = DescribeQuorumPartitionResult(
+            0,
+            leader_id=store.node_id,
+            leader_epoch=store.leader_epoch,
+            high_watermark=end_offset,
+            voters=[QuorumReplica(store.node_id, end_offset, now_ms, now_ms, store.voter.directory_id)],
+        )
+        address = self._addresses.address_for(session)
+        return DescribeQuorumResponse(
+            [DescribeQuorumTopicResult(CLUSTER_METADATA_TOPIC, [result])],
+            [QuorumNode(store.node_id, session.listener.name, address.host, address.port)],
+        )
+
+
+def _unknown(partition: int) -> DescribeQuorumPartitionResult:
+    message = "This server does not host this topic-partition."
+    return DescribeQuorumPartitionResult(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)

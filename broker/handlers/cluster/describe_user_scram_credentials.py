@@ -1,0 +1,53 @@
+"""DescribeUserScramCredentials (key 50): what the metadata log carries for Kafka. Barnabas asks nobody for a password.
+
+A user that is not there is RESOURCE_NOT_FOUND, one that is named twice DUPLICATE_RESOURCE, each in a row of its own.
+Source: Kafka ScramImage.describe.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.cluster.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    ScramCredentialInfo,
+    ScramUserResult,
+)
+from barnabas.protocol.metadata.scram_credentials import read_scram_credential
+
+if TYPE_CHECKING:
+    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.network.session import Session
+
+
+class DescribeUserScramCredentialsHandler:
+    """Serves DescribeUserScramCredentials."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+
+    def __call__(
+        self, session: Session, request: DescribeUserScramCredentialsRequest
+    ) -> DescribeUserScramCredentialsResponse:
+        """The answer to one request; the contract is at the top of the file."""
+        known: dict[str, list[ScramCredentialInfo]] = {}
+        for record in self._store.image.carried:
+            credential = read_scram_credential(record)
+            if credential is not None:
+                info = ScramCredentialInfo(credential.mechanism, credential.iterations)
+                known.setdefault(credential.user, []).append(info)
+        asked = Counter(request.users or list(known))
+        return DescribeUserScramCredentialsResponse([_result(user, asked[user], known.get(user)) for user in asked])
+
+
+def _result(user: str, times: int, credentials: list[ScramCredentialInfo] | None) -> ScramUserResult:
+    if times > 1:
+        message = f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}"
+        return ScramUserResult(user, error=ErrorCode.DUPLICATE_RESOURCE, message=message)
+    if credentials is None:
+        message = f"Attempt to describe a user credential that does not exist: {user}"
+        return ScramUserResult(user, error=ErrorCode.RESOURCE_NOT_FOUND, message=message)
+    return ScramUserResult(user, credentials)

@@ -1,0 +1,70 @@
+"""DeleteRecords (key 21): partitions lose what lies below an offset, -1 meaning the high watermark.
+
+Order of checks per partition: it is here (UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR where its directory is
+offline); the topic is none of the broker's own (INVALID_TOPIC_EXCEPTION); its cleanup.policy deletes, a topic
+that is only compacted keeps its records (POLICY_VIOLATION); the offset is -1 or in [0, high watermark]
+(OFFSET_OUT_OF_RANGE). An offset below the log start changes nothing and is no error: the answer is the start as it is.
+One bad partition never fails the others.
+
+What is answered cannot be read any more. As in Kafka the new start becomes durable with the next
+log-start-offset-checkpoint (log.flush.start.offset.checkpoint.interval.ms, or a clean stop), the bytes go with the next
+run of log-retention. Differs from Kafka: nothing is waited for, where Kafka waits for the copy of a partition that is
+being moved to another log directory; here the copy follows with its next chunk.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.data.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from barnabas.protocol.topic_name import is_internal
+
+if TYPE_CHECKING:
+    from barnabas.broker.metrics.probes import ApiProbe
+    from barnabas.broker.network.session import Session
+    from barnabas.broker.partitions.registry import PartitionRegistry
+
+
+class DeleteRecordsHandler:
+    """Serves DeleteRecords."""
+
+    def __init__(self, partitions: PartitionRegistry, probe: ApiProbe) -> None:
+        self._partitions = partitions
+        self._probe = probe
+
+    def __call__(self, session: Session, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+        """The answer to one request; the contract is at the top of the file."""
+        return DeleteRecordsResponse(
+            [
+                DeleteRecordsTopicResult(topic.name, [self._delete(topic.name, entry) for entry in topic.partitions])
+                for topic in request.topics
+            ]
+        )
+
+    def _delete(self, topic: str, entry: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+        try:
+            partition = self._partitions.get(topic, entry.partition)
+            if partition is None:
+                raise self._partitions.refusal(topic, entry.partition)
+            if is_internal(topic):
+                raise BrokerError(
+                    ErrorCode.INVALID_TOPIC_EXCEPTION, f"records of the internal topic {topic} cannot be deleted"
+                )
+            config = partition.log.config
+            if config.compact and not config.delete:
+                raise BrokerError(
+                    ErrorCode.POLICY_VIOLATION,
+                    f"records of {topic} cannot be deleted: its cleanup.policy is compact, without delete",
+                )
+            start = partition.delete_records(entry.offset)
+        except BrokerError as error:
+            self._probe.count_error(error.code.name.lower())
+            return DeleteRecordsPartitionResult(entry.partition, error.code, error.message)
+        return DeleteRecordsPartitionResult(entry.partition, low_watermark=start)

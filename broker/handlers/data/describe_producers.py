@@ -1,0 +1,56 @@
+"""DescribeProducers (key 61): the producers that each partition remembers, idempotent and transactional ones.
+
+An impossible topic name is INVALID_TOPIC_EXCEPTION, an unknown partition UNKNOWN_TOPIC_OR_PARTITION, one whose
+directory is offline KAFKA_STORAGE_ERROR. Forgotten producers (producer.id.expiration.ms) are not listed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.protocol.errors import BrokerError
+from barnabas.protocol.messages.data.describe_producers import (
+    DescribeProducersPartitionResult,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeProducersTopicResult,
+)
+from barnabas.protocol.topic_name import validate_topic_name
+
+if TYPE_CHECKING:
+    from barnabas.broker.metrics.probes import ApiProbe
+    from barnabas.broker.network.session import Session
+    from barnabas.broker.partitions.registry import PartitionRegistry
+
+
+class DescribeProducersHandler:
+    """Serves DescribeProducers."""
+
+    def __init__(self, partitions: PartitionRegistry, probe: ApiProbe) -> None:
+        self._partitions = partitions
+        self._probe = probe
+
+    def __call__(self, session: Session, request: DescribeProducersRequest) -> DescribeProducersResponse:
+        """The answer to one request; the contract is at the top of the file."""
+        return DescribeProducersResponse(
+            [
+                DescribeProducersTopicResult(
+                    topic.name, [self._describe(topic.name, number, request.producer_id) for number in topic.partitions]
+                )
+                for topic in request.topics
+            ]
+        )
+
+    def _describe(self, topic: str, number: int, producer_id: int | None) -> DescribeProducersPartitionResult:
+        try:
+            validate_topic_name(topic)
+            partition = self._partitions.get(topic, number)
+            if partition is None:
+                raise self._partitions.refusal(topic, number)
+            producers = partition.log.active_producers()
+            if producer_id is not None:
+                producers = [each for each in producers if each.producer_id == producer_id]
+            return DescribeProducersPartitionResult(number, producers=producers)
+        except BrokerError as error:
+            self._probe.count_error(error.code.name.lower())
+            return DescribeProducersPartitionResult(number, error.code, error.message)

@@ -1,0 +1,278 @@
+"""Fetch (key 1): stored batches of any number of partitions, waiting for at least `min_bytes` of them.
+
+`max_bytes` (at most fetch.max.bytes) is spent on the partitions in the order of the request; the first one that has
+anything may exceed it, and its own `max_bytes`, by its first batch, so that a batch larger than both can be read at
+all. With read_committed an answer ends before the first open transaction, and says which aborted ones are in it. The
+head of an answer is never cut, its tail may be. An offset beyond the end of the log or below its start is
+OFFSET_OUT_OF_RANGE for that partition; a leader epoch other than the current one FENCED_LEADER_EPOCH or
+UNKNOWN_LEADER_EPOCH; a topic id that is none UNKNOWN_TOPIC_ID. There are no fetch sessions: who goes on with one is
+told FETCH_SESSION_ID_NOT_FOUND, and then asks for everything again. An isolation level that is none is, as in Kafka,
+UNKNOWN_SERVER_ERROR. There are no followers: one that asks is told so by
+Kafka's codes, NOT_LEADER_OR_FOLLOWER, or UNKNOWN_LEADER_EPOCH where it names an epoch. Answered at once, however little
+there is: any error, `max_wait_ms` 0, and records of a segment that is not the last one, because an answer takes one
+segment's and more lie behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from barnabas.broker.handlers.data.isolation import ensure_isolation
+from barnabas.broker.partitions.delayed_fetch import DelayedFetch
+from barnabas.broker.partitions.fetch_conversion import OldFormatPart, convert_parts
+from barnabas.broker.printable import printable
+from barnabas.broker.storage.segment.old_format_slice import OldFormatSlice
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.data.fetch import (
+    READ_COMMITTED,
+    AbortedTransaction,
+    FetchPartition,
+    FetchPartitionResult,
+    FetchRequest,
+    FetchResponse,
+    FetchTopicResult,
+)
+from barnabas.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from concurrent.futures import Executor
+
+    from barnabas.broker.metrics.probes import BrokerProbes
+    from barnabas.broker.network.deferred import Deferred
+    from barnabas.broker.network.session import Session
+    from barnabas.broker.partitions.partition import Partition
+    from barnabas.broker.partitions.registry import PartitionRegistry, TopicName
+    from barnabas.broker.storage.files.file_records import FileSlice
+    from barnabas.broker.storage.log.partition_log import PartitionLog
+
+_WHOLE_REQUESTS = (-1, 0)
+"""The session epochs of requests that name all that they want: no session, or a new one."""
+
+
+class FetchHandler:
+    """Serves Fetch."""
+
+    def __init__(
+        self,
+        partitions: PartitionRegistry,
+        probes: BrokerProbes,
+        loop: asyncio.AbstractEventLoop,
+        blocking_io: Executor,
+        fetch_max_bytes: int,
+        topic_name: TopicName,
+        node_id: int,
+    ) -> None:
+        """`fetch_max_bytes`: fetch.max.bytes."""
+        self._blocking_io = blocking_io
+        self._partitions = partitions
+        self._topic_name = topic_name
+        self._node_id = node_id
+        self._probes = probes
+        self._probe = probes.api(ApiKey.FETCH.label)
+        self._loop = loop
+        self._fetch_max_bytes = fetch_max_bytes
+        self._waiting: set[DelayedFetch] = set()
+        self._draining = False
+
+    def __call__(
+        self, session: Session, request: FetchRequest
+    ) -> FetchResponse | Deferred[FetchResponse | Exception] | Coroutine[None, None, FetchResponse]:
+        """The answer to one request; the contract is at the top of the file."""
+        if request.session_epoch not in _WHOLE_REQUESTS:
+            raise BrokerError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"there is no fetch session {request.session_id}")
+        ensure_isolation(request.isolation)
+        attempt = self._read(session, request)
+        if attempt.old_format:
+            return self._converted(attempt)
+        min_bytes = min(request.min_bytes, request.max_bytes, self._fetch_max_bytes)
+        if attempt.failed or attempt.size >= min_bytes or request.max_wait_ms == 0 or self._draining:
+            return self._answer(attempt)
+        if not attempt.partitions or attempt.has_more_behind:
+            return self._answer(attempt)
+        return self._wait(session, request, attempt, min_bytes)
+
+    async def _converted(self, attempt: FetchAttempt) -> FetchResponse:
+        """Answered at once: what there is of an old format is no news for which somebody waits."""
+        await self._loop.run_in_executor(self._blocking_io, attempt.convert_old_formats)
+        return self._answer(attempt)
+
+    def answer_all(self) -> None:
+        """The broker stops: answer every waiting fetch with what there is."""
+        self._draining = True
+        for waiting in list(self._waiting):
+            waiting.finish()
+
+    def _wait(
+        self, session: Session, request: FetchRequest, attempt: FetchAttempt, min_bytes: int
+    ) -> Deferred[FetchResponse | Exception]:
+        waiting = DelayedFetch(
+            attempt.partitions,
+            missing_bytes=min_bytes - attempt.size,
+            max_wait_seconds=request.max_wait_ms / 1000,
+            loop=self._loop,
+            read=lambda: self._answer(self._read(session, request)),
+            ended=self._wait_ended,
+        )
+        self._waiting.add(waiting)
+        self._probes.fetches_waiting += 1
+        return waiting.response
+
+    def _wait_ended(self, waiting: DelayedFetch) -> None:
+        self._waiting.discard(waiting)
+        self._probes.fetches_waiting -= 1
+
+    def _read(self, session: Session, request: FetchRequest) -> FetchAttempt:
+        committed_only = request.isolation == READ_COMMITTED
+        attempt = FetchAttempt(min(request.max_bytes, self._fetch_max_bytes), committed_only=committed_only)
+        for topic in request.topics:
+            name = topic.name if topic.topic_id is None else self._topic_name(topic.topic_id)
+            results: list[FetchPartitionResult] = []
+            for entry in topic.partitions:
+                try:
+                    if name is None:
+                        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, "there is no topic with that id here")
+                    results.append(self._read_one(session, name, entry, attempt, request))
+                except BrokerError as error:
+                    attempt.failed = True
+                    results.append(self._refusal(name, entry, error))
+            attempt.topics.append(FetchTopicResult(topic.name, results, topic.topic_id))
+        return attempt
+
+    def _read_one(
+        self, session: Session, topic: str, entry: FetchPartition, attempt: FetchAttempt, request: FetchRequest
+    ) -> FetchPartitionResult:
+        partition = self._partitions.get(topic, entry.partition)
+        if partition is None:
+            raise self._partitions.refusal(topic, entry.partition)
+        partition.ensure_current_epoch(entry.current_leader_epoch)
+        if request.replica_id >= 0:
+            raise _not_a_replica(request.replica_id, topic, entry)
+        committed_only = attempt.committed_only
+        attempt.partitions.append(partition)
+        log = partition.log
+        records = partition.read(
+            entry.offset,
+            min(entry.max_bytes, attempt.budget),
+            committed_only=committed_only,
+            at_least_one_batch=attempt.size == 0,
+        )
+        _count_records_out(session, topic, entry, partition, got_bytes=records is not None)
+        result = FetchPartitionResult(
+            entry.partition,
+            high_watermark=log.high_watermark,
+            last_stable_offset=log.last_stable_offset,
+            log_start_offset=log.log_start_offset,
+            aborted=_aborted(log, entry.offset, records) if committed_only and records is not None else [],
+            records=records,
+        )
+        if records is not None:
+            attempt.take(partition, entry.offset, result, records)
+        return result
+
+    def _refusal(self, topic: str | None, entry: FetchPartition, error: BrokerError) -> FetchPartitionResult:
+        self._probe.count_error(error.code.name.lower())
+        partition = None if topic is None else self._partitions.get(topic, entry.partition)
+        if partition is None:
+            return FetchPartitionResult(entry.partition, error.code)
+        if error.code == ErrorCode.FENCED_LEADER_EPOCH:
+            leader = (self._node_id, partition.leader_epoch)
+            return FetchPartitionResult(entry.partition, error.code, current_leader=leader)
+        # The log's range tells a client whose offset is outside of it what to do.
+        log = partition.log
+        return FetchPartitionResult(
+            entry.partition, error.code, log.high_watermark, log.last_stable_offset, log.log_start_offset
+        )
+
+    @staticmethod
+    def _answer(attempt: FetchAttempt) -> FetchResponse:
+        attempt.convert_old_formats()  # none are left but where a fetch waited, and then there is next to nothing
+        for partition, _, result in attempt.taken:
+            partition.probe.bytes_out += 0 if result.records is None else result.records.size
+        return FetchResponse(attempt.topics, attempt.committed_only)
+
+
+class FetchAttempt:
+    """One pass over the partitions of a request: what was read so far, and what may still be."""
+
+    __slots__ = (
+        "budget",
+        "committed_only",
+        "failed",
+        "max_bytes",
+        "old_format",
+        "partitions",
+        "size",
+        "taken",
+        "topics",
+    )
+
+    def __init__(self, budget: int, *, committed_only: bool) -> None:
+        self.committed_only = committed_only
+        self.max_bytes = budget
+        self.budget = budget
+        self.size = 0
+        self.failed = False
+        self.topics: list[FetchTopicResult] = []
+        self.partitions: list[Partition] = []
+        self.taken: list[tuple[Partition, int, FetchPartitionResult]] = []
+        """Partition, offset and answer of what was found."""
+        self.old_format: list[OldFormatPart] = []
+        """What has to be converted before it is sent."""
+
+    def take(
+        self, partition: Partition, offset: int, result: FetchPartitionResult, records: FileSlice | OldFormatSlice
+    ) -> None:
+        """Take the records' bytes from the budget, which the first batch alone may exceed."""
+        size = records.size
+        self.size += size
+        self.budget = max(0, self.budget - size)
+        self.taken.append((partition, offset, result))
+        if isinstance(records, OldFormatSlice):
+            self.old_format.append(OldFormatPart(result, partition.log, offset, records))
+
+    def convert_old_formats(self) -> None:
+        """Turn what is of an old format into what can be sent, within the limit of the request."""
+        if self.old_format:
+            parts, self.old_format = self.old_format, []
+            convert_parts(parts, self.max_bytes - self.size + sum(part.records.size for part in parts))
+
+    @property
+    def has_more_behind(self) -> bool:
+        """Whether something was found in a segment that is not its log's last one."""
+        return any(offset < partition.log.segments[-1].base_offset for partition, offset, _ in self.taken)
+
+
+def _aborted(log: PartitionLog, offset: int, records: FileSlice | OldFormatSlice) -> list[AbortedTransaction]:
+    """What a read_committed consumer skips in `records`. Raises BrokerError."""
+    rows = log.aborted_transactions_of(offset, records)
+    return [AbortedTransaction(row.producer_id, row.first_offset) for row in rows]
+
+
+def _not_a_replica(replica_id: int, topic: str, entry: FetchPartition) -> BrokerError:
+    """What Kafka tells a follower that has no replica: both codes have it ask again, without harm."""
+    has_epoch = entry.current_leader_epoch >= 0
+    code = ErrorCode.UNKNOWN_LEADER_EPOCH if has_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return BrokerError(code, f"node {replica_id} has no replica of {printable(topic)}-{entry.partition}")
+
+
+def _count_records_out(
+    session: Session, topic: str, entry: FetchPartition, partition: Partition, *, got_bytes: bool
+) -> None:
+    """Count records when the client asks for what follows them.
+
+    Counting them in the batches that leave would mean to read what sendfile spares us from reading. A seek
+    to beyond the end of what was sent counts as far as the log reached then.
+    """
+    key = TopicPartition(topic, entry.partition)
+    before = session.fetched_to.get(key)
+    if before is not None:
+        start, end = before
+        if start < entry.offset:
+            partition.probe.records_out += min(entry.offset, end) - start
+    if got_bytes:
+        session.fetched_to[key] = (entry.offset, partition.log.log_end_offset)
+    elif before is not None:
+        del session.fetched_to[key]

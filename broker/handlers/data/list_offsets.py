@@ -1,0 +1,112 @@
+"""ListOffsets (key 2): the offset that belongs to a timestamp.
+
+-1 answers the high watermark, under read_committed the last stable offset; -2 the log start offset; -3 the first record
+that carries the maximum timestamp; -4, the earliest offset that is not only in tiered storage, the log start offset as
+well; -5 and -6, which are about tiered storage, offset -1, as there is none; any time from 0 on the first record at or
+after it (offset and timestamp -1 where there is none, or where it lies beyond the high watermark). Another negative
+timestamp is UNSUPPORTED_VERSION for its partition, as Kafka answers what its version does not know, whether the
+partition is here or not. An isolation level that is none is, as in Kafka, UNKNOWN_SERVER_ERROR. A client that believes
+in another leader epoch is answered FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH. A partition that is named twice is
+INVALID_REQUEST, both times: a lookup reads the log, and a small request must not ask for thousands of one.
+
+A lookup by time reads the log, perhaps from a slow disk: those run on the blocking-I/O executor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from barnabas.broker.handlers.data.isolation import ensure_isolation
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.data.fetch import READ_COMMITTED
+from barnabas.protocol.messages.data.list_offsets import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP,
+    EARLIEST_TIMESTAMP,
+    LATEST_TIERED_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+    ListOffsetsPartitionResult,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResult,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from concurrent.futures import Executor
+
+    from barnabas.broker.metrics.probes import ApiProbe
+    from barnabas.broker.network.session import Session
+    from barnabas.broker.partitions.partition import Partition
+    from barnabas.broker.partitions.registry import PartitionRegistry
+
+
+class ListOffsetsHandler:
+    """Serves ListOffsets."""
+
+    def __init__(self, partitions: PartitionRegistry, blocking_io: Executor, probe: ApiProbe) -> None:
+        self._partitions = partitions
+        self._blocking_io = blocking_io
+        self._probe = probe
+
+    def __call__(
+        self, session: Session, request: ListOffsetsRequest
+    ) -> ListOffsetsResponse | Coroutine[None, None, ListOffsetsResponse]:
+        """The answer to one request; the contract is at the top of the file."""
+        ensure_isolation(request.isolation)
+        reads = any(
+            entry.timestamp >= 0 or entry.timestamp == MAX_TIMESTAMP
+            for topic in request.topics
+            for entry in topic.partitions
+        )
+        return self._on_executor(request) if reads else self._answer(request)
+
+    async def _on_executor(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        return await asyncio.get_running_loop().run_in_executor(self._blocking_io, self._answer, request)
+
+    def _answer(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        committed_only = request.isolation == READ_COMMITTED
+        times_named = Counter((topic.name, entry.partition) for topic in request.topics for entry in topic.partitions)
+        topics = []
+        for topic in request.topics:
+            results = []
+            for entry in topic.partitions:
+                try:
+                    if times_named[topic.name, entry.partition] > 1:
+                        raise BrokerError(ErrorCode.INVALID_REQUEST, "Each partition must appear at most once.")
+                    if entry.timestamp < EARLIEST_PENDING_UPLOAD_TIMESTAMP:
+                        raise BrokerError(
+                            ErrorCode.UNSUPPORTED_VERSION, f"timestamp {entry.timestamp} has no meaning here"
+                        )
+                    partition = self._partitions.get(topic.name, entry.partition)
+                    if partition is None:
+                        raise self._partitions.refusal(topic.name, entry.partition)
+                    partition.ensure_current_epoch(entry.current_leader_epoch)
+                    results.append(_look_up(partition, entry.partition, entry.timestamp, committed_only))
+                except BrokerError as error:
+                    self._probe.count_error(error.code.name.lower())
+                    results.append(ListOffsetsPartitionResult(entry.partition, error.code))
+            topics.append(ListOffsetsTopicResult(topic.name, results))
+        return ListOffsetsResponse(topics)
+
+
+def _look_up(partition: Partition, number: int, timestamp: int, committed_only: bool) -> ListOffsetsPartitionResult:
+    log = partition.log
+    end = log.last_stable_offset if committed_only else log.high_watermark
+    if timestamp == LATEST_TIMESTAMP:
+        return ListOffsetsPartitionResult(number, offset=end, leader_epoch=partition.leader_epoch)
+    if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
+        start = log.log_start_offset
+        return ListOffsetsPartitionResult(number, offset=start, leader_epoch=log.leader_epoch_for(start))
+    if timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
+        return ListOffsetsPartitionResult(number)
+    if timestamp == MAX_TIMESTAMP:
+        found = log.offset_for_max_timestamp()
+    else:
+        found = log.offset_for_timestamp(timestamp)
+    if found is None or found.offset >= end:
+        return ListOffsetsPartitionResult(number)
+    return ListOffsetsPartitionResult(number, ErrorCode.NONE, found.offset, found.timestamp, found.leader_epoch)

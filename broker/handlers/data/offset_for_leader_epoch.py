@@ -1,0 +1,55 @@
+"""OffsetForLeaderEpoch (key 23): the greatest known leader epoch not above the one asked about, and where it ended.
+
+The current epoch ends at the end of the log. An epoch above it, or one that the log knows nothing of, is answered -1
+and -1. Errors are per partition: UNKNOWN_TOPIC_OR_PARTITION, and FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH where the
+client believes in another current epoch. Source: Kafka ReplicaManager.lastOffsetForLeaderEpoch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.protocol.errors import BrokerError
+from barnabas.protocol.messages.data.offset_for_leader_epoch import (
+    EpochPartition,
+    EpochPartitionResult,
+    EpochTopicResult,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.metrics.probes import ApiProbe
+    from barnabas.broker.network.session import Session
+    from barnabas.broker.partitions.registry import PartitionRegistry
+
+
+class OffsetForLeaderEpochHandler:
+    """Serves OffsetForLeaderEpoch."""
+
+    def __init__(self, partitions: PartitionRegistry, probe: ApiProbe) -> None:
+        self._partitions = partitions
+        self._probe = probe
+
+    def __call__(self, session: Session, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+        """The answer to one request; the contract is at the top of the file."""
+        return OffsetForLeaderEpochResponse(
+            [
+                EpochTopicResult(topic.name, [self._look_up(topic.name, entry) for entry in topic.partitions])
+                for topic in request.topics
+            ]
+        )
+
+    def _look_up(self, topic: str, entry: EpochPartition) -> EpochPartitionResult:
+        try:
+            partition = self._partitions.get(topic, entry.partition)
+            if partition is None:
+                raise self._partitions.refusal(topic, entry.partition)
+            partition.ensure_current_epoch(entry.current_leader_epoch)
+        except BrokerError as error:
+            self._probe.count_error(error.code.name.lower())
+            return EpochPartitionResult(entry.partition, error.code)
+        found = partition.log.end_offset_for_epoch(entry.leader_epoch)
+        if found is None:
+            return EpochPartitionResult(entry.partition)
+        return EpochPartitionResult(entry.partition, leader_epoch=found.epoch, end_offset=found.start_offset)

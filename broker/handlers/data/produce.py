@@ -1,0 +1,163 @@
+"""Produce (key 0): appends one client batch to each of the named partitions.
+
+Order of checks: no transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED for the whole request: the one code that
+every client takes for fatal, while transactions are not served); acks is 0, 1 or -1 (INVALID_REQUIRED_ACKS); per
+partition: the topic is not one that the broker writes itself (INVALID_TOPIC_EXCEPTION, unless the client is Kafka's own
+administrator's); it is here (UNKNOWN_TOPIC_OR_PARTITION, or UNKNOWN_TOPIC_ID where the topic is named by its id); no
+zstd from a client whose protocol is older than that (UNSUPPORTED_COMPRESSION_TYPE); acks=-1 with min.insync.replicas
+above 1 (NOT_ENOUGH_REPLICAS: there is one replica, ever); then what `PartitionLog.append_as_leader` checks. One bad
+partition never fails the others.
+
+acks=1 and acks=-1 mean the same on a single node: written to the page cache, and flushed first where flush.messages
+says so (flush.ms is the log-flusher's, and nobody waits for it). acks=0 is not answered, and waits for no flush, though
+one is begun; as in Kafka, an error then closes the connection, once all partitions had their turn, so that the producer
+notices.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.network.answer import CloseConnection
+from barnabas.broker.network.deferred import Deferred
+from barnabas.broker.printable import printable
+from barnabas.protocol.compression import Codec
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.data.produce import (
+    ACKS_ALL,
+    ACKS_LEADER,
+    ACKS_NONE,
+    ProducePartitionResult,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceTopicResult,
+)
+from barnabas.protocol.records.layout import CODEC_MASK
+from barnabas.protocol.topic_name import INTERNAL_TOPICS
+
+if TYPE_CHECKING:
+    from barnabas.broker.metrics.probes import ApiProbe
+    from barnabas.broker.network.session import Session
+    from barnabas.broker.partitions.flush_waits import FlushWaits
+    from barnabas.broker.partitions.partition import Partition
+    from barnabas.broker.partitions.registry import PartitionRegistry, TopicName
+    from barnabas.broker.storage.log.append import AppendResult
+
+
+ADMIN_CLIENT_ID: Final = "__admin_client"
+"""Who may write to the broker's own topics, as in Kafka (AdminUtils)."""
+
+
+class ProduceHandler:
+    """Serves Produce."""
+
+    def __init__(
+        self, partitions: PartitionRegistry, topic_name: TopicName, flush_waits: FlushWaits, probe: ApiProbe
+    ) -> None:
+        self._partitions = partitions
+        self._topic_name = topic_name
+        self._flush_waits = flush_waits
+        self._probe = probe
+
+    def __call__(
+        self, session: Session, request: ProduceRequest
+    ) -> ProduceResponse | Deferred[ProduceResponse | None] | None:
+        """The answer to one request; the contract is at the top of the file."""
+        if request.transactional_id is not None:
+            raise BrokerError(
+                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                f"transactions are not served here, transactional.id={printable(request.transactional_id)}",
+            )
+        acks = request.acks
+        flushes: list[tuple[Partition, int, ProducePartitionResult]] = []
+        topics: list[ProduceTopicResult] = []
+        refusal: str | None = None
+        for topic in request.topics:
+            name = topic.name if topic.topic_id is None else self._topic_name(topic.topic_id)
+            results: list[ProducePartitionResult] = []
+            for entry in topic.partitions:
+                try:
+                    partition, appended = self._append(session, request, name, entry.partition, entry.records)
+                    result = _stored(entry.partition, appended)
+                    if appended.flush_due:
+                        flushes.append((partition, appended.last_offset + 1, result))
+                except BrokerError as error:
+                    if acks == ACKS_NONE and refusal is None:
+                        refusal = f"produce with acks=0 to {printable(name or '')}-{entry.partition} failed: {error}"
+                    result = self._refused(entry.partition, error)
+                results.append(result)
+            topics.append(ProduceTopicResult(topic.name, results, topic.topic_id))
+        if acks == ACKS_NONE:
+            for partition, up_to_offset, _ in flushes:
+                self._flush_waits.begin(partition, up_to_offset)
+            if refusal is not None:
+                raise CloseConnection(refusal)
+            return None
+        response = ProduceResponse(topics)
+        return self._flush_waits.answer_after(flushes, response) if flushes else response
+
+    def append_repeated(
+        self, session: Session, request: ProduceRequest, records: memoryview
+    ) -> AppendResult | ProduceResponse | Deferred[ProduceResponse | None]:
+        """As a call for a request like `request`, whose records are elsewhere: plain (see repeated_produce.py).
+
+        The bare result where all is well and nothing is waited for, so that no response need be made of it.
+        """
+        topic = request.topics[0]
+        number = topic.partitions[0].partition
+        name = topic.name if topic.topic_id is None else self._topic_name(topic.topic_id)
+        try:
+            partition, appended = self._append(session, request, name, number, records)
+        except BrokerError as error:
+            return ProduceResponse([ProduceTopicResult(topic.name, [self._refused(number, error)], topic.topic_id)])
+        if not appended.flush_due:
+            return appended
+        result = _stored(number, appended)
+        response = ProduceResponse([ProduceTopicResult(topic.name, [result], topic.topic_id)])
+        return self._flush_waits.answer_after([(partition, appended.last_offset + 1, result)], response)
+
+    def _append(
+        self, session: Session, request: ProduceRequest, topic: str | None, number: int, records: memoryview
+    ) -> tuple[Partition, AppendResult]:
+        acks = request.acks
+        if not request.takes_zstd and _is_zstd(records):
+            raise BrokerError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
+        if not ACKS_ALL <= acks <= ACKS_LEADER:
+            raise BrokerError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks} is not 0, 1 or -1")
+        if topic is None:
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, "there is no topic with that id here")
+        if topic in INTERNAL_TOPICS and session.client_id != ADMIN_CLIENT_ID:
+            raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is written by the broker alone")
+        partition = self._partitions.get(topic, number)
+        if partition is None:
+            raise self._partitions.refusal(topic, number)
+        if acks == ACKS_ALL and partition.log.config.min_insync_replicas > 1:
+            raise BrokerError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"min.insync.replicas={partition.log.config.min_insync_replicas} of {topic} needs more than the one"
+                " replica that a single node has",
+            )
+        return partition, partition.append(records)
+
+    def _refused(self, number: int, error: BrokerError) -> ProducePartitionResult:
+        self._probe.count_error(error.code.name.lower())
+        return ProducePartitionResult(number, error.code, error.message, record_errors=error.record_errors)
+
+
+def _stored(number: int, appended: AppendResult) -> ProducePartitionResult:
+    return ProducePartitionResult(
+        number,
+        ErrorCode.NONE,
+        None,
+        appended.base_offset,
+        appended.log_append_time_ms,
+        appended.log_start_offset,
+    )
+
+
+_CODEC_POSITION = 22
+"""The low byte of a batch's attributes."""
+
+
+def _is_zstd(records: memoryview) -> bool:
+    return len(records) > _CODEC_POSITION and records[_CODEC_POSITION] & CODEC_MASK == Codec.ZSTD

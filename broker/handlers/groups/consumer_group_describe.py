@@ -1,0 +1,97 @@
+"""ConsumerGroupDescribe (key 69): consumer groups with their members, what these have and what they shall have.
+
+GROUP_ID_NOT_FOUND for a group that there is not, and for a classic one, which DescribeGroups (15) describes;
+UNSUPPORTED_VERSION as ConsumerGroupHeartbeat. What a member has includes what it still has to give up.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.handlers.groups.consumer_group_heartbeat import ensure_enabled
+from barnabas.broker.printable import printable
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.authorized_operations import GROUP_OPERATIONS
+from barnabas.protocol.messages.groups.consumer_group_describe import (
+    AssignedTopic,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupDescription,
+    ConsumerGroupMemberDescription,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from barnabas.broker.groups.consumer.group import ConsumerGroup
+    from barnabas.broker.groups.consumer.groups import ConsumerGroups
+    from barnabas.broker.groups.consumer.member import ConsumerGroupMember
+    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.metrics.probes import ApiProbe
+    from barnabas.broker.network.session import Session
+
+
+class ConsumerGroupDescribeHandler:
+    """Serves ConsumerGroupDescribe."""
+
+    def __init__(self, groups: ConsumerGroups, store: MetadataStore, probe: ApiProbe) -> None:
+        self._groups = groups
+        self._store = store
+        self._probe = probe
+
+    def __call__(self, session: Session, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
+        """The answer to one request; the contract is at the top of the file."""
+        ensure_enabled(self._groups)
+        groups = [self._describe(group_id) for group_id in request.group_ids]
+        if request.include_authorized_operations:
+            groups = [each if each.error else each._replace(authorized_operations=GROUP_OPERATIONS) for each in groups]
+        return ConsumerGroupDescribeResponse(groups)
+
+    def _describe(self, group_id: str) -> ConsumerGroupDescription:
+        try:
+            if not group_id:
+                raise BrokerError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
+            self._groups.ensure_serving(group_id)
+            group = self._groups.get(group_id)
+            if group is None:
+                raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no consumer group {printable(group_id)}")
+        except BrokerError as error:
+            self._probe.count_error(error.code.name.lower())
+            return ConsumerGroupDescription(group_id, error=error.code, message=error.message)
+        members = group.members.values()
+        return ConsumerGroupDescription(
+            group_id,
+            group.state.value,
+            group.epoch,
+            group.assignment_epoch,
+            group.preferred_assignor(members, self._groups.default_assignor),
+            [self._member(group, member) for member in members],
+        )
+
+    def _member(self, group: ConsumerGroup, member: ConsumerGroupMember) -> ConsumerGroupMemberDescription:
+        has: dict[bytes, set[int]] = {}
+        for topics in (member.assigned, member.pending_revocation):
+            for topic_id, epochs in topics.items():
+                has.setdefault(topic_id, set()).update(epochs)
+        return ConsumerGroupMemberDescription(
+            member.member_id,
+            member.instance_id,
+            member.rack_id,
+            member.member_epoch,
+            member.client_id,
+            member.client_host,
+            sorted(member.topic_names),
+            member.topic_regex or None,
+            self._topics(has),
+            self._topics(group.target.get(member.member_id, {})),
+            is_classic=member.classic is not None,
+        )
+
+    def _topics(self, topics: Mapping[bytes, Iterable[int]]) -> list[AssignedTopic]:
+        """Those that there still are."""
+        names = self._store.image.names
+        return [
+            AssignedTopic(topic_id, names[topic_id], sorted(numbers))
+            for topic_id, numbers in topics.items()
+            if topic_id in names
+        ]

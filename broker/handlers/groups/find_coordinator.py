@@ -1,0 +1,53 @@
+"""FindCoordinator (key 10): the broker that serves a group. On a single node it is this one, whatever the group.
+
+A transactional id is TRANSACTIONAL_ID_AUTHORIZATION_FAILED while transactions are not served: the one code that every
+client takes for fatal, where others make it ask for ever. A key of another type is INVALID_REQUEST. Different from
+Kafka: `__consumer_offsets` is made when a group first writes to it, not when somebody first asks for a coordinator,
+which clients that never commit do as well; so nobody is told to ask again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.printable import printable
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.groups.find_coordinator import (
+    GROUP_KEY,
+    TRANSACTION_KEY,
+    CoordinatorResult,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.metrics.probes import ApiProbe
+    from barnabas.broker.network.advertised import AdvertisedAddresses
+    from barnabas.broker.network.session import Session
+
+
+class FindCoordinatorHandler:
+    """Serves FindCoordinator."""
+
+    def __init__(self, addresses: AdvertisedAddresses, probe: ApiProbe) -> None:
+        self._addresses = addresses
+        self._probe = probe
+
+    def __call__(self, session: Session, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+        """The answer to one request; the contract is at the top of the file."""
+        if request.key_type != GROUP_KEY:
+            return FindCoordinatorResponse([self._refuse(key, request.key_type) for key in request.keys])
+        node = self._addresses.address_for(session)
+        return FindCoordinatorResponse(
+            [CoordinatorResult(key, node_id=node.node_id, host=node.host, port=node.port) for key in request.keys]
+        )
+
+    def _refuse(self, key: str, key_type: int) -> CoordinatorResult:
+        if key_type == TRANSACTION_KEY:
+            code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            message = f"transactions are not served here, transactional.id={printable(key)}"
+        else:
+            code = ErrorCode.INVALID_REQUEST
+            message = f"no coordinator of type {key_type} is served here"
+        self._probe.count_error(code.name.lower())
+        return CoordinatorResult(key, code, message)

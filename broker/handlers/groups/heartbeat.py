@@ -1,0 +1,34 @@
+"""Heartbeat (key 12): a member lives. REBALANCE_IN_PROGRESS tells it to join again.
+
+UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID and ILLEGAL_GENERATION for who is not of the generation. While the group's records
+are being loaded, the answer is that all is well.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
+
+if TYPE_CHECKING:
+    from barnabas.broker.groups.directory import GroupDirectory
+    from barnabas.broker.metrics.probes import ApiProbe
+    from barnabas.broker.network.session import Session
+
+
+class HeartbeatHandler:
+    """Serves Heartbeat."""
+
+    def __init__(self, groups: GroupDirectory, probe: ApiProbe) -> None:
+        self._groups = groups
+        self._probe = probe
+
+    def __call__(self, session: Session, request: HeartbeatRequest) -> HeartbeatResponse:
+        """The answer to one request; the contract is at the top of the file."""
+        code = self._groups.heartbeat(
+            request.group_id, request.member_id, request.group_instance_id, request.generation
+        )
+        if code != ErrorCode.NONE:
+            self._probe.count_error(code.name.lower())
+        return HeartbeatResponse(code)

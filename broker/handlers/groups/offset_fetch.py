@@ -1,0 +1,99 @@
+"""OffsetFetch (key 9): what groups have committed, in the partitions that are named or in all.
+
+A partition without a committed offset is offset -1 and no error, and so is one of an unknown group. Topics may be named
+by ids (version 10): an unknown one is UNKNOWN_TOPIC_ID; an offset that was committed to an earlier topic of the name is
+none. All topics of a group are then those that still exist. COORDINATOR_LOAD_IN_PROGRESS is the group's error and, for
+old versions, each partition's. Without transactions every offset is stable.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.groups.offset_fetch import (
+    OffsetFetchGroup,
+    OffsetFetchGroupResult,
+    OffsetFetchPartitionResult,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchTopic,
+    OffsetFetchTopicResult,
+    refuse_fetch,
+)
+from barnabas.protocol.uuids import ZERO_UUID
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from barnabas.broker.groups.group_log import GroupLog
+    from barnabas.broker.groups.offsets.committed import PartitionKey
+    from barnabas.broker.groups.offsets.service import GroupOffsets
+    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.metrics.probes import ApiProbe
+    from barnabas.broker.network.session import Session
+    from barnabas.protocol.groups.offsets import OffsetCommitValue
+
+
+class OffsetFetchHandler:
+    """Serves OffsetFetch."""
+
+    def __init__(self, offsets: GroupOffsets, group_log: GroupLog, store: MetadataStore, probe: ApiProbe) -> None:
+        self._offsets = offsets
+        self._log = group_log
+        self._store = store
+        self._probe = probe
+
+    def __call__(self, session: Session, request: OffsetFetchRequest) -> OffsetFetchResponse:
+        """The answer to one request; the contract is at the top of the file."""
+        return OffsetFetchResponse([self._group(each, by_id=request.by_id) for each in request.groups])
+
+    def _group(self, group: OffsetFetchGroup, *, by_id: bool) -> OffsetFetchGroupResult:
+        try:
+            self._log.ensure_loaded(group.group_id)
+            self._offsets.members.validate_offset_fetch(
+                group.group_id, member_id=group.member_id, member_epoch=group.member_epoch
+            )
+        except BrokerError as error:
+            self._probe.count_error(error.code.name.lower())
+            return refuse_fetch(group, error.code)
+        offsets = self._offsets.committed.of(group.group_id)
+        if group.topics is None:
+            return OffsetFetchGroupResult(group.group_id, self._all(offsets, by_id=by_id))
+        return OffsetFetchGroupResult(group.group_id, [self._topic(each, offsets) for each in group.topics])
+
+    def _all(self, offsets: Mapping[PartitionKey, OffsetCommitValue], *, by_id: bool) -> list[OffsetFetchTopicResult]:
+        topics: dict[str, list[OffsetFetchPartitionResult]] = {}
+        for (name, number), value in offsets.items():
+            topics.setdefault(name, []).append(_found(number, value))
+        if not by_id:
+            return [OffsetFetchTopicResult(name, results) for name, results in topics.items()]
+        known = self._store.image.topics
+        return [
+            OffsetFetchTopicResult(name, results, known[name].topic_id)
+            for name, results in topics.items()
+            if name in known
+        ]
+
+    def _topic(
+        self, topic: OffsetFetchTopic, offsets: Mapping[PartitionKey, OffsetCommitValue]
+    ) -> OffsetFetchTopicResult:
+        name: str | None = topic.name
+        if topic.topic_id is not None:
+            name = self._store.image.names.get(topic.topic_id)
+        if name is None:
+            self._probe.count_error(ErrorCode.UNKNOWN_TOPIC_ID.name.lower())
+            unknown = [OffsetFetchPartitionResult(each, ErrorCode.UNKNOWN_TOPIC_ID) for each in topic.partitions]
+            return OffsetFetchTopicResult(topic.name, unknown, topic.topic_id)
+        results = []
+        for number in topic.partitions:
+            value = offsets.get((name, number))
+            if value is None or (topic.topic_id not in (None, value.topic_id) and value.topic_id != ZERO_UUID):
+                results.append(OffsetFetchPartitionResult(number))
+            else:
+                results.append(_found(number, value))
+        return OffsetFetchTopicResult(topic.name, results, topic.topic_id)
+
+
+def _found(number: int, value: OffsetCommitValue) -> OffsetFetchPartitionResult:
+    return OffsetFetchPartitionResult(number, ErrorCode.NONE, value.offset, value.leader_epoch, value.metadata)

@@ -1,0 +1,88 @@
+"""DescribeTopicPartitions (key 75): topics by name, with at most 2,000 partitions a page.
+
+All topics, or those named. A page begins at the request's cursor; where it ends before the last partition, the answer's
+cursor says where the next begins. A cursor whose topic is not among those named, or whose partition is negative, is
+INVALID_REQUEST. Of named topics an unknown one is UNKNOWN_TOPIC_OR_PARTITION, an impossible name
+INVALID_TOPIC_EXCEPTION. Nothing is created. Source: Kafka's DescribeTopicPartitionsRequestHandler, KRaftMetadataCache.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.handlers.topics.described_topics import describe_partition, unknown_topic
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.authorized_operations import TOPIC_OPERATIONS
+from barnabas.protocol.messages.topics.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+)
+from barnabas.protocol.messages.topics.metadata import TopicMetadata
+from barnabas.protocol.topic_name import is_internal
+
+if TYPE_CHECKING:
+    from barnabas.broker.metadata.image import TopicImage
+    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.network.session import Session
+    from barnabas.broker.partitions.registry import PartitionRegistry
+
+PARTITION_LIMIT: Final = 2000
+"""Partitions of a page at most, whatever is asked for: the default of Kafka's max.request.partition.size.limit."""
+
+
+class DescribeTopicPartitionsHandler:
+    """Serves DescribeTopicPartitions."""
+
+    def __init__(self, store: MetadataStore, partitions: PartitionRegistry) -> None:
+        self._store = store
+        self._partitions = partitions
+
+    def __call__(self, session: Session, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+        """The answer to one request; the contract is at the top of the file."""
+        topics = self._store.image.topics
+        cursor = request.cursor
+        first = "" if cursor is None else cursor.topic
+        names = sorted({name for name in request.topics or topics if name >= first})
+        if cursor is not None:
+            _ensure_possible(cursor, request)
+        room = max(min(PARTITION_LIMIT, request.partition_limit), 1)
+        described: list[TopicMetadata] = []
+        for name in names:
+            if room == 0:
+                return DescribeTopicPartitionsResponse(described, Cursor(name, 0))
+            topic = topics.get(name)
+            if topic is None:
+                described.append(unknown_topic(name))
+                continue
+            start = cursor.partition if cursor is not None and name == cursor.topic else 0
+            numbers = [number for number in sorted(topic.partitions) if number >= start]
+            described.append(self._describe(topic, numbers[:room]))
+            if len(numbers) > room:
+                return DescribeTopicPartitionsResponse(described, Cursor(name, numbers[room]))
+            room -= len(numbers)
+        return DescribeTopicPartitionsResponse(described)
+
+    def _describe(self, topic: TopicImage, numbers: list[int]) -> TopicMetadata:
+        return TopicMetadata(
+            topic.name,
+            ErrorCode.NONE,
+            topic.topic_id,
+            tuple(
+                describe_partition(
+                    self._partitions, topic.name, number, topic.partitions[number], node_id=self._store.node_id
+                )
+                for number in numbers
+            ),
+            is_internal(topic.name),
+            TOPIC_OPERATIONS,
+        )
+
+
+def _ensure_possible(cursor: Cursor, request: DescribeTopicPartitionsRequest) -> None:
+    if request.topics and cursor.topic not in request.topics:
+        message = f"DescribeTopicPartitionsRequest topic list should contain the cursor topic: {cursor.topic}"
+        raise BrokerError(ErrorCode.INVALID_REQUEST, message)
+    if cursor.partition < 0:
+        message = f"DescribeTopicPartitionsRequest cursor partition must be valid: {cursor.partition}"
+        raise BrokerError(ErrorCode.INVALID_REQUEST, message)

@@ -1,0 +1,38 @@
+"""Topics and partitions as Metadata and DescribeTopicPartitions tell them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.topics.metadata import PartitionMetadata, TopicMetadata
+from barnabas.protocol.metadata.partition_state import NO_LEADER
+from barnabas.protocol.topic_name import is_internal, topic_name_fault
+
+if TYPE_CHECKING:
+    from barnabas.broker.partitions.registry import PartitionRegistry
+    from barnabas.protocol.metadata.partition_state import PartitionState
+
+
+def unknown_topic(name: str) -> TopicMetadata:
+    """A topic that is not there: UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION for an impossible name."""
+    is_legal = topic_name_fault(name) is None
+    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal else ErrorCode.INVALID_TOPIC_EXCEPTION
+    return TopicMetadata(name, error, is_internal=is_internal(name))
+
+
+def describe_partition(
+    partitions: PartitionRegistry, topic: str, number: int, state: PartitionState, *, node_id: int
+) -> PartitionMetadata:
+    """A partition. As Kafka's controller has it: without its log directory the only replica cannot lead."""
+    partition = partitions.get(topic, number)
+    is_online = partition is not None and partition.is_available
+    return PartitionMetadata(
+        number,
+        ErrorCode.NONE if is_online and state.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+        state.leader if is_online else NO_LEADER,
+        state.leader_epoch,
+        state.replicas,
+        state.isr,
+        () if is_online or node_id not in state.replicas else (node_id,),
+    )

@@ -1,0 +1,78 @@
+"""ElectLeaders (key 43): there is one replica of each partition, and it leads where it can be served at all.
+
+So a partition that is here needs no election (ELECTION_NOT_NEEDED), whatever its type. One whose log directory is
+offline has no other replica: PREFERRED_LEADER_NOT_AVAILABLE or ELIGIBLE_LEADERS_NOT_AVAILABLE, by the type that was
+asked for. An unknown one is UNKNOWN_TOPIC_OR_PARTITION. Who asks for all of them is told, as by Kafka, only those that
+cannot be led, in a row for every topic. Another type of election is INVALID_REQUEST.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.printable import printable
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.topics.elect_leaders import (
+    PREFERRED,
+    UNCLEAN,
+    ElectLeadersPartitionResult,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    ElectLeadersTopicResult,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.metrics.probes import ApiProbe
+    from barnabas.broker.network.session import Session
+    from barnabas.broker.partitions.registry import PartitionRegistry
+
+_NO_LEADER: Final = {
+    PREFERRED: ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+    UNCLEAN: ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+}
+
+
+class ElectLeadersHandler:
+    """Serves ElectLeaders."""
+
+    def __init__(self, store: MetadataStore, partitions: PartitionRegistry, probe: ApiProbe) -> None:
+        self._store = store
+        self._partitions = partitions
+        self._probe = probe
+
+    def __call__(self, session: Session, request: ElectLeadersRequest) -> ElectLeadersResponse:
+        """The answer to one request; the contract is at the top of the file."""
+        no_leader = _NO_LEADER.get(request.election_type)
+        if no_leader is None and (request.topics is None or request.topics):
+            raise BrokerError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
+        named = request.topics
+        if named is not None:
+            return ElectLeadersResponse(
+                [
+                    ElectLeadersTopicResult(
+                        topic.name, [self._elect(topic.name, n, no_leader) for n in topic.partitions]
+                    )
+                    for topic in named
+                ]
+            )
+        rows = []
+        for name, topic in self._store.image.topics.items():
+            results = [self._elect(name, number, no_leader) for number in topic.partitions]
+            rows.append(
+                ElectLeadersTopicResult(name, [each for each in results if each.error != ErrorCode.ELECTION_NOT_NEEDED])
+            )
+        return ElectLeadersResponse(rows)
+
+    def _elect(self, topic: str, number: int, no_leader: ErrorCode | None) -> ElectLeadersPartitionResult:
+        assert no_leader is not None
+        if self._store.image.partition(topic, number) is None:
+            self._probe.count_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name.lower())
+            is_here = topic in self._store.image.topics
+            message = f"No such partition as {topic}-{number}" if is_here else f"No such topic as {printable(topic)}"
+            return ElectLeadersPartitionResult(number, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+        partition = self._partitions.get(topic, number)
+        if partition is None or not partition.is_available:
+            self._probe.count_error(no_leader.name.lower())
+            return ElectLeadersPartitionResult(number, no_leader, "its log directory is offline")
+        return ElectLeadersPartitionResult(number, ErrorCode.ELECTION_NOT_NEEDED)

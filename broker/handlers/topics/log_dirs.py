@@ -1,0 +1,174 @@
+"""DescribeLogDirs (key 35): every configured log directory and what it holds; of all partitions or of those named.
+
+A directory that is offline is answered KAFKA_STORAGE_ERROR and holds nothing. A partition that is being moved is listed
+twice: in its directory, and as `is_future` in the one where it goes, with how many offsets the copy is behind. The
+metadata log is not listed, as in Kafka. Sizes are those of the segments' batches.
+
+AlterReplicaLogDirs (key 34): partitions move to another log directory of this broker. Order of checks per partition: a
+-future directory's name fits a file system (INVALID_TOPIC_EXCEPTION); the path is one of log.dirs
+(LOG_DIR_NOT_FOUND) and online (KAFKA_STORAGE_ERROR); the partition is here (UNKNOWN_TOPIC_OR_PARTITION, or
+KAFKA_STORAGE_ERROR where its directory is offline). Naming the directory in which the partition is changes nothing,
+or gives up its move; a third directory replaces the move; while any directory is offline no move begins
+(KAFKA_STORAGE_ERROR). NONE means that the move has begun: DescribeLogDirs says when it is over.
+
+Differs from Kafka: the wish for a partition that does not exist yet is not kept; a path may be relative or end in a
+slash, since it is compared as a path.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from barnabas.broker.storage.files.partition_directory import MAX_NAME_BYTES, future_directory_name
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.topics.log_dirs import (
+    NO_OFFSET_LAG,
+    UNKNOWN_BYTES,
+    AlterReplicaLogDirsPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirsTopicResult,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    LogDirPartition,
+    LogDirResult,
+    LogDirTopic,
+)
+from barnabas.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from concurrent.futures import Executor
+
+    from barnabas.broker.metrics.probes import ApiProbe
+    from barnabas.broker.network.session import Session
+    from barnabas.broker.partitions.registry import PartitionRegistry
+    from barnabas.broker.storage.log.partition_log import PartitionLog
+    from barnabas.broker.storage.log_manager import LogManager
+
+
+class DescribeLogDirsHandler:
+    """Serves DescribeLogDirs."""
+
+    def __init__(self, log_manager: LogManager, blocking_io: Executor, probe: ApiProbe) -> None:
+        self._log_manager = log_manager
+        self._blocking_io = blocking_io
+        self._probe = probe
+
+    async def __call__(self, session: Session, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+        """The answer to one request; the contract is at the top of the file."""
+        return await asyncio.get_running_loop().run_in_executor(self._blocking_io, self._answer, request)
+
+    def _answer(self, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+        wanted = None
+        if request.topics is not None:
+            wanted = {TopicPartition(topic.name, number) for topic in request.topics for number in topic.partitions}
+        by_directory: dict[Path, list[PartitionLog]] = {}
+        for log in self._log_manager.logs_and_futures():
+            if wanted is None or log.topic_partition in wanted:
+                by_directory.setdefault(log.log_dir, []).append(log)
+        live = set(self._log_manager.live_directories)
+        results = []
+        for path in self._log_manager.config.log_dirs:
+            if path in live:
+                results.append(self._describe(path, by_directory.get(path, [])))
+            else:
+                self._probe.count_error(ErrorCode.KAFKA_STORAGE_ERROR.name.lower())
+                results.append(LogDirResult(os.path.abspath(path), ErrorCode.KAFKA_STORAGE_ERROR))
+        return DescribeLogDirsResponse(results)
+
+    def _describe(self, path: Path, logs: Iterable[PartitionLog]) -> LogDirResult:
+        topics: dict[str, list[LogDirPartition]] = {}
+        for log in sorted(logs, key=lambda log: log.topic_partition):
+            topics.setdefault(log.topic_partition.topic, []).append(self._partition(log))
+        result = LogDirResult(
+            os.path.abspath(path), topics=[LogDirTopic(name, entries) for name, entries in topics.items()]
+        )
+        result.total_bytes, result.usable_bytes = _file_system_bytes(path)
+        return result
+
+    def _partition(self, log: PartitionLog) -> LogDirPartition:
+        number = log.topic_partition.partition
+        if not self._log_manager.moves.is_future(log):
+            return self._cleaning(log, LogDirPartition(number, log.size_bytes))
+        current = self._log_manager.get(log.topic_partition)
+        lag = NO_OFFSET_LAG if current is None else max(current.log_end_offset - log.log_end_offset, 0)
+        return LogDirPartition(number, log.size_bytes, lag, is_future=True)
+
+    def _cleaning(self, log: PartitionLog, answer: LogDirPartition) -> LogDirPartition:
+        """The same answer with what the cleaner knows of the log."""
+        if self._log_manager.cleaner is not None:
+            described = self._log_manager.cleaner.describe(log)
+            answer.first_dirty_offset = described.first_dirty_offset
+            answer.dirty_ratio = described.dirty_ratio
+            answer.cleaning_state = described.state
+        return answer
+
+
+class AlterReplicaLogDirsHandler:
+    """Serves AlterReplicaLogDirs."""
+
+    def __init__(
+        self, log_manager: LogManager, partitions: PartitionRegistry, blocking_io: Executor, probe: ApiProbe
+    ) -> None:
+        self._log_manager = log_manager
+        self._partitions = partitions
+        self._blocking_io = blocking_io
+        self._probe = probe
+        self._paths = {os.path.abspath(path): path for path in log_manager.config.log_dirs}
+
+    async def __call__(self, session: Session, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
+        """The answer to one request; the contract is at the top of the file."""
+        return await asyncio.get_running_loop().run_in_executor(self._blocking_io, self._answer, request)
+
+    def _answer(self, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
+        targets = {
+            TopicPartition(topic.name, number): target.path
+            for target in request.dirs
+            for topic in target.topics
+            for number in topic.partitions
+        }
+        topics: dict[str, list[AlterReplicaLogDirsPartitionResult]] = {}
+        for topic_partition, path in targets.items():
+            topics.setdefault(topic_partition.topic, []).append(self._alter(topic_partition, path))
+        return AlterReplicaLogDirsResponse(
+            [AlterReplicaLogDirsTopicResult(name, results) for name, results in topics.items()]
+        )
+
+    def _alter(self, topic_partition: TopicPartition, path: str) -> AlterReplicaLogDirsPartitionResult:
+        try:
+            if len(future_directory_name(topic_partition).encode()) > MAX_NAME_BYTES:
+                raise BrokerError(
+                    ErrorCode.INVALID_TOPIC_EXCEPTION,
+                    f"the name of topic {topic_partition.topic} is too long for the directory of a copy",
+                )
+            log_dir = self._live_directory(path)
+            if self._partitions.get(*topic_partition) is None:
+                raise self._partitions.refusal(*topic_partition)
+            self._log_manager.move(topic_partition, log_dir)
+        except BrokerError as error:
+            self._probe.count_error(error.code.name.lower())
+            return AlterReplicaLogDirsPartitionResult(topic_partition.partition, error.code, error.message)
+        return AlterReplicaLogDirsPartitionResult(topic_partition.partition)
+
+    def _live_directory(self, path: str) -> Path:
+        directory = self._paths.get(os.path.abspath(path)) if path else None
+        if directory is None:
+            raise BrokerError(
+                ErrorCode.LOG_DIR_NOT_FOUND, f"{path!r} is not in log.dirs, which are {', '.join(self._paths)}"
+            )
+        if directory not in self._log_manager.live_directories:
+            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"log directory {path} is offline")
+        return directory
+
+
+def _file_system_bytes(path: Path) -> tuple[int, int]:
+    """All bytes of the file system, and those that this process may still use."""
+    try:
+        found = os.statvfs(path)
+    except OSError:
+        return UNKNOWN_BYTES, UNKNOWN_BYTES  # whoever writes there next takes it offline
+    return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize

@@ -1,0 +1,75 @@
+"""CreateTopics (19), DeleteTopics (20), CreatePartitions (37): an error and a message for each topic.
+
+One topic's refusal never fails the others. What is answered without an error is durable: the metadata log was flushed
+before, and the directories are there. The checks are those of `broker.metadata.topics`; a topic that Apache Kafka 4.x
+would refuse to open is created with a warning as its message.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.config_entries import topic_entries
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.topics.topics import (
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    TopicsResponse,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.live_config import LiveConfig
+    from barnabas.broker.metadata_changes import MetadataChanges
+    from barnabas.broker.metrics.probes import ApiProbe
+    from barnabas.broker.network.session import Session
+
+
+class CreateTopicsHandler:
+    """Serves CreateTopics."""
+
+    def __init__(self, changes: MetadataChanges, config: LiveConfig, probe: ApiProbe) -> None:
+        self._changes = changes
+        self._config = config
+        self._probe = probe
+
+    async def __call__(self, session: Session, request: CreateTopicsRequest) -> TopicsResponse:
+        """The answer to one request; the contract is at the top of the file."""
+        response = _counted(await self._changes.create_topics(request), self._probe)
+        if request.describe:
+            for asked, result in zip(request.topics, response.topics, strict=True):
+                if result.error is ErrorCode.NONE:
+                    configs = {name: value for name, value in asked.configs.items() if value is not None}
+                    result.configs = topic_entries(self._config.broker, configs, with_docs=False)
+        return response
+
+
+class DeleteTopicsHandler:
+    """Serves DeleteTopics."""
+
+    def __init__(self, changes: MetadataChanges, probe: ApiProbe) -> None:
+        self._changes = changes
+        self._probe = probe
+
+    async def __call__(self, session: Session, request: DeleteTopicsRequest) -> TopicsResponse:
+        """The answer to one request; the contract is at the top of the file."""
+        return _counted(await self._changes.delete_topics(request), self._probe)
+
+
+class CreatePartitionsHandler:
+    """Serves CreatePartitions."""
+
+    def __init__(self, changes: MetadataChanges, probe: ApiProbe) -> None:
+        self._changes = changes
+        self._probe = probe
+
+    async def __call__(self, session: Session, request: CreatePartitionsRequest) -> TopicsResponse:
+        """The answer to one request; the contract is at the top of the file."""
+        return _counted(await self._changes.create_partitions(request), self._probe)
+
+
+def _counted(response: TopicsResponse, probe: ApiProbe) -> TopicsResponse:
+    for topic in response.topics:
+        if topic.error is not ErrorCode.NONE:
+            probe.count_error(topic.error.name.lower())
+    return response

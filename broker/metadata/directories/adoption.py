@@ -1,0 +1,65 @@
+"""Topics of a directory that has no metadata log: of ZooKeeper times, when topics were known elsewhere.
+
+Each partition directory becomes a partition, each topic gets the id in its `partition.metadata` or a new one, and
+default configs, because nothing in the directory says others. The internal topics keep the compaction without which
+they would lose what they are for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from barnabas.broker.metadata.errors import MetadataError
+from barnabas.broker.storage.files.errors import StorageError
+from barnabas.broker.storage.files.partition_metadata_file import read_partition_metadata
+from barnabas.protocol.metadata.partition_state import PartitionState
+from barnabas.protocol.metadata.records import (
+    TOPIC_RESOURCE,
+    ConfigRecord,
+    MetadataRecord,
+    PartitionRecord,
+    TopicRecord,
+)
+from barnabas.protocol.topic_name import is_internal
+from barnabas.protocol.uuids import random_uuid
+
+PartitionDirectories = Mapping[str, Mapping[int, Path]]
+"""Topic -> partition -> directory."""
+
+
+def adoption_records(
+    found: PartitionDirectories, *, node_id: int, directory_ids: Mapping[Path, bytes]
+) -> list[MetadataRecord]:
+    """The records that make the found partitions known. Raises MetadataError when some are not here."""
+    records: list[MetadataRecord] = []
+    for topic, partitions in found.items():
+        missing = set(range(max(partitions) + 1)) - set(partitions)
+        if missing:
+            raise MetadataError(
+                f"{next(iter(partitions.values())).parent} holds topic {topic} without its partition {min(missing)}: "
+                "it is of one broker out of several, and a part of a topic is not served as the whole"
+            )
+        topic_id = _topic_id(partitions.values())
+        records.append(TopicRecord(topic, topic_id))
+        if is_internal(topic):
+            records.append(ConfigRecord(TOPIC_RESOURCE, topic, "cleanup.policy", "compact"))
+        for partition, path in sorted(partitions.items()):
+            state = PartitionState((node_id,), (node_id,), node_id, directories=(directory_ids[path.parent],))
+            records.append(PartitionRecord(partition, topic_id, state))
+    return records
+
+
+def _topic_id(paths: Iterable[Path]) -> bytes:
+    ids: dict[bytes, Path] = {}
+    for path in paths:
+        try:
+            topic_id = read_partition_metadata(path)
+        except (OSError, StorageError) as error:
+            raise MetadataError(f"{path} cannot be taken over: {error}") from error
+        if topic_id is not None:
+            ids.setdefault(topic_id, path)
+    if len(ids) > 1:
+        one, other = list(ids.values())[:2]
+        raise MetadataError(f"{one} and {other} are of different topics of the same name")
+    return next(iter(ids), random_uuid())

@@ -1,0 +1,158 @@
+"""What lies in a log directory, by names and partition.metadata; read only.
+
+A name that is no partition's, one partition in two directories, and a partition directory whose topic id is that of
+another topic: each stops a start, because whatever it did with that directory could lose records. A topic id that no
+topic has is no problem: the topic was deleted, and its directory is set aside.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from barnabas.broker.metadata.directories.meta_properties import MetaProperties, read_meta_properties
+from barnabas.broker.metadata.directories.report import (
+    WRITERS,
+    LogDirectoryReport,
+    Problem,
+)
+from barnabas.broker.metadata.errors import MetadataError
+from barnabas.broker.metadata.image import MetadataImage
+from barnabas.broker.storage.directories.data_directory import IGNORED_DIRECTORIES
+from barnabas.broker.storage.files.clean_shutdown import CLEAN_SHUTDOWN_FILE
+from barnabas.broker.storage.files.errors import CorruptFileError
+from barnabas.broker.storage.files.file_names import parse_file_name
+from barnabas.broker.storage.files.leader_epoch import LEADER_EPOCH_CHECKPOINT
+from barnabas.broker.storage.files.partition_directory import DirectoryKind, parse_directory_name
+from barnabas.broker.storage.files.partition_metadata_file import (
+    PARTITION_METADATA_FILE,
+    partition_metadata_content,
+    read_partition_metadata,
+)
+from barnabas.protocol.topic_name import CLUSTER_METADATA_TOPIC
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.uuids import METADATA_TOPIC_UUID, uuid_text
+
+
+def list_log_directory(path: Path, *, is_log_dir: bool) -> tuple[LogDirectoryReport, list[Problem]]:
+    """Its names, sorted by what they are, and what is wrong with them. Raises OSError."""
+    kinds: dict[DirectoryKind, list[Path]] = {kind: [] for kind in DirectoryKind}
+    partitions: dict[TopicPartition, Path] = {}
+    problems: list[Problem] = []
+    exists = path.exists()
+    for entry in _directories(path) if exists else ():
+        parsed = parse_directory_name(entry.name)
+        if parsed is None:
+            problems.append(_foreign(entry))
+        elif parsed.kind is not DirectoryKind.CURRENT:
+            kinds[parsed.kind].append(entry)
+        elif parsed.topic_partition.topic != CLUSTER_METADATA_TOPIC:
+            partitions[parsed.topic_partition] = entry
+    report = LogDirectoryReport(
+        path=path,
+        is_log_dir=is_log_dir,
+        exists=exists,
+        properties=_properties(path),
+        has_marker=(path / CLEAN_SHUTDOWN_FILE).exists(),
+        partitions=partitions,
+        deleting=tuple(kinds[DirectoryKind.DELETE]),
+        strays=tuple(kinds[DirectoryKind.STRAY]),
+        futures=tuple(kinds[DirectoryKind.FUTURE]),
+    )
+    return report, problems if is_log_dir else []
+
+
+def misplaced_partitions(directories: Sequence[LogDirectoryReport], image: MetadataImage) -> Iterator[Problem]:
+    """Partitions in two directories, or in one that says that it belongs to another topic. Raises OSError."""
+    owner: dict[TopicPartition, Path] = {}
+    for directory in directories:
+        for topic_partition, path in directory.partitions.items():
+            other = owner.setdefault(topic_partition, path)
+            if other != path:
+                yield Problem(
+                    "two-directories",
+                    f"{topic_partition} is in two log directories, in {other} and in {path}",
+                    "remove the one that is outdated",
+                    WRITERS,
+                )
+            yield from _topic_id_problem(topic_partition, path, image)
+
+
+def metadata_log_problems(directory: Path) -> Iterator[Problem]:
+    """Of the files beside the metadata log's segments: what a start, of Kafka too, would stop at. Raises OSError."""
+    for path in _no_files(directory):
+        yield Problem("damaged-metadata", f"{path} is no file", "move it away, and bring the file back", WRITERS)
+    code, remedy = "damaged-partition-metadata", "remove the file: it is written anew"
+    try:
+        topic_id = read_partition_metadata(directory)
+    except CorruptFileError as error:
+        yield Problem(code, str(error), remedy, WRITERS)
+        return
+    if topic_id not in (None, METADATA_TOPIC_UUID):
+        said, right = uuid_text(topic_id), uuid_text(METADATA_TOPIC_UUID)
+        sentence = f"{directory} has the topic id {said}, and the metadata log's is {right}"
+        yield Problem(code, sentence, remedy, WRITERS)
+
+
+def _no_files(directory: Path) -> list[Path]:
+    """What has the name of one of the log's files and is a directory, or something else that is not read."""
+    found = sorted(directory.iterdir()) if directory.is_dir() else []
+    named = (path for path in found if parse_file_name(path.name) or path.name == LEADER_EPOCH_CHECKPOINT)
+    return [path for path in named if not path.is_file()]
+
+
+def _topic_id_problem(topic_partition: TopicPartition, path: Path, image: MetadataImage) -> Iterator[Problem]:
+    topic = image.topics.get(topic_partition.topic)
+    if topic is not None and _says_as_usual(path, topic.topic_id):
+        return
+    try:
+        topic_id = read_partition_metadata(path)
+    except CorruptFileError as error:
+        remedy = "bring the file back, or remove it: the metadata log says which topic's it is"
+        yield Problem("damaged-partition-metadata", str(error), remedy, WRITERS)
+        return
+    named = None if topic_id is None else image.topic_by_id(topic_id)
+    if topic_id is not None and named is not None and named.name != topic_partition.topic:
+        yield Problem(
+            "foreign-topic-id",
+            f"{path} has the topic id {uuid_text(topic_id)}, which is that of topic {named.name}",
+            f"find out whose records these are: rename the directory to {named.name}-<partition>, or move it away",
+            WRITERS,
+        )
+
+
+def _says_as_usual(path: Path, topic_id: bytes) -> bool:
+    """Whether partition.metadata is, byte for byte, what it nearly always is: a start asks this of every partition."""
+    expected = partition_metadata_content(topic_id)
+    try:
+        descriptor = os.open(f"{path}/{PARTITION_METADATA_FILE}", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.read(descriptor, len(expected) + 1) == expected
+    finally:
+        os.close(descriptor)
+
+
+def _directories(path: Path) -> Iterator[Path]:
+    with os.scandir(path) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            if entry.is_dir() and entry.name not in IGNORED_DIRECTORIES:
+                yield path / entry.name
+
+
+def _foreign(path: Path) -> Problem:
+    return Problem(
+        "foreign-directory",
+        f"{path} is not named <topic>-<partition>, and a log directory holds partitions only",
+        "move it away",
+        WRITERS,
+    )
+
+
+def _properties(path: Path) -> MetaProperties | None:
+    try:
+        return read_meta_properties(path)
+    except MetadataError:
+        return None  # settling the identity reads it again, and says what is wrong

@@ -1,0 +1,194 @@
+"""examine: a node's log directories, read without a change on disk, and what keeps which program from them.
+
+`serve` refuses with the sentences of the problems that stop Barnabas; `doctor dir` and `handover` tell all of them.
+Everything that can refuse a start is looked at here, before the first byte is written: a start that is refused leaves
+the directories, the clean-shutdown markers too, as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from barnabas.broker.metadata.directories.adoption import adoption_records
+from barnabas.broker.metadata.directories.contents import (
+    list_log_directory,
+    metadata_log_problems,
+    misplaced_partitions,
+)
+from barnabas.broker.metadata.directories.kafka_limits import kafka_problems
+from barnabas.broker.metadata.directories.leadership import ensure_single_node
+from barnabas.broker.metadata.directories.meta_properties import NodeIdentity, settle_identity
+from barnabas.broker.metadata.directories.missing import missing_directories
+from barnabas.broker.metadata.directories.opening import ensure_log_is_not_missing, ensure_transaction_can_end
+from barnabas.broker.metadata.directories.report import (
+    ALL_PROGRAMS,
+    BARNABAS,
+    WRITERS,
+    DirectoryReport,
+    LastWriter,
+    LogDirectoryReport,
+    Problem,
+    kafka,
+)
+from barnabas.broker.metadata.errors import MetadataError, UnsupportedMetadataError
+from barnabas.broker.metadata.log import bootstrap_checkpoint
+from barnabas.broker.metadata.log.log_replay import METADATA_DIRECTORY, ReplayedLog, replay_metadata_directory
+from barnabas.broker.metadata.security import security_counts, security_problem
+from barnabas.protocol.metadata.records import MetadataRecord
+
+
+def examine(
+    log_dirs: Sequence[Path],
+    *,
+    metadata_log_dir: Path | None = None,
+    node_id: int | None = None,
+    ignore_security: bool = False,
+    are_all: bool = True,
+) -> DirectoryReport:
+    """What the directories are. `node_id` is the configured one; `metadata_log_dir` defaults to the first of log_dirs.
+
+    `are_all` False: one of the node's is offline, and what is missing may be there.
+
+    A directory that does not exist counts as new. Raises OSError for one that cannot be listed or read.
+    """
+    examination = _Examination(log_dirs, metadata_log_dir or log_dirs[0], node_id, ignore_security)
+    return examination.report(are_all=are_all)
+
+
+class _Examination:
+    """Collects what is found; one use."""
+
+    def __init__(
+        self, log_dirs: Sequence[Path], metadata_log_dir: Path, node_id: int | None, ignore_security: bool
+    ) -> None:
+        others = [] if metadata_log_dir in log_dirs else [metadata_log_dir]
+        self._paths = [*log_dirs, *others]
+        self._log_dirs = log_dirs
+        self._metadata_log_dir = metadata_log_dir
+        self._node_id = node_id
+        self._ignore_security = ignore_security
+        self._problems: list[Problem] = []
+
+    def report(self, *, are_all: bool) -> DirectoryReport:
+        """Looks at everything, in the order in which a start needs it."""
+        directories = tuple(self._list(path) for path in self._paths)
+        identity, outdated = self._settle(directories)
+        replayed = self._replay()
+        bootstrap = self._read_bootstrap(replayed)
+        if replayed is not None and identity is not None:
+            self._check_metadata(replayed, identity, directories)
+            self._problems += misplaced_partitions(directories, replayed.image)
+            if are_all:
+                self._problems += missing_directories(directories, replayed.image, identity)
+            self._problems += metadata_log_problems(self._metadata_log_dir / METADATA_DIRECTORY)
+            self._problems += kafka_problems(replayed, bootstrap, is_zookeeper=identity.zookeeper)
+        security = security_counts(replayed, bootstrap)
+        if security.guards and not self._ignore_security:
+            self._problems.append(security_problem(security, self._metadata_log_dir))
+        return DirectoryReport(
+            directories=directories,
+            metadata_log_dir=self._metadata_log_dir,
+            last_writer=_last_writer(replayed, identity),
+            identity=identity,
+            outdated=tuple(outdated),
+            replayed=replayed,
+            bootstrap=bootstrap,
+            security=security,
+            problems=tuple(self._problems),
+        )
+
+    def _list(self, path: Path) -> LogDirectoryReport:
+        found, problems = list_log_directory(path, is_log_dir=path in self._log_dirs)
+        self._problems += problems
+        return found
+
+    def _settle(self, directories: Sequence[LogDirectoryReport]) -> tuple[NodeIdentity | None, list[Path]]:
+        # The metadata log's first: its node is the one that the others are compared with.
+        first = self._metadata_log_dir
+        paths = [first, *(each.path for each in directories if each.path != first)]
+        try:
+            return settle_identity(paths, self._node_id)
+        except MetadataError as error:
+            remedy = "give log.dirs that belong to one node of one cluster, each with its own directory.id"
+            self._add("identity", error, remedy, ALL_PROGRAMS)
+            return None, []
+
+    def _replay(self) -> ReplayedLog | None:
+        directory = self._metadata_log_dir / METADATA_DIRECTORY
+        copy = "bring the file back from a copy; `barnabas log verify` names each position"
+        try:
+            replayed = replay_metadata_directory(directory)
+        except UnsupportedMetadataError as error:
+            remedy = "start the version of Apache Kafka that wrote it, or a newer Barnabas"
+            self._add("unsupported-metadata", error, remedy, _unable(error))
+        except MetadataError as error:
+            self._add("damaged-metadata", error, copy, WRITERS)
+        else:
+            if replayed.damage is not None:
+                self._problems.append(Problem("damaged-metadata", replayed.damage, copy, WRITERS))
+            return replayed
+        return None
+
+    def _read_bootstrap(self, replayed: ReplayedLog | None) -> tuple[MetadataRecord, ...] | None:
+        if replayed is None or replayed.image.level is not None:
+            return None
+        try:
+            records = bootstrap_checkpoint.read_bootstrap_records(self._metadata_log_dir)
+        except UnsupportedMetadataError as error:
+            remedy = "start the version of Apache Kafka that formatted it, or a newer Barnabas"
+            self._add("unsupported-metadata", error, remedy, _unable(error))
+        except MetadataError as error:
+            self._add("damaged-bootstrap", error, "bring the file back, or format the directory anew", WRITERS)
+        else:
+            return None if records is None else tuple(records)
+        return None
+
+    def _check_metadata(
+        self, replayed: ReplayedLog, identity: NodeIdentity, directories: Sequence[LogDirectoryReport]
+    ) -> None:
+        try:
+            if not replayed.exists:
+                self._check_missing_log(identity, directories)
+            if replayed.image.level is not None:
+                ensure_transaction_can_end(replayed, replayed.image.level)
+        except MetadataError as error:
+            self._add("metadata-log", error, "name the right directory in metadata.log.dir", WRITERS)
+        try:
+            ensure_single_node(replayed.image, identity.node_id, str(self._metadata_log_dir))
+        except MetadataError as error:
+            remedy = "reassign every partition to this node alone, or serve what is here with read.only=true"
+            self._add("several-brokers", error, remedy, frozenset({BARNABAS}))
+
+    def _check_missing_log(self, identity: NodeIdentity, directories: Sequence[LogDirectoryReport]) -> None:
+        found = partitions_by_topic(directories)
+        is_known = any(each.properties is not None for each in directories)
+        ensure_log_is_not_missing(
+            found, identity=identity, is_known_node=is_known, metadata_log_dir=self._metadata_log_dir
+        )
+        adoption_records(found, node_id=identity.node_id, directory_ids=identity.directory_ids)
+
+    def _add(self, code: str, error: MetadataError, remedy: str, stops: frozenset[str]) -> None:
+        self._problems.append(Problem(code, error.sentence, error.remedy or remedy, stops))
+
+
+def _unable(error: UnsupportedMetadataError) -> frozenset[str]:
+    """Who cannot read it either."""
+    return WRITERS - set(map(kafka, ("3.7", "3.8", "3.9"))) if error.is_older else WRITERS
+
+
+def partitions_by_topic(directories: Sequence[LogDirectoryReport]) -> dict[str, dict[int, Path]]:
+    """Topic -> partition -> its current directory, of all log directories."""
+    found: dict[str, dict[int, Path]] = {}
+    for directory in directories:
+        for (topic, partition), path in directory.partitions.items():
+            found.setdefault(topic, {})[partition] = path
+    return found
+
+
+def _last_writer(replayed: ReplayedLog | None, identity: NodeIdentity | None) -> LastWriter:
+    if replayed is None:
+        return LastWriter.UNKNOWN
+    if not replayed.image.end_offset:  # a snapshot at 0 is what Kafka's formatting leaves
+        return LastWriter.ZOOKEEPER if identity is not None and identity.zookeeper else LastWriter.NOBODY
+    return LastWriter.KAFKA if replayed.led_by_kafka else LastWriter.BARNABAS

@@ -1,0 +1,105 @@
+"""Which versions of Apache Kafka would not start on a metadata log, as far as the log itself tells.
+
+    metadata.version   each version knows its own and older levels; 4.x none below 7 (3.3-IV3)
+    other features     a level that a version does not support stops it
+    kraft.version 1    voters in the log: 3.9 and later
+    segment.bytes      4.1 and later refuse a topic's below 1 MiB, by ending at once; 4.0 still takes it
+    ZooKeeper's        directories without a metadata log: 3.x migrates them only with their ZooKeeper; 4.x not at all
+
+Source: Kafka's MetadataVersion, Feature, KRaftVersion, LogConfig (KIP-1030); the levels as the classes of 3.7.2, 3.8.1,
+3.9.1, 4.0.0, 4.1.1, 4.2.0 and 4.3.0 say them; the segments as 4.0.0 took
+them, 4.2.0 and 4.3.0 refused them, and 4.1.1's class says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from barnabas.broker.metadata.directories.report import ALL_KAFKA, KAFKA_VERSIONS, Problem, kafka
+from barnabas.broker.metadata.image import MetadataImage
+from barnabas.broker.metadata.log.log_replay import ReplayedLog
+from barnabas.protocol.metadata.levels import METADATA_VERSION
+from barnabas.protocol.metadata.records import FeatureLevelRecord, MetadataRecord
+
+NEWEST_LEVELS = {"3.7": 19, "3.8": 20, "3.9": 21, "4.0": 25, "4.1": 27, "4.2": 29, "4.3": 30}
+"""The newest production `metadata.version` of each version."""
+
+_FEATURES_SINCE = {
+    "group.version": "4.0",
+    "transaction.version": "4.0",
+    "eligible.leader.replicas.version": "4.0",
+    "share.version": "4.1",
+    "streams.version": "4.2",
+}
+"""The first version that supports a level above 0 of the feature."""
+
+_NEWEST_FEATURE_LEVELS = {**dict.fromkeys(_FEATURES_SINCE, 1), "transaction.version": 2}
+
+_KRAFT_VOTERS_SINCE = "3.9"
+_SMALLEST_SEGMENT_BYTES = 1024 * 1024
+_NO_SMALL_SEGMENTS_SINCE = "4.1"
+
+
+def kafka_problems(
+    replayed: ReplayedLog, bootstrap: Sequence[MetadataRecord] | None, *, is_zookeeper: bool
+) -> list[Problem]:
+    """What stops which versions."""
+    if is_zookeeper and not replayed.exists:
+        sentence = "the directory is of ZooKeeper times: it has no metadata log, and Kafka's KRaft mode needs one"
+        return [Problem("zookeeper", sentence, "start Barnabas on it once: that writes one", ALL_KAFKA)]
+    features = dict(replayed.image.features)
+    features.update((record.name, record.level) for record in bootstrap or () if isinstance(record, FeatureLevelRecord))
+    return [
+        *_level_problems(features),
+        *_kraft_problems(replayed.kraft_version),
+        *_segment_problems(replayed.image),
+    ]
+
+
+def _level_problems(features: dict[str, int]) -> Iterator[Problem]:
+    for name, level in features.items():
+        if name == METADATA_VERSION:
+            too_old = [version for version in KAFKA_VERSIONS if NEWEST_LEVELS[version] < level]
+        else:
+            since = _FEATURES_SINCE.get(name)
+            is_newer = level > _NEWEST_FEATURE_LEVELS.get(name, level)
+            too_old = [
+                version
+                for version in KAFKA_VERSIONS
+                if is_newer or (since is not None and level > 0 and version < since)
+            ]
+        if too_old:
+            yield Problem(
+                "feature-level",
+                f"{name} is {level}, which Apache Kafka {_span(too_old)} does not know",
+                f"start a newer Kafka than {too_old[-1]}; a level is never lowered",
+                frozenset(map(kafka, too_old)),
+            )
+
+
+def _segment_problems(image: MetadataImage) -> Iterator[Problem]:
+    for name in image.topics:
+        text = image.topic_configs(name).get("segment.bytes", "")
+        if text.isdigit() and int(text) < _SMALLEST_SEGMENT_BYTES:
+            yield Problem(
+                "small-segments",
+                f"topic {name} has segment.bytes={text}, and Apache Kafka refuses less than 1048576 from "
+                f"{_NO_SMALL_SEGMENTS_SINCE} on, by ending",
+                f"barnabas topic alter {name} --config segment.bytes=1048576, or let `barnabas handover` raise it",
+                frozenset(kafka(version) for version in KAFKA_VERSIONS if version >= _NO_SMALL_SEGMENTS_SINCE),
+            )
+
+
+def _span(versions: Sequence[str]) -> str:
+    return versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
+
+
+def _kraft_problems(kraft_version: int) -> Iterator[Problem]:
+    if kraft_version:
+        too_old = [version for version in KAFKA_VERSIONS if version < _KRAFT_VOTERS_SINCE]
+        yield Problem(
+            "kraft-version",
+            f"kraft.version is {kraft_version} (the voters are in the log), which Kafka {_span(too_old)} does not know",
+            f"start Apache Kafka {_KRAFT_VOTERS_SINCE} or a newer one",
+            frozenset(map(kafka, too_old)),
+        )

@@ -1,0 +1,221 @@
+"""meta.properties: whose a log directory is. One file in each log directory, Java's properties format.
+
+    version=1
+    node.id=1
+    cluster.id=<22 characters>      url-safe base64 of 16 bytes; any text is accepted from others
+    directory.id=<22 characters>    url-safe base64 of 16 bytes; missing in directories of Kafka before 3.7
+
+Version 0, of ZooKeeper times, says broker.id for node.id and may lack both ids. All directories of a node must agree
+on node and cluster; directory ids must differ. Source: Kafka's MetaProperties and MetaPropertiesEnsemble.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.broker.metadata.errors import MetadataError
+from barnabas.broker.storage.files.durable_files import write_durably
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.metadata.partition_state import RESERVED_DIRECTORIES_BELOW
+from barnabas.protocol.uuids import parse_uuid, random_uuid, uuid_text
+
+FILE_NAME = "meta.properties"
+NEWEST_VERSION = 1
+DEFAULT_NODE_ID = 1
+_BRING_BACK = "bring the file back, or write it anew with version=1, node.id, cluster.id and directory.id"
+
+
+class MetaProperties(NamedTuple):
+    """What the file says; None for what it does not say."""
+
+    version: int
+    node_id: int | None
+    cluster_id: str | None
+    directory_id: bytes | None
+
+
+class NodeIdentity(NamedTuple):
+    """Who this node is, after every directory agreed: `directory_ids` by path, `zookeeper` if a file was version 0."""
+
+    node_id: int
+    cluster_id: str
+    directory_ids: Mapping[Path, bytes]
+    zookeeper: bool
+
+
+def read_meta_properties(directory: Path) -> MetaProperties | None:
+    """The file in `directory`, or None where there is none. Raises MetadataError for one that cannot be used."""
+    path = directory / FILE_NAME
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise MetadataError(f"{path} cannot be read: {error}", remedy=_BRING_BACK) from error
+    properties = _parse(text)
+    version = _integer(path, properties, "version") or 0
+    if version not in (0, NEWEST_VERSION):
+        raise MetadataError(
+            f"{path} has version {version}; this program reads versions 0 and {NEWEST_VERSION}", remedy=_BRING_BACK
+        )
+    directory_text = properties.get("directory.id")
+    found = MetaProperties(
+        version=version,
+        node_id=_integer(path, properties, "broker.id" if version == 0 else "node.id"),
+        cluster_id=properties.get("cluster.id"),
+        directory_id=None if directory_text is None else _directory_id(path, directory_text),
+    )
+    if version >= 1 and (found.node_id is None or not found.cluster_id):
+        missing = "node.id" if found.node_id is None else "cluster.id"
+        raise MetadataError(f"{path} has no {missing}", remedy=_BRING_BACK)
+    return found
+
+
+def write_meta_properties(directory: Path, *, node_id: int, cluster_id: str, directory_id: bytes) -> None:
+    """Puts a file of version 1 in place, durably. Raises OSError."""
+    lines = (
+        f"version={NEWEST_VERSION}",
+        f"node.id={node_id}",
+        f"cluster.id={_escape(cluster_id)}",
+        f"directory.id={uuid_text(directory_id)}",
+    )
+    write_durably(directory / FILE_NAME, ("\n".join(lines) + "\n").encode("utf-8"))
+
+
+def settle_identity(directories: Iterable[Path], configured_node_id: int | None) -> tuple[NodeIdentity, list[Path]]:
+    """Who this node is, and the directories whose file has to be written (new, of version 0, or without an id).
+
+    Reads only. Raises MetadataError when the files contradict each other or `configured_node_id`.
+    """
+    found = {directory: read_meta_properties(directory) for directory in directories}
+    node_id = _agreed_node_id(found, configured_node_id)
+    cluster_id = _agreed_cluster_id(found)
+    _refuse_shared_directory_ids(found)
+    directory_ids = {
+        directory: properties.directory_id if properties is not None and properties.directory_id else random_uuid()
+        for directory, properties in found.items()
+    }
+    identity = NodeIdentity(
+        node_id=node_id,
+        cluster_id=cluster_id,
+        directory_ids=directory_ids,
+        zookeeper=any(properties is not None and properties.version == 0 for properties in found.values()),
+    )
+    outdated = [directory for directory, properties in found.items() if properties != _wanted(identity, directory)]
+    return identity, outdated
+
+
+def write_identity(identity: NodeIdentity, directories: Iterable[Path]) -> None:
+    """Writes the file of each of `directories` as `identity` has it. Raises OSError."""
+    for directory in directories:
+        write_meta_properties(
+            directory,
+            node_id=identity.node_id,
+            cluster_id=identity.cluster_id,
+            directory_id=identity.directory_ids[directory],
+        )
+
+
+def _wanted(identity: NodeIdentity, directory: Path) -> MetaProperties:
+    return MetaProperties(NEWEST_VERSION, identity.node_id, identity.cluster_id, identity.directory_ids[directory])
+
+
+def _agreed_node_id(found: Mapping[Path, MetaProperties | None], configured: int | None) -> int:
+    agreed: tuple[int, Path] | None = None
+    for directory, properties in found.items():
+        if properties is None or properties.node_id is None:
+            continue
+        path = directory / FILE_NAME
+        if agreed is not None and agreed[0] != properties.node_id:
+            raise MetadataError(
+                f"{path} says node {properties.node_id}, but {agreed[1]} says node {agreed[0]}: "
+                "log.dirs names directories of two nodes"
+            )
+        agreed = (properties.node_id, path)
+    if agreed is None:
+        return DEFAULT_NODE_ID if configured is None else configured
+    if configured is not None and configured != agreed[0]:
+        raise MetadataError(
+            f"node.id is {configured}, but {agreed[1]} belongs to node {agreed[0]}",
+            remedy=f"leave node.id unset to adopt {agreed[0]}, or name another directory in log.dirs",
+        )
+    return agreed[0]
+
+
+def _agreed_cluster_id(found: Mapping[Path, MetaProperties | None]) -> str:
+    agreed: tuple[str, Path] | None = None
+    for directory, properties in found.items():
+        if properties is None or not properties.cluster_id:
+            continue
+        path = directory / FILE_NAME
+        if agreed is not None and agreed[0] != properties.cluster_id:
+            raise MetadataError(
+                f"{path} belongs to cluster {properties.cluster_id}, but {agreed[1]} to cluster {agreed[0]}: "
+                "log.dirs names directories of two clusters"
+            )
+        agreed = (properties.cluster_id, path)
+    return uuid_text(random_uuid()) if agreed is None else agreed[0]
+
+
+def _refuse_shared_directory_ids(found: Mapping[Path, MetaProperties | None]) -> None:
+    seen: dict[bytes, Path] = {}
+    for directory, properties in found.items():
+        if properties is None or properties.directory_id is None:
+            continue
+        other = seen.setdefault(properties.directory_id, directory)
+        if other != directory:
+            raise MetadataError(
+                f"{directory} and {other} have the same directory.id {uuid_text(properties.directory_id)}: "
+                "one is a copy of the other"
+            )
+
+
+def _directory_id(path: Path, text: str) -> bytes:
+    try:
+        directory_id = parse_uuid(text)
+    except DecodeError as error:
+        raise MetadataError(f"{path} has a directory.id that is none: {error}", remedy=_BRING_BACK) from error
+    if int.from_bytes(directory_id, "big") < RESERVED_DIRECTORIES_BELOW:
+        raise MetadataError(f"{path} has the reserved directory.id {text}", remedy=_BRING_BACK)
+    return directory_id
+
+
+def _integer(path: Path, properties: Mapping[str, str], name: str) -> int | None:
+    text = properties.get(name)
+    if text is None:
+        return None
+    try:
+        return int(text)
+    except ValueError as error:
+        raise MetadataError(f"{path} has {name}={text!r}, which is no number", remedy=_BRING_BACK) from error
+
+
+def _parse(text: str) -> dict[str, str]:
+    """Java's properties format, but for line continuations and escaped characters: these files have neither."""
+    properties: dict[str, str] = {}
+    for line in text.splitlines():
+        stripped = line.strip()
+        if not stripped or stripped[0] in "#!":
+            continue
+        ends = [end for end in (stripped.find("="), stripped.find(":")) if end >= 0]
+        end = min(ends, default=len(stripped))
+        properties[stripped[:end].strip()] = _unescape(stripped[end + 1 :].strip())
+    return properties
+
+
+def _escape(value: str) -> str:
+    return "".join("\\" + character if character in "\\:=#!" else character for character in value)
+
+
+def _unescape(value: str) -> str:
+    characters: list[str] = []
+    escaped = False
+    for character in value:
+        if character == "\\" and not escaped:
+            escaped = True
+            continue
+        characters.append(character)
+        escaped = False
+    return "".join(characters)

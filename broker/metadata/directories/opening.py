@@ -1,0 +1,119 @@
+"""What opening a data directory writes into its metadata log, decided from what was read; nothing is written here.
+
+a transaction that nobody ended    AbortTransaction, so that our records do not become part of it
+an empty log                       the records of bootstrap.checkpoint, or `metadata.version` 19; and the topics of
+                                   ZooKeeper times, if there are any
+an unclean stop, or Kafka's turn   every partition gets this node as leader with the next leader epoch
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.broker.metadata.directories.adoption import PartitionDirectories, adoption_records
+from barnabas.broker.metadata.directories.leadership import leadership_records
+from barnabas.broker.metadata.directories.meta_properties import NodeIdentity
+from barnabas.broker.metadata.errors import MetadataError
+from barnabas.broker.metadata.image import MetadataImage
+from barnabas.broker.metadata.image_builder import ImageBuilder
+from barnabas.broker.metadata.log.bootstrap_checkpoint import level_of
+from barnabas.broker.metadata.log.log_replay import METADATA_DIRECTORY, ReplayedLog
+from barnabas.protocol.metadata.levels import INITIAL_LEVEL, METADATA_VERSION, has_transactions
+from barnabas.protocol.metadata.records import AbortTransactionRecord, FeatureLevelRecord, MetadataRecord
+
+FIRST_EPOCH = 1
+
+
+class Opening(NamedTuple):
+    """What is to be appended first.
+
+    level           `metadata.version` of the log
+    leader_epoch    of our batches
+    is_new_epoch    the log never had it: a LeaderChange begins it
+    aborts          AbortTransaction comes before everything else
+    records         what follows, in one change
+    warnings        sentences for whoever starts the broker
+    """
+
+    level: int
+    leader_epoch: int
+    is_new_epoch: bool
+    aborts: bool
+    records: list[MetadataRecord]
+    warnings: list[str]
+
+
+def plan_opening(
+    replayed: ReplayedLog,
+    *,
+    identity: NodeIdentity,
+    bootstrap: Sequence[MetadataRecord] | None,
+    found: PartitionDirectories,
+    was_clean: bool,
+) -> Opening:
+    """Decides it. `found` are the partition directories, asked only of a log without records. Raises MetadataError."""
+    image = replayed.image
+    records: list[MetadataRecord] = []
+    warnings: list[str] = []
+    level = image.level
+    if level is None:
+        level = INITIAL_LEVEL if bootstrap is None else level_of(bootstrap)
+        assert level is not None, "bootstrap records have a level"
+        records += [FeatureLevelRecord(METADATA_VERSION, level)] if bootstrap is None else bootstrap
+    if not replayed.exists and found:
+        records += adoption_records(found, node_id=identity.node_id, directory_ids=identity.directory_ids)
+        warnings.append(
+            f"{next(iter(next(iter(found.values())).values())).parent} has no metadata log: its {len(found)} topics "
+            "are taken over with default configs"
+        )
+    changed = not was_clean or replayed.led_by_kafka
+    records += leadership_records(_with(image, records), identity.node_id, raise_epochs=changed and replayed.exists)
+    ensure_transaction_can_end(replayed, level)
+    last_epoch = max(replayed.last_epoch, replayed.quorum_epoch, 0)
+    return Opening(
+        level=level,
+        leader_epoch=last_epoch + 1 if changed or last_epoch < FIRST_EPOCH else last_epoch,
+        is_new_epoch=changed or last_epoch < FIRST_EPOCH,
+        aborts=replayed.in_transaction,
+        records=records,
+        warnings=warnings,
+    )
+
+
+def ensure_transaction_can_end(replayed: ReplayedLog, level: int) -> None:
+    """Raises MetadataError for a log that ends within a transaction, at a level that knows of none."""
+    if replayed.in_transaction and not has_transactions(level):
+        raise MetadataError(f"the metadata log ends within a transaction, which metadata.version {level} has not")
+
+
+def abort_record() -> MetadataRecord:
+    """Ends the transaction that the log ended within."""
+    return AbortTransactionRecord("opened by Barnabas")
+
+
+def ensure_log_is_not_missing(
+    found: PartitionDirectories, *, identity: NodeIdentity, is_known_node: bool, metadata_log_dir: Path
+) -> None:
+    """Raises MetadataError when there are partitions of a KRaft node but no metadata log where it should be."""
+    for directory in identity.directory_ids:
+        if directory != metadata_log_dir and (directory / METADATA_DIRECTORY).is_dir():
+            raise MetadataError(
+                f"{metadata_log_dir} has no metadata log, but {directory} has one",
+                remedy=f"set metadata.log.dir={directory}",
+            )
+    if found and is_known_node and not identity.zookeeper:
+        topic, partitions = next(iter(found.items()))
+        raise MetadataError(
+            f"{metadata_log_dir} has no {METADATA_DIRECTORY}, but {next(iter(partitions.values()))} holds records of "
+            f"topic {topic}",
+            remedy="bring the metadata log back, or name its directory in metadata.log.dir",
+        )
+
+
+def _with(image: MetadataImage, records: Sequence[MetadataRecord]) -> MetadataImage:
+    builder = ImageBuilder(image)
+    for record in records:
+        builder.apply(record)
+    return builder.build()

@@ -1,0 +1,196 @@
+"""The metadata of a broker that only reads: what the metadata log says, held against what lies on the disks.
+
+The image is made in memory and belongs to nobody else, so it may say what is needed to serve what is here:
+
+    a partition that is here      this node leads it and is its only replica in sync, whatever the log says
+    a partition that is not here  is known, without a leader: clients then see its number and wait for it
+    what the metadata log does not know, because it is not there or cannot be read: topics are what the partition
+        directories say, with default configs
+
+So one disk of a dead cluster can be read, and a directory whose metadata is damaged. Every change is refused with
+POLICY_VIOLATION (44).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from barnabas.broker.metadata.directories.adoption import PartitionDirectories
+from barnabas.broker.metadata.directories.examine import examine, partitions_by_topic
+from barnabas.broker.metadata.directories.meta_properties import NodeIdentity
+from barnabas.broker.metadata.directories.report import BARNABAS, BARNABAS_READ_ONLY
+from barnabas.broker.metadata.errors import MetadataError
+from barnabas.broker.metadata.image import MetadataImage, TopicImage
+from barnabas.broker.metadata.store import MetadataStore, sole_voter
+from barnabas.broker.metadata.writer import MetadataWriter
+from barnabas.broker.storage.files.errors import StorageError
+from barnabas.broker.storage.files.partition_metadata_file import read_partition_metadata
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.metadata.control import Voter
+from barnabas.protocol.metadata.levels import INITIAL_LEVEL
+from barnabas.protocol.metadata.partition_state import NO_LEADER, PartitionState
+from barnabas.protocol.metadata.records import MetadataRecord
+from barnabas.protocol.uuids import random_uuid, uuid_text
+
+if TYPE_CHECKING:
+    from barnabas.broker.storage.log_manager import LogManager
+    from barnabas.broker.storage.services.clock import Clock
+    from barnabas.broker.storage.services.scheduler import Scheduler
+    from barnabas.config import BrokerConfig
+
+logger = logging.getLogger(__name__)
+
+
+class ReadOnlyWriter(MetadataWriter):
+    """Holds the image and refuses to change it."""
+
+    def _commit(self, records: Sequence[MetadataRecord]) -> MetadataImage:
+        if records:
+            message = "nothing is changed: this broker only reads (read.only=true)"
+            raise BrokerError(ErrorCode.POLICY_VIOLATION, message)
+        return self.image
+
+
+class NoLog:
+    """In the place of the metadata log, which is not opened: the writer refuses before it comes here."""
+
+    end_offset = 0
+
+    def append(self, batches: bytes, leader_epoch: int) -> None:
+        """Never called."""
+        raise AssertionError("a broker that only reads appends to its metadata log")
+
+    def sync(self) -> None:
+        """Never called."""
+        raise AssertionError("a broker that only reads syncs its metadata log")
+
+
+class ReadOnlyStore(MetadataStore):
+    """The metadata of a broker that only reads."""
+
+    def __init__(self, identity: NodeIdentity, writer: ReadOnlyWriter, voter: Voter, warnings: Sequence[str]) -> None:
+        """Without a log and its snapshots: all that is asked of a store that does not change is here."""
+        self.voter = voter
+        self.node_id = identity.node_id
+        self.cluster_id = identity.cluster_id
+        self.directory_ids = identity.directory_ids
+        self.warnings = tuple(warnings)
+        self._writer = writer
+
+    def reconcile(self, log_manager: LogManager) -> None:
+        """Nothing is made and nothing set aside."""
+
+    def start_snapshots(self, scheduler: Scheduler) -> None:
+        """No snapshot is ever due."""
+
+    def close(self) -> None:
+        """Nothing was opened."""
+
+
+def read_metadata(config: BrokerConfig, clock: Clock) -> ReadOnlyStore:
+    """The metadata of the directories of log.dirs, which nobody has to have opened. Raises MetadataError."""
+    try:
+        return _read(config, clock)
+    except (OSError, StorageError) as error:
+        raise MetadataError(f"the directories of log.dirs cannot be read: {error}") from error
+
+
+def _read(config: BrokerConfig, clock: Clock) -> ReadOnlyStore:
+    report = examine(
+        config.log_dirs,
+        metadata_log_dir=config.metadata_log_dir,
+        node_id=config.node_id,
+        ignore_security=config.get_bool("ignore.security"),
+    )
+    for problem in report.stopping(BARNABAS_READ_ONLY):
+        raise MetadataError(f"{problem.sentence}: {problem.remedy}")
+    identity = report.identity
+    assert identity is not None, "directories that contradict each other stop read.only"
+    warnings = [problem.sentence for problem in report.stopping(BARNABAS)]
+    if report.replayed is None or not report.replayed.exists:
+        warnings.append(f"no metadata log is read in {report.metadata_log_dir}: topics have default configs")
+    image = _served_image(report.image, partitions_by_topic(report.directories), identity)
+    absent = sum(state.leader == NO_LEADER for topic in image.topics.values() for state in topic.partitions.values())
+    if absent:
+        warnings.append(f"{absent} of {image.partition_count()} partitions are not in these directories")
+    for warning in warnings:
+        logger.warning("%s", warning)
+    logger.info(
+        "read only: nothing is written, node_id=%d cluster_id=%s topics=%d partitions=%d",
+        identity.node_id,
+        identity.cluster_id,
+        len(image.topics),
+        image.partition_count(),
+    )
+    epoch = 0 if report.replayed is None else max(0, report.replayed.last_epoch)
+    writer = ReadOnlyWriter(NoLog(), image, leader_epoch=epoch, level=image.level or INITIAL_LEVEL, clock=clock)
+    return ReadOnlyStore(identity, writer, sole_voter(identity, report.replayed, report.metadata_log_dir), warnings)
+
+
+def _served_image(image: MetadataImage, found: PartitionDirectories, identity: NodeIdentity) -> MetadataImage:
+    """`image` with what is on the disks led by this node, also where the metadata log does not know it."""
+    topics: dict[str, TopicImage] = {}
+    for name, topic in image.topics.items():
+        here = _of_topic(found.get(name, {}), topic.topic_id)
+        known = {
+            number: _led(state, identity, here[number]) if number in here else _not_here(state)
+            for number, state in topic.partitions.items()
+        }
+        unknown = _partitions_of({number: path for number, path in here.items() if number not in known}, identity)
+        topics[name] = replace(topic, partitions=unknown | known)
+    for name, paths in found.items():
+        if name not in topics:
+            logger.warning("topic %s is in no metadata log and served as its directories are", name)
+            topics[name] = _adopted(name, paths, identity)
+    names = {topic.topic_id: name for name, topic in topics.items()}
+    return replace(image, topics=topics, names=names)
+
+
+def _of_topic(paths: Mapping[int, Path], topic_id: bytes) -> dict[int, Path]:
+    """Those that belong to the topic of that id; a directory that says none is taken by its name."""
+    found = {}
+    for number, path in paths.items():
+        stored = _topic_id(path)
+        if stored is not None and stored != topic_id:
+            logger.warning("%s is of another topic, id=%s, and not served", path, uuid_text(stored))
+        else:
+            found[number] = path
+    return found
+
+
+def _adopted(name: str, paths: Mapping[int, Path], identity: NodeIdentity) -> TopicImage:
+    """A topic that only its directories tell of."""
+    ids = {stored for path in paths.values() if (stored := _topic_id(path)) is not None}
+    topic_id = min(ids) if ids else random_uuid()
+    return TopicImage(name, topic_id, _partitions_of(_of_topic(paths, topic_id), identity))
+
+
+def _partitions_of(here: Mapping[int, Path], identity: NodeIdentity) -> dict[int, PartitionState]:
+    """Partitions up to the highest that is here; those between are somewhere else."""
+    nowhere = PartitionState((identity.node_id,), (), NO_LEADER)
+    return {
+        number: _led(nowhere, identity, here[number]) if number in here else nowhere
+        for number in range(max(here, default=-1) + 1)
+    }
+
+
+def _topic_id(path: Path) -> bytes | None:
+    try:
+        return read_partition_metadata(path)
+    except StorageError as error:
+        logger.warning("%s, so the directory's name decides", error)
+        return None
+
+
+def _led(state: PartitionState, identity: NodeIdentity, path: Path) -> PartitionState:
+    us = (identity.node_id,)
+    directories = (identity.directory_ids[path.parent],)
+    return state._replace(replicas=us, isr=us, leader=identity.node_id, directories=directories)
+
+
+def _not_here(state: PartitionState) -> PartitionState:
+    return state._replace(leader=NO_LEADER)

@@ -1,0 +1,106 @@
+"""Brings the logs on disk and the metadata into line, at start and after a change.
+
+The metadata is right: a partition that it names and the disk lacks is made; a log that it does not know, or that
+belongs to another topic of the same name, is set aside as `-stray` and kept.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from barnabas.protocol.errors import BrokerError
+from barnabas.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.broker.metadata.image import MetadataImage, TopicImage
+    from barnabas.broker.storage.log.future_log import FutureLog
+    from barnabas.broker.storage.log.partition_log import PartitionLog
+    from barnabas.broker.storage.log_manager import LogManager
+
+logger = logging.getLogger(__name__)
+
+
+def is_stray(image: MetadataImage, topic_partition: TopicPartition, topic_id: bytes | None) -> bool:
+    """Whether the metadata knows no such partition. `topic_id` None: the directory says none, so its name decides."""
+    topic = image.topics.get(topic_partition.topic)
+    if topic is None or topic_partition.partition not in topic.partitions:
+        return True
+    return topic_id is not None and topic_id != topic.topic_id
+
+
+def settle_futures(image: MetadataImage, log_manager: LogManager, directory_ids: Mapping[Path, bytes]) -> None:
+    """At start: what becomes of the copies of moves that had not ended.
+
+    It goes on where the log is there. Where it is not, the copy takes its place if the metadata names the copy's
+    directory (a crash came between the renames); it waits if a directory is offline, and is kept as stray otherwise,
+    because it may be the only copy that is left.
+    """
+    seen: dict[TopicPartition, FutureLog] = {}
+    for future in sorted(log_manager.found_futures, key=lambda each: each.log_end_offset, reverse=True):
+        topic_partition = future.topic_partition
+        current = log_manager.get(topic_partition)
+        if topic_partition in seen or (current is not None and current.log_dir == future.log_dir):
+            logger.info("deleting a copy that no move wants: %s", future.directory)
+            log_manager.moves.discard(future)
+            continue
+        seen[topic_partition] = future
+        state = image.partition(*topic_partition)
+        named = state is not None and directory_ids.get(future.log_dir) in state.directories
+        if current is not None or (log_manager.failures.offline and not named):
+            log_manager.moves.adopt(current, future)
+        elif named:
+            log_manager.promote(future)
+        else:
+            log_manager.moves.set_aside(future)
+
+
+def reconcile_logs(image: MetadataImage, log_manager: LogManager, directory_ids: Mapping[Path, bytes]) -> None:
+    """At start, when all logs are loaded. What cannot be made (a directory is offline or full) is said and left."""
+    for log in log_manager.logs():
+        if is_stray(image, log.topic_partition, log.topic_id):
+            log_manager.set_aside_stray(log.topic_partition)
+        elif log.topic_id is None:
+            _write_topic_id(log, image.topics[log.topic_partition.topic].topic_id)
+    settle_futures(image, log_manager, directory_ids)
+    for topic in image.topics.values():
+        for number in topic.partitions:
+            topic_partition = TopicPartition(topic.name, number)
+            if log_manager.get(topic_partition) is None:
+                _make_missing(topic, topic_partition, log_manager, directory_ids)
+
+
+def make_log(
+    topic: TopicImage,
+    topic_partition: TopicPartition,
+    log_manager: LogManager,
+    directory_ids: Mapping[Path, bytes],
+    *,
+    is_new: bool,
+) -> PartitionLog:
+    """The partition's log, made in the directory that the metadata names. Raises BrokerError KAFKA_STORAGE_ERROR."""
+    directories = topic.partitions[topic_partition.partition].directories
+    named = next((path for path, directory_id in directory_ids.items() if directory_id in directories), None)
+    log_dir = named if named in log_manager.live_directories else None
+    return log_manager.get_or_create(topic_partition, topic.topic_id, is_new=is_new, log_dir=log_dir)
+
+
+def _write_topic_id(log: PartitionLog, topic_id: bytes) -> None:
+    """A directory without partition.metadata gets it. On a full disk the next start tries again."""
+    try:
+        log.assign_topic_id(topic_id)
+    except OSError as error:
+        logger.error("cannot write partition.metadata, directory=%s: %s", log.directory, error)
+
+
+def _make_missing(
+    topic: TopicImage, topic_partition: TopicPartition, log_manager: LogManager, directory_ids: Mapping[Path, bytes]
+) -> None:
+    try:
+        log = make_log(topic, topic_partition, log_manager, directory_ids, is_new=False)
+    except BrokerError as error:
+        logger.error("%s is not served: its log was not found and cannot be made: %s", topic_partition, error.message)
+    else:
+        logger.warning("made the log of %s, which was missing, directory=%s", topic_partition, log.directory)

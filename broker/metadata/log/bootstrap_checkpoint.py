@@ -1,0 +1,68 @@
+"""bootstrap.checkpoint: the feature levels by which an empty metadata log begins. One file, in `metadata.log.dir`.
+
+A snapshot file: header, FeatureLevel records (`metadata.version` among them), footer. Kafka's storage tool writes it,
+and its controller insists on it while the log says no level. Source: Kafka's BootstrapDirectory and BatchFileWriter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from barnabas.broker.metadata.errors import MetadataError, ensure_known_level
+from barnabas.broker.metadata.log.batches import decode_batches, encode_change, encode_control_batch
+from barnabas.broker.storage.files.durable_files import write_durably
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.metadata.control import ControlRecord, SnapshotFooter, SnapshotHeader
+from barnabas.protocol.metadata.levels import METADATA_VERSION
+from barnabas.protocol.metadata.records import FeatureLevelRecord, MetadataRecord
+
+FILE_NAME = "bootstrap.checkpoint"
+
+
+def write_bootstrap_checkpoint(directory: Path, *, level: int, timestamp_ms: int) -> None:
+    """Puts the file in place durably. Raises OSError."""
+    header = encode_control_batch([SnapshotHeader(0)], base_offset=0, leader_epoch=0, timestamp_ms=timestamp_ms)
+    records, next_offset = encode_change(
+        [FeatureLevelRecord(METADATA_VERSION, level)],
+        level=level,
+        base_offset=1,
+        leader_epoch=0,
+        timestamp_ms=timestamp_ms,
+    )
+    footer = encode_control_batch(
+        [SnapshotFooter()], base_offset=next_offset, leader_epoch=0, timestamp_ms=timestamp_ms
+    )
+    write_durably(directory / FILE_NAME, header + records + footer)
+
+
+def read_bootstrap_records(directory: Path) -> list[MetadataRecord] | None:
+    """The records by which the log begins, as they are in the file; None where there is no file.
+
+    Raises MetadataError for a file without `metadata.version`, or of a level that this program does not know.
+    """
+    path = directory / FILE_NAME
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise MetadataError(f"{path} cannot be read: {error}") from error
+    try:
+        records = [record for record in decode_batches(data) if not isinstance(record, ControlRecord)]
+    except DecodeError as error:
+        raise MetadataError(f"{path} cannot be read: {error}") from error
+    level = level_of(records)
+    if level is None:
+        raise MetadataError(f"{path} says no {METADATA_VERSION}; Kafka would not start on it either")
+    ensure_known_level(level, str(path))
+    return records
+
+
+def level_of(records: Iterable[MetadataRecord]) -> int | None:
+    """The `metadata.version` that `records` end up with, if they say one."""
+    level = None
+    for record in records:
+        if isinstance(record, FeatureLevelRecord) and record.name == METADATA_VERSION:
+            level = record.level
+    return level

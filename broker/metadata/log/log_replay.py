@@ -1,0 +1,112 @@
+"""Reads the metadata log's directory, snapshot and segments, into an image, without changing a byte.
+
+Only what one append left unfinished may be missing at the end; everything else that is not whole is refused, see
+segment_batches and lost_records. A log that ends before its newest snapshot does (its segments were lost) begins anew
+behind that, when it is opened, as Kafka's does.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.broker.metadata.errors import MetadataError
+from barnabas.broker.metadata.image import MetadataImage
+from barnabas.broker.metadata.log.lost_records import ensure_nothing_is_lost
+from barnabas.broker.metadata.log.quorum_state import read_quorum_epoch
+from barnabas.broker.metadata.log.replay import Replayer
+from barnabas.broker.metadata.log.segment_batches import find_damage, read_whole_batches
+from barnabas.broker.metadata.log.snapshots import read_newest_snapshot
+from barnabas.broker.storage.files.clean_shutdown import CLEAN_SHUTDOWN_FILE
+from barnabas.broker.storage.files.file_names import LOG_SUFFIX, parse_file_name
+from barnabas.protocol.metadata.control import KRaftVoters
+
+METADATA_DIRECTORY = "__cluster_metadata-0"
+
+
+class ReplayedLog(NamedTuple):
+    """What the directory says.
+
+    log_end_offset   where the segments end, which may be before a snapshot's end
+    last_epoch       the highest leader epoch of snapshot and log, -1 for none
+    quorum_epoch     Kafka's note of its last election, -1 where it never ran
+    in_transaction   the log ends within a transaction
+    exists           there is at least one record, in a snapshot or the log
+    kraft_version    1: Raft's voters are in the log, 0: in the configuration
+    voters           those in the log
+    last_timestamp   of the last batch, ms
+    unsnapped_bytes  batches behind the newest snapshot
+    damage           a sentence on a segment that the snapshot stands for: nothing is lost, but nothing may write here
+    """
+
+    image: MetadataImage
+    log_end_offset: int
+    last_epoch: int
+    quorum_epoch: int
+    in_transaction: bool
+    exists: bool
+    kraft_version: int = 0
+    voters: KRaftVoters | None = None
+    last_timestamp: int = 0
+    unsnapped_bytes: int = 0
+    damage: str | None = None
+
+    @property
+    def led_by_kafka(self) -> bool:
+        """Whether Kafka was the last to lead this log."""
+        return self.quorum_epoch >= 0 and self.quorum_epoch >= self.last_epoch
+
+
+def replay_metadata_directory(directory: Path) -> ReplayedLog:
+    """The state of `<log dir>/__cluster_metadata-0`, which may not exist. Raises MetadataError."""
+    if not directory.is_dir():
+        return ReplayedLog(MetadataImage(), 0, -1, -1, in_transaction=False, exists=False)
+    snapshot = read_newest_snapshot(directory)
+    replayer = Replayer(str(directory), None if snapshot is None else snapshot.image)
+    segments = _segments(directory)
+    damage: str | None = None
+    tail = b""
+    was_closed = (directory.parent / CLEAN_SHUTDOWN_FILE).exists()
+    for index, (base_offset, path) in enumerate(segments):
+        is_last = index + 1 == len(segments)
+        if not is_last and segments[index + 1][0] <= replayer.next_offset:
+            damage = damage or find_damage(path, base_offset)  # the snapshot stands for all of it
+            continue
+        if base_offset > replayer.next_offset:
+            raise MetadataError(
+                f"{directory} has no records from offset {replayer.next_offset} to {base_offset}: "
+                "a snapshot or a segment is missing or damaged"
+            )
+        batches = read_whole_batches(path, base_offset, is_last=is_last, was_closed=was_closed)
+        replayer.replay(batches.whole)
+        tail = batches.tail
+    ensure_nothing_is_lost(
+        directory,
+        [base_offset for base_offset, _ in segments],
+        end_offset=replayer.next_offset,
+        log_end_offset=max(replayer.log_end_offset, segments[-1][0] if segments else 0),
+        was_closed=was_closed,
+        tail=tail,
+    )
+    return ReplayedLog(
+        image=replayer.image(),
+        log_end_offset=max(replayer.log_end_offset, segments[-1][0] if segments else 0),
+        last_epoch=max(replayer.last_epoch, -1 if snapshot is None else snapshot.id.epoch),
+        quorum_epoch=read_quorum_epoch(directory),
+        in_transaction=replayer.in_transaction,
+        exists=snapshot is not None or replayer.record_count > 0,
+        kraft_version=max(replayer.kraft_version, 0 if snapshot is None else snapshot.kraft_version),
+        voters=replayer.voters or (None if snapshot is None else snapshot.voters),
+        last_timestamp=replayer.last_timestamp or (0 if snapshot is None else snapshot.last_timestamp),
+        unsnapped_bytes=replayer.applied_bytes,
+        damage=damage,
+    )
+
+
+def _segments(directory: Path) -> list[tuple[int, Path]]:
+    found = []
+    for path in directory.iterdir():
+        parsed = parse_file_name(path.name)
+        if parsed is not None and path.name == f"{parsed.offset:020d}{LOG_SUFFIX}":
+            found.append((parsed.offset, path))
+    return sorted(found)

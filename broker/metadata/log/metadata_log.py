@@ -1,0 +1,120 @@
+"""The metadata log as the writer appends to it: a PartitionLog in `<metadata.log.dir>/__cluster_metadata-0`.
+
+Its settings are its own, never the topics' defaults: a broker with tiny segments must not split its metadata, and
+nothing is ever deleted by retention. It is recovered at every open, as Kafka does: it is small, and it was replayed
+before from the same bytes, so both must come to the same end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from barnabas.broker.metadata.errors import MetadataError
+from barnabas.broker.storage.log.append import AppendOrigin
+from barnabas.protocol.topic_name import CLUSTER_METADATA_TOPIC
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.uuids import METADATA_TOPIC_UUID
+
+if TYPE_CHECKING:
+    from barnabas.broker.metadata.log.log_replay import ReplayedLog
+    from barnabas.broker.storage.log.partition_log import PartitionLog
+    from barnabas.broker.storage.log_manager import LogManager
+    from barnabas.config import LogConfig
+
+TOPIC_PARTITION = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
+
+_SEGMENT_BYTES = 1024 * 1024 * 1024
+_SEGMENT_MS = 7 * 24 * 60 * 60 * 1000
+_INDEX_INTERVAL_BYTES = 4096
+_INDEX_BYTES = 10 * 1024 * 1024
+_NEVER = 2**63 - 1
+
+
+class MetadataLog:
+    """Appends batches of the metadata writer, with Raft's rules: several batches, control batches, no size limit."""
+
+    def __init__(self, log: PartitionLog) -> None:
+        self._log = log
+
+    @property
+    def end_offset(self) -> int:
+        """The offset of the next record."""
+        return self._log.log_end_offset
+
+    def append(self, batches: bytes, leader_epoch: int) -> None:
+        """Appends whole batches, all or none. Raises BrokerError KAFKA_STORAGE_ERROR."""
+        self._log.append_as_leader(memoryview(bytearray(batches)), leader_epoch=leader_epoch, origin=AppendOrigin.RAFT)
+
+    def sync(self) -> None:
+        """Makes everything that was appended durable. Raises StorageError."""
+        self._log.flush()
+
+    def roll(self) -> None:
+        """Begin a segment at the end offset, so that what is before it can go as a whole. Raises BrokerError."""
+        self._log.roll()
+
+    def trim_to(self, offset: int) -> int:
+        """Drop the segments that lie wholly below `offset`; how many went. Raises BrokerError."""
+        self._log.delete_records(offset)
+        return self._log.delete_old_segments()
+
+    @property
+    def start_offset(self) -> int:
+        """The offset of the first record that is kept."""
+        return self._log.log_start_offset
+
+    @property
+    def size_bytes(self) -> int:
+        """All segments together."""
+        return self._log.size_bytes
+
+    @property
+    def directory(self) -> Path:
+        """Where it is."""
+        return self._log.directory
+
+    def close(self) -> None:
+        """Syncs, trims and closes the files; nothing happens when they are closed. Raises StorageError."""
+        self._log.close()
+
+
+def open_metadata_log(log_manager: LogManager, replayed: ReplayedLog, defaults: LogConfig) -> MetadataLog:
+    """The log, made if it is not there, without its torn tail. `replayed` is what was read from it.
+
+    One that ends before its newest snapshot begins anew behind it: the snapshot stands for everything before.
+
+    Raises MetadataError when it ends elsewhere than what was replayed, and StorageError.
+    """
+    end_offset = replayed.image.end_offset
+    log = log_manager.open_metadata_log(
+        TOPIC_PARTITION,
+        METADATA_TOPIC_UUID,
+        _log_config(defaults),
+        log_start_offset=end_offset if replayed.log_end_offset < end_offset else 0,
+    )
+    if log.log_end_offset != end_offset:
+        raise MetadataError(
+            f"{log.directory} ends at offset {log.log_end_offset}, but its snapshots and records were read up to "
+            f"offset {end_offset}"
+        )
+    return MetadataLog(log)
+
+
+def _log_config(defaults: LogConfig) -> LogConfig:
+    return replace(
+        defaults,
+        segment_bytes=_SEGMENT_BYTES,
+        segment_ms=_SEGMENT_MS,
+        segment_jitter_ms=0,
+        index_interval_bytes=_INDEX_INTERVAL_BYTES,
+        segment_index_bytes=_INDEX_BYTES,
+        preallocate=False,
+        compact=False,
+        delete=False,
+        retention_ms=-1,
+        retention_bytes=-1,
+        flush_messages=_NEVER,
+        flush_ms=_NEVER,
+    )

@@ -1,0 +1,94 @@
+"""A metadata image as the bytes of a snapshot file, and their way onto the disk.
+
+    control batch   SnapshotHeader; KRaftVersion and KRaftVoters too where the voters are in the log
+    batches         levels first (they say which versions the records have), then what is carried for Kafka, topics
+                    with their partitions, configs, producer ids
+    control batch   SnapshotFooter
+
+Offsets count from 0. Written as `.checkpoint.part`, synced, renamed: a crash leaves no file, or a whole one.
+Source: Kafka's MetadataImage.write, RecordsSnapshotWriter, FileRawSnapshotWriter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.broker.metadata.image import MetadataImage
+from barnabas.broker.metadata.log.batches import encode_control_batch, encode_records
+from barnabas.broker.metadata.log.snapshots import SnapshotId, snapshot_path
+from barnabas.broker.storage.files.durable_files import write_durably
+from barnabas.protocol.metadata.control import ControlRecord, KRaftVersion, KRaftVoters, SnapshotFooter, SnapshotHeader
+from barnabas.protocol.metadata.levels import METADATA_VERSION
+from barnabas.protocol.metadata.records import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    TopicRecord,
+)
+
+PART_SUFFIX = ".part"
+
+_NO_BROKER, _NO_BROKER_EPOCH = -1, -1
+
+
+class RaftState(NamedTuple):
+    """What Raft itself keeps in the log: 0 and None where the voters are in the configuration."""
+
+    kraft_version: int = 0
+    voters: KRaftVoters | None = None
+
+
+def write_snapshot(
+    directory: Path, image: MetadataImage, *, epoch: int, last_timestamp_ms: int, raft: RaftState
+) -> Path:
+    """Puts the snapshot of `image` into the metadata log's directory, durably; its path. Raises OSError.
+
+    `epoch` and `last_timestamp_ms` are those of the last record that it stands for.
+    """
+    path = snapshot_path(directory, SnapshotId(image.end_offset, epoch))
+    content = encode_snapshot(image, epoch=epoch, last_timestamp_ms=last_timestamp_ms, raft=raft)
+    write_durably(path, content, temporary_suffix=PART_SUFFIX)
+    return path
+
+
+def encode_snapshot(image: MetadataImage, *, epoch: int, last_timestamp_ms: int, raft: RaftState) -> bytes:
+    """The file's bytes."""
+    level = image.level
+    assert level is not None, "an image that is served has a level"
+    head: list[ControlRecord] = [SnapshotHeader(last_timestamp_ms)]
+    if raft.kraft_version:
+        head.append(KRaftVersion(raft.kraft_version))
+        if raft.voters is not None:
+            head.append(raft.voters)
+    header = encode_control_batch(head, base_offset=0, leader_epoch=epoch, timestamp_ms=last_timestamp_ms)
+    batches, end_offset = encode_records(
+        list(snapshot_records(image)),
+        level=level,
+        base_offset=len(head),
+        leader_epoch=epoch,
+        timestamp_ms=last_timestamp_ms,
+    )
+    footer = encode_control_batch(
+        [SnapshotFooter()], base_offset=end_offset, leader_epoch=epoch, timestamp_ms=last_timestamp_ms
+    )
+    return header + batches + footer
+
+
+def snapshot_records(image: MetadataImage) -> Iterator[MetadataRecord]:
+    """The records that give `image` again."""
+    for name in sorted(image.features, key=lambda name: (name != METADATA_VERSION, name)):
+        yield FeatureLevelRecord(name, image.features[name])
+    yield from image.carried
+    for topic in image.topics.values():
+        yield TopicRecord(topic.name, topic.topic_id)
+        for number, state in topic.partitions.items():
+            yield PartitionRecord(number, topic.topic_id, state)
+    for (resource_type, resource_name), values in image.configs.items():
+        for name, value in values.items():
+            yield ConfigRecord(resource_type, resource_name, name, value)
+    if image.next_producer_id:
+        yield ProducerIdsRecord(_NO_BROKER, _NO_BROKER_EPOCH, image.next_producer_id)

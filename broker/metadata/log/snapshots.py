@@ -1,0 +1,108 @@
+"""Snapshots of the metadata log: `<end offset, 20 digits>-<epoch, 10 digits>.checkpoint` in its directory.
+
+A file of batches: a control batch with the SnapshotHeader, the records that give the state, a control batch with the
+SnapshotFooter. Offsets in it count from 0 and mean nothing; the name says which records of the log it stands for: those
+below the end offset. `.part` (being written) and `.deleted` (being removed) are none. Source: Kafka's Snapshots.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.broker.metadata.errors import MetadataError, UnsupportedMetadataError
+from barnabas.broker.metadata.image import MetadataImage
+from barnabas.broker.metadata.log.batches import decode_batches
+from barnabas.broker.metadata.log.replay import Replayer
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.metadata.control import KRaftVoters, SnapshotHeader
+from barnabas.protocol.records import iter_batches
+
+_NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+_HEADER_READ_BYTES = 64 * 1024
+"""The first batch is a few hundred bytes; voters are in it, too."""
+
+logger = logging.getLogger(__name__)
+
+
+class SnapshotId(NamedTuple):
+    """The offset after the last record that a snapshot stands for, and that record's leader epoch."""
+
+    end_offset: int
+    epoch: int
+
+
+class Snapshot(NamedTuple):
+    """A snapshot that was read: `image.end_offset` is the snapshot's end offset."""
+
+    id: SnapshotId
+    image: MetadataImage
+    kraft_version: int
+    voters: KRaftVoters | None
+    last_timestamp: int
+
+
+def snapshot_path(directory: Path, snapshot_id: SnapshotId) -> Path:
+    """Where the snapshot is."""
+    return directory / f"{snapshot_id.end_offset:020d}-{snapshot_id.epoch:010d}.checkpoint"
+
+
+def list_snapshots(directory: Path) -> list[SnapshotId]:
+    """The snapshots in the metadata log's directory, newest first."""
+    matches = (_NAME.fullmatch(path.name) for path in directory.iterdir())
+    found = [SnapshotId(int(match[1]), int(match[2])) for match in matches if match is not None]
+    return sorted(found, reverse=True)
+
+
+def read_newest_snapshot(directory: Path) -> Snapshot | None:
+    """The newest snapshot that is whole, or None. One that is torn is passed over with a warning.
+
+    Raises UnsupportedMetadataError for a whole one of a version that this program does not know.
+    """
+    for snapshot_id in list_snapshots(directory):
+        path = snapshot_path(directory, snapshot_id)
+        try:
+            return _read_snapshot(path, snapshot_id)
+        except UnsupportedMetadataError:
+            raise
+        except (MetadataError, OSError) as error:
+            logger.warning("passing over a torn snapshot, what is older is replayed instead: %s", error)
+    return None
+
+
+def read_header_timestamp(path: Path) -> int:
+    """The time (ms) of the last record that the snapshot stands for; 0 where its header cannot be read.
+
+    Raises OSError.
+    """
+    with path.open("rb") as file:
+        head = file.read(_HEADER_READ_BYTES)
+    try:
+        for record in decode_batches(head):
+            return record.last_contained_log_timestamp if isinstance(record, SnapshotHeader) else 0
+    except DecodeError as error:
+        logger.warning("the snapshot %s has no header that can be read: %s", path, error)
+    return 0
+
+
+def _read_snapshot(path: Path, snapshot_id: SnapshotId) -> Snapshot:
+    replayer = Replayer(str(path))
+    data = path.read_bytes()
+    replayed_bytes = replayer.replay(data)
+    if not replayer.has_header or not replayer.has_footer or replayed_bytes != len(data):
+        raise MetadataError(f"{path} lacks its end: {replayed_bytes} of {len(data)} bytes are whole batches")
+    _ensure_in_order(path, data)
+    image = replace(replayer.image(), end_offset=snapshot_id.end_offset)
+    return Snapshot(snapshot_id, image, replayer.kraft_version, replayer.voters, replayer.header_timestamp)
+
+
+def _ensure_in_order(path: Path, data: bytes) -> None:
+    """Raises MetadataError where a batch is out of its place, which its CRC does not cover. Offsets count from 0."""
+    next_offset = 0
+    for batch in iter_batches(data):
+        if batch.base_offset != next_offset:
+            raise MetadataError(f"{path} has a batch of offset {batch.base_offset} in the place of {next_offset}")
+        next_offset = batch.next_offset

@@ -1,0 +1,134 @@
+"""Snapshotter: writes snapshots of the metadata while the broker runs, and trims the log behind them.
+
+A snapshot is due when metadata.log.max.record.bytes.between.snapshots were appended since the last one, or
+metadata.log.max.snapshot.interval.ms after the first change since then. The order on disk is what makes it safe: a new
+segment begins where the snapshot ends; the snapshot is there, whole and synced; then old snapshots go, and the segments
+behind what is kept. A crash anywhere leaves a log that is replayed to the same image, by Kafka as well. What fails
+changes nothing and is tried again with the next change. Source: Kafka's SnapshotGenerator.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from typing import TYPE_CHECKING
+
+from barnabas.broker.metadata.errors import MetadataError
+from barnabas.broker.metadata.log.snapshot_file import PART_SUFFIX, RaftState, write_snapshot
+from barnabas.broker.metadata.log.snapshots import SnapshotId, list_snapshots, read_header_timestamp, snapshot_path
+from barnabas.broker.metadata.log.trimming import KeptSnapshot, snapshots_to_drop
+from barnabas.broker.storage.files.durable_files import sync_directory
+from barnabas.protocol.errors import BrokerError
+
+if TYPE_CHECKING:
+    from barnabas.broker.metadata.image import MetadataImage
+    from barnabas.broker.metadata.log.metadata_log import MetadataLog
+    from barnabas.broker.metadata.writer import MetadataWriter
+    from barnabas.broker.storage.services.clock import Clock
+    from barnabas.broker.storage.services.scheduler import ScheduledTask, Scheduler
+    from barnabas.config import BrokerConfig
+
+METADATA_SNAPSHOT_TASK = "metadata-snapshot"
+
+logger = logging.getLogger(__name__)
+
+
+class Snapshotter:
+    """Of one metadata log. `start` once the broker serves; it ends with the scheduler."""
+
+    def __init__(
+        self,
+        log: MetadataLog,
+        writer: MetadataWriter,
+        *,
+        raft: RaftState,
+        unsnapped_bytes: int,
+        config: BrokerConfig,
+        clock: Clock,
+    ) -> None:
+        """`unsnapped_bytes` of the log are in no snapshot yet."""
+        self._log = log
+        self._writer = writer
+        self._raft = raft
+        self._clock = clock
+        self._max_bytes = config.get_int("metadata.log.max.record.bytes.between.snapshots")
+        self._interval_ms = config.get_int("metadata.log.max.snapshot.interval.ms")
+        self._retention_bytes = config.get_int("metadata.max.retention.bytes")
+        self._retention_ms = config.get_int("metadata.max.retention.ms")
+        self._unsnapped_at_open = unsnapped_bytes
+        self._bytes_at_last = log.size_bytes - unsnapped_bytes
+        self._scheduler: Scheduler | None = None
+        self._timer: ScheduledTask | None = None
+        self._is_due = False
+
+    def start(self, scheduler: Scheduler) -> None:
+        """Follow the log from now on."""
+        self._scheduler = scheduler
+        self._writer.add_listener(self._changed)
+        if self._unsnapped_at_open:
+            self._plan()
+
+    def take(self) -> bool:
+        """Write a snapshot of everything up to now and trim the log; False where there is nothing new, or on an error.
+
+        On a thread of the scheduler; never twice at once.
+        """
+        self._timer, self._is_due = None, False
+        try:
+            image, epoch, timestamp_ms = self._writer.cut(self._log.roll)
+            newest = next(iter(list_snapshots(self._log.directory)), None)
+            if newest is not None and newest.end_offset >= image.end_offset:
+                return False
+            path = write_snapshot(
+                self._log.directory, image, epoch=epoch, last_timestamp_ms=timestamp_ms, raft=self._raft
+            )
+            self._bytes_at_last = self._log.size_bytes
+            dropped = self._trim()
+        except (OSError, BrokerError, MetadataError) as error:
+            logger.error("no snapshot of the metadata log, the next change tries again: %s", error)
+            return False
+        logger.info("wrote %s, bytes=%d, dropped_segments=%d", path, path.stat().st_size, dropped)
+        return True
+
+    def _changed(self, before: MetadataImage, after: MetadataImage) -> None:
+        """On the writer's thread, with its lock held."""
+        self._plan()
+
+    def _plan(self) -> None:
+        assert self._scheduler is not None, "start comes first"
+        if self._log.size_bytes - self._bytes_at_last >= self._max_bytes and not self._is_due:
+            self._is_due = True
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = self._scheduler.schedule(METADATA_SNAPSHOT_TASK, self.take)
+        elif self._timer is None and self._interval_ms > 0:
+            self._timer = self._scheduler.schedule(METADATA_SNAPSHOT_TASK, self.take, delay_ms=self._interval_ms)
+
+    def _trim(self) -> int:
+        """Drops what the retention gives up; how many segments went. Raises OSError, MetadataError, BrokerError."""
+        directory = self._log.directory
+        kept = [self._measure(snapshot_id) for snapshot_id in reversed(list_snapshots(directory))]
+        dropped = snapshots_to_drop(
+            kept,
+            log_bytes=self._log.size_bytes,
+            now_ms=self._clock.wall_ms(),
+            retention_ms=self._retention_ms,
+            retention_bytes=self._retention_bytes,
+        )
+        for path in directory.glob(f"*.checkpoint{PART_SUFFIX}"):
+            path.unlink()  # a crash left it; the one of this round has its name already
+        if not dropped:
+            return 0
+        for snapshot in dropped:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(snapshot_path(directory, snapshot.id))
+        sync_directory(directory)
+        before = self._log.size_bytes
+        segments = self._log.trim_to(kept[len(dropped)].id.end_offset)
+        self._bytes_at_last -= before - self._log.size_bytes
+        return segments
+
+    def _measure(self, snapshot_id: SnapshotId) -> KeptSnapshot:
+        path = snapshot_path(self._log.directory, snapshot_id)
+        return KeptSnapshot(snapshot_id, path.stat().st_size, read_header_timestamp(path))

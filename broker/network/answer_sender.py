@@ -1,0 +1,310 @@
+"""Sends answers on one connection, in order: bytes through the transport, record slices from their files.
+
+Three ways for the bytes of a slice, by its size and by what the page cache holds:
+  - small (all of an answer's below SENDFILE_MIN_BYTES): read and sent together with its bytes in one system call;
+  - large and warm: `os.sendfile` from the segment file to a duplicate of the socket's descriptor (uvloop refuses
+    `add_writer` on a transport's own);
+  - cold, whatever the size: read by the blocking-I/O executor, so that the disk never stalls the loop.
+Where sendfile does not work (a file system without it, no descriptor left for the duplicate) a connection copies.
+
+The transport's high-water mark is 0: `write` goes to the kernel at once, and `pause_writing` means that the kernel
+took less than all. While it is paused nothing more is handed over, which is the connection's back-pressure: the next
+request is not worked on before this answer is with the kernel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+from collections import deque
+from typing import TYPE_CHECKING, Final, cast
+
+from barnabas.broker.storage.files.errors import StorageError
+from barnabas.broker.storage.files.file_records import read_exactly
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from concurrent.futures import Executor
+
+    from barnabas.broker.metrics.probes import ConnectionProbe
+    from barnabas.broker.network.answer import Answer
+    from barnabas.broker.storage.files.file_records import FileSlice
+
+SENDFILE_MIN_BYTES: Final = 16 * 1024
+"""Below this a copy is cheaper than the second system call (benchmarks/, fetch lines)."""
+
+HOLD_BYTES_MAX: Final = 64 * 1024
+"""Answers of pipelined requests are held back up to this much, to leave together."""
+
+CHUNK_BYTES: Final = 1024 * 1024
+"""At most this much of a slice is handed to the kernel, or read, at a time."""
+
+
+_SENDFILE_UNAVAILABLE: Final = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMFILE, errno.ENFILE})
+"""What sendfile says on file systems that lack it, and dup without a descriptor to give: then bytes are copied."""
+
+_FILE_FAILURES: Final = (OSError, StorageError)
+"""A file, or the socket, that failed."""
+
+
+class _Progress:
+    """How much of a slice was sent."""
+
+    __slots__ = ("_warm", "records", "remaining", "sent")
+
+    def __init__(self, records: FileSlice) -> None:
+        self.records = records
+        self.sent = 0
+        self.remaining = records.size
+        self._warm: bool | None = None
+
+    @property
+    def position(self) -> int:
+        """Where in the file the next byte lies."""
+        return self.records.position + self.sent
+
+    def is_warm(self) -> bool:
+        """Whether the page cache holds the slice; asked of the kernel once per slice."""
+        if self._warm is None:
+            self._warm = self.records.is_warm()
+        return self._warm
+
+
+class AnswerSender:
+    """The writing half of a connection. `send` never blocks; `on_idle` says when everything has left."""
+
+    __slots__ = (
+        "_closed",
+        "_copies",
+        "_executor",
+        "_held",
+        "_held_bytes",
+        "_loop",
+        "_on_failure",
+        "_on_idle",
+        "_paused",
+        "_probe",
+        "_queue",
+        "_reading",
+        "_socket_fd",
+        "_transport",
+        "_watching",
+        "last_progress",
+    )
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        loop: asyncio.AbstractEventLoop,
+        executor: Executor,
+        probe: ConnectionProbe,
+        *,
+        on_idle: Callable[[], None],
+        on_failure: Callable[[Exception], None],
+    ) -> None:
+        """`on_idle` is called after a `send` that returned False; `on_failure` when a file or the socket failed."""
+        transport.set_write_buffer_limits(high=0)
+        self._transport = transport
+        self._loop = loop
+        self._executor = executor
+        self._probe = probe
+        self._on_idle = on_idle
+        self._on_failure = on_failure
+        self._queue: deque[bytes | _Progress] = deque()
+        self._held: list[bytes] = []
+        self._held_bytes = 0
+        self._paused = False
+        self._watching = False
+        self._reading = False
+        self._closed = False
+        self._copies = False
+        self._socket_fd = -1
+        self.last_progress = 0.0
+        """The loop's time at which a slow client last took something of an answer."""
+
+    def send(self, answer: Answer) -> bool:
+        """Hand over one answer. True when all of it is with the kernel; else `on_idle` will say so."""
+        header, parts = answer
+        probe = self._probe
+        probe.sent_bytes += len(header)
+        if self._held:
+            self._write_held()
+        if not parts:
+            self._transport.write(header)
+            return not self._paused
+        try:
+            small = self._small_parts(parts)
+        except _FILE_FAILURES as error:
+            self._fail(error)
+            return False
+        if small is not None:
+            self._transport.writelines([header, *small])
+            probe.sent_bytes += sum([len(piece) for piece in small])
+            return not self._paused
+        self._transport.write(header)
+        self._queue.extend([part if isinstance(part, bytes) else _Progress(part) for part in parts])
+        return self._pump()
+
+    def hold(self, answer: Answer) -> bool:
+        """Keep a small answer back: `flush`, or the next `send`, follows at once. False: it is none to be held."""
+        if answer.parts or self._held_bytes > HOLD_BYTES_MAX:
+            return False
+        self._held.append(answer.header)
+        self._held_bytes += len(answer.header)
+        self._probe.sent_bytes += len(answer.header)
+        return True
+
+    def flush(self) -> bool:
+        """Write what was held. True when all of it is with the kernel; else `on_idle` will say so."""
+        if self._held:
+            self._write_held()
+        return not self._paused
+
+    def _write_held(self) -> None:
+        held, self._held, self._held_bytes = self._held, [], 0
+        self._transport.write(b"".join(held))
+
+    def pause_writing(self) -> None:
+        """The kernel took less than all of what was written."""
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        """The kernel has taken all that was written."""
+        self._paused = False
+        self.last_progress = self._loop.time()
+        if not self._closed and self._pump():
+            self._on_idle()
+
+    def close(self) -> None:
+        """Forget what is queued and the duplicate descriptor. Any number of times."""
+        self._closed = True
+        self._queue.clear()
+        if self._watching:
+            self._loop.remove_writer(self._socket_fd)
+            self._watching = False
+        if self._socket_fd >= 0:
+            os.close(self._socket_fd)
+            self._socket_fd = -1
+
+    def _small_parts(self, parts: Sequence[bytes | FileSlice]) -> list[bytes | bytearray] | None:
+        """All the parts' bytes, when the slices are small and in the page cache; else None."""
+        slices_bytes = 0
+        for part in parts:
+            if not isinstance(part, bytes):
+                slices_bytes += part.size
+        if slices_bytes >= SENDFILE_MIN_BYTES:
+            return None
+        data: list[bytes | bytearray] = []
+        for part in parts:
+            piece = part if isinstance(part, bytes) else _read_if_warm(part.fd, part.position, part.size)
+            if piece is None:
+                return None
+            data.append(piece)
+        return data
+
+    def _pump(self) -> bool:
+        """Send from the queue until it is empty (True) or something has to be waited for (False)."""
+        try:
+            return self._send_queue()
+        except _FILE_FAILURES as error:
+            self._fail(error)
+            return False
+
+    def _send_queue(self) -> bool:
+        while self._queue:
+            if self._paused or self._watching or self._reading:
+                return False
+            progress = self._queue[0]
+            if isinstance(progress, bytes):
+                self._queue.popleft()
+                self._probe.sent_bytes += len(progress)
+                self._transport.write(progress)
+                continue
+            size = min(progress.remaining, CHUNK_BYTES)
+            if not progress.is_warm():
+                self._read_cold(progress, size)
+                return False
+            if size >= SENDFILE_MIN_BYTES and not self._copies:
+                if not self._sendfile(progress, size):
+                    return False
+                continue
+            data = _read_if_warm(progress.records.fd, progress.position, size)
+            if data is None:
+                self._read_cold(progress, size)
+                return False
+            self._advance(progress, size)
+            self._transport.write(data)
+        return not self._paused
+
+    def _advance(self, progress: _Progress, size: int) -> None:
+        progress.sent += size
+        progress.remaining -= size
+        self._probe.sent_bytes += size
+        if not progress.remaining:
+            self._queue.popleft()
+
+    def _sendfile(self, progress: _Progress, size: int) -> bool:
+        """Send up to `size` bytes from the file. False when the socket is full, and watched from now on."""
+        try:
+            if self._socket_fd < 0:
+                self._socket_fd = os.dup(self._transport.get_extra_info("socket").fileno())
+            sent = os.sendfile(self._socket_fd, progress.records.fd, progress.position, size)
+        except BlockingIOError:
+            self._watching = True
+            self._loop.add_writer(self._socket_fd, self._writable)
+            return False
+        except OSError as error:
+            if error.errno not in _SENDFILE_UNAVAILABLE:
+                raise
+            self._copies = True
+            return True
+        if sent == 0:
+            raise OSError(errno.EIO, f"the segment file ends before position {progress.position}")
+        self._advance(progress, sent)
+        return True
+
+    def _writable(self) -> None:
+        self._loop.remove_writer(self._socket_fd)
+        self._watching = False
+        self.last_progress = self._loop.time()
+        if self._pump():
+            self._on_idle()
+
+    def _read_cold(self, progress: _Progress, size: int) -> None:
+        self._reading = True
+        future = self._loop.run_in_executor(self._executor, read_exactly, progress.records.fd, progress.position, size)
+        future.add_done_callback(lambda done: self._cold_read_done(progress, size, done))
+
+    def _cold_read_done(self, progress: _Progress, size: int, future: asyncio.Future[bytes]) -> None:
+        self._reading = False
+        error = future.exception()
+        if self._closed:
+            return
+        if error is not None:
+            self._fail(cast("Exception", error))
+            return
+        self.last_progress = self._loop.time()
+        self._advance(progress, size)
+        self._transport.write(future.result())
+        if self._pump():
+            self._on_idle()
+
+    def _fail(self, error: Exception) -> None:
+        """The frame has begun, so it cannot become an error answer any more: the connection has to go."""
+        self._queue.clear()
+        self._on_failure(error)
+
+
+def _read_if_warm(fd: int, position: int, size: int) -> bytes | bytearray | None:
+    """`size` bytes of a file, or None when reading them would have to wait for the disk."""
+    data = bytearray(size)
+    try:
+        got = os.preadv(fd, (data,), position, os.RWF_NOWAIT)
+    except BlockingIOError:
+        return None
+    except OSError as error:
+        if error.errno != errno.EOPNOTSUPP:
+            raise
+        return read_exactly(fd, position, size)  # tmpfs and the like: always in memory
+    return data if got == size else None

@@ -1,0 +1,81 @@
+"""A fetch that found less than its min_bytes: it waits for appends, at most max_wait_ms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.network.deferred import Deferred
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Sequence
+
+    from barnabas.broker.partitions.partition import Partition
+    from barnabas.protocol.messages.data.fetch import FetchResponse
+
+
+class DelayedFetch:
+    """Woken by every append to one of its partitions; reads again once enough bytes have come, or the time is up.
+
+    How much came is told by the partitions' `appended_bytes`, so that a wake that is not enough costs two additions and
+    no read.
+    """
+
+    __slots__ = (
+        "_appended_at_start",
+        "_ended",
+        "_missing_bytes",
+        "_partitions",
+        "_read",
+        "_timer",
+        "response",
+    )
+
+    def __init__(
+        self,
+        partitions: Sequence[Partition],
+        *,
+        missing_bytes: int,
+        max_wait_seconds: float,
+        loop: asyncio.AbstractEventLoop,
+        read: Callable[[], FetchResponse],
+        ended: Callable[[DelayedFetch], None],
+    ) -> None:
+        """`read` makes the final answer; `ended` is called once."""
+        self._partitions = partitions
+        self._missing_bytes = missing_bytes
+        self._read = read
+        self._ended = ended
+        self._appended_at_start = self._appended()
+        self.response: Deferred[FetchResponse | Exception] = Deferred(on_cancel=self._leave)
+        """An exception is a bug met by `read`: it belongs to this request, not to the appender that woke it."""
+        for partition in partitions:
+            partition.add_waiter(self)
+        self._timer = loop.call_later(max_wait_seconds, self.finish)
+
+    def finish(self) -> None:
+        """Answer with what there is now."""
+        if self.response.done:
+            return
+        self._leave()
+        response: FetchResponse | Exception
+        try:
+            response = self._read()
+        except Exception as error:  # noqa: BLE001 - see `response`
+            response = error
+        self.response.resolve(response)
+
+    def wake(self) -> None:
+        """Answer if enough has come, or nothing can come any more."""
+        enough = self._appended() - self._appended_at_start >= self._missing_bytes
+        if enough or not all(partition.is_available for partition in self._partitions):
+            self.finish()
+
+    def _appended(self) -> int:
+        return sum([partition.appended_bytes for partition in self._partitions])
+
+    def _leave(self) -> None:
+        self._timer.cancel()
+        for partition in self._partitions:
+            partition.remove_waiter(self)
+        self._ended(self)

@@ -1,0 +1,43 @@
+"""Old message formats in an answer to Fetch: converted to version 2 within the request's limit of bytes.
+
+Sizes are known only after the conversion, so what was read is a promise until then: the parts are converted in the
+order of the answer, each into what is left of the limit, and one that has no room comes empty, as if it had not been
+read. Not for the event loop: a segment full of small messages takes milliseconds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.protocol.errors import BrokerError
+from barnabas.protocol.messages.data.fetch import FetchPartitionResult, RecordBytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from barnabas.broker.storage.log.partition_log import PartitionLog
+    from barnabas.broker.storage.segment.old_format_slice import OldFormatSlice
+
+
+class OldFormatPart(NamedTuple):
+    """One partition's answer whose records, read from `offset`, are to be converted."""
+
+    result: FetchPartitionResult
+    log: PartitionLog
+    offset: int
+    records: OldFormatSlice
+
+
+def convert_parts(parts: Iterable[OldFormatPart], budget: int) -> None:
+    """Put the converted records, or an error, into each part's answer. `budget`: bytes for all of them."""
+    for result, log, offset, records in parts:
+        result.records = None
+        try:
+            data = log.convert_old_format(offset, records, budget)
+        except BrokerError as error:
+            result.error = error.code
+            result.aborted = []
+            continue
+        if data:
+            result.records = RecordBytes(data)
+            budget = max(0, budget - len(data))

@@ -1,0 +1,91 @@
+"""Produce answers that wait for the flusher's group commit (flush.messages).
+
+The flusher's thread hands over all that a round made durable in one call; one `call_soon_threadsafe` brings it into the
+event loop. Towards the flusher it is the same: what one turn of the loop appended, for however many clients, is asked
+for together once the turn is over. A sync takes less time than the loop needs for a handful of requests: without that
+each group would be such a handful, and the syncs would cost more than the appends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from barnabas.broker.network.deferred import Deferred
+from barnabas.broker.storage.flusher import FlushCompletion, FlushRequest, GroupCommitFlusher
+from barnabas.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from barnabas.broker.partitions.partition import Partition
+    from barnabas.protocol.messages.data.produce import ProducePartitionResult, ProduceResponse
+
+
+logger = logging.getLogger(__name__)
+
+
+class FlushWaits:
+    """Owns the flusher, and brings its results back to the event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.flusher = GroupCommitFlusher(self._deliver)
+        self._loop = loop
+        self._gathered: list[FlushRequest] = []
+
+    def answer_after(
+        self, flushes: list[tuple[Partition, int, ProducePartitionResult]], response: ProduceResponse
+    ) -> Deferred[ProduceResponse | None]:
+        """`response`, once each partition is flushed up to its offset; a failed flush becomes its partition's error."""
+        answer: Deferred[ProduceResponse | None] = Deferred()
+        missing = len(flushes)
+
+        def flushed(partition: Partition, result: ProducePartitionResult, error: Exception | None) -> None:
+            nonlocal missing
+            if error is not None:
+                gone = partition.is_retired
+                result.error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if gone else ErrorCode.KAFKA_STORAGE_ERROR
+                reason = "was deleted before it was flushed" if gone else f"could not be flushed: {error}"
+                result.message = f"{partition.log.topic_partition} {reason}"
+                result.base_offset = -1
+            missing -= 1
+            if missing == 0:
+                answer.resolve(response)
+
+        for partition, up_to_offset, result in flushes:
+            self._gather(FlushRequest(partition.log, up_to_offset, partial(flushed, partition, result)))
+        return answer
+
+    def wait(self, partition: Partition, up_to_offset: int, flushed: Callable[[Exception | None], None]) -> None:
+        """Call `flushed` in the event loop once it is durable up to that offset, or with why it is not."""
+        self._gather(FlushRequest(partition.log, up_to_offset, flushed))
+
+    def begin(self, partition: Partition, up_to_offset: int) -> None:
+        """Flush for nobody who waits; a failure takes the log directory offline."""
+        self._gather(FlushRequest(partition.log, up_to_offset, _nobody_waits))
+
+    def _gather(self, request: FlushRequest) -> None:
+        if not self._gathered:
+            self._loop.call_soon(self._hand_over)
+        self._gathered.append(request)
+
+    def _hand_over(self) -> None:
+        gathered, self._gathered = self._gathered, []
+        self.flusher.request(gathered)
+
+    def _deliver(self, completions: Sequence[FlushCompletion]) -> None:
+        """On the flusher's thread."""
+        self._loop.call_soon_threadsafe(_complete, completions)
+
+
+def _nobody_waits(error: Exception | None) -> None:
+    """The flusher has logged the error."""
+
+
+def _complete(completions: Sequence[FlushCompletion]) -> None:
+    for completion in completions:
+        try:
+            completion.callback(completion.error)
+        except Exception:
+            logger.exception("a bug in what waited for a flush")

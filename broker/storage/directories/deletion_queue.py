@@ -1,0 +1,80 @@
+"""Deleted topics' directories: renamed `-delete` at once, removed after file.delete.delay.ms.
+
+The task that removes them schedules its own next run for when the oldest one is due, so that a short delay is kept
+whatever the interval of other tasks. Source: Kafka LogManager.deleteLogs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shutil
+import threading
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+from barnabas.broker.storage.files.durable_files import sync_directory
+from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.services.services import StorageServices
+
+logger = logging.getLogger(__name__)
+
+DELETE_LOGS_TASK = "delete-logs"
+
+
+class DeletionQueue:
+    """What waits for its removal, the oldest first. Thread-safe."""
+
+    def __init__(self, services: StorageServices, delay_ms: Callable[[], int]) -> None:
+        """`delay_ms` gives the broker's file.delete.delay.ms, which may change."""
+        self._services = services
+        self._delay_ms = delay_ms
+        self._waiting: deque[tuple[int, PartitionLog | Path]] = deque()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, doomed: PartitionLog | Path) -> None:
+        """A retired log, or a `-delete` directory that was found at start; its delay begins now."""
+        with self._lock:
+            self._waiting.append((self._services.clock.wall_ms(), doomed))
+
+    def start(self, delay_ms: int) -> None:
+        """Schedule the first run."""
+        self._services.scheduler.schedule(DELETE_LOGS_TASK, self._run, delay_ms=delay_ms)
+
+    def remove_due(self) -> int:
+        """Remove what has waited long enough; the milliseconds until the next one is due."""
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    return max(self._delay_ms(), 1)
+                since, doomed = self._waiting[0]
+                left = since + self._delay_ms() - self._services.clock.wall_ms()
+                if left > 0:
+                    return left
+                self._waiting.popleft()
+            self._remove(doomed)
+
+    def _run(self) -> None:
+        delay = 1
+        try:
+            delay = self.remove_due()
+        finally:
+            self._services.scheduler.schedule(DELETE_LOGS_TASK, self._run, delay_ms=delay)
+
+    def _remove(self, doomed: PartitionLog | Path) -> None:
+        path = doomed if isinstance(doomed, Path) else doomed.directory
+        try:
+            if isinstance(doomed, PartitionLog):
+                doomed.delete_directory()
+            else:
+                with contextlib.suppress(FileNotFoundError):
+                    shutil.rmtree(path)
+                    sync_directory(path.parent)
+        except OSError as error:
+            self._services.failures.report(path.parent, f"cannot remove {path}", error)
+        else:
+            logger.info("removed %s", path)

@@ -1,0 +1,128 @@
+"""Making logs: which directory a new one goes to, and its first files.
+
+partition.metadata is on disk before the log can get a record. Source: Kafka LogManager.getOrCreateLog.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from barnabas.broker.storage.files.durable_files import sync_directory
+from barnabas.broker.storage.files.errors import StorageError
+from barnabas.broker.storage.files.partition_directory import directory_name, future_directory_name
+from barnabas.broker.storage.files.partition_metadata_file import PARTITION_METADATA_FILE, write_partition_metadata
+from barnabas.broker.storage.log.future_log import FutureLog
+from barnabas.broker.storage.log.loader import LoadRequest
+from barnabas.broker.storage.log.opening import open_future_log, open_log
+from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.services.log_dir_failure import is_shortage
+from barnabas.broker.storage.services.services import StorageServices
+from barnabas.config.log_config import LogConfig
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.topic_name import is_internal
+from barnabas.protocol.topic_partition import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+
+class LogCreator:
+    """Makes logs in the live directories. The caller sees to it that a log is made once."""
+
+    def __init__(
+        self,
+        services: StorageServices,
+        directories: Callable[[], Sequence[Path]],
+        logs: Callable[[], Iterable[PartitionLog]],
+    ) -> None:
+        """`directories` gives the live ones, `logs` all logs in them, copies included."""
+        self._services = services
+        self._directories = directories
+        self._logs = logs
+
+    def create(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: bytes,
+        config: LogConfig,
+        *,
+        is_new: bool,
+        log_dir: Path | None,
+    ) -> PartitionLog:
+        """A new log in `log_dir`, or in the directory with the fewest. Raises BrokerError KAFKA_STORAGE_ERROR."""
+        offline = self._services.failures.offline
+        if offline and not is_new:
+            raise BrokerError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"{topic_partition}: not made anew, it may be in an offline directory ({', '.join(map(str, offline))})",
+            )
+        for candidate in [log_dir] if log_dir is not None else self._by_logs():
+            directory = candidate / directory_name(topic_partition)
+            if self._services.failures.is_offline(candidate):
+                continue
+            try:
+                make_partition_directory(directory, topic_id)
+                log = open_log(LoadRequest(directory, topic_partition, config, True, 0, 0), self._services)
+            except (OSError, StorageError) as error:
+                self._refuse_shortage(directory, error)
+                self._services.failures.report(candidate, f"cannot make {directory}", error)
+                continue
+            # the 50 of __consumer_offsets are told in one line by who has them made
+            level = logging.DEBUG if is_internal(topic_partition.topic) else logging.INFO
+            logger.log(level, "created log %s, directory=%s", topic_partition, directory)
+            return log
+        raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition}: no log directory is available")
+
+    def create_future(self, current: PartitionLog, log_dir: Path) -> FutureLog:
+        """The empty copy of a log in another directory, beginning where the log does. Raises BrokerError."""
+        topic_partition = current.topic_partition
+        if current.topic_id is None:
+            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition} has no topic id yet")
+        directory = log_dir / future_directory_name(topic_partition)
+        start = current.segments[0].base_offset
+        try:
+            make_partition_directory(directory, current.topic_id)
+            request = LoadRequest(directory, topic_partition, current.config, True, start, start)
+            return open_future_log(request, self._services)
+        except (OSError, StorageError) as error:
+            self._refuse_shortage(directory, error)
+            self._services.failures.report(log_dir, f"cannot make {directory}", error)
+            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot make {directory}: {error}") from error
+
+    def _refuse_shortage(self, directory: Path, error: Exception) -> None:
+        if isinstance(error, OSError) and is_shortage(error):
+            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot make {directory}: {error}") from error
+
+    def _by_logs(self) -> list[Path]:
+        """The live directories, the one with the fewest logs first."""
+        counts = dict.fromkeys(self._directories(), 0)
+        for log in self._logs():
+            if log.log_dir in counts:
+                counts[log.log_dir] += 1
+        return sorted(counts, key=lambda path: counts[path])
+
+
+def make_partition_directory(directory: Path, topic_id: bytes) -> None:
+    """Make the directory with its partition.metadata, durably, unless both are there. Raises OSError."""
+    try:
+        directory.mkdir()
+    except FileExistsError:
+        if (directory / PARTITION_METADATA_FILE).exists():
+            return
+    write_partition_metadata(directory, topic_id)
+    sync_directory(directory.parent)
+
+
+def ensure_topic_id(log: PartitionLog, topic_id: bytes) -> None:
+    """Write the topic id of a log that has none. Raises BrokerError KAFKA_STORAGE_ERROR if it has another one."""
+    if log.topic_id == topic_id:
+        return
+    if log.topic_id is not None:
+        raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log.topic_partition}: {log.directory} has another topic id")
+    try:
+        log.assign_topic_id(topic_id)
+    except OSError as error:
+        raise BrokerError(
+            ErrorCode.KAFKA_STORAGE_ERROR, f"{log.topic_partition}: cannot write its topic id: {error}"
+        ) from error

@@ -1,0 +1,92 @@
+"""Finding offsets by timestamp.
+
+A timestamp is looked up in the first segment whose largest timestamp is not below it: by the time index to an offset,
+by the offset index to a position, then batch header by header, then record by record. Producers' clocks differ, so
+timestamps need not rise with the offsets: the answer is the first record, by offset, at or after the timestamp.
+Source: Kafka UnifiedLog.fetchOffsetByTimestamp, LogSegment.findOffsetByTimestamp.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from barnabas.broker.storage.index.time_index import NO_TIMESTAMP
+from barnabas.broker.storage.segment.log_segment import LogSegment
+from barnabas.broker.storage.segment.log_segments import SegmentsView
+from barnabas.broker.storage.segment.scan import iter_headers, read_entry
+from barnabas.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
+from barnabas.protocol.records.legacy.messages import LegacyMessage, read_legacy_records
+from barnabas.protocol.records.reader import find_record_by_timestamp, first_record_with_max_timestamp, read_records
+from barnabas.protocol.records.record import Record
+
+LATEST_TIMESTAMP = -1
+EARLIEST_TIMESTAMP = -2
+MAX_TIMESTAMP = -3
+
+
+class FoundOffset(NamedTuple):
+    """An offset, the timestamp of its record (-1 where it is not one record's), and the leader epoch that wrote it."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+def find_by_timestamp(view: SegmentsView, timestamp: int, starting_offset: int) -> FoundOffset | None:
+    """The first record at or after both. Raises CorruptRecordError, OSError."""
+    for segment in view.segments:
+        if segment.largest_timestamp() >= timestamp:
+            return _find_in_segment(segment, timestamp, starting_offset)
+    return None
+
+
+def find_max_timestamp(view: SegmentsView) -> FoundOffset | None:
+    """The first record that carries the log's largest timestamp. Raises CorruptRecordError, OSError."""
+    best: LogSegment | None = None
+    best_timestamp = NO_TIMESTAMP
+    for segment in view.segments:
+        timestamp = segment.largest_timestamp_so_far().timestamp
+        if timestamp > best_timestamp:
+            best, best_timestamp = segment, timestamp
+    if best is None:
+        return None
+    file = best.log.handle()
+    position = best.index_position(best.largest_timestamp_so_far().offset)
+    for batch_position, header in iter_headers(file, position, best.size_bytes):
+        if header.max_timestamp == best_timestamp:
+            entry = read_entry(file, batch_position, header)
+            if isinstance(entry, LegacyMessage):
+                return _first_at_or_after(read_legacy_records(entry), best_timestamp, 0)
+            found = first_record_with_max_timestamp(entry)
+            if found is None:
+                return None
+            return FoundOffset(found[1], found[0], entry.partition_leader_epoch)
+    return None
+
+
+def _find_in_segment(segment: LogSegment, timestamp: int, starting_offset: int) -> FoundOffset | None:
+    file = segment.log.handle()
+    position = segment.time_position(timestamp, starting_offset)
+    for batch_position, header in iter_headers(file, position, segment.size_bytes):
+        if header.max_timestamp < timestamp or header.last_offset < starting_offset:
+            continue
+        entry = read_entry(file, batch_position, header)
+        if isinstance(entry, LegacyMessage):
+            first = _first_at_or_after(read_legacy_records(entry), timestamp, starting_offset)
+        elif entry.base_offset >= starting_offset:
+            found = find_record_by_timestamp(entry, timestamp)
+            first = None if found is None else FoundOffset(found[1], found[0], entry.partition_leader_epoch)
+        else:
+            first = _first_at_or_after(read_records(entry), timestamp, starting_offset, entry.partition_leader_epoch)
+        if first is not None:
+            return first
+    return None
+
+
+def _first_at_or_after(
+    records: list[Record], timestamp: int, starting_offset: int, leader_epoch: int = NO_PARTITION_LEADER_EPOCH
+) -> FoundOffset | None:
+    for record in records:
+        if record.timestamp >= timestamp and record.offset >= starting_offset:
+            return FoundOffset(record.timestamp, record.offset, leader_epoch)
+    return None

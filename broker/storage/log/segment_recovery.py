@@ -1,0 +1,64 @@
+"""Recovering one segment: reading it through, cutting it at the first batch that is not what was written.
+
+Everything that can be derived is derived anew, in one pass over the bytes (kernels/scan): both indexes by the
+rule of an append, plus the closing time entry; aborted transactions; producer state; leader epochs. A batch is good
+when its size fits the file, its CRC is right, and its offsets go on from the one before. One that is good but lies
+beyond what an index can hold is not cut: the segment is to be split. Source: Kafka LogSegment.recover.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from barnabas.broker.storage.files.leader_epoch import LeaderEpochFile
+from barnabas.broker.storage.log.producer_rebuild import note_stored_batch
+from barnabas.broker.storage.producers.state import ProducerState
+from barnabas.broker.storage.segment.log_segment import LogSegment
+from barnabas.broker.storage.segment.scan import iter_headers, scan_segment
+from barnabas.broker.storage.segment.split import SegmentOverflowError, plan_split
+from barnabas.protocol.records.batch import RecordBatch
+from barnabas.protocol.records.kernels.scan import BatchScan
+from barnabas.protocol.records.kernels.scanned import ScanFault
+
+logger = logging.getLogger(__name__)
+
+
+def recover_segment(
+    segment: LogSegment, state: ProducerState, epochs: LeaderEpochFile, *, next_base_offset: int | None
+) -> int:
+    """Recover a segment that is followed by that at `next_base_offset`; the number of bytes that were cut off.
+
+    Raises OSError; SegmentOverflowError, then the `.log` file is as it was.
+    """
+    segment.log.activate()
+    segment.transaction_index.reset()
+    file = segment.log.handle()
+    scan = segment.new_scan(check_crc=True, latest_epoch=epochs.latest_epoch)
+    for batches in scan_segment(scan, file, segment.size_bytes):
+        for batch in batches:
+            note_stored_batch(state, file, batch, segment.transaction_index)
+    if scan.fault is ScanFault.OVERFLOW and (pieces := plan_split(segment, next_base_offset)):
+        raise SegmentOverflowError(segment, pieces)
+    if scan.fault not in (None, ScanFault.TORN):
+        assert scan.fault is not None
+        logger.warning(
+            "the batch at position=%s of %s %s: cutting the segment there",
+            scan.position,
+            segment.log.path,
+            scan.fault.value,
+        )
+    for epoch, start_offset in scan.epochs:
+        epochs.note_recovered(epoch, start_offset)
+    state.map_end_offset = max(state.map_end_offset, _end_of_batches(segment, scan))
+    dropped_bytes = segment.log.truncate_to(scan.position)
+    segment.replace_indexes(scan)
+    segment.log.seal()
+    return dropped_bytes
+
+
+def _end_of_batches(segment: LogSegment, scan: BatchScan) -> int:
+    """Behind the last batch of version 2: messages of format 0 and 1 have no producers, and Kafka skips them here."""
+    if not segment.holds_old_messages:
+        return scan.next_offset
+    entries = (entry for _, entry in iter_headers(segment.log.handle(), 0, scan.position))
+    return max((entry.next_offset for entry in entries if isinstance(entry, RecordBatch)), default=segment.base_offset)

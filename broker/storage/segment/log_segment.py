@@ -1,0 +1,269 @@
+"""One segment of a log: a `.log` file and its indexes, from a base offset on.
+
+The newest segment of a log is active: its files are open for writing and its indexes have their maximum size. All
+others are sealed: trimmed, read-only, opened when they are used. A segment knows when it should make room for a new
+one, but rolls nothing itself. Its files are in segment_files, its indexes in segment_indexes; here is what is done with
+batches: appending, finding, the time at which to roll, sealing.
+
+The caller serializes appends (PartitionLog's lock); readers take no lock. Source: Kafka LogSegment.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from barnabas.broker.storage.files.file_names import LOG_SUFFIX, file_name
+from barnabas.broker.storage.files.file_records import FileRecords
+from barnabas.broker.storage.files.open_files import OpenFiles
+from barnabas.broker.storage.index.time_index import NO_TIMESTAMP, TimestampOffset
+from barnabas.broker.storage.segment.indexes import SegmentIndexes
+from barnabas.broker.storage.segment.scan import iter_headers
+from barnabas.broker.storage.services.clock import Clock
+from barnabas.config.log_config import LogConfig
+from barnabas.protocol.records.kernels.kernel import find_batch
+from barnabas.protocol.records.layout import MAGIC_POSITION, MAGIC_V2
+
+MAX_RELATIVE_OFFSET = 2**31 - 1
+_NEVER = 2**63
+_new_tuple = tuple.__new__  # half the cost of the class's own constructor
+
+_MIN_SCAN_BYTES = 512
+_MAX_SCAN_BYTES = 64 * 1024
+
+
+class BatchLocation(NamedTuple):
+    """Where a batch lies in a segment's file, and which offsets it covers."""
+
+    position: int
+    base_offset: int
+    last_offset: int
+    size_bytes: int
+
+
+class AppendedBatch(NamedTuple):
+    """One of several batches that are written at once; `position` is within their buffer."""
+
+    position: int
+    size_bytes: int
+    last_offset: int
+    max_timestamp: int
+
+
+class LogSegment(SegmentIndexes):
+    """A segment, made by `create` (new, active) or `open_sealed` (on disk; `activate` makes it the active one)."""
+
+    __slots__ = (
+        "_old_messages",
+        "_scan_bytes",
+        "_segment_ms",
+        "created_ms",
+        "roll_after",
+        "roll_jitter_ms",
+        "rolls_by_wall_clock",
+    )
+
+    def __init__(
+        self, directory: str, base_offset: int, log: FileRecords, config: LogConfig, clock: Clock, open_files: OpenFiles
+    ) -> None:
+        super().__init__(directory, base_offset, log, config, open_files)
+        self.created_ms = clock.wall_ms()
+        self.roll_jitter_ms = _draw_jitter(config)
+        self._scan_bytes = min(max(config.index_interval_bytes + _MIN_SCAN_BYTES, _MIN_SCAN_BYTES), _MAX_SCAN_BYTES)
+        self._old_messages: bool | None = None
+        """Whether there are messages of format 0 or 1; None until that was looked for."""
+        self._segment_ms = _NEVER
+        self.rolls_by_wall_clock = False
+        self.roll_after = _NEVER
+        """A batch later than this rolls: by its maximum timestamp, or by the wall clock where there are none."""
+
+    @classmethod
+    def create(
+        cls,
+        directory: str,
+        base_offset: int,
+        config: LogConfig,
+        clock: Clock,
+        open_files: OpenFiles,
+        *,
+        stage: str = "",
+    ) -> LogSegment:
+        """A new segment, active; its index files are made with its first batch. Raises OSError."""
+        path = f"{directory}/{file_name(base_offset, LOG_SUFFIX, stage)}"
+        log = FileRecords.create(path, open_files, preallocate_bytes=config.segment_bytes if config.preallocate else 0)
+        segment = cls(directory, base_offset, log, config, clock, open_files)
+        segment._largest = TimestampOffset(NO_TIMESTAMP, base_offset)
+        segment.change_stage_names(stage)
+        segment._old_messages = False
+        segment.update_segment_ms(config.max_segment_ms)
+        return segment
+
+    @classmethod
+    def open_sealed(
+        cls,
+        directory: str,
+        base_offset: int,
+        size_bytes: int,
+        config: LogConfig,
+        clock: Clock,
+        open_files: OpenFiles,
+    ) -> LogSegment:
+        """A segment that lies on disk. Nothing is read yet: its indexes are checked when they are first used."""
+        path = f"{directory}/{file_name(base_offset, LOG_SUFFIX)}"
+        log = FileRecords(path, size_bytes, open_files)
+        segment = cls(directory, base_offset, log, config, clock, open_files)
+        segment._indexes_trusted = False
+        return segment
+
+    def __repr__(self) -> str:
+        return f"LogSegment(base_offset={self.base_offset}, size_bytes={self.size_bytes}, path={self.log.path})"
+
+    def activate(self, config: LogConfig) -> None:
+        """Open the files for appends, with indexes of their maximum size, making missing ones. Raises OSError."""
+        self._max_index_bytes = config.segment_index_bytes
+        if self.log.size_bytes and not self._indexes_trusted:
+            self._check_indexes()
+        self.log.activate()
+        self._indexes_trusted = True
+        self.offset_index.open_writable(self._max_index_bytes)
+        self.time_index.open_writable(self._max_index_bytes)
+        self._bytes_since_index_entry = 0
+        self._largest = self.time_index.last_entry()
+        self.index_is_full = self.offset_index.is_full or self.time_index.is_full
+        self.update_segment_ms(config.max_segment_ms)
+
+    def update_segment_ms(self, segment_ms: int) -> None:
+        """Set after what time this segment rolls. Raises OSError (the first batch's timestamp may be read)."""
+        self._segment_ms = segment_ms
+        if self.log.size_bytes == 0:
+            self.roll_after = _NEVER
+            return
+        first = self.first_timestamp()
+        self.rolls_by_wall_clock = first < 0
+        self.roll_after = (self.created_ms if first < 0 else first) + segment_ms - self.roll_jitter_ms
+
+    def append(self, data: memoryview | bytes | bytearray, size: int, last_offset: int, max_timestamp: int) -> None:
+        """Write one batch and, if its turn has come, an index entry. Raises OSError; then nothing was added."""
+        log = self.log
+        position = log.size_bytes
+        if position == 0:
+            self._append_first(data, size, last_offset, max_timestamp)
+            return
+        since = self._bytes_since_index_entry
+        indexed = since > self._index_interval_bytes
+        if indexed:
+            # Before the write: an index that has no room on a full disk must not leave a batch behind.
+            self.offset_index.prepare_append()
+            self.time_index.prepare_append()
+        log.append(data)
+        largest = self._largest
+        if largest is None or max_timestamp > largest[0]:
+            largest = self._largest = _new_tuple(TimestampOffset, (max_timestamp, last_offset))
+        if indexed:
+            self.offset_index.append(last_offset, position)
+            self.time_index.maybe_append(largest[0], largest[1])
+            self.index_is_full = self.offset_index.is_full or self.time_index.is_full
+            since = 0
+        self._bytes_since_index_entry = since + size
+
+    def append_many(self, data: memoryview | bytearray, batches: Sequence[AppendedBatch]) -> None:
+        """Write several batches at once. Raises OSError; then nothing was added.
+
+        An index that fills on the way gets no more entries: the next append rolls.
+        """
+        start = self.log.size_bytes
+        self.open_indexes()
+        self.offset_index.prepare_append(len(batches))
+        self.time_index.prepare_append(len(batches))
+        self.log.append(data)
+        if self._largest is None:
+            self._largest = self.time_index.last_entry()
+        since = self._bytes_since_index_entry
+        for batch in batches:
+            since = self.index_batch(
+                start + batch.position, batch.size_bytes, batch.last_offset, batch.max_timestamp, since
+            )
+        self._bytes_since_index_entry = since
+        self.index_is_full = self.offset_index.is_full or self.time_index.is_full
+        if start == 0:
+            self.update_segment_ms(self._segment_ms)
+
+    def _append_first(
+        self, data: memoryview | bytes | bytearray, size: int, last_offset: int, max_timestamp: int
+    ) -> None:
+        self.open_indexes()
+        self.log.append(data)
+        if max_timestamp > NO_TIMESTAMP:
+            self._largest = TimestampOffset(max_timestamp, last_offset)
+        self._first_timestamp = max_timestamp
+        self._bytes_since_index_entry += size
+        self.update_segment_ms(self._segment_ms)
+
+    def find_batch(self, target_offset: int, limit_position: int) -> BatchLocation | None:
+        """The first batch whose last offset is >= the target and that begins below `limit_position`.
+
+        Index lookup, then one small read. Raises CorruptRecordError, CorruptFileError, OSError.
+        """
+        position = self.index_position(target_offset)
+        handle = self.log.handle()
+        while position < limit_position:
+            # Never beyond the limit: what lies there may be half a batch, or preallocated zeros.
+            chunk = os.pread(handle.fd, min(self._scan_bytes, limit_position - position), position)
+            inside, base_offset, last_offset, size = find_batch(chunk, 0, target_offset)
+            position += inside
+            if base_offset >= 0:
+                if chunk[inside + MAGIC_POSITION] != MAGIC_V2:
+                    self._old_messages = True
+                return BatchLocation(position, base_offset, last_offset, size)
+            if inside == 0:
+                return None  # not even a header before the file's end
+        return None
+
+    @property
+    def holds_old_messages(self) -> bool:
+        """Whether messages of format 0 or 1 are to be expected: the first is one, or one was met. Raises OSError."""
+        old = self._old_messages
+        if old is None:
+            handle = self.log.handle()  # held, so that it cannot be evicted, and its number given away, under the call
+            head = os.pread(handle.fd, MAGIC_POSITION + 1, 0)
+            old = self._old_messages = len(head) > MAGIC_POSITION and head[MAGIC_POSITION] != MAGIC_V2
+        return old
+
+    def expect_old_messages(self) -> None:
+        """A message of format 0 or 1 was written to it."""
+        self._old_messages = True
+
+    def largest_timestamp(self) -> int:
+        """What retention and lookups go by: the largest timestamp, or the file's age without one. Raises OSError."""
+        timestamp = self.largest_timestamp_so_far().timestamp
+        return timestamp if timestamp >= 0 else self.last_modified_ms()
+
+    def read_next_offset(self) -> int:
+        """The offset after the last batch, by index and scan. Raises CorruptRecordError, OSError."""
+        next_offset = self.base_offset
+        if self.log.size_bytes:
+            position = self.index_position(MAX_RELATIVE_OFFSET + self.base_offset)
+            for _, header in iter_headers(self.log.handle(), position, self.log.size_bytes):
+                next_offset = header.next_offset
+        return next_offset
+
+    def seal(self) -> None:
+        """No more batches: add the closing time entry and trim all files. Raises OSError; may be called again."""
+        self._add_closing_entry()
+        self.index_is_full = True  # if what follows fails (a full disk), the next append must come here again
+        self.offset_index.trim()
+        self.time_index.trim()
+        self.log.seal()
+
+    def close(self) -> None:
+        """Seal if active, and let go of all files. Raises OSError."""
+        if self.log.fd >= 0:
+            self.seal()
+        self.release()
+
+
+def _draw_jitter(config: LogConfig) -> int:
+    limit = min(config.segment_jitter_ms, config.segment_ms)
+    return random.randrange(limit) if limit > 0 else 0

@@ -1,0 +1,174 @@
+"""Named background tasks: run once after a delay, or again and again.
+
+A few threads (`background.threads` at most, started as they are needed) take tasks from one queue ordered by due time.
+A task never runs twice at once; a periodic one that was late is not made up for. What a task raises is logged and
+counted, and the task goes on: a retention run that fails must not be the last one. After `shutdown` nothing new starts,
+and delayed tasks that are not due are dropped, as in Kafka (files that wait for their removal survive a clean stop).
+Source: Kafka KafkaScheduler.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from barnabas.broker.storage.services.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+_MAX_WAIT_SECONDS = 3600.0
+"""A wait is cut at this, because "never" as a period (2**63 - 1 ms) is more than a lock can wait."""
+
+
+@dataclass(slots=True)
+class TaskCounters:
+    """What is known of all runs of the tasks of one name; plain numbers for the metrics."""
+
+    runs: int = 0
+    failures: int = 0
+    last_duration_seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class ScheduledTask:
+    """A task that is queued or running."""
+
+    name: str
+    action: Callable[[], object]
+    period_seconds: float | None
+    is_cancelled: bool = field(default=False)
+
+    def cancel(self) -> None:
+        """No further run; one that has begun ends normally."""
+        self.is_cancelled = True
+
+
+class Scheduler(Protocol):
+    """Where storage puts its background work. Tests inject one that they step by hand."""
+
+    counters: dict[str, TaskCounters]
+
+    def schedule(
+        self, name: str, action: Callable[[], object], *, delay_ms: int = 0, period_ms: int | None = None
+    ) -> ScheduledTask:
+        """Run `action` after `delay_ms`, then every `period_ms` if that is given."""
+        ...
+
+
+class BackgroundScheduler:
+    """The scheduler of a running broker."""
+
+    def __init__(self, clock: Clock, max_threads: int, thread_name: str = "barnabas-scheduler") -> None:
+        self.counters: dict[str, TaskCounters] = {}
+        self._clock = clock
+        self._max_threads = max_threads
+        self._thread_name = thread_name
+        self._queue: list[tuple[float, int, ScheduledTask]] = []
+        self._sequence = itertools.count()
+        self._condition = threading.Condition()
+        self._threads: list[threading.Thread] = []
+        self._thread_numbers = itertools.count()
+        self._idle = 0
+        self._stopping = False
+
+    def schedule(
+        self, name: str, action: Callable[[], object], *, delay_ms: int = 0, period_ms: int | None = None
+    ) -> ScheduledTask:
+        """Run `action` after `delay_ms`, then every `period_ms` if that is given. Nothing happens after `shutdown`."""
+        task = ScheduledTask(name, action, None if period_ms is None else period_ms / 1000)
+        with self._condition:
+            self.counters.setdefault(name, TaskCounters())
+            if not self._stopping:
+                self._push(self._clock.monotonic() + delay_ms / 1000, task)
+        return task
+
+    def resize(self, max_threads: int) -> None:
+        """Use at most so many threads from now on; those that are too many end with the task at hand."""
+        with self._condition:
+            self._max_threads = max_threads
+            if self._queue:
+                self._maybe_add_thread()
+            self._condition.notify_all()
+
+    def shutdown(self, timeout_seconds: float | None = None) -> bool:
+        """Start nothing more and wait for what runs; whether all of it ended in time."""
+        with self._condition:
+            self._stopping = True
+            self._queue.clear()
+            self._condition.notify_all()
+            threads = list(self._threads)
+        for thread in threads:
+            thread.join(timeout_seconds)
+        return not any(thread.is_alive() for thread in threads)
+
+    def _push(self, due: float, task: ScheduledTask) -> None:
+        """Queue a task and see to it that a thread will take it. The condition's lock is held."""
+        heapq.heappush(self._queue, (due, next(self._sequence), task))
+        if self._idle:
+            self._condition.notify()
+        else:
+            self._maybe_add_thread()
+
+    def _maybe_add_thread(self) -> None:
+        if len(self._threads) < self._max_threads:
+            name = f"{self._thread_name}-{next(self._thread_numbers)}"
+            thread = threading.Thread(target=self._work, name=name, daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _work(self) -> None:
+        while True:
+            taken = self._take()
+            if taken is None:
+                return
+            due, task = taken
+            self._run(task)
+            if task.period_seconds is not None and not task.is_cancelled:
+                with self._condition:
+                    if not self._stopping:
+                        self._push(max(due + task.period_seconds, self._clock.monotonic()), task)
+
+    def _take(self) -> tuple[float, ScheduledTask] | None:
+        """Wait for a task that is due; None once the scheduler stops."""
+        with self._condition:
+            while not self._stopping:
+                if len(self._threads) > self._max_threads:
+                    self._threads.remove(threading.current_thread())
+                    self._condition.notify()  # what this thread was woken for is another one's now
+                    return None
+                wait: float | None = None
+                if self._queue:
+                    wait = min(self._queue[0][0] - self._clock.monotonic(), _MAX_WAIT_SECONDS)
+                    if wait <= 0:
+                        due, _, task = heapq.heappop(self._queue)
+                        if task.is_cancelled:
+                            continue
+                        if self._queue and not self._idle:
+                            self._maybe_add_thread()  # somebody must watch the queue while this thread works
+                        return due, task
+                self._idle += 1
+                try:
+                    self._condition.wait(wait)
+                finally:
+                    self._idle -= 1
+            return None
+
+    def _run(self, task: ScheduledTask) -> None:
+        started = self._clock.monotonic()
+        failed = False
+        try:
+            task.action()
+        except Exception:
+            failed = True
+            logger.exception("background task failed and stays scheduled: task=%s", task.name)
+        duration = self._clock.monotonic() - started
+        with self._condition:
+            counters = self.counters[task.name]
+            counters.runs += 1
+            counters.failures += failed
+            counters.last_duration_seconds = duration

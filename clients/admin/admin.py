@@ -1,0 +1,318 @@
+"""Admin: topics, partitions, configurations, offsets and the cluster itself.
+
+    async with Admin(AdminConfig(bootstrap="127.0.0.1:9092")) as admin:
+        await admin.create_topic("orders", partitions=4, configs={"retention.ms": "-1"})
+
+What a broker refuses raises RefusedError with its wire code and sentence. A lost connection is opened again for
+api_timeout_ms; a command that may have been carried out already is never sent twice, and the error says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from barnabas.clients.admin.group_admin import GroupAdmin
+from barnabas.clients.admin.log_dirs import (
+    LogDirDescription,
+    ReplicaDescription,
+    alter_replica_log_dirs,
+    describe_log_dirs,
+)
+from barnabas.clients.admin.record_deletion import delete_records
+from barnabas.clients.config import AdminConfig
+from barnabas.clients.errors import ClientConfigError, RefusedError, UnknownTopicError
+from barnabas.clients.network.cluster import Cluster
+from barnabas.clients.network.retrying import ask_any, command_any, ensure_no_error, with_retries
+from barnabas.clients.offsets import ListedOffset, list_offsets
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.cluster.configs import (
+    BROKER_RESOURCE,
+    OP_DELETE,
+    OP_SET,
+    TOPIC_RESOURCE,
+    AlterConfigOp,
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResponse,
+    ConfigEntry,
+    ConfigResource,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+from barnabas.protocol.messages.topics.metadata import TopicMetadata
+from barnabas.protocol.messages.topics.topics import (
+    DEFAULT_COUNT,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    NewPartitions,
+    NewTopic,
+    TopicResult,
+    TopicsResponse,
+)
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.uuids import uuid_text
+
+__all__ = [
+    "Admin",
+    "ClusterDescription",
+    "CreatedTopic",
+    "ListedOffset",
+    "LogDirDescription",
+    "PartitionDescription",
+    "ReplicaDescription",
+    "TopicDescription",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionDescription:
+    """`leader` is a node id, -1 without one; `error` is NONE when the partition can be used."""
+
+    partition: int
+    leader: int
+    leader_epoch: int
+    error: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """`topic_id` is the text of the id, 22 characters."""
+
+    name: str
+    topic_id: str
+    partitions: tuple[PartitionDescription, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedTopic:
+    """A topic as it was made. `warning` is what the broker had to say although it made it."""
+
+    name: str
+    topic_id: str
+    partitions: int
+    warning: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerDescription:
+    """Where clients reach a broker."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDescription:
+    """`server_version` is of the broker that was asked."""
+
+    cluster_id: str
+    brokers: tuple[BrokerDescription, ...]
+    server: str
+    server_version: str
+
+
+class Admin(GroupAdmin):
+    """Use it as an async context manager, or call `start` and `close`."""
+
+    def __init__(self, config: AdminConfig | None = None) -> None:
+        self.config = config or AdminConfig()
+        self._cluster = Cluster(self.config)
+
+    async def start(self) -> None:
+        """Reach a broker. Raises BrokerConnectionError at once when none of the bootstrap list answers."""
+        await self._cluster.start()
+
+    async def close(self) -> None:
+        """Close the connections. Idempotent."""
+        await self._cluster.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # the cluster and its topics
+
+    async def describe_cluster(self) -> ClusterDescription:
+        """The cluster's id and its brokers."""
+
+        async def attempt() -> ClusterDescription:
+            response = await self._cluster.load([])
+            hello = (await self._cluster.any_connection()).hello
+            return ClusterDescription(
+                response.cluster_id,
+                tuple(BrokerDescription(broker.node_id, broker.host, broker.port) for broker in response.brokers),
+                hello.server,
+                hello.server_version,
+            )
+
+        return await with_retries(self.config, "describe_cluster", attempt)
+
+    async def list_topics(self) -> list[TopicDescription]:
+        """All topics, by name."""
+        response = await with_retries(self.config, "list_topics", lambda: self._cluster.load(None))
+        usable = (topic for topic in response.topics if topic.error is ErrorCode.NONE)
+        return sorted(map(_describe, usable), key=lambda topic: topic.name)
+
+    async def describe_topic(self, name: str) -> TopicDescription:
+        """One topic. Raises UnknownTopicError when there is none of that name."""
+        response = await with_retries(self.config, "describe_topic", lambda: self._cluster.load([name]))
+        for topic in response.topics:
+            if topic.name == name and topic.error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                ensure_no_error(topic.error, None, name)
+                return _describe(topic)
+        raise UnknownTopicError(name, None, f"there is no topic {name!r}")
+
+    async def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int | None = None,
+        replication_factor: int | None = None,
+        configs: Mapping[str, str] | None = None,
+        validate_only: bool = False,
+    ) -> CreatedTopic:
+        """Create a topic; None stands for the broker's default. Raises RefusedError, TOPIC_ALREADY_EXISTS for one."""
+        topic = NewTopic(
+            name,
+            DEFAULT_COUNT if partitions is None else partitions,
+            DEFAULT_COUNT if replication_factor is None else replication_factor,
+            dict(configs or {}),
+        )
+        result = await self._change_topic(
+            ApiKey.CREATE_TOPICS, CreateTopicsRequest([topic], self.config.request_timeout_ms, validate_only), name
+        )
+        return CreatedTopic(name, uuid_text(result.topic_id), result.partitions, result.message)
+
+    async def delete_topic(self, name: str) -> None:
+        """Delete a topic and its records. Raises RefusedError."""
+        await self._change_topic(
+            ApiKey.DELETE_TOPICS, DeleteTopicsRequest([name], self.config.request_timeout_ms), name
+        )
+        self._cluster.forget_topic(name)
+
+    async def create_partitions(self, name: str, count: int, *, validate_only: bool = False) -> None:
+        """Raise the topic's number of partitions to `count`. Raises RefusedError."""
+        request = CreatePartitionsRequest([NewPartitions(name, count)], self.config.request_timeout_ms, validate_only)
+        await self._change_topic(ApiKey.CREATE_PARTITIONS, request, name)
+
+    async def _change_topic(
+        self, api: ApiKey, request: CreateTopicsRequest | DeleteTopicsRequest | CreatePartitionsRequest, name: str
+    ) -> TopicResult:
+        # The broker has request_timeout_ms for the work; the answer gets as long again to come.
+        response: TopicsResponse = await command_any(
+            self._cluster, self.config, api, request, 2 * self.config.request_timeout_ms
+        )
+        for result in response.topics:
+            if result.name == name:
+                ensure_no_error(result.error, result.message, name)
+                return result
+        raise RefusedError.of_topic(name, ErrorCode.UNKNOWN_SERVER_ERROR, "the broker left it out of its answer")
+
+    # configurations
+
+    async def describe_configs(
+        self, *, topic: str | None = None, broker: int | str | None = None, names: Iterable[str] | None = None
+    ) -> list[ConfigEntry]:
+        """The properties of a topic, or of a broker by its node id ("" for the default of all brokers).
+
+        `names` None asks for all of them. Raises RefusedError.
+        """
+        resource = _resource(topic, broker)
+        asked = None if names is None else list(names)
+        response: DescribeConfigsResponse = await ask_any(
+            self._cluster,
+            self.config,
+            ApiKey.DESCRIBE_CONFIGS,
+            DescribeConfigsRequest([DescribeConfigsResource(resource, asked)]),
+        )
+        for result in response.results:
+            ensure_no_error(result.error, result.message, _label(resource))
+            return result.entries or []
+        raise RefusedError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{_label(resource)}: the broker's answer is empty")
+
+    async def alter_configs(
+        self,
+        *,
+        topic: str | None = None,
+        broker: int | str | None = None,
+        set_to: Mapping[str, str] | None = None,
+        delete: Iterable[str] = (),
+        validate_only: bool = False,
+    ) -> None:
+        """Set and delete properties of a topic or broker: all of them or none. A deleted one falls back a layer.
+
+        Raises RefusedError, INVALID_CONFIG with the broker's sentence for a bad value.
+        """
+        resource = _resource(topic, broker)
+        operations = [AlterConfigOp(name, OP_SET, value) for name, value in (set_to or {}).items()]
+        operations += [AlterConfigOp(name, OP_DELETE) for name in delete]
+        request = AlterConfigsRequest([AlterConfigsResource(resource, operations)], validate_only)
+        response: AlterConfigsResponse = await command_any(
+            self._cluster, self.config, ApiKey.ALTER_CONFIGS, request, self.config.request_timeout_ms
+        )
+        for result in response.results:
+            ensure_no_error(result.error, result.message, _label(resource))
+
+    # offsets
+
+    async def list_offsets(
+        self, wanted: Mapping[TopicPartition, int], *, isolation: int = 0
+    ) -> dict[TopicPartition, ListedOffset]:
+        """For each partition the first record at or after a timestamp; -1 latest, -2 earliest, -3 maximum timestamp.
+
+        Raises RefusedError naming the partition.
+        """
+        return await list_offsets(self._cluster, self.config, wanted, isolation)
+
+    async def delete_records(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | RefusedError]:
+        """Delete what lies below an offset (-1: everything) in each partition; the log start offset now, or why not."""
+        return await delete_records(self._cluster, self.config, offsets)
+
+    # disks
+
+    async def describe_log_dirs(self, partitions: Iterable[TopicPartition] | None = None) -> list[LogDirDescription]:
+        """The broker's log directories, and which of these partitions (None: all) lie in each."""
+        return await describe_log_dirs(self._cluster, self.config, partitions)
+
+    async def alter_replica_log_dirs(
+        self, targets: Mapping[TopicPartition, str]
+    ) -> dict[TopicPartition, RefusedError | None]:
+        """Begin to move partitions to other log directories of their broker; why one is refused, or None.
+
+        The directory in which a partition is gives its move up. `describe_log_dirs` says when a move is over.
+        """
+        return await alter_replica_log_dirs(self._cluster, self.config, targets)
+
+
+def _describe(topic: TopicMetadata) -> TopicDescription:
+    partitions = tuple(
+        PartitionDescription(entry.partition, entry.leader, entry.leader_epoch, entry.error)
+        for entry in sorted(topic.partitions, key=lambda entry: entry.partition)
+    )
+    return TopicDescription(topic.name, uuid_text(topic.topic_id), partitions)
+
+
+def _resource(topic: str | None, broker: int | str | None) -> ConfigResource:
+    if topic is not None and broker is None:
+        return ConfigResource(TOPIC_RESOURCE, topic)
+    if broker is not None and topic is None:
+        return ConfigResource(BROKER_RESOURCE, str(broker))
+    raise ClientConfigError("name either a topic or a broker")
+
+
+def _label(resource: ConfigResource) -> str:
+    if resource.type == TOPIC_RESOURCE:
+        return resource.name
+    return f"broker {resource.name}" if resource.name else "the default of all brokers"

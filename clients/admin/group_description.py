@@ -1,0 +1,96 @@
+"""A group with its members and what each of them has, for the admin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from barnabas.clients.config import ClientConfig
+from barnabas.clients.errors import ClientError, RefusedError
+from barnabas.clients.network.cluster import Cluster
+from barnabas.clients.network.connection import Connection
+from barnabas.clients.network.retrying import with_retries
+from barnabas.protocol.errors import DecodeError, ErrorCode
+from barnabas.protocol.groups.assignment import decode_assignment
+from barnabas.protocol.groups.subscription import CONSUMER
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.groups.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+from barnabas.protocol.messages.groups.describe_groups import (
+    DescribedMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from barnabas.protocol.topic_partition import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMemberDescription:
+    """One member; `group_instance_id` None for a dynamic one. `partitions` are empty while the group rebalances."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    host: str
+    partitions: Sequence[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """`state` by Kafka's name; `assignor` is empty while none is agreed on."""
+
+    group_id: str
+    state: str
+    assignor: str
+    members: Sequence[GroupMemberDescription]
+
+
+async def describe_group(cluster: Cluster, config: ClientConfig, group: str) -> GroupDescription:
+    """A group of either protocol. Raises RefusedError: it is unknown."""
+
+    async def attempt() -> GroupDescription:
+        connection = await cluster.any_connection()
+        request = DescribeGroupsRequest([group])
+        response: DescribeGroupsResponse = await connection.request(ApiKey.DESCRIBE_GROUPS, request)
+        (found,) = response.groups
+        if found.error is ErrorCode.GROUP_ID_NOT_FOUND:  # or of the newer protocol
+            return await _describe_consumer_group(connection, group)
+        if found.error is not ErrorCode.NONE:
+            raise RefusedError(found.error, found.message or f"group {group!r} cannot be described")
+        is_consumers = found.protocol_type == CONSUMER
+        members = [_member(group, each, is_consumers=is_consumers) for each in found.members]
+        return GroupDescription(group, found.state, found.protocol, members)
+
+    return await with_retries(config, ApiKey.DESCRIBE_GROUPS.label, attempt)
+
+
+async def _describe_consumer_group(connection: Connection, group: str) -> GroupDescription:
+    request = ConsumerGroupDescribeRequest([group])
+    response: ConsumerGroupDescribeResponse = await connection.request(ApiKey.CONSUMER_GROUP_DESCRIBE, request)
+    (found,) = response.groups
+    if found.error is not ErrorCode.NONE:
+        raise RefusedError(found.error, found.message or f"there is no group {group!r}")
+    members = [
+        GroupMemberDescription(
+            each.member_id,
+            each.instance_id,
+            each.client_id,
+            each.client_host.removeprefix("/"),
+            [TopicPartition(topic.topic, number) for topic in each.assignment for number in topic.partitions],
+        )
+        for each in found.members
+    ]
+    return GroupDescription(group, found.state, found.assignor, members)
+
+
+def _member(group: str, found: DescribedMember, *, is_consumers: bool) -> GroupMemberDescription:
+    """Assignments of other protocol types (Connect's workers have one) are not partitions, and left out."""
+    try:
+        partitions = decode_assignment(found.assignment) if is_consumers else ()
+    except DecodeError as error:
+        raise ClientError(f"group {group!r}: the assignment of {found.member_id} is none: {error}") from error
+    return GroupMemberDescription(
+        found.member_id, found.group_instance_id, found.client_id, found.client_host.removeprefix("/"), partitions
+    )

@@ -1,0 +1,137 @@
+"""Where partitions lie on a broker's disks, and moving them, for the admin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from barnabas.clients.config import ClientConfig
+from barnabas.clients.errors import RefusedError
+from barnabas.clients.network.cluster import Cluster
+from barnabas.clients.network.retrying import ask_any, command_any
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.topics.log_dirs import (
+    NO_DIRTY_OFFSET,
+    NO_DIRTY_RATIO,
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirsTopic,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsTopic,
+)
+from barnabas.protocol.topic_partition import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaDescription:
+    """A partition's log in a directory, or (`is_future`) the copy that a move fills; `offset_lag` -1 is unknown.
+
+    Of a compacted topic's log also: `clean_offset`, below which a key has one record at most (-1 before the first
+    round), `dirty_ratio`, and `cleaning_state`; elsewhere -1, -1.0 and "".
+    """
+
+    topic_partition: TopicPartition
+    size_bytes: int
+    offset_lag: int
+    is_future: bool
+    clean_offset: int = NO_DIRTY_OFFSET
+    dirty_ratio: float = NO_DIRTY_RATIO
+    cleaning_state: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirDescription:
+    """A log directory; `total_bytes` and `usable_bytes` of its file system, -1 unknown; `error` NONE: it works."""
+
+    path: str
+    error: ErrorCode
+    total_bytes: int
+    usable_bytes: int
+    replicas: tuple[ReplicaDescription, ...]
+
+
+async def describe_log_dirs(
+    cluster: Cluster, config: ClientConfig, partitions: Iterable[TopicPartition] | None
+) -> list[LogDirDescription]:
+    """All log directories, with these partitions (None: all)."""
+    topics = None
+    if partitions is not None:
+        topics = [DescribeLogDirsTopic(name, numbers) for name, numbers in by_topic(partitions).items()]
+    response: DescribeLogDirsResponse = await ask_any(
+        cluster, config, ApiKey.DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(topics)
+    )
+    return [
+        LogDirDescription(
+            result.path,
+            result.error,
+            result.total_bytes,
+            result.usable_bytes,
+            tuple(
+                ReplicaDescription(
+                    TopicPartition(topic.name, entry.partition),
+                    entry.size_bytes,
+                    entry.offset_lag,
+                    entry.is_future,
+                    entry.first_dirty_offset,
+                    entry.dirty_ratio,
+                    entry.cleaning_state,
+                )
+                for topic in result.topics
+                for entry in topic.partitions
+            ),
+        )
+        for result in response.results
+    ]
+
+
+async def alter_replica_log_dirs(
+    cluster: Cluster, config: ClientConfig, targets: Mapping[TopicPartition, str]
+) -> dict[TopicPartition, RefusedError | None]:
+    """Begin to move each partition to a directory; why the broker refused one, or None."""
+    by_path: dict[str, list[TopicPartition]] = {}
+    for topic_partition, path in targets.items():
+        by_path.setdefault(path, []).append(topic_partition)
+    request = AlterReplicaLogDirsRequest(
+        [
+            AlterReplicaLogDir(
+                path, [AlterReplicaLogDirsTopic(name, numbers) for name, numbers in by_topic(partitions).items()]
+            )
+            for path, partitions in by_path.items()
+        ]
+    )
+    response: AlterReplicaLogDirsResponse = await command_any(
+        cluster, config, ApiKey.ALTER_REPLICA_LOG_DIRS, request, config.request_timeout_ms
+    )
+    found = {
+        TopicPartition(topic.name, result.partition): refusal_of(
+            TopicPartition(topic.name, result.partition), result.error, result.message
+        )
+        for topic in response.topics
+        for result in topic.partitions
+    }
+    return {topic_partition: answer_for(found, topic_partition) for topic_partition in targets}
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Topic -> the numbers of its partitions, in the order given."""
+    topics: dict[str, list[int]] = {}
+    for name, number in partitions:
+        topics.setdefault(name, []).append(number)
+    return topics
+
+
+def refusal_of(topic_partition: TopicPartition, error: ErrorCode, message: str | None) -> RefusedError | None:
+    """The refusal that a partition's error code is; None for NONE."""
+    return None if error is ErrorCode.NONE else RefusedError.of_partition(topic_partition, error, message)
+
+
+def answer_for(
+    found: Mapping[TopicPartition, RefusedError | None], topic_partition: TopicPartition
+) -> RefusedError | None:
+    """The partition's answer; a refusal as well where the broker gave none."""
+    if topic_partition in found:
+        return found[topic_partition]
+    return RefusedError.of_partition(topic_partition, ErrorCode.UNKNOWN_SERVER_ERROR, "the broker left it out")

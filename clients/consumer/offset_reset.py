@@ -1,0 +1,97 @@
+"""Gives partitions without a position one, as offset_reset says: new ones, and those whose offset the log has lost."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from barnabas.clients.config import ConsumerConfig
+from barnabas.clients.consumer.partition_state import NO_POSITION, PartitionState
+from barnabas.clients.errors import ClientError
+from barnabas.clients.network.cluster import Cluster
+from barnabas.clients.offsets import list_offsets
+from barnabas.protocol.messages.data.fetch import READ_COMMITTED, READ_UNCOMMITTED
+from barnabas.protocol.messages.data.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from barnabas.protocol.topic_partition import TopicPartition
+
+
+class Partitions(Protocol):
+    """The fetcher, as the resetter sees it."""
+
+    @property
+    def states(self) -> dict[TopicPartition, PartitionState]:
+        """The assigned partitions."""
+        ...
+
+    def changed(self) -> None:
+        """Look at all partitions."""
+        ...
+
+    def interrupt(self, topic_partition: TopicPartition) -> None:
+        """Do not let the partition wait for a fetch without it."""
+        ...
+
+    def fail(self, state: PartitionState, error: ClientError) -> None:
+        """Let the next poll raise it."""
+        ...
+
+    def ended(self, task: asyncio.Task[None]) -> None:
+        """A task is through."""
+        ...
+
+
+def reset_timestamp(config: ConsumerConfig) -> int | None:
+    """The list_offsets timestamp that offset_reset stands for; None for "error"."""
+    return {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}.get(config.offset_reset)
+
+
+def isolation_level(config: ConsumerConfig) -> int:
+    """The wire value of `isolation`."""
+    return READ_COMMITTED if config.isolation == "read_committed" else READ_UNCOMMITTED
+
+
+def without_position(topic_partition: TopicPartition) -> ClientError:
+    """The error of a partition that was not sought, where offset_reset is "error"."""
+    return ClientError(f"{topic_partition}: has no position; seek first, or set offset_reset to earliest or latest")
+
+
+class OffsetResetter:
+    """One task at a time for all partitions that need it. The fetcher cancels `task` when it closes."""
+
+    def __init__(self, partitions: Partitions, cluster: Cluster, config: ConsumerConfig) -> None:
+        self.task: asyncio.Task[None] | None = None
+        self._partitions = partitions
+        self._cluster = cluster
+        self._config = config
+
+    def reset_soon(self) -> None:
+        """Find positions for those without one."""
+        if self.task is None or self.task.done():
+            self.task = asyncio.create_task(self._reset(), name="barnabas-reset-offsets")
+            self.task.add_done_callback(self._partitions.ended)
+
+    async def _reset(self) -> None:
+        timestamp = reset_timestamp(self._config)
+        while lost := [s for s in self._partitions.states.values() if s.position == NO_POSITION and s.error is None]:
+            if timestamp is None:
+                for state in lost:
+                    self._partitions.fail(state, without_position(state.topic_partition))
+                return
+            await self._ask({state: state.epoch for state in lost}, timestamp)
+            self._partitions.changed()
+
+    async def _ask(self, asked: dict[PartitionState, int], timestamp: int) -> None:
+        wanted = {state.topic_partition: timestamp for state in asked}
+        failure: ClientError | None = None
+        try:
+            offsets = await list_offsets(self._cluster, self._config, wanted, isolation_level(self._config))
+        except ClientError as error:
+            failure = error
+        for state, epoch in asked.items():
+            if state.epoch != epoch:
+                continue  # sought meanwhile
+            if failure is not None:
+                self._partitions.fail(state, failure)
+            else:
+                state.move_to(offsets[state.topic_partition].offset)
+                self._partitions.interrupt(state.topic_partition)

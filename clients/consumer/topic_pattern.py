@@ -1,0 +1,103 @@
+"""The topics whose names match a pattern, looked for again and again: those that come are read, those that go are not.
+
+The whole name has to match, as in Kafka's consumer. Internal topics (`__consumer_offsets`) are left out unless
+exclude_internal_topics is off. What is asked for is the metadata of all topics, every metadata_max_age_ms, and at once
+when a partition turns out to be gone. Other metadata of the client stays what it is: only topics in use are kept there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable
+
+from barnabas.clients.config import ConsumerConfig
+from barnabas.clients.errors import ClientError, ClosedError
+from barnabas.clients.network.cluster import Cluster
+from barnabas.clients.network.retrying import ask_any
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.topics.metadata import MetadataRequest, MetadataResponse
+from barnabas.protocol.topic_name import is_internal
+
+logger = logging.getLogger(__name__)
+
+
+def compiled_pattern(pattern: str | re.Pattern[str]) -> re.Pattern[str]:
+    """Raises ValueError, with what is wrong with it."""
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"the pattern {pattern!r} is not a regular expression: {error}") from error
+
+
+class TopicPattern:
+    """Owned by one subscribed consumer. `load` it first; `begin` starts the task, `end` ends it.
+
+    `changed` is set, and `attention` called, when other topics match than before.
+    """
+
+    def __init__(
+        self, cluster: Cluster, config: ConsumerConfig, pattern: re.Pattern[str], attention: Callable[[], None]
+    ) -> None:
+        self.topics: tuple[str, ...] = ()
+        """In order, as last heard."""
+        self.changed = False
+        self._cluster = cluster
+        self._config = config
+        self._pattern = pattern
+        self._attention = attention
+        self._soon = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def load(self) -> tuple[str, ...]:
+        """The topics that there are now. Raises ClientError after api_timeout_ms."""
+        response: MetadataResponse = await ask_any(
+            self._cluster, self._config, ApiKey.METADATA, MetadataRequest(None, False)
+        )
+        self.topics = tuple(
+            sorted(
+                topic.name
+                for topic in response.topics
+                if topic.error is ErrorCode.NONE
+                and not (is_internal(topic.name) and self._config.exclude_internal_topics)
+                and self._pattern.fullmatch(topic.name)
+            )
+        )
+        return self.topics
+
+    def begin(self) -> None:
+        """Look again from time to time."""
+        self._task = asyncio.create_task(self._run(), name="barnabas-topic-pattern")
+
+    def look_soon(self) -> None:
+        """Now, once the last look is over."""
+        self._soon.set()
+
+    async def end(self) -> None:
+        """Look no more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(self._config.metadata_max_age_ms / 1000):
+                    await self._soon.wait()
+            except TimeoutError:
+                pass
+            self._soon.clear()
+            before = self.topics
+            try:
+                await self.load()
+            except ClosedError:
+                return
+            except ClientError as error:
+                logger.warning("the topics of pattern %s are looked for again later: %s", self._pattern.pattern, error)
+                continue
+            if self.topics != before:
+                logger.info("other topics match, pattern=%s topics=%s", self._pattern.pattern, self.topics)
+                self.changed = True
+                self._attention()

@@ -1,0 +1,106 @@
+"""One member's requests to its group's coordinator, each once; what an answer means is `group_member`'s business.
+
+A join waits at the broker until the group's other members have joined, and what is behind it on its connection waits
+too: so a member has a connection for itself (Purpose.GROUP). Only its leaving goes another way, past a join that waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from barnabas.clients.config import ConsumerConfig
+from barnabas.clients.errors import ClientError, ClosedError, RefusedError
+from barnabas.clients.network.cluster import Cluster, Purpose
+from barnabas.clients.network.connection import Connection
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.groups.subscription import CONSUMER
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.protocol.messages.groups.join_group import GroupProtocol, JoinGroupRequest, JoinGroupResponse
+from barnabas.protocol.messages.groups.leave_group import LeaveGroupRequest, LeavingMember
+from barnabas.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
+
+ABOUT_THE_MEMBER: Final = frozenset(
+    {ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID}
+)
+"""Codes after which a member joins again."""
+
+JOIN_HEADROOM_MS: Final = 5_000
+"""A join is answered within the rebalance timeout; this long its answer may take on top of it."""
+
+LEAVE_TIMEOUT_MS: Final = 5_000
+"""Leaving is a courtesy: the session would end by itself."""
+
+
+class GroupRequests:
+    """Raises BrokerConnectionError, BrokerTimeoutError or RefusedError (of the request as a whole, for good)."""
+
+    def __init__(self, cluster: Cluster, config: ConsumerConfig, group: str) -> None:
+        self._cluster = cluster
+        self._config = config
+        self._group = group
+        self._connection: Connection | None = None
+
+    async def join(self, member_id: str, subscriptions: Sequence[GroupProtocol]) -> JoinGroupResponse:
+        """Waits until the next generation is there, at most max_poll_interval_ms."""
+        config = self._config
+        request = JoinGroupRequest(
+            self._group,
+            config.session_timeout_ms,
+            config.max_poll_interval_ms,
+            member_id,
+            config.group_instance_id,
+            CONSUMER,
+            subscriptions,
+        )
+        timeout_ms = max(config.request_timeout_ms, config.max_poll_interval_ms + JOIN_HEADROOM_MS)
+        response: JoinGroupResponse = await self._ask(ApiKey.JOIN_GROUP, request, timeout_ms, JoinGroupResponse)
+        return response
+
+    async def sync(
+        self, member_id: str, generation: int, assignor: str | None, assignments: Mapping[str, bytes]
+    ) -> SyncGroupResponse:
+        """Waits for the leader's assignment; the leader itself brings it."""
+        request = SyncGroupRequest(
+            self._group, generation, member_id, self._config.group_instance_id, CONSUMER, assignor, assignments
+        )
+        timeout_ms = max(self._config.request_timeout_ms, self._config.max_poll_interval_ms + JOIN_HEADROOM_MS)
+        response: SyncGroupResponse = await self._ask(ApiKey.SYNC_GROUP, request, timeout_ms, SyncGroupResponse)
+        return response
+
+    async def heartbeat(self, member_id: str, generation: int) -> HeartbeatResponse:
+        """Says that the member lives, and hears whether its generation does."""
+        request = HeartbeatRequest(self._group, generation, member_id, self._config.group_instance_id)
+        timeout_ms = min(self._config.request_timeout_ms, self._config.session_timeout_ms)
+        response: HeartbeatResponse = await self._ask(ApiKey.HEARTBEAT, request, timeout_ms, HeartbeatResponse)
+        return response
+
+    async def leave(self, member_id: str, reason: str) -> None:
+        """Tell the group not to wait for the session's end. Fails with ClientError only."""
+        request = LeaveGroupRequest(self._group, [LeavingMember(member_id, None, reason)])
+        connection = await self._cluster.any_connection()
+        await connection.request(ApiKey.LEAVE_GROUP, request, timeout_ms=LEAVE_TIMEOUT_MS)
+
+    def close(self) -> None:
+        """Give up a join that waits, with its connection."""
+        if self._connection is not None:
+            self._connection.close()
+
+    async def _ask(self, api: ApiKey, request: Any, timeout_ms: int, refused: Callable[[ErrorCode], Any]) -> Any:
+        """The answer. What is wrong with the member may come as a refusal of the request as a whole, too."""
+        if self._connection is None or self._connection.closed:
+            way_in = await self._cluster.any_connection()
+            self._connection = await self._cluster.connect(way_in.node_id, Purpose.GROUP)
+        try:
+            return await self._connection.request(api, request, timeout_ms=timeout_ms)
+        except asyncio.CancelledError:
+            self._connection.close(ClosedError("the consumer has left its group"))
+            raise
+        except RefusedError as error:
+            if error.code in ABOUT_THE_MEMBER:
+                return refused(error.code)
+            raise
+        except ClosedError as error:
+            raise ClientError(f"the consumer's group connection was closed: {error}") from error

@@ -1,0 +1,80 @@
+"""Calling until it works or api_timeout_ms is over, for the calls that are not in a producer's or consumer's stream."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from barnabas.clients.config import ClientConfig
+from barnabas.clients.errors import (
+    BrokerConnectionError,
+    BrokerTimeoutError,
+    ClientError,
+    ProtocolViolationError,
+    RefusedError,
+)
+from barnabas.clients.network.backoff import backoff_s
+from barnabas.clients.network.cluster import Cluster
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+
+T = TypeVar("T")
+
+
+async def with_retries(config: ClientConfig, what: str, attempt: Callable[[], Awaitable[T]]) -> T:
+    """The result of `attempt`, made again after connection losses, timeouts and retriable refusals.
+
+    Raises what is not retriable as it is, and the last failure with `what` in front when api_timeout_ms is over.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + config.api_timeout_ms / 1000
+    attempts = 0
+    while True:
+        try:
+            return await attempt()
+        except ProtocolViolationError:
+            raise
+        except (BrokerConnectionError, BrokerTimeoutError, RefusedError) as error:
+            if isinstance(error, RefusedError) and not error.retriable:
+                raise
+            attempts += 1
+            pause = backoff_s(attempts, config.retry_backoff_ms, config.retry_backoff_max_ms)
+            if loop.time() + pause > deadline:
+                raise _with_context(
+                    error, f"{what}: gave up after {attempts} attempts in {config.api_timeout_ms} ms"
+                ) from error
+        await asyncio.sleep(pause)
+
+
+async def ask_any(cluster: Cluster, config: ClientConfig, api: ApiKey, request: Any) -> Any:
+    """Ask any broker a question that may be asked twice."""
+
+    async def attempt() -> Any:
+        connection = await cluster.any_connection()
+        return await connection.request(api, request)
+
+    return await with_retries(config, api.label, attempt)
+
+
+async def command_any(cluster: Cluster, config: ClientConfig, api: ApiKey, request: Any, timeout_ms: int) -> Any:
+    """Tell any broker to do something. Reaching one is tried again; a command that may have arrived is not repeated."""
+    connection = await with_retries(config, api.label, cluster.any_connection)
+    try:
+        return await connection.request(api, request, timeout_ms=timeout_ms)
+    except (BrokerConnectionError, BrokerTimeoutError) as error:
+        raise _with_context(error, f"{api.label}: it is not known whether this was carried out") from error
+
+
+def _with_context(error: ClientError, context: str) -> ClientError:
+    if isinstance(error, RefusedError):
+        return RefusedError(error.code, f"{error.message} ({context})", topic=error.topic, partition=error.partition)
+    if isinstance(error, BrokerConnectionError):
+        return BrokerConnectionError(f"{context}: {error}")
+    return BrokerTimeoutError(f"{context}: {error}")
+
+
+def ensure_no_error(code: ErrorCode, message: str | None, topic: str) -> None:
+    """Raises RefusedError for a topic's or resource's error code."""
+    if code is not ErrorCode.NONE:
+        raise RefusedError.of_topic(topic, code, message)

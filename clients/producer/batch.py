@@ -1,0 +1,166 @@
+"""The producer's buffers: a batch of records with the futures of their senders, and one partition's line of batches.
+
+Only the first batch of a line may be in flight. That is what keeps a partition's records in order whatever is lost and
+sent again: nothing can overtake a batch that failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+
+from barnabas.clients.producer.compression_ratio import CompressionRatio
+from barnabas.clients.producer.sequences import LineSequences, restamp
+from barnabas.clients.records import RecordMetadata
+from barnabas.protocol.messages.data.produce import ProducePartitionResult
+from barnabas.protocol.records.builder import Buffer, RecordBatchBuilder
+from barnabas.protocol.records.layout import NO_SEQUENCE
+from barnabas.protocol.topic_partition import TopicPartition
+
+NO_OFFSET = -1
+_new_metadata = tuple.__new__
+
+
+class ProducerBatch:
+    """Records on their way to one partition. `deadline` is the loop's time, in seconds."""
+
+    __slots__ = (
+        "_halves",
+        "_waiter",
+        "attempts",
+        "base_sequence",
+        "builder",
+        "closed",
+        "data",
+        "deadline",
+        "done",
+        "futures",
+        "last_error",
+        "level",
+        "linger",
+        "queue",
+        "reserved_bytes",
+        "timestamps",
+    )
+
+    def __init__(self, queue: PartitionQueue, builder: RecordBatchBuilder, linger: bool, deadline: float) -> None:
+        self.queue = queue
+        self.builder: RecordBatchBuilder | None = builder
+        self.level = builder.level
+        self.data: bytes | None = None
+        self.linger = linger  # may wait for company
+        self.deadline = deadline
+        self.futures: list[asyncio.Future[RecordMetadata]] = []
+        self.timestamps: list[int] = []
+        self.reserved_bytes = 0
+        self.closed = False  # takes no more records
+        self.done = False  # delivered or failed
+        self.attempts = 0
+        self.base_sequence = NO_SEQUENCE  # of an idempotent producer's batch, from its first sending on
+        self.last_error: BaseException | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._halves: tuple[ProducerBatch, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.futures)
+
+    def append(
+        self,
+        timestamp: int,
+        key: Buffer | None,
+        value: Buffer | None,
+        headers: Sequence[tuple[str, Buffer | None]],
+        future: asyncio.Future[RecordMetadata],
+        reserved_bytes: int,
+    ) -> bool:
+        """Add a record with its sender's future, or return False when it does not fit."""
+        assert self.builder is not None
+        if not self.builder.append(timestamp, key, value, headers):
+            return False
+        self.futures.append(future)
+        self.timestamps.append(timestamp)
+        self.reserved_bytes += reserved_bytes
+        return True
+
+    def stamp(self, producer_id: int, epoch: int, base_sequence: int) -> None:
+        """Write its place in the line's sequence into it; it must be closed. Raises ValueError as `encode` does."""
+        self.base_sequence = base_sequence
+        if self.data is not None:
+            self.data = restamp(self.data, producer_id, epoch, base_sequence)
+            return
+        assert self.builder is not None
+        self.builder.producer_id = producer_id
+        self.builder.producer_epoch = epoch
+        self.builder.base_sequence = base_sequence
+
+    def encode(self) -> bytes:
+        """The batch as it is sent; made once, so that every attempt sends the same bytes. It is closed by this."""
+        if self.data is None:
+            assert self.builder is not None
+            self.closed = True
+            self.data = self.builder.build()
+            self.queue.ratio.observe(len(self.data), self.builder.uncompressed_bytes)
+            self.builder = None
+        return self.data
+
+    def deliver(self, result: ProducePartitionResult) -> None:
+        """Tell every sender where its record went."""
+        self.done = True
+        topic, partition = self.queue.topic_partition
+        offset = result.base_offset
+        append_time = result.log_append_time_ms
+        step = 0 if offset == NO_OFFSET else 1
+        for future, timestamp in zip(self.futures, self.timestamps, strict=True):
+            if not future.done():  # its sender may have cancelled it
+                future.set_result(
+                    _new_metadata(
+                        RecordMetadata, (topic, partition, offset, timestamp if append_time < 0 else append_time)
+                    )
+                )
+            offset += step
+        self._finish()
+
+    def fail(self, error: BaseException) -> None:
+        """Tell every sender that its record was not delivered."""
+        self.done = True
+        for future in self.futures:
+            if not future.done():
+                future.set_exception(error)
+                future.exception()  # a sender that looks at no future gets the log line, not one more per record
+        self._finish()
+
+    async def wait(self) -> None:
+        """Until the batch is delivered or has failed."""
+        if not self.done:
+            if self._waiter is None:
+                self._waiter = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._waiter)
+        for half in self._halves:
+            await half.wait()
+
+    def superseded_by(self, halves: tuple[ProducerBatch, ProducerBatch]) -> None:
+        """Its records live on in `halves`; who waits for this batch waits for those."""
+        self.done = True
+        self._halves = halves
+        self._finish()
+
+    def _finish(self) -> None:
+        self.builder = None
+        self.data = None
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+class PartitionQueue:
+    """One partition's batches, oldest first. The last one takes records unless it is closed."""
+
+    __slots__ = ("batches", "in_flight", "paused", "ratio", "sequences", "topic_partition")
+
+    def __init__(self, topic_partition: TopicPartition, ratio: CompressionRatio) -> None:
+        self.topic_partition = topic_partition
+        self.ratio = ratio
+        self.batches: deque[ProducerBatch] = deque()
+        self.in_flight = False
+        self.paused = False  # between two attempts
+        self.sequences = LineSequences()

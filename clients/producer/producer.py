@@ -1,0 +1,317 @@
+"""Producer: records in, batches out, and for every record a future of where it went.
+
+    async with Producer(ProducerConfig(bootstrap="127.0.0.1:9092", compression="zstd")) as producer:
+        future = await producer.send("orders", b"value", key=b"key")
+        metadata = await future
+
+`send` waits only for metadata of a new topic and for room in the buffer; delivery goes on behind it. Within a partition
+records arrive in the order in which their sends returned, and once each, however often a batch had to be sent (with
+enable_idempotence, the default; see idempotence.py). A record whose future failed with a timeout or a lost connection
+may be stored or not, but never behind later ones. The context manager's end delivers what is buffered.
+
+Whoever does not look at the futures finds one ERROR line per batch that was not delivered, and `failed_records`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from barnabas.clients.config import ProducerConfig
+from barnabas.clients.errors import (
+    BufferFullError,
+    ClientConfigError,
+    ClosedError,
+    RecordTooLargeError,
+    UnknownTopicError,
+)
+from barnabas.clients.network.cluster import Cluster, TopicView
+from barnabas.clients.producer.batch import PartitionQueue, ProducerBatch
+from barnabas.clients.producer.compression_ratio import CompressionRatio
+from barnabas.clients.producer.given_identity import GivenIdentity, ProducerIdentity, stored_records
+from barnabas.clients.producer.idempotence import Idempotence
+from barnabas.clients.producer.memory_limit import MemoryLimit
+from barnabas.clients.producer.partitioner import StickyPartition, partition_for_key
+from barnabas.clients.producer.record_size import RECORD_FRAMING_BYTES, HeaderList, record_size
+from barnabas.clients.producer.sender import Sender
+from barnabas.clients.records import RecordMetadata
+from barnabas.protocol.compression import Codec
+from barnabas.protocol.records.builder import Buffer, RecordBatchBuilder
+from barnabas.protocol.records.layout import HEADER_SIZE
+from barnabas.protocol.topic_partition import TopicPartition
+
+RECORD_OVERHEAD_BYTES = 250
+"""What a waiting record takes beside its own bytes: framing, its future, places in lists (measured: 230-260)."""
+
+
+def wall_clock_ms() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+class Producer:
+    """Use it as an async context manager, or call `start` and `close`. Not for several threads.
+
+    `clock` gives the timestamp (ms since 1970) of records that come without one. `identity`: go on as a producer that
+    was there before (given_identity.py). Raises ClientConfigError for one without idempotence.
+    """
+
+    def __init__(
+        self,
+        config: ProducerConfig | None = None,
+        *,
+        clock: Callable[[], int] = wall_clock_ms,
+        identity: ProducerIdentity | None = None,
+    ) -> None:
+        self.config = config or ProducerConfig()
+        self.identity = identity
+        if identity is not None and not self.config.idempotent:
+            raise ClientConfigError("a producer with an identity needs idempotence: acks=-1 and retries above 0")
+        self._clock = clock
+        self._codec = Codec[self.config.compression.upper()]
+        self._cluster = Cluster(self.config, may_create_topics=True)
+        self._memory = MemoryLimit(self.config.buffer_memory)
+        self._sender: Sender | None = None
+        self._topics: dict[str, _Topic] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closing = False
+        self._delivery_timeout_s = self.config.delivery_timeout_ms / 1000
+        self._lingers = self.config.linger_ms > 0
+
+    async def start(self) -> None:
+        """Reach a broker. Raises BrokerConnectionError at once when none of the bootstrap list answers."""
+        self._loop = asyncio.get_running_loop()
+        try:
+            await self._cluster.start()
+        except BaseException:
+            await self._cluster.close()
+            raise
+        self._sender = Sender(self._cluster, self.config, self._memory, self._idempotence())
+
+    async def close(self, timeout_ms: int | None = None) -> None:
+        """Deliver what is buffered, then close. Idempotent.
+
+        Records that are not delivered within `timeout_ms` (default: as long as delivery_timeout_ms lets them try)
+        fail with ClosedError.
+        """
+        already_closing, self._closing = self._closing, True
+        self._memory.fail_waiters(ClosedError("the producer was closed while send() waited for room in its buffer"))
+        try:
+            if self._sender is not None and not already_closing:
+                async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                    await self._sender.flush()
+        except TimeoutError:
+            pass  # what is left fails below, each record with its own ClosedError
+        finally:
+            if self._sender is not None:
+                await self._sender.close()
+            await self._cluster.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def delivered_records(self) -> int:
+        """Records acknowledged so far (with acks=0: written to the socket)."""
+        return 0 if self._sender is None else self._sender.delivered_records
+
+    @property
+    def failed_records(self) -> int:
+        """Records whose futures have failed so far."""
+        return 0 if self._sender is None else self._sender.failed_records
+
+    @property
+    def buffered_bytes(self) -> int:
+        """What waits or is in flight, as buffer_memory counts it."""
+        return self._memory.limit - self._memory.available
+
+    async def send(
+        self,
+        topic: str,
+        value: Buffer | None,
+        key: Buffer | None = None,
+        *,
+        headers: HeaderList = (),
+        timestamp_ms: int | None = None,
+        partition: int | None = None,
+    ) -> asyncio.Future[RecordMetadata]:
+        """Buffer one record and return the future of where it went. `value` None is a tombstone.
+
+        Waits at most max_block_ms for the topic's metadata and for room. The future fails with RefusedError,
+        DeliveryTimeoutError or another ClientError that names topic and partition. Raises at once: TypeError for what
+        is no bytes, RecordTooLargeError, UnknownTopicError, BufferFullError, BrokerConnectionError (no metadata).
+        """
+        loop = self._loop
+        sender = self._sender
+        if sender is None or loop is None or self._closing:
+            raise self._not_open()
+        size = record_size(key, value, headers)
+        if size + RECORD_FRAMING_BYTES + HEADER_SIZE > self.config.max_request_bytes:
+            raise self._too_large(topic, partition, size, "max_request_bytes", self.config.max_request_bytes)
+        size += RECORD_OVERHEAD_BYTES
+        view = self._cluster.topic(topic)
+        state = self._topics.get(topic)
+        if view is None or state is None or state.view is not view:
+            state = await self._load(topic)
+        if partition is not None and not 0 <= partition < len(state.view.leaders):
+            state = await self._look_for_partition(topic, partition)
+        if not self._memory.try_take(size):
+            await self._wait_for_memory(topic, partition, size)
+        # Nothing awaits from here to the append: it cannot be cancelled half way, and order is the order of sends.
+        if partition is None:
+            if key is not None:
+                partition = partition_for_key(key, len(state.view.leaders))
+            else:
+                partition = state.sticky.choose(size, state.view.leaders)
+        queue = state.queues[partition]
+        timestamp = self._clock() if timestamp_ms is None else timestamp_ms
+        future: asyncio.Future[RecordMetadata] = loop.create_future()
+        filled = False
+        try:
+            batches = queue.batches
+            if batches:
+                batch = batches[-1]
+                if not batch.closed:
+                    if batch.append(timestamp, key, value, headers, future, size):
+                        return future
+                    batch.closed = filled = True
+                    sender.mark(queue)
+            batch = self._new_batch(queue, loop)
+            batch.append(timestamp, key, value, headers, future, size)
+        except BaseException:
+            self._memory.release(size)
+            raise
+        sender.opened(batch)
+        if filled:
+            await asyncio.sleep(0)  # a loop around send() must let what it filled leave, and others run
+        return future
+
+    async def send_and_wait(
+        self,
+        topic: str,
+        value: Buffer | None,
+        key: Buffer | None = None,
+        *,
+        headers: HeaderList = (),
+        timestamp_ms: int | None = None,
+        partition: int | None = None,
+    ) -> RecordMetadata:
+        """Send one record and wait for its delivery. Raises what `send` raises, and what its future fails with."""
+        return await (
+            await self.send(topic, value, key, headers=headers, timestamp_ms=timestamp_ms, partition=partition)
+        )
+
+    async def flush(self) -> None:
+        """Wait until everything sent so far is delivered or has failed; the futures say which. Nothing lingers."""
+        if self._sender is None:
+            raise self._not_open()
+        await self._sender.flush()
+
+    async def resume(self, topic: str) -> None:
+        """Ask how many records of its identity the topic's partitions have, before the first one is sent there.
+
+        Raises ClientConfigError for an identity of another cluster than this one.
+
+        Raises as `given_identity.stored_records` does.
+        """
+        assert self.identity is not None
+        if self.identity.cluster_id not in ("", self._cluster.cluster_id):
+            raise ClientConfigError(
+                f"producer {self.identity.producer_id} is one of cluster {self.identity.cluster_id}, "
+                f"{self.config.bootstrap} is cluster {self._cluster.cluster_id}: to that it is somebody else"
+            )
+        self.identity.note(await stored_records(self._cluster, self.config, topic, self.identity))
+
+    async def partitions_for(self, topic: str) -> int:
+        """How many partitions the topic has. Raises UnknownTopicError."""
+        if self._sender is None or self._closing:
+            raise self._not_open()
+        return len((await self._cluster.require_topic(topic, self.config.max_block_ms)).leaders)
+
+    def _idempotence(self) -> Idempotence | None:
+        if self.identity is not None:
+            return GivenIdentity(self._cluster, self.config, self.identity)
+        return Idempotence(self._cluster, self.config) if self.config.idempotent else None
+
+    def _new_batch(self, queue: PartitionQueue, loop: asyncio.AbstractEventLoop) -> ProducerBatch:
+        builder = RecordBatchBuilder(
+            self._codec,
+            max_bytes=self.config.batch_size,
+            level=self.config.compression_level,
+            expected_ratio=queue.ratio.estimate,
+        )
+        return ProducerBatch(queue, builder, self._lingers, loop.time() + self._delivery_timeout_s)
+
+    async def _load(self, topic: str) -> _Topic:
+        """The topic's lines, with as many partitions as the newest metadata knows."""
+        view = await self._cluster.require_topic(topic, self.config.max_block_ms)
+        state = self._topics.get(topic)
+        if state is None:
+            state = self._topics[topic] = _Topic(view, StickyPartition(self.config.batch_size))
+        state.update(view)
+        if self._closing:
+            raise self._not_open()
+        return state
+
+    async def _look_for_partition(self, topic: str, partition: int) -> _Topic:
+        """The topic's lines when they have that partition after one look at fresh metadata."""
+        if partition >= 0:
+            await self._cluster.load([topic])
+        state = await self._load(topic)
+        count = len(state.view.leaders)
+        if not 0 <= partition < count:
+            raise UnknownTopicError(
+                topic, partition, f"{topic}-{partition}: the topic has {count} partitions, 0..{count - 1}"
+            )
+        return state
+
+    async def _wait_for_memory(self, topic: str, partition: int | None, size: int) -> None:
+        if size > self._memory.limit:
+            raise self._too_large(topic, partition, size, "buffer_memory", self._memory.limit)
+        assert self._sender is not None
+        waiting = asyncio.ensure_future(self._memory.take(size, self.config.max_block_ms / 1000))
+        self._sender.mark_all()
+        try:
+            await waiting
+        except TimeoutError as error:
+            raise BufferFullError(
+                f"{topic}: buffer_memory={self._memory.limit} stayed full for max_block_ms={self.config.max_block_ms}: "
+                "records come faster than the broker takes them, or it does not answer"
+            ) from error
+        if self._closing:
+            self._memory.release(size)
+            raise self._not_open()
+
+    def _too_large(self, topic: str, partition: int | None, size: int, limit: str, value: int) -> RecordTooLargeError:
+        name = topic if partition is None else f"{topic}-{partition}"
+        return RecordTooLargeError(topic, partition, f"{name}: a record of {size} bytes is above {limit}={value}")
+
+    def _not_open(self) -> ClosedError:
+        return ClosedError("the producer is closed" if self._closing else "the producer is not started: use async with")
+
+
+class _Topic:
+    """One topic's lines. They are only ever added to: a batch never loses its line."""
+
+    __slots__ = ("queues", "ratio", "sticky", "view")
+
+    def __init__(self, view: TopicView, sticky: StickyPartition) -> None:
+        self.view = view
+        self.sticky = sticky
+        self.ratio = CompressionRatio()
+        self.queues: list[PartitionQueue] = []
+
+    def update(self, view: TopicView) -> None:
+        """Take new metadata in."""
+        self.view = view
+        for partition in range(len(self.queues), len(view.leaders)):
+            self.queues.append(PartitionQueue(TopicPartition(view.name, partition), self.ratio))

@@ -1,0 +1,409 @@
+"""Takes batches from the partitions' lines to the brokers, and their fates back to the senders' futures.
+
+`_drain` is a plain function that runs when something changed (a batch filled, lingered long enough or was answered, a
+broker was connected, a pause ended): it looks at the lines that may have something to send and writes one request per
+broker with every batch that is due. It never waits; connecting and refreshing metadata are tasks that mark their lines
+again when they are through. So there is no sending task, and an idle producer costs nothing.
+
+A batch that met a lost connection, no answer in time or a retriable code stays at the head of its line and is sent
+again after a pause, until delivery_timeout_ms is over or `retries` are used up. A lost connection does not say whether
+the batch arrived: with idempotence (idempotence.py) the broker recognises it when it comes again; without, it may be
+there twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Coroutine, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from barnabas.clients.config import ProducerConfig
+from barnabas.clients.errors import ClientError, ClosedError, RecordTooLargeError, RefusedError
+from barnabas.clients.network.backoff import backoff_s
+from barnabas.clients.network.cluster import NO_LEADER, Cluster
+from barnabas.clients.network.connection import Connection
+from barnabas.clients.producer.batch import PartitionQueue, ProducerBatch
+from barnabas.clients.producer.batch_split import split_batch
+from barnabas.clients.producer.delivery_failures import STALE_METADATA_CODES, gave_up, may_pass
+from barnabas.clients.producer.idempotence import Idempotence
+from barnabas.clients.producer.memory_limit import MemoryLimit
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.data.produce import (
+    ACKS_NONE,
+    ProducePartition,
+    ProducePartitionResult,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceTopic,
+)
+
+logger = logging.getLogger(__name__)
+
+_EXPIRY_CHECKS = 20
+"""Overdue batches are looked for this many times per delivery_timeout_ms, but every second at least."""
+
+_WITHOUT_ANSWER = ProducePartitionResult(-1)
+"""What acks=0 tells: no offset, no time."""
+
+
+@dataclass(slots=True)
+class _Outgoing:
+    """One request in the making."""
+
+    leader: int
+    connection: Connection
+    batches: list[ProducerBatch]
+    size_bytes: int
+
+
+class Sender:
+    """Owned by one producer. `mark` is the way to say that a line may have something to send."""
+
+    def __init__(
+        self, cluster: Cluster, config: ProducerConfig, memory: MemoryLimit, idempotence: Idempotence | None
+    ) -> None:
+        self.delivered_records = 0
+        self.failed_records = 0
+        self._cluster = cluster
+        self._config = config
+        self._memory = memory
+        self._loop = asyncio.get_running_loop()
+        self._marked: dict[PartitionQueue, None] = {}  # lines to look at, in order
+        self._drain_scheduled = False
+        self._requests_in_flight: Counter[int] = Counter()  # by leader
+        self._incomplete: dict[ProducerBatch, None] = {}  # in order of creation
+        self._parked: dict[int, list[PartitionQueue]] = {}  # by the node whose connection they wait for
+        self._idempotence = idempotence
+        self._nameless: list[PartitionQueue] = []  # lines that wait for a producer id
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._hurrying = 0
+        self._expiry_timer: asyncio.TimerHandle | None = None
+        self._expiry_interval_s = min(1.0, config.delivery_timeout_ms / 1000 / _EXPIRY_CHECKS)
+
+    # what the producer calls
+
+    def opened(self, batch: ProducerBatch) -> None:
+        """A batch has come to the end of its line."""
+        self._incomplete[batch] = None
+        batch.queue.batches.append(batch)
+        if batch.linger:
+            self._loop.call_later(self._config.linger_ms / 1000, self._lingered, batch)
+        else:
+            self.mark(batch.queue)
+        if self._expiry_timer is None:
+            self._expiry_timer = self._loop.call_later(self._expiry_interval_s, self._expire)
+
+    def mark(self, queue: PartitionQueue) -> None:
+        """Look at this line soon."""
+        self._marked[queue] = None
+        self._schedule_drain()
+
+    def mark_all(self) -> None:
+        """Look at every line with a batch soon: what lingers is wanted now."""
+        for batch in self._incomplete:
+            self._marked[batch.queue] = None
+        self._schedule_drain()
+
+    async def flush(self) -> None:
+        """Until every batch that is there now is delivered or has failed; nothing lingers meanwhile."""
+        self._hurrying += 1
+        try:
+            self.mark_all()
+            for batch in list(self._incomplete):
+                await batch.wait()
+        finally:
+            self._hurrying -= 1
+
+    async def close(self) -> None:
+        """Fail what is still here. The connections are the cluster's to close, after this."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for batch in list(self._incomplete):
+            self._fail(batch, ClosedError(f"{batch.queue.topic_partition}: the producer was closed before delivery"))
+        if self._expiry_timer is not None:
+            self._expiry_timer.cancel()
+
+    # sending
+
+    def _lingered(self, batch: ProducerBatch) -> None:
+        batch.linger = False
+        self.mark(batch.queue)
+
+    def _resume(self, queue: PartitionQueue) -> None:
+        queue.paused = False
+        self.mark(queue)
+
+    def _schedule_drain(self) -> None:
+        if not self._drain_scheduled:
+            self._drain_scheduled = True
+            self._loop.call_soon(self._drain)
+
+    def _drain(self) -> None:
+        """Send everything that is due and has a way to its broker."""
+        self._drain_scheduled = False
+        hurry = self._hurrying > 0 or self._memory.has_waiters
+        outgoing: dict[int, _Outgoing] = {}
+        for queue in list(self._marked):
+            if not self._is_due(queue, hurry):
+                del self._marked[queue]
+                continue
+            leader = self._cluster.leader(queue.topic_partition)
+            connection = None if leader == NO_LEADER else self._cluster.connected(leader)
+            if connection is None:
+                del self._marked[queue]
+                self._park(queue, leader)
+                continue
+            if self._idempotence is not None and not self._idempotence.is_ready(queue):
+                del self._marked[queue]
+                self._await_producer_id(queue)
+                continue
+            if not connection.writable or self._requests_in_flight[leader] >= self._config.max_in_flight:
+                continue  # stays marked: an answer, or room in the socket, brings us back
+            batch = queue.batches[0]
+            if not self._encode(batch):
+                continue
+            del self._marked[queue]
+            request = outgoing.setdefault(leader, _Outgoing(leader, connection, [], 0))
+            assert batch.data is not None
+            if request.batches and request.size_bytes + len(batch.data) > self._config.max_request_bytes:
+                self._send(request)
+                request = outgoing[leader] = _Outgoing(leader, connection, [], 0)
+            request.batches.append(batch)
+            request.size_bytes += len(batch.data)
+            queue.in_flight = True
+        for request in outgoing.values():
+            self._send(request)
+
+    def _is_due(self, queue: PartitionQueue, hurry: bool) -> bool:
+        if queue.in_flight or queue.paused or not queue.batches:
+            return False
+        head = queue.batches[0]
+        return head.closed or hurry or not head.linger
+
+    def _encode(self, batch: ProducerBatch) -> bool:
+        """Make the batch's bytes. What cannot be encoded fails alone, with the reason."""
+        try:
+            if self._idempotence is not None:
+                self._idempotence.stamp(batch)
+            batch.encode()
+        except (ValueError, TypeError, OverflowError, MemoryError) as error:
+            self._fail(batch, error)
+            return False
+        return True
+
+    def _send(self, request: _Outgoing) -> None:
+        topics: dict[str, list[ProducePartition]] = {}
+        for batch in request.batches:
+            topic, partition = batch.queue.topic_partition
+            assert batch.data is not None
+            topics.setdefault(topic, []).append(ProducePartition(partition, memoryview(batch.data)))
+        produce = ProduceRequest(
+            self._config.acks,
+            self._config.request_timeout_ms,
+            [ProduceTopic(name, partitions) for name, partitions in topics.items()],
+        )
+        connection = request.connection
+        connection.on_writable = self._schedule_drain
+        try:
+            if self._config.acks == ACKS_NONE:
+                connection.send_without_answer(ApiKey.PRODUCE, produce)
+            else:
+                answer = connection.request(ApiKey.PRODUCE, produce)
+                answer.add_done_callback(partial(self._answered, request))
+                self._requests_in_flight[request.leader] += 1
+                return
+        except ClientError as error:
+            self._not_answered(request.batches, error)
+            return
+        for batch in request.batches:
+            self._landed(batch)
+            self._deliver(batch, _WITHOUT_ANSWER)
+
+    def _park(self, queue: PartitionQueue, leader: int) -> None:
+        """Let the line wait for its leader to be known or connected."""
+        if leader == NO_LEADER:
+            code = self._cluster.topic_error(queue.topic_partition.topic) or ErrorCode.LEADER_NOT_AVAILABLE
+            queue.batches[0].last_error = RefusedError.of_partition(queue.topic_partition, code, None)
+            self._cluster.refresh_soon().add_done_callback(lambda done: self.mark(queue))
+            return
+        line = self._parked.get(leader)
+        if line is not None:
+            line.append(queue)
+            return
+        self._parked[leader] = [queue]
+        self._start_task(self._connect(leader), f"barnabas-producer-connect-{leader}")
+
+    async def _connect(self, leader: int) -> None:
+        try:
+            await self._cluster.connect(leader)
+        except ClientError as error:
+            logger.info("waiting for broker %d, its batches will be tried again: %s", leader, error)
+            for queue in self._parked[leader]:
+                if queue.batches:
+                    queue.batches[0].last_error = error
+            self._cluster.refresh_soon()  # perhaps somebody else leads by now
+        finally:
+            for queue in self._parked.pop(leader):
+                self.mark(queue)
+
+    def _await_producer_id(self, queue: PartitionQueue) -> None:
+        """Let the line wait for a producer id, which one task fetches for all of them."""
+        self._nameless.append(queue)
+        if len(self._nameless) == 1:
+            self._start_task(self._fetch_producer_id(), "barnabas-producer-id")
+
+    async def _fetch_producer_id(self) -> None:
+        assert self._idempotence is not None
+        failure: ClientError | None = None
+        try:
+            await self._idempotence.fetch_id()
+        except ClientError as error:
+            failure = error
+        finally:
+            waiting, self._nameless = self._nameless, []
+            for queue in waiting:
+                self.mark(queue)
+        if failure is None:
+            return
+        if may_pass(failure):
+            logger.info("no producer id yet, it will be asked for again: %s", failure)
+        for queue in waiting:
+            for batch in list(queue.batches):
+                batch.last_error = failure
+                if not may_pass(failure):
+                    self._fail(batch, failure)
+
+    def _start_task(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # answers
+
+    def _answered(self, request: _Outgoing, answer: asyncio.Future[ProduceResponse]) -> None:
+        self._requests_in_flight[request.leader] -= 1
+        error = answer.exception()
+        if error is not None:
+            self._not_answered(request.batches, error)
+            return
+        results = {
+            (topic.name, result.partition): result for topic in answer.result().topics for result in topic.partitions
+        }
+        for batch in request.batches:
+            topic_partition = batch.queue.topic_partition
+            result = results.get(topic_partition)
+            self._landed(batch)
+            if result is None:
+                reason = "the broker left it out of its answer"
+                self._fail(batch, RefusedError.of_partition(topic_partition, ErrorCode.UNKNOWN_SERVER_ERROR, reason))
+            elif result.error is ErrorCode.NONE:
+                self._deliver(batch, result)
+            else:
+                self._refused(batch, RefusedError.of_partition(topic_partition, result.error, result.message))
+
+    def _not_answered(self, batches: list[ProducerBatch], error: BaseException) -> None:
+        """The whole request failed: none of its batches is known to be stored."""
+        retriable = may_pass(error)
+        for batch in batches:
+            self._landed(batch)
+            if isinstance(error, RefusedError):
+                topic_partition = batch.queue.topic_partition
+                self._refused(batch, RefusedError.of_partition(topic_partition, error.code, error.message))
+            elif retriable:
+                self._retry(batch, error)
+            else:
+                self._fail(batch, error)
+
+    def _landed(self, batch: ProducerBatch) -> None:
+        """Its request is over, however it ended: the line may send again."""
+        batch.queue.in_flight = False
+        self.mark(batch.queue)
+
+    def _refused(self, batch: ProducerBatch, error: RefusedError) -> None:
+        if error.code in STALE_METADATA_CODES:
+            self._cluster.refresh_soon()
+        if batch.done:
+            return
+        if error.code is ErrorCode.MESSAGE_TOO_LARGE:
+            self._too_large(batch, error)
+        elif self._idempotence is not None and error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+            self._deliver(batch, _WITHOUT_ANSWER)  # it is stored; the broker has forgotten where
+        elif error.retriable or (self._idempotence is not None and self._idempotence.mends(batch, error)):
+            self._retry(batch, error)
+        else:
+            self._fail(batch, error)
+
+    def _too_large(self, batch: ProducerBatch, error: RefusedError) -> None:
+        """The topic takes smaller batches than batch_size: send the records in two. One record alone has failed."""
+        if len(batch) == 1:
+            topic, partition = batch.queue.topic_partition
+            self._fail(batch, RecordTooLargeError(topic, partition, error.message))
+            return
+        halves = split_batch(batch)
+        if self._idempotence is not None:
+            self._idempotence.to_be_split(batch)
+        queue = batch.queue
+        position = queue.batches.index(batch)
+        queue.batches.remove(batch)
+        del self._incomplete[batch]
+        for step, half in enumerate(halves):
+            queue.batches.insert(position + step, half)
+            self._incomplete[half] = None
+        batch.superseded_by(halves)
+        self.mark(queue)
+
+    def _retry(self, batch: ProducerBatch, error: BaseException) -> None:
+        if batch.done:
+            return
+        batch.attempts += 1
+        batch.last_error = error
+        if batch.attempts > self._config.retries or self._loop.time() >= batch.deadline:
+            self._fail(batch, gave_up(batch, self._config))
+            return
+        pause = backoff_s(batch.attempts, self._config.retry_backoff_ms, self._config.retry_backoff_max_ms)
+        queue = batch.queue
+        logger.info("%s: %d records will be sent again in %.3f s: %s", queue.topic_partition, len(batch), pause, error)
+        queue.paused = True
+        self._loop.call_later(pause, self._resume, queue)
+
+    # ends
+
+    def _deliver(self, batch: ProducerBatch, result: ProducePartitionResult) -> None:
+        if batch.done:  # overdue by now, and its senders were told so
+            return
+        self._remove(batch)
+        self.delivered_records += len(batch)
+        batch.deliver(result)
+
+    def _fail(self, batch: ProducerBatch, error: BaseException) -> None:
+        if batch.done:
+            return
+        self._remove(batch)
+        if self._idempotence is not None:
+            self._idempotence.given_up(batch)
+        self.failed_records += len(batch)
+        logger.error("%d records for %s were not delivered: %s", len(batch), batch.queue.topic_partition, error)
+        batch.fail(error)
+        if batch.queue.batches:
+            self.mark(batch.queue)
+
+    def _remove(self, batch: ProducerBatch) -> None:
+        batch.queue.batches.remove(batch)  # the first one, but when a waiting batch is overdue
+        del self._incomplete[batch]
+        self._memory.release(batch.reserved_bytes)
+
+    def _expire(self) -> None:
+        """Fail what is overdue, and come back while there is anything that can be."""
+        now = self._loop.time()
+        overdue: Iterable[ProducerBatch] = [batch for batch in self._incomplete if batch.deadline <= now]
+        for batch in overdue:
+            self._fail(batch, gave_up(batch, self._config))
+        self._expiry_timer = None
+        if self._incomplete:
+            self._expiry_timer = self._loop.call_later(self._expiry_interval_s, self._expire)

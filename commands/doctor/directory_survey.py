@@ -1,0 +1,166 @@
+"""What lies in a node's partition directories: sizes, committed offsets, transactions that nobody ended.
+
+`examine` tells what the metadata says; this reads the logs themselves, as `read.only` does: recovered in memory,
+without a lock or a byte written. After an unclean stop it reads what a start would have to read, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from barnabas.broker.groups.offsets.loader import load_offsets_partition
+from barnabas.broker.metadata.directories.report import DirectoryReport
+from barnabas.broker.storage.files.errors import StorageError
+from barnabas.broker.storage.inspection.lock_probe import lock_holder
+from barnabas.broker.storage.inspection.verify_directory import log_bytes
+from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.read_only.log_manager import ReadOnlyLogManager
+from barnabas.config import BrokerConfig
+from barnabas.config.value import Setting
+from barnabas.protocol.errors import BrokerError, DecodeError
+from barnabas.protocol.records.batch import iter_batches
+from barnabas.protocol.records.reader import read_records
+from barnabas.protocol.topic_partition import TopicPartition
+
+_OFFSETS_TOPIC = "__consumer_offsets"
+_BUFFER_BYTES = 4 * 1024 * 1024
+_NO_TRANSACTION = -1
+_GROUP_EPOCH_KEY = (3).to_bytes(2, "big")
+"""The key of ConsumerGroupMetadata: int16 3, then the group's id behind its int16 size."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTopic:
+    """A topic as its directories have it. `topic_id` is None where the metadata log does not know it."""
+
+    name: str
+    topic_id: bytes | None
+    partitions: int
+    here: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """A transaction that ended neither way: read_committed consumers wait before `first_offset`."""
+
+    topic_partition: TopicPartition
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What the logs say.
+
+    groups       group id -> how many partitions it has committed offsets of
+    holders      log directory -> process id of the broker that has it open (0: one that cannot be named)
+    notes        sentences about what could not be looked at
+    """
+
+    topics: tuple[FoundTopic, ...]
+    groups: Mapping[str, int]
+    open_transactions: tuple[OpenTransaction, ...]
+    holders: Mapping[Path, int]
+    notes: tuple[str, ...]
+
+
+def survey(report: DirectoryReport) -> Survey:
+    """Look at everything. Raises OSError for a directory that cannot be listed."""
+    directories = [each.path for each in report.directories if each.is_log_dir and each.exists]
+    holders = {path: holder for path in directories if (holder := lock_holder(path)) is not None}
+    notes: list[str] = []
+    groups: dict[str, int] = {}
+    transactions: list[OpenTransaction] = []
+    if holders:
+        notes.append("a broker has the directories open: stop it to see groups and open transactions")
+    elif directories:
+        manager = _opened(directories)
+        try:
+            for log in manager.logs():
+                transactions += _open_transactions(log)
+                if log.topic_partition.topic == _OFFSETS_TOPIC:
+                    notes += _add_groups(log, groups)
+            unread = [f"{each} cannot be read" for each, how in manager.load_progress.items() if how.state == "failed"]
+            notes += unread
+        finally:
+            manager.shutdown()
+    return Survey(_topics(report), dict(sorted(groups.items())), tuple(transactions), holders, tuple(notes))
+
+
+def _opened(directories: Sequence[Path]) -> ReadOnlyLogManager:
+    dirs = Setting(",".join(map(str, directories)), "the command line")
+    config = BrokerConfig.of({"log.dirs": dirs, "log.cleaner.enable": Setting("false", "the command line")})
+    manager = ReadOnlyLogManager(config)
+    try:
+        manager.open_directories()
+        manager.load_logs(lambda _: config.log_config)
+    except BaseException:
+        manager.shutdown()
+        raise
+    return manager
+
+
+def _topics(report: DirectoryReport) -> tuple[FoundTopic, ...]:
+    sizes: dict[str, int] = {}
+    here: dict[str, int] = {}
+    for directory in report.directories:
+        for (topic, _), path in directory.partitions.items():
+            sizes[topic] = sizes.get(topic, 0) + log_bytes(path)
+            here[topic] = here.get(topic, 0) + 1
+    known = report.image.topics
+    return tuple(
+        FoundTopic(
+            name,
+            known[name].topic_id if name in known else None,
+            len(known[name].partitions) if name in known else here[name],
+            here.get(name, 0),
+            sizes.get(name, 0),
+        )
+        for name in sorted(known.keys() | here.keys())
+    )
+
+
+def _open_transactions(log: PartitionLog) -> list[OpenTransaction]:
+    return [
+        OpenTransaction(log.topic_partition, producer.producer_id, producer.epoch, producer.transaction_start_offset)
+        for producer in log.active_producers()
+        if producer.transaction_start_offset != _NO_TRANSACTION
+    ]
+
+
+def _add_groups(log: PartitionLog, groups: dict[str, int]) -> list[str]:
+    """Adds the groups of one partition of the offsets topic; what could not be read of them."""
+    try:
+        loaded = load_offsets_partition(log, lambda _: True, _BUFFER_BYTES)
+    except (DecodeError, BrokerError, StorageError, OSError) as error:
+        return [f"the groups of {log.topic_partition} cannot be read: {error}"]
+    for group_id in loaded.groups:
+        groups.setdefault(group_id, 0)
+    for group_id, offsets in loaded.offsets.items():
+        groups[group_id] = groups.get(group_id, 0) + len(offsets)
+    modern = _groups_of_new_protocols(log)
+    if not modern:
+        return []
+    return [
+        f"groups of the new protocol (KIP-848) in {log.topic_partition}: {', '.join(sorted(modern))}; Apache Kafka"
+        " serves their members from 4.0 on, with group.version 1; offsets are kept in any case"
+    ]
+
+
+def _groups_of_new_protocols(log: PartitionLog) -> set[str]:
+    """Those whose group epoch (key 3) was not taken back. Raises nothing that the load before did not."""
+    found: set[str] = set()
+    offset = log.log_start_offset
+    while part := log.read(offset, _BUFFER_BYTES, upper_bound=log.high_watermark, at_least_one_batch=True):
+        for batch in iter_batches(part.read()):
+            offset = batch.next_offset
+            for record in () if batch.is_control else read_records(batch):
+                key = record.key or b""
+                if key[:2] == _GROUP_EPOCH_KEY:
+                    group_id = key[4:].decode("utf-8", "replace")
+                    found.discard(group_id) if record.value is None else found.add(group_id)
+    return found

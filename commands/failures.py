@@ -1,0 +1,68 @@
+"""How a command fails: one sentence on standard error and an exit code, never a traceback.
+
+Commands raise `CommandFailure`, or let the library's errors through; `failure_of` turns any exception into the
+sentence and the code.
+"""
+
+from __future__ import annotations
+
+import errno
+
+from barnabas.commands.exit_codes import ExitCode
+from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
+
+_TIMEOUT_CODES = frozenset({ErrorCode.REQUEST_TIMED_OUT})
+
+
+class CommandFailure(Exception):
+    """The end of a command: `message` is one sentence for people, `exit_code` is for scripts."""
+
+    def __init__(self, message: str, exit_code: ExitCode = ExitCode.FAILED) -> None:
+        super().__init__(message)
+        self.message = message
+        self.exit_code = exit_code
+
+
+class ClosedPipeError(Exception):
+    """Whoever read our standard output went away: the command ends without a word."""
+
+
+def failure_of(error: Exception) -> CommandFailure:
+    """The sentence and the exit code for an exception that came out of a command."""
+    if isinstance(error, CommandFailure):
+        return error
+    from barnabas.clients.errors import ClientConfigError, ClientError, DeliveryTimeoutError
+
+    if isinstance(error, BrokerError):
+        code = ExitCode.TIMED_OUT if error.code in _TIMEOUT_CODES else ExitCode.FAILED
+        return CommandFailure(f"{_one_line(error.message)} ({error.code.name})", code)
+    if isinstance(error, TimeoutError):
+        is_unreachable = isinstance(error, DeliveryTimeoutError) and isinstance(error.last_error, ConnectionError)
+        code = ExitCode.NO_CONNECTION if is_unreachable else ExitCode.TIMED_OUT
+        return CommandFailure(_one_line(str(error)) or "timed out", code)
+    if isinstance(error, ConnectionError):
+        return CommandFailure(_one_line(str(error)) or "the connection was lost", ExitCode.NO_CONNECTION)
+    if isinstance(error, ClientConfigError):
+        return CommandFailure(_one_line(str(error)), ExitCode.USAGE)
+    if isinstance(error, ClientError):
+        return CommandFailure(_one_line(str(error)))
+    if isinstance(error, DecodeError):
+        return CommandFailure(f"the broker's answer cannot be read: {_one_line(str(error))}")
+    if isinstance(error, OSError):
+        return CommandFailure(_os_error_sentence(error))
+    sentence = f"internal error: {type(error).__name__}: {_one_line(str(error))}"
+    return CommandFailure(f"{sentence} (BARNABAS_LOG_LEVEL=debug shows where)", ExitCode.INTERNAL)
+
+
+def is_closed_pipe(error: BaseException) -> bool:
+    """Whether writing to standard output failed because its reader is gone."""
+    return isinstance(error, ClosedPipeError) or (isinstance(error, OSError) and error.errno == errno.EPIPE)
+
+
+def _os_error_sentence(error: OSError) -> str:
+    reason = error.strerror or str(error) or type(error).__name__
+    return f"{error.filename}: {reason}" if error.filename else reason
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,1 @@
+"""`barnabas group`: list, describe and delete consumer groups, and reset their offsets."""

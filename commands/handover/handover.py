@@ -1,0 +1,94 @@
+"""`barnabas handover`: make a directory ready for Apache Kafka, and say how to start it there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from barnabas.commands.exit_codes import ExitCode
+from barnabas.commands.options import check_kafka_version
+
+_DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+@click.command()
+@click.argument("log_dirs", metavar="DIR...", nargs=-1, required=True, type=_DIRECTORY)
+@click.option(
+    "--kafka-version",
+    metavar="V",
+    required=True,
+    callback=check_kafka_version,
+    help="The Apache Kafka that takes over.",
+)
+@click.option("--metadata-log-dir", type=_DIRECTORY, metavar="DIR", help="metadata.log.dir, if not the first DIR.")
+@click.option(
+    "--listener", default="127.0.0.1:9092", metavar="HOST:PORT", show_default=True, help="Where Kafka serves clients."
+)
+@click.option(
+    "--controller-listener",
+    default="127.0.0.1:9093",
+    metavar="HOST:PORT",
+    show_default=True,
+    help="Where its controller listens; the brokers that join later need to reach it.",
+)
+@click.option(
+    "--config",
+    "config_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Barnabas' configuration file: what Kafka understands of it is carried over.",
+)
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The server.properties to write. Without it: kafka-server.properties beside the first DIR.",
+)
+@click.option("--overwrite", is_flag=True, help="Write the server.properties although there is one.")
+@click.option("--execute", is_flag=True, help="Do it. Without it nothing is written: see what would be done first.")
+def handover(
+    log_dirs: tuple[Path, ...],
+    kafka_version: str,
+    metadata_log_dir: Path | None,
+    listener: str,
+    controller_listener: str,
+    config_file: Path | None,
+    output: Path | None,
+    *,
+    overwrite: bool,
+    execute: bool,
+) -> int:
+    """Hand a node's log directories over to Apache Kafka.
+
+    Name all log.dirs of the node, in their order. What this Kafka would refuse is raised where that loses nothing (a
+    topic's segment.bytes below 1 MiB, for 4.1 and later) and said where not; a server.properties for
+    kafka-server-start is written, and the commands to run are printed. Without --execute it is a dry run. No record is
+    touched, and the way back is to stop Kafka and to start Barnabas.
+
+    The exit code is 1 when this Kafka would not start.
+    """
+    from barnabas.commands.handover.plan import Handover
+    from barnabas.commands.handover.properties import Listening, carried_properties
+    from barnabas.commands.output import print_line
+    from barnabas.config.listeners import parse_listener
+    from barnabas.config.properties_file import BadLineError
+
+    try:
+        carried = {} if config_file is None else carried_properties(config_file)
+    except BadLineError as error:
+        raise click.BadParameter(f"{config_file}, line {error.line}: {error}.", param_hint="--config") from error
+    try:
+        listening = Listening(parse_listener(listener), parse_listener(controller_listener))
+    except ValueError as error:
+        raise click.BadParameter(f"{error}.") from error
+    plan = Handover(log_dirs, metadata_log_dir, kafka_version, listening, carried, output)
+    plan.print()
+    if plan.refusals:
+        return ExitCode.FAILED
+    if execute:
+        plan.execute(overwrite=overwrite)
+    else:
+        print_line("dry run: nothing was written; --execute does it")
+    plan.print_commands()
+    return ExitCode.OK

@@ -1,0 +1,161 @@
+"""The work of `barnabas handover`: what stands between a directory and an Apache Kafka, and doing away with it.
+
+Only one thing that Kafka refuses can be changed without a loss: a topic's segment.bytes below 1 MiB, which a Config
+record raises. Everything else is said and left to its owner. Nothing is written but with `execute`: then the record,
+durably, in the one way in which the broker writes it, and the server.properties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.broker.metadata.directories.examine import examine
+from barnabas.broker.metadata.directories.report import DirectoryReport, Problem, kafka
+from barnabas.broker.metadata.errors import MetadataError
+from barnabas.broker.metadata.store import open_metadata
+from barnabas.broker.storage.files.durable_files import write_durably
+from barnabas.broker.storage.files.errors import StorageError
+from barnabas.broker.storage.log_manager import LogManager
+from barnabas.broker.storage.services.clock import SystemClock
+from barnabas.commands.doctor.directory_survey import Survey, survey
+from barnabas.commands.failures import CommandFailure
+from barnabas.commands.handover.properties import (
+    LEAST_SEGMENT_BYTES,
+    Listening,
+    file_text,
+    fitted,
+    server_properties,
+)
+from barnabas.commands.output import print_line
+from barnabas.config import BrokerConfig
+from barnabas.config.value import Setting
+from barnabas.protocol.errors import BrokerError
+from barnabas.protocol.metadata.records import TOPIC_RESOURCE, ConfigRecord
+
+_RAISED_PROBLEM = "small-segments"
+
+
+class Raise(NamedTuple):
+    """A topic's segment.bytes that is too small for Kafka 4.1 and later."""
+
+    topic: str
+    before: str
+
+
+class Handover:
+    """One hand-over to one version."""
+
+    def __init__(
+        self,
+        log_dirs: Sequence[Path],
+        metadata_log_dir: Path | None,
+        kafka_version: str,
+        listening: Listening,
+        carried: Mapping[str, str],
+        output: Path | None,
+    ) -> None:
+        """Reads only. Raises CommandFailure for a directory that no broker ever had, OSError."""
+        absolute = [path.absolute() for path in log_dirs]
+        self._version = kafka_version
+        self._listening = listening
+        self._carried, self._changed = fitted(carried, kafka_version)
+        self._output = (output or absolute[0].parent / "kafka-server.properties").absolute()
+        self._report: DirectoryReport = examine(
+            absolute,
+            metadata_log_dir=None if metadata_log_dir is None else metadata_log_dir.absolute(),
+            ignore_security=True,
+        )
+        if self._report.is_new:
+            raise CommandFailure(f"{absolute[0]} is no broker's: it has no meta.properties")
+        self._survey: Survey = survey(self._report)
+        stopping = self._report.stopping(kafka(kafka_version))
+        self._raises = _raises(self._report) if any(each.code == _RAISED_PROBLEM for each in stopping) else []
+        self.refusals: tuple[Problem, ...] = tuple(each for each in stopping if each.code != _RAISED_PROBLEM)
+        """What Kafka would refuse and nobody can change here."""
+
+    def print(self) -> None:
+        """What would be done, and what stands in the way."""
+        report, name = self._report, f"Apache Kafka {self._version}"
+        where = ", ".join(str(each.path) for each in report.directories)
+        print_line(f"node {report.node_id} of cluster {report.cluster_id or '(none)'} in {where}")
+        for problem in self.refusals:
+            print_line(f"{name} would not start: {problem.sentence}\n  what to do: {problem.remedy}")
+        for each in self._raises:
+            print_line(f"topic {each.topic}: segment.bytes {each.before} -> {LEAST_SEGMENT_BYTES}, or {name} ends")
+        for sentence in self._changed:
+            print_line(sentence)
+        for note in self._notes():
+            print_line(f"note: {note}")
+        if not self.refusals:
+            print_line(f"server.properties: {self._output}")
+
+    def print_commands(self) -> None:
+        """The three commands that follow."""
+        directories = " ".join(str(each.path) for each in self._report.directories if each.is_log_dir)
+        print_line("then:")
+        print_line(f"  barnabas doctor dir {directories} --kafka-version {self._version}")
+        print_line(f"  bin/kafka-server-start.sh {self._output}")
+        print_line(f"  bin/kafka-topics.sh --bootstrap-server {self._listening.bootstrap} --describe")
+
+    def execute(self, *, overwrite: bool) -> None:
+        """Do it. Raises CommandFailure: a broker runs, or the file is there already; OSError."""
+        for path, holder in self._survey.holders.items():
+            raise CommandFailure(f"{path} is open in process {holder}: stop that broker first")
+        if self._output.exists() and not overwrite:
+            raise CommandFailure(f"{self._output} is there already: name another with --output, or give --overwrite")
+        if self._raises:
+            self._raise_segments()
+        properties = server_properties(self._report, self._version, self._listening, self._carried)
+        head = (
+            f"Apache Kafka {self._version} on the log directories of node {self._report.node_id}, cluster "
+            f"{self._report.cluster_id}.",
+            "Written by `barnabas handover`. Barnabas and Kafka cannot run on them at once: the second is refused.",
+        )
+        write_durably(self._output, file_text(properties, head).encode())
+
+    def _raise_segments(self) -> None:
+        report = self._report
+        settings = {
+            "log.dirs": ",".join(str(each.path) for each in report.directories if each.is_log_dir),
+            "metadata.log.dir": str(report.metadata_log_dir),
+            "ignore.security": "true",
+        }
+        origin = "barnabas handover"
+        config = BrokerConfig.of({name: Setting(value, origin) for name, value in settings.items()})
+        manager = LogManager(config)
+        try:
+            manager.open_directories()
+            store = open_metadata(config, manager, SystemClock())
+            store.commit(
+                [
+                    ConfigRecord(TOPIC_RESOURCE, each.topic, "segment.bytes", str(LEAST_SEGMENT_BYTES))
+                    for each in self._raises
+                ]
+            )
+        except (MetadataError, StorageError, BrokerError) as error:
+            raise CommandFailure(str(error)) from error
+        finally:
+            manager.shutdown()  # the logs were not loaded: markers and checkpoints stay as they are
+
+    def _notes(self) -> list[str]:
+        notes = list(self._survey.notes)
+        if not self._report.was_clean and not self._survey.holders:
+            notes.append("the last stop was not clean: Kafka recovers the logs as it starts")
+        if self._survey.open_transactions:
+            count = len(self._survey.open_transactions)
+            notes.append(f"{count} open transactions: Kafka's coordinator ends those that it knows, when they time out")
+        security = self._report.security
+        if security.guards:
+            notes.append("there are users or ACLs: an authorizer and SASL listeners have to be put into the file")
+        return notes
+
+
+def _raises(report: DirectoryReport) -> list[Raise]:
+    found = []
+    for name in report.image.topics:
+        text = report.image.topic_configs(name).get("segment.bytes", "")
+        if text.isdigit() and int(text) < LEAST_SEGMENT_BYTES:
+            found.append(Raise(name, text))
+    return found

@@ -1,0 +1,126 @@
+"""The server.properties by which Apache Kafka starts on a directory that Barnabas had, as one node.
+
+What is in the metadata log (topics, configs, levels) needs no word here; what is not is: who the node is, where its
+files are, where it listens, and that internal topics have one replica, since there is one node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from barnabas.broker.metadata.directories.report import DirectoryReport
+from barnabas.config import Listener
+from barnabas.config.properties_file import decode, parse_properties
+
+CLIENT_LISTENER = "PLAINTEXT"
+CONTROLLER_LISTENER = "CONTROLLER"
+_EVERYWHERE = ("", "0.0.0.0", "::")  # it is compared with, not bound
+_OURS_ALONE = frozenset({"ignore.security", "metrics.group.lag.enable", "metrics.listener", "read.only"})
+_WRITTEN_ANEW = frozenset(
+    {
+        *("log.dir", "broker.id", "controller.quorum.voters", "controller.quorum.bootstrap.servers"),
+        "security.inter.broker.protocol",  # Kafka takes it or inter.broker.listener.name, not both
+    }
+)
+_ADVERTISED = "advertised.listeners"
+_SEGMENT_BYTES = "log.segment.bytes"
+LEAST_SEGMENT_BYTES = 1048576
+"""Of Apache Kafka 4.1 and later for topics; given to brokers of 4.0 as well."""
+
+_ONE_REPLICA = {
+    "default.replication.factor": "1",
+    "min.insync.replicas": "1",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+}
+_ONE_REPLICA_SINCE_4 = {
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where Kafka's broker and its controller listen."""
+
+    clients: Listener
+    controller: Listener
+
+    @property
+    def bootstrap(self) -> str:
+        """`host:port` for a client on the same machine."""
+        host = "127.0.0.1" if self.clients.host in _EVERYWHERE else self.clients.host
+        return f"{host}:{self.clients.port}"
+
+
+def server_properties(
+    report: DirectoryReport, kafka_version: str, listening: Listening, carried: Mapping[str, str]
+) -> dict[str, str]:
+    """Names and values in the order of the file. `carried` are the user's own; what has to be so is so all the same."""
+    node_id = report.node_id
+    log_dirs = [each.path for each in report.directories if each.is_log_dir]
+    properties = {
+        "process.roles": "broker,controller",
+        "node.id": str(node_id),
+        "log.dirs": ",".join(map(str, log_dirs)),
+        "listeners": f"{_address(CLIENT_LISTENER, listening.clients)},"
+        f"{_address(CONTROLLER_LISTENER, listening.controller)}",
+        "controller.listener.names": CONTROLLER_LISTENER,
+        "listener.security.protocol.map": f"{CLIENT_LISTENER}:PLAINTEXT,{CONTROLLER_LISTENER}:PLAINTEXT",
+        "inter.broker.listener.name": CLIENT_LISTENER,
+    }
+    if report.metadata_log_dir != log_dirs[0]:
+        properties["metadata.log.dir"] = str(report.metadata_log_dir)
+    controller = f"{listening.controller.host}:{listening.controller.port}"
+    if report.replayed is not None and report.replayed.kraft_version:
+        properties["controller.quorum.bootstrap.servers"] = controller
+    else:
+        properties["controller.quorum.voters"] = f"{node_id}@{controller}"
+    properties |= _ONE_REPLICA
+    if not kafka_version.startswith("3."):
+        properties |= _ONE_REPLICA_SINCE_4
+    return properties | {name: value for name, value in carried.items() if name not in properties}
+
+
+def carried_properties(path: Path) -> dict[str, str]:
+    """What a configuration file of Barnabas says that Kafka understands as well. Raises OSError, BadLineError."""
+    entries = parse_properties(decode(path.read_bytes()))
+    skipped = _OURS_ALONE | _WRITTEN_ANEW
+    return {entry.key: entry.value for entry in entries if entry.key not in skipped}
+
+
+def fitted(carried: Mapping[str, str], kafka_version: str) -> tuple[dict[str, str], list[str]]:
+    """What of `carried` this Kafka takes in a file with our one client listener; a sentence on each that is changed."""
+    taken, said = dict(carried), []
+    text = taken.get(_SEGMENT_BYTES, "")
+    if not kafka_version.startswith("3.") and text.isdigit() and int(text) < LEAST_SEGMENT_BYTES:
+        taken[_SEGMENT_BYTES] = str(LEAST_SEGMENT_BYTES)
+        said.append(f"{_SEGMENT_BYTES} {text} -> {LEAST_SEGMENT_BYTES}, or Apache Kafka {kafka_version} ends")
+    advertised = taken.get(_ADVERTISED, "")
+    names = {each.strip().partition("://")[0].upper() for each in advertised.split(",") if each.strip()}
+    if names - {CLIENT_LISTENER}:
+        del taken[_ADVERTISED]
+        said.append(
+            f"{_ADVERTISED}={advertised} is left out: the file's listener for clients is {CLIENT_LISTENER}; add what "
+            "clients elsewhere need"
+        )
+    return taken, said
+
+
+def file_text(properties: Mapping[str, str], head: Iterable[str]) -> str:
+    """The file: `head` as comments, then a line each."""
+    lines = [f"# {line}" for line in head]
+    lines += [f"{name}={_escaped(value)}" for name, value in properties.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _address(name: str, listener: Listener) -> str:
+    host = f"[{listener.host}]" if ":" in listener.host else listener.host
+    return f"{name}://{host}:{listener.port}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n")

@@ -1,0 +1,135 @@
+"""The `barnabas` command: the group, its commands by name, and the one place where failures become exit codes.
+
+A command's module is imported when the command runs (or its help is asked for), never before: see the package's
+docstring. So the names and their one-line helps stand here.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from barnabas.commands.exit_codes import EXIT_CODE_HELP, ExitCode
+from barnabas.commands.failures import failure_of, is_closed_pipe
+from barnabas.commands.lazy_group import LazyCommand, LazyGroup
+
+_PACKAGE = "barnabas.commands"
+
+COMMANDS = {
+    "serve": LazyCommand(f"{_PACKAGE}.serve:serve", "Run the broker."),
+    "topic": LazyCommand(f"{_PACKAGE}.topic.topic:topic", "Create, list, describe, alter and delete topics."),
+    "partition": LazyCommand(f"{_PACKAGE}.topic.partition:partition", "Where partitions lie on the disks; move them."),
+    "produce": LazyCommand(f"{_PACKAGE}.records.produce:produce", "Send lines of standard input to a topic."),
+    "consume": LazyCommand(f"{_PACKAGE}.records.consume:consume", "Read a topic's records."),
+    "group": LazyCommand(
+        f"{_PACKAGE}.group.group:group", "Groups of consumers: list, describe, delete, reset offsets."
+    ),
+    "offsets": LazyCommand(f"{_PACKAGE}.offsets:offsets", "Where a topic's partitions begin, end, and are at a time."),
+    "config": LazyCommand(
+        f"{_PACKAGE}.config:config", "List all properties; describe and alter a broker's or topic's."
+    ),
+    "log": LazyCommand(f"{_PACKAGE}.log.log:log", "Look into a log's files, check and repair them, without a broker."),
+    "doctor": LazyCommand(
+        f"{_PACKAGE}.doctor.doctor:doctor", "Look for what stands in the way: of clients, of a directory."
+    ),
+    "handover": LazyCommand(f"{_PACKAGE}.handover.handover:handover", "Hand log directories over to Apache Kafka."),
+    "pipeline": LazyCommand(
+        f"{_PACKAGE}.pipeline.pipeline:pipeline",
+        "Jobs on Apache Spark: archive, replay, snapshot, stats, whatif, audit.",
+    ),
+}
+
+
+class BarnabasGroup(LazyGroup):
+    """A group whose commands are imported when used, and that ends every failure with a sentence and a code."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Read the options; --help and --version already write here."""
+        with _failures_as_exit_codes():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. An int that it returns is the exit code."""
+        with _failures_as_exit_codes():
+            result = super().invoke(ctx)
+        if isinstance(result, int) and not isinstance(result, bool):
+            raise click.exceptions.Exit(result)
+        return result
+
+
+@contextmanager
+def _failures_as_exit_codes() -> Iterator[None]:
+    """Whatever goes wrong inside ends with an exit code, and a sentence where there is something to say."""
+    try:
+        try:
+            yield
+        finally:
+            # Here, not at the interpreter's exit, which would print what nobody can act on and end with 120.
+            sys.stdout.flush()
+    except (click.ClickException, click.exceptions.Exit):  # a usage error, which click words itself, or an end
+        raise
+    except (KeyboardInterrupt, click.Abort) as error:
+        raise click.exceptions.Exit(ExitCode.INTERRUPTED) from error
+    except Exception as error:
+        if is_closed_pipe(error):
+            _drop_output()
+            raise click.exceptions.Exit(ExitCode.CLOSED_PIPE) from error
+        if _is_debugging():
+            traceback.print_exception(error)
+        failure = failure_of(error)
+        click.echo(f"barnabas: {failure.message}", err=True)
+        raise click.exceptions.Exit(failure.exit_code) from error
+
+
+def _drop_output() -> None:
+    """Let what is still buffered go nowhere: its reader has gone. A stand-in for standard output has no descriptor."""
+    if sys.__stdout__ is None or sys.stdout is not sys.__stdout__:
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.__stdout__.fileno())
+    os.close(nowhere)
+
+
+def _is_debugging() -> bool:
+    """Whether tracebacks are wanted: by BARNABAS_LOG_LEVEL, or by `serve --log-level`."""
+    return os.environ.get("BARNABAS_LOG_LEVEL", "").lower() == "debug" or logging.getLogger().level == logging.DEBUG
+
+
+def _print_version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if not value or ctx.resilient_parsing:
+        return
+    from barnabas.commands.version import version_line
+
+    click.echo(version_line())
+    ctx.exit()
+
+
+@click.group(
+    cls=BarnabasGroup,
+    commands_by_name=COMMANDS,
+    epilog=EXIT_CODE_HELP,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version and which record kernel runs (compiled or python).",
+)
+def main() -> None:
+    """Barnabas, a log broker that keeps topics as Apache Kafka does.
+
+    Commands find the broker by --bootstrap HOST:PORT or BARNABAS_BOOTSTRAP (127.0.0.1:9092 unless said). Tables are
+    for people; with --json they write JSON for programs. Every error is one sentence on standard error.
+    """

@@ -1,0 +1,138 @@
+"""Options that several commands share, and the types that parse what is written after them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+DEFAULT_TIMEOUT_S = 30.0
+
+
+_ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|.)", re.DOTALL)
+_SIMPLE_ESCAPES = {b"t": b"\t", b"n": b"\n", b"r": b"\r", b"0": b"\0", b"\\": b"\\"}
+
+
+def parse_timestamp(text: str) -> int:
+    """Milliseconds since 1970 out of their number or ISO 8601 (UTC where no zone is written). Raises BadParameter."""
+    if re.fullmatch(r"[0-9]+", text):
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r} is neither milliseconds since 1970 nor an ISO 8601 time.") from error
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    milliseconds = round(moment.timestamp() * 1000)
+    if milliseconds < 0:
+        raise click.BadParameter(f"{text!r} is before 1970.")
+    return milliseconds
+
+
+def parse_key_value(text: str) -> tuple[str, str]:
+    """`name=value`; the value may hold further `=` and may be empty, the name may not. Raises BadParameter."""
+    name, separator, value = text.partition("=")
+    if not separator or not name.strip():
+        raise click.BadParameter(f"{text!r} is not of the form name=value.")
+    return name.strip(), value.strip()
+
+
+def parse_escaped(text: str) -> bytes:
+    r"""Text in which `\t`, `\n`, `\r`, `\0`, `\\` and `\xHH` mean what they do in C, as UTF-8. Raises BadParameter."""
+
+    def replacement(match: re.Match[bytes]) -> bytes:
+        escape = match.group(1)
+        if len(escape) == 3:
+            return bytes([int(escape[1:], 16)])
+        if escape not in _SIMPLE_ESCAPES:
+            raise click.BadParameter(rf"{text!r} holds an unknown escape; known are \t \n \r \0 \\ \xHH.")
+        return _SIMPLE_ESCAPES[escape]
+
+    return _ESCAPE.sub(replacement, text.encode("utf-8", "surrogateescape"))
+
+
+def parse_separator(text: str) -> bytes:
+    """`parse_escaped`, but empty text is refused: nothing can be split at it."""
+    separator = parse_escaped(text)
+    if not separator:
+        raise click.BadParameter("it must not be empty.")
+    return separator
+
+
+def parse_pattern(text: str) -> re.Pattern[str]:
+    """A regular expression. Raises BadParameter."""
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise click.BadParameter(f"{text!r} is not a regular expression: {error}.") from error
+
+
+def bootstrap_option(command: Command) -> Command:
+    """`--bootstrap HOST:PORT`, or BARNABAS_BOOTSTRAP."""
+    return click.option(
+        "--bootstrap",
+        "--bootstrap-server",
+        "bootstrap",
+        metavar="HOST:PORT",
+        envvar="BARNABAS_BOOTSTRAP",
+        default=DEFAULT_BOOTSTRAP,
+        show_default=True,
+        show_envvar=True,
+        callback=check_bootstrap,
+        help="The broker's address.",
+    )(command)
+
+
+def timeout_option(command: Command) -> Command:
+    """`--timeout SECONDS`: how long the whole command may take."""
+    return click.option(
+        "--timeout",
+        "timeout_s",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="SECONDS",
+        default=DEFAULT_TIMEOUT_S,
+        show_default=True,
+        help="Give up (exit code 4) when the broker has not answered after this long.",
+    )(command)
+
+
+def json_option(command: Command) -> Command:
+    """`--json`: for programs."""
+    return click.option("--json", "as_json", is_flag=True, help="Write JSON for programs instead of a table.")(command)
+
+
+def as_dict(pairs: tuple[tuple[str, str], ...], option: str) -> dict[str, str]:
+    """The pairs of a repeated `K=V` option. A name that is given twice with two values is a usage error."""
+    values: dict[str, str] = {}
+    for name, value in pairs:
+        if values.get(name, value) != value:
+            raise click.UsageError(f"{option} gives {name} twice: {values[name]!r} and {value!r}.")
+        values[name] = value
+    return values
+
+
+def check_bootstrap(_ctx: click.Context, _parameter: click.Parameter, value: str) -> str:
+    """A typing error is a usage error, not a failed look-up of a name."""
+    from barnabas.clients.addresses import parse_bootstrap
+    from barnabas.clients.errors import ClientConfigError
+
+    try:
+        parse_bootstrap(value)
+    except ClientConfigError as error:
+        raise click.BadParameter(f"{str(error).removeprefix('bootstrap: ')}.") from error
+    return value
+
+
+def check_kafka_version(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """A version of Apache Kafka whose rules are known here: 4.3, or 4.3.0."""
+    from barnabas.broker.metadata.directories.report import KAFKA_VERSIONS
+
+    if value is not None and not any(value == known or value.startswith(f"{known}.") for known in KAFKA_VERSIONS):
+        raise click.BadParameter(f"{value!r} is not known; known are {', '.join(KAFKA_VERSIONS)}.")
+    return value

@@ -1,0 +1,1 @@
+"""`barnabas pipeline`: one module per Spark job, imported when it runs."""

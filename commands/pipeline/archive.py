@@ -1,0 +1,82 @@
+"""`barnabas pipeline archive`: topics to Parquet files by date and hour."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from barnabas.commands.options import bootstrap_option
+from barnabas.commands.pipeline.job import SessionChoice, run_job, session_options
+
+if TYPE_CHECKING:
+    from barnabas.pipeline.spark.session import Session
+    from barnabas.pipeline.summary import Summary
+
+
+@click.command()
+@click.argument("topics", metavar="[TOPIC]...", nargs=-1)
+@click.option("--to", "archive_path", metavar="DIR", required=True, help="The archive: a path, or a URI (s3://...).")
+@click.option("--pattern", metavar="REGEX", help="All topics whose whole name matches, in the place of names.")
+@click.option(
+    "--from-files",
+    "--log-dir",
+    "log_dir",
+    metavar="DIR",
+    help="Read segment files, no broker: a log.dir or a partition's directory, or its URI (s3://...).",
+)
+@bootstrap_option
+@click.option(
+    "--starting-offsets", metavar="O", default="earliest", show_default=True, help="earliest, latest or JSON."
+)
+@click.option("--max-records", type=click.IntRange(min=1), metavar="N", help="At most so many in one micro-batch.")
+@click.option(
+    "--fail-on-data-loss/--no-fail-on-data-loss",
+    default=True,
+    show_default=True,
+    help="What to do when retention was quicker than the archive.",
+)
+@click.option(
+    "--every", "interval_s", type=click.FloatRange(min=0.1), metavar="SECONDS", help="Run on, in this rhythm."
+)
+@click.option(
+    "--name", metavar="NAME", default="archive", show_default=True, help="Of this query, where one archive has several."
+)
+@session_options
+def archive(
+    topics: tuple[str, ...],
+    archive_path: str,
+    pattern: str | None,
+    log_dir: str | None,
+    bootstrap: str,
+    starting_offsets: str,
+    max_records: int | None,
+    fail_on_data_loss: bool,
+    interval_s: float | None,
+    name: str,
+    session: SessionChoice,
+) -> None:
+    """Copy topics to Parquet files, DIR/TOPIC/date=.../hour=.../TOPIC-PARTITION-FIRST-LAST.parquet.
+
+    Every record once: however a run ended, the next one goes on where it stopped, and no record is there twice. Hours
+    are those of the records' timestamps, in UTC. Without --every it ends when it has reached the present end.
+    """
+    if (pattern is None) == (not topics):
+        raise click.UsageError("name topics, or give --pattern (one of the two).")
+    source = {
+        "startingOffsets": starting_offsets,
+        "failOnDataLoss": str(fail_on_data_loss).lower(),
+        **({"subscribe": ",".join(topics)} if pattern is None else {"subscribePattern": pattern}),
+        **({"kafka.bootstrap.servers": bootstrap} if log_dir is None else {"path": log_dir}),
+    }
+    if max_records is not None:
+        source["maxOffsetsPerTrigger"] = str(max_records)
+    location = archive_path if "://" in archive_path else str(Path(archive_path).absolute())
+
+    def work(spark: Session) -> Summary:
+        from barnabas.pipeline.jobs.archive import ArchiveOptions, run
+
+        return run(spark, ArchiveOptions(location, source, name, interval_s))
+
+    run_job("archive", session, work)

@@ -1,0 +1,42 @@
+"""What topics would be set to: their configs in the metadata log, with the changes that somebody thinks of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from barnabas.broker.metadata.errors import MetadataError
+from barnabas.broker.metadata.log.log_replay import METADATA_DIRECTORY, replay_metadata_directory
+from barnabas.commands.exit_codes import ExitCode
+from barnabas.commands.failures import CommandFailure
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.errors import ConfigError
+from barnabas.config.log_config import LogConfig
+from barnabas.config.topic_config import validate_topic_configs
+from barnabas.pipeline.jobs.whatif import TopicPolicy
+
+
+def policies_of(
+    topics: Iterable[str], changes: Mapping[str, str], metadata_log_dir: Path, note: Callable[[str], None]
+) -> list[TopicPolicy]:
+    """One for each topic, by name. `note` is told what people should know.
+
+    Raises CommandFailure for a change that a topic could not be set to, and where the metadata log cannot be replayed.
+    """
+    try:
+        replayed = replay_metadata_directory(metadata_log_dir / METADATA_DIRECTORY)
+    except MetadataError as error:
+        raise CommandFailure(str(error)) from error
+    if not replayed.exists:
+        note(f"{metadata_log_dir} has no metadata log, so topics are taken to have no configs (--metadata-log-dir)")
+    broker_config = BrokerConfig.of()
+    policies = []
+    for topic in sorted(topics):
+        own = dict(replayed.image.topic_configs(topic)) if replayed.exists else {}
+        wanted = {**own, **changes}
+        try:
+            validate_topic_configs(wanted, broker_config)
+        except ConfigError as error:
+            raise CommandFailure(f"topic {topic} cannot be set so: {error}", ExitCode.USAGE) from error
+        policies.append(TopicPolicy.of(topic, LogConfig.of(broker_config, wanted)))
+    return policies

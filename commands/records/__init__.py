@@ -1,0 +1,1 @@
+"""`barnabas produce` and `barnabas consume`: lines to records and records to lines."""

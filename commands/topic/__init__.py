@@ -1,0 +1,1 @@
+"""`barnabas topic` and `barnabas partition`: topics, partitions, record deletion, moves between log directories."""

@@ -1,0 +1,108 @@
+"""Every property of a topic that Barnabas serves, with the broker properties that give its default.
+
+Names, types, defaults and rules are Apache Kafka 4.3's (LogConfig, ServerTopicConfigSynonyms); the words are those of
+the broker property, which a topic's value overrides. Of several synonyms the first that is set anywhere wins: ms,
+then minutes, then hours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from barnabas.config.property import LONG_MAX, Property, PropertyType, Synonym, by_name
+from barnabas.config.tables.broker_properties import BROKER_PROPERTIES
+from barnabas.config.tables.log_properties import SEGMENT_BYTES_MIN, SEGMENTS
+from barnabas.config.validators import AtLeast, Validator
+
+MINUTE_MS = 60 * 1000
+HOUR_MS = 60 * MINUTE_MS
+# A topic's configs are always changed while the broker runs; Kafka's word for it.
+_TOPIC_MODE = "cluster-wide"
+
+
+def _of_broker(name: str, synonym: str) -> Property:
+    """The topic property `name`, in everything like the broker property `synonym`."""
+    broker = BROKER_PROPERTIES[synonym]
+    return Property(
+        name,
+        broker.type,
+        broker.default,
+        broker.doc,
+        broker.validator,
+        _TOPIC_MODE,
+        synonyms=(Synonym(synonym),),
+        group=broker.group,
+    )
+
+
+def _family(name: str, default: int, doc: str, validator: Validator, *synonyms: Synonym) -> Property:
+    """The topic property `name` (a long, in ms) whose default comes from several broker properties."""
+    group = BROKER_PROPERTIES[synonyms[0].name].group
+    return Property(name, PropertyType.LONG, default, doc, validator, _TOPIC_MODE, synonyms=synonyms, group=group)
+
+
+TOPIC_PROPERTIES: Mapping[str, Property] = by_name(
+    _of_broker("segment.bytes", "log.segment.bytes"),
+    Property(
+        "internal.segment.bytes",
+        PropertyType.INT,
+        None,
+        "Apache Kafka 4.3's way around its own minimum: when set it is used in place of segment.bytes.",
+        AtLeast(SEGMENT_BYTES_MIN),
+        _TOPIC_MODE,
+        group=SEGMENTS,
+    ),
+    _family(
+        "segment.ms",
+        168 * HOUR_MS,
+        "Time after which a segment that receives records is closed even if it is not full.",
+        AtLeast(1),
+        Synonym("log.roll.ms"),
+        Synonym("log.roll.hours", HOUR_MS),
+    ),
+    _family(
+        "segment.jitter.ms",
+        0,
+        "Largest random amount by which a segment rolls early, so that many partitions do not roll at once.",
+        AtLeast(0),
+        Synonym("log.roll.jitter.ms"),
+        Synonym("log.roll.jitter.hours", HOUR_MS),
+    ),
+    _of_broker("index.interval.bytes", "log.index.interval.bytes"),
+    _of_broker("segment.index.bytes", "log.index.size.max.bytes"),
+    _of_broker("preallocate", "log.preallocate"),
+    _of_broker("cleanup.policy", "log.cleanup.policy"),
+    _family(
+        "retention.ms",
+        168 * HOUR_MS,
+        "How long records are kept. -1: for ever; 0: as short as segments and the retention task allow.",
+        AtLeast(-1),
+        Synonym("log.retention.ms"),
+        Synonym("log.retention.minutes", MINUTE_MS),
+        Synonym("log.retention.hours", HOUR_MS),
+    ),
+    _of_broker("retention.bytes", "log.retention.bytes"),
+    _of_broker("file.delete.delay.ms", "log.segment.delete.delay.ms"),
+    _of_broker("flush.messages", "log.flush.interval.messages"),
+    _family(
+        "flush.ms",
+        LONG_MAX,
+        "Longest time a record waits in memory before it is fsynced, as far as the log-flusher task runs.",
+        AtLeast(0),
+        Synonym("log.flush.interval.ms"),
+        Synonym("log.flush.scheduler.interval.ms"),
+    ),
+    _of_broker("max.message.bytes", "message.max.bytes"),
+    _of_broker("compression.type", "compression.type"),
+    _of_broker("compression.gzip.level", "compression.gzip.level"),
+    _of_broker("compression.lz4.level", "compression.lz4.level"),
+    _of_broker("compression.zstd.level", "compression.zstd.level"),
+    _of_broker("message.timestamp.type", "log.message.timestamp.type"),
+    _of_broker("message.timestamp.before.max.ms", "log.message.timestamp.before.max.ms"),
+    _of_broker("message.timestamp.after.max.ms", "log.message.timestamp.after.max.ms"),
+    _of_broker("min.cleanable.dirty.ratio", "log.cleaner.min.cleanable.ratio"),
+    _of_broker("min.compaction.lag.ms", "log.cleaner.min.compaction.lag.ms"),
+    _of_broker("max.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"),
+    _of_broker("delete.retention.ms", "log.cleaner.delete.retention.ms"),
+    _of_broker("min.insync.replicas", "min.insync.replicas"),
+)

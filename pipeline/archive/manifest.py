@@ -1,0 +1,176 @@
+"""What an archive's micro-batches consist of: one manifest each, whose appearance is the commit.
+
+    <archive>/_barnabas/<name>/manifests/<batch:010d>.json
+        {"version": 1, "query": "<id of the streaming query>", "files": [{temporary, final, topic, ...}],
+         "offsets": [{"<topic>": {"<partition>": <next offset>}}]}     where the micro-batch ends, by its checkpoint
+    <archive>/_barnabas/<name>/temporary/<batch:010d>-<...>/<...>.parquet
+    <archive>/_barnabas/<name>/checkpoint/                                  Spark's own
+
+The tasks of a micro-batch write temporary files. Its commit writes the manifest (once: whoever comes second takes the
+first one's), then moves the files to their names. So a micro-batch that Spark runs again adds nothing: if its manifest
+is there, only what was not moved yet is moved; if not, nothing of it is visible, and its temporary files go. A listing
+of the archive may lack files between a crash and the next run, and never has a record twice.
+
+A checkpoint that is older than the archive (restored; or a power cut took its last file, which Spark does not sync)
+would plan a micro-batch that has its manifest with another end: what lies between would be lost. So ends are compared.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, Final
+
+from pyarrow import fs
+
+from barnabas.pipeline.archive.files import ArchivedFile
+from barnabas.pipeline.durability import make_durable
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.state_files import StateFiles, open_location
+
+STATE_DIRECTORY: Final = "_barnabas"
+DEFAULT_NAME: Final = "archive"
+VERSION: Final = 1
+
+
+class ArchiveState:
+    """The `_barnabas/<name>` of one archive."""
+
+    def __init__(self, archive: str, name: str = DEFAULT_NAME) -> None:
+        self.archive = archive.rstrip("/")
+        self.name = name
+        self.file_system, self.root = open_location(self.archive)
+        self._directory = f"{STATE_DIRECTORY}/{name}"
+        self._manifests = StateFiles(f"{self.archive}/{self._directory}/manifests")
+
+    @property
+    def checkpoint(self) -> str:
+        """For Spark's `checkpointLocation`."""
+        return f"{self.archive}/{self._directory}/checkpoint"
+
+    def temporary_directory(self, batch_id: int, owner: str) -> str:
+        """Relative to the archive, for one attempt of one task."""
+        return f"{self._directory}/temporary/{batch_id:010d}-{owner}"
+
+    def batches(self) -> list[int]:
+        """The micro-batches that are committed, in order. Raises OSError."""
+        return [int(name.removesuffix(".json")) for name in self._manifests.names() if name.endswith(".json")]
+
+    def is_committed(self, batch_id: int, query: str) -> bool:
+        """Whether the micro-batch has its manifest. Raises PipelineError when it is another query's, OSError."""
+        if batch_id not in self.batches():
+            return False
+        found, _ = self._read(batch_id)
+        if found != query:
+            raise PipelineError(
+                f"{self.archive}: micro-batch {batch_id} was archived by query {found}, this is {query}: the "
+                f"checkpoint {self._directory}/checkpoint is not the one that the archive was written with; restore "
+                "it, or archive to another directory"
+            )
+        return True
+
+    def files(self, batch_id: int) -> list[ArchivedFile]:
+        """What the micro-batch consists of. Raises OSError, PipelineError."""
+        return self._read(batch_id)[1]
+
+    def commit(self, batch_id: int, query: str, files: Iterable[ArchivedFile]) -> list[ArchivedFile]:
+        """Make the micro-batch part of the archive, once; its files. Raises OSError, PipelineError."""
+        planned = self._planned_offsets(batch_id)
+        if self.is_committed(batch_id, query):
+            self._ensure_same_end(batch_id, planned)
+        else:
+            manifest = {
+                "version": VERSION,
+                "query": query,
+                "files": [file._asdict() for file in files],
+                "offsets": planned,
+            }
+            self._manifests.create(_manifest_name(batch_id), json.dumps(manifest, indent=1).encode())
+        committed = self.files(batch_id)
+        self.finish(committed)
+        self._remove_temporaries(batch_id)
+        return committed
+
+    def finish(self, files: Iterable[ArchivedFile]) -> None:
+        """Move to their names what is not there yet.
+
+        Raises OSError, PipelineError for a file that is lost, or whose place another one has.
+        """
+        directories: set[str] = set()
+        for file in files:
+            source, target = f"{self.root}/{file.temporary}", f"{self.root}/{file.final}"
+            there = self.file_system.get_file_info(target)
+            if there.type is fs.FileType.File:
+                self._ensure_moved(source, there.size, file)
+                continue
+            if self.file_system.get_file_info(source).type is not fs.FileType.File:
+                raise PipelineError(
+                    f"{self.archive}: {file.final} is in a manifest, and lost: there is nothing to move"
+                )
+            directory = target.rpartition("/")[0]
+            if directory not in directories:
+                self.file_system.create_dir(directory, recursive=True)
+                directories.add(directory)
+            self.file_system.move(source, target)
+        if isinstance(self.file_system, fs.LocalFileSystem):
+            make_durable(directories)
+
+    def _ensure_moved(self, source: str, size_at_target: int, file: ArchivedFile) -> None:
+        """What is at the target is this file, not one of a topic that had the name before."""
+        left = self.file_system.get_file_info(source)
+        if left.type is not fs.FileType.File:
+            return
+        if not isinstance(self.file_system, fs.LocalFileSystem) and left.size == size_at_target:
+            return  # an object store moves by copy and deletion, and was stopped between them
+        raise PipelineError(
+            f"{self.archive}: {file.final} is there already, of another topic that was called {file.topic!r}: move "
+            f"what is archived of that one elsewhere and run this again; nothing of {file.temporary} is lost"
+        )
+
+    def _read(self, batch_id: int) -> tuple[str, list[ArchivedFile]]:
+        name = _manifest_name(batch_id)
+        try:
+            manifest = json.loads(self._manifests.read(name))
+            if manifest["version"] != VERSION:
+                raise PipelineError(f"{self.archive}: manifest {name} has version {manifest['version']}, not {VERSION}")
+            return manifest["query"], [ArchivedFile(**file) for file in manifest["files"]]
+        except (ValueError, TypeError, KeyError) as error:
+            raise PipelineError(f"{self.archive}: manifest {name} cannot be read: {error}") from error
+
+    def _planned_offsets(self, batch_id: int) -> list[Any] | None:
+        """Where the micro-batch ends: Spark's file has a version, metadata, and a line for each source.
+
+        None where the checkpoint is not where pyarrow finds it. Raises OSError.
+        """
+        try:
+            content = StateFiles(f"{self.checkpoint}/offsets").read(str(batch_id))
+            return [json.loads(line) for line in content.decode().splitlines()[2:]]
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def _ensure_same_end(self, batch_id: int, planned: list[Any] | None) -> None:
+        archived = self._ends(batch_id)
+        if archived is None or planned is None or archived == planned:
+            return
+        last = self._ends(self.batches()[-1]) or archived
+        ends = {topic: partitions for source in last for topic, partitions in source.items() if partitions}
+        raise PipelineError(
+            f"{self.archive}: micro-batch {batch_id} was archived up to {json.dumps(archived)}, its checkpoint plans "
+            f"it up to {json.dumps(planned)} now, because it is older than the archive; go on under another name "
+            f"(--name), from startingOffsets={json.dumps(ends)}"
+        )
+
+    def _ends(self, batch_id: int) -> list[Any] | None:
+        ends: list[Any] | None = json.loads(self._manifests.read(_manifest_name(batch_id))).get("offsets")
+        return ends  # None in manifests of before
+
+    def _remove_temporaries(self, upto_batch: int) -> None:
+        """What attempts of this and earlier micro-batches left behind."""
+        selector = fs.FileSelector(f"{self.root}/{self._directory}/temporary", allow_not_found=True)
+        for info in self.file_system.get_file_info(selector):
+            if info.type is fs.FileType.Directory and int(info.base_name.partition("-")[0]) <= upto_batch:
+                self.file_system.delete_dir(info.path)
+
+
+def _manifest_name(batch_id: int) -> str:
+    return f"{batch_id:010d}.json"

@@ -1,0 +1,214 @@
+"""The file systems that segment files lie on: this machine's, read by system calls, and any other that pyarrow knows.
+
+A path without a scheme, or with `file:`, is local. `s3://`, `gs://`, `hdfs://`, `abfs://` and the like go through
+pyarrow.fs, whose credentials come from the environment, as for Parquet read by pyarrow.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import unquote, urlsplit
+
+from barnabas.broker.storage.files.file_names import DELETED_SUFFIX
+from barnabas.pipeline.errors import SourceError
+
+_HADOOP_NAMES = ("s3a", "s3n")
+
+
+class Entry(NamedTuple):
+    """A file or directory in a directory; `path` is complete."""
+
+    name: str
+    path: str
+    is_directory: bool
+    size_bytes: int
+
+
+class OpenFile(Protocol):
+    """A file that is read by position."""
+
+    def read_into(self, target: memoryview, position: int) -> int:
+        """Bytes that were read: fewer than wanted only at the file's end. Raises OSError."""
+        ...
+
+    def close(self) -> None:
+        """Let it go."""
+        ...
+
+
+class FileSystem(Protocol):
+    """Where paths of one kind lie. All methods raise OSError."""
+
+    def entry(self, path: str) -> Entry:
+        """What is there. Raises FileNotFoundError."""
+        ...
+
+    def list(self, path: str) -> list[Entry]:
+        """A directory's entries, by name."""
+        ...
+
+    def open(self, path: str) -> OpenFile:
+        """For reading."""
+        ...
+
+
+def file_system(path: str) -> tuple[FileSystem, str]:
+    """(the file system of a path or URI, the path on it). Raises SourceError for a scheme that pyarrow lacks."""
+    scheme = urlsplit(path).scheme if "://" in path or path.startswith("file:") else ""
+    if not scheme:
+        return LocalFileSystem(), path
+    if scheme == "file":
+        return LocalFileSystem(), unquote(urlsplit(path).path)
+    from pyarrow import fs
+
+    if scheme in _HADOOP_NAMES:
+        raise SourceError(f"{path}: {scheme} is Hadoop's name for it, which pyarrow does not know: write s3://...")
+    try:
+        found, inner = fs.FileSystem.from_uri(path)
+    except (ValueError, OSError) as error:
+        raise SourceError(f"{path}: no file system of pyarrow reads it: {error}") from error
+    return ArrowFileSystem(found, scheme), inner
+
+
+def open_even_deleted(system: FileSystem, path: str) -> OpenFile:
+    """A segment's file that may be on its way out: brokers rename it, and remove it file.delete.delay.ms later.
+
+    Raises FileNotFoundError, naming `path`, when it is gone for good; OSError.
+    """
+    try:
+        return system.open(path)
+    except FileNotFoundError as error:
+        try:
+            return system.open(path + DELETED_SUFFIX)
+        except FileNotFoundError:
+            raise error from None
+
+
+def read_all(system: FileSystem, path: str, size_bytes: int) -> bytes:
+    """A small file, even one that is on its way out. Raises OSError."""
+    content = memoryview(bytearray(size_bytes))
+    file = open_even_deleted(system, path)
+    try:
+        return bytes(content[: file.read_into(content, 0)])
+    finally:
+        file.close()
+
+
+class LocalFileSystem:
+    """By system calls: a segment is read with `preadv` into a buffer that stays."""
+
+    def entry(self, path: str) -> Entry:
+        """See FileSystem."""
+        return _local_entry(Path(path))
+
+    def list(self, path: str) -> list[Entry]:
+        """See FileSystem. A file that goes meanwhile is left out."""
+        found = []
+        for each in sorted(Path(path).iterdir()):
+            try:
+                found.append(_local_entry(each))
+            except FileNotFoundError:
+                continue
+        return found
+
+    def open(self, path: str) -> OpenFile:
+        """See FileSystem."""
+        return _LocalFile(path)
+
+
+class _LocalFile:
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def read_into(self, target: memoryview, position: int) -> int:
+        filled = 0
+        while filled < len(target):
+            count = os.preadv(self._descriptor, (target[filled:],), position + filled)
+            if not count:
+                break
+            filled += count
+        return filled
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+class ArrowFileSystem:
+    """Through pyarrow.fs. Errors name the whole address, and the credentials where the store refuses them."""
+
+    def __init__(self, system: Any, scheme: str) -> None:
+        self._system = system
+        self._scheme = scheme
+
+    def entry(self, path: str) -> Entry:
+        """See FileSystem."""
+        with self._naming(path):
+            return _arrow_entry(self._system.get_file_info(path))
+
+    def list(self, path: str) -> list[Entry]:
+        """See FileSystem."""
+        from pyarrow import fs
+
+        with self._naming(path):
+            return sorted(_arrow_entry(each) for each in self._system.get_file_info(fs.FileSelector(path)))
+
+    def open(self, path: str) -> OpenFile:
+        """See FileSystem."""
+        with self._naming(path):
+            return _ArrowFile(self._system.open_input_file(path))
+
+    @contextmanager
+    def _naming(self, path: str) -> Iterator[None]:
+        """Raises OSError with the whole address in it."""
+        address = f"{self._scheme}://{path}"
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise FileNotFoundError(errno.ENOENT, "no such file, directory or bucket", address) from error
+        except OSError as error:
+            remedy = "; look at the credentials and their rights" if _is_refused(error) else ""
+            raise OSError(f"{address}: {str(error).rstrip('.')}{remedy}") from error
+
+
+class _ArrowFile:
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def read_into(self, target: memoryview, position: int) -> int:
+        self._file.seek(position)
+        filled = 0
+        while filled < len(target):
+            count = self._file.readinto(target[filled:])
+            if not count:
+                break
+            filled += count
+        return filled
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _local_entry(path: Path) -> Entry:
+    status = path.stat()
+    return Entry(path.name, str(path), path.is_dir(), status.st_size)
+
+
+def _is_refused(error: OSError) -> bool:
+    """Of a store's answers 401 and 403, which pyarrow gives as text only."""
+    return any(
+        word in str(error) for word in ("ACCESS_DENIED", "INVALID_ACCESS_KEY", "HTTP status 403", "HTTP status 401")
+    )
+
+
+def _arrow_entry(info: Any) -> Entry:
+    from pyarrow import fs
+
+    if info.type == fs.FileType.NotFound:
+        raise FileNotFoundError(2, "no such file or directory", info.path)
+    return Entry(info.base_name, info.path, info.type == fs.FileType.Directory, info.size or 0)

@@ -1,0 +1,124 @@
+"""Under which producer id and epoch a task writes a micro-batch, kept with the query's checkpoint.
+
+    <checkpoint>/barnabas-sink/<task>/producer-<batch:010d>.json           {"producer_id": 4001, "query", "cluster"}
+    <checkpoint>/barnabas-sink/<task>/partitions-<batch:010d>-<topic>.json {"partitions": 6}
+
+Each holds from its micro-batch on until a later one. A task (the number of a Spark partition) has one producer id, and
+the epoch is the micro-batch's distance from the file's: so every micro-batch begins a new epoch, whose sequences count
+its records from 0, and stragglers of older ones are refused by the broker. After 32,767 micro-batches a new id begins.
+What a topic's number of partitions was is kept because keys are placed by it: a replay must place them as before.
+
+A checkpoint whose query was begun anew (its offsets were deleted, these files were not) counts its micro-batches from 0
+again: what they hold would be taken for what is stored already. So a file names its query, and another one is refused.
+So is another cluster, where the producer id is nobody's or somebody else's: files of before name none.
+
+The files are written before the first record is sent and never change, so a replay, by whomever, finds them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+from barnabas.clients.producer.given_identity import ProducerIdentity
+from barnabas.clients.producer.sequences import MAX_EPOCH
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.state_files import StateFiles
+
+DIRECTORY: Final = "barnabas-sink"
+
+_NAME: Final = re.compile(r"(producer|partitions)-(\d{10,})(?:-(.+))?\.json")
+
+
+class TaskIdentity:
+    """The files of one task, for one micro-batch of `query`, by Spark's id; None for a batch write."""
+
+    def __init__(self, checkpoint: str, task: int, batch_id: int, query: str | None = None) -> None:
+        self._checkpoint = checkpoint
+        self._query = query
+        self._files = StateFiles(f"{checkpoint.rstrip('/')}/{DIRECTORY}/{task:05d}")
+        self._batch_id = batch_id
+        self._latest: dict[tuple[str, str], int] = {}
+        for name in self._files.names():
+            match = _NAME.fullmatch(name)
+            if match is not None and int(match[2]) <= batch_id:
+                self._latest[match[1], match[3] or ""] = int(match[2])  # sorted: the last one stays
+
+    @property
+    def where(self) -> str:
+        """For errors: which option, and which directory in it."""
+        return f"checkpointLocation {self._checkpoint}: {DIRECTORY} in it"
+
+    @property
+    def needs_producer_id(self) -> bool:
+        """Whether none is kept, or its epochs are used up."""
+        since = self._latest.get(("producer", ""))
+        return since is None or self._batch_id - since > MAX_EPOCH
+
+    def keep_producer_id(self, producer_id: int, cluster_id: str) -> None:
+        """A new one holds from this micro-batch on, unless another attempt was quicker. Raises OSError."""
+        self._create("producer", "", {"producer_id": producer_id, "query": self._query, "cluster": cluster_id})
+
+    def producer(self) -> ProducerIdentity:
+        """The id that is kept, and this micro-batch's epoch. Raises OSError, PipelineError."""
+        since = self._latest["producer", ""]
+        kept = self._read("producer", since, "")
+        query = kept.get("query", self._query)
+        if query != self._query:
+            raise PipelineError(
+                f"{self.where} is of {_who(query)}, this is "
+                f"{_who(self._query)}, whose records would be taken for those of the other: give each a checkpoint of "
+                "its own, and begin anew with an empty one"
+            )
+        producer_id = _number(kept, "producer_id", self._name("producer", since))
+        return ProducerIdentity(producer_id, self._batch_id - since, str(kept.get("cluster", "")))
+
+    def partitions(self, topic: str, now: int, *, has_begun: bool) -> int:
+        """How many partitions of `topic` keys are spread over; `now` is how many it has.
+
+        `has_begun`: records of this micro-batch are stored, so what held before holds on. Raises OSError.
+        """
+        since = self._latest.get(("partitions", topic))
+        if since is not None:
+            before = _number(
+                self._read("partitions", since, topic), "partitions", self._name("partitions", since, topic)
+            )
+            if before == now or has_begun or since == self._batch_id:
+                return before
+        name = self._name("partitions", self._batch_id, topic)
+        return _number(self._create("partitions", topic, {"partitions": now}), "partitions", name)
+
+    def _create(self, kind: str, topic: str, fields: dict[str, Any]) -> dict[str, Any]:
+        name = self._name(kind, self._batch_id, topic)
+        content = self._files.create(name, json.dumps(fields).encode())
+        self._latest[kind, topic] = self._batch_id
+        return _fields(content, name)
+
+    def _read(self, kind: str, since: int, topic: str) -> dict[str, Any]:
+        name = self._name(kind, since, topic)
+        return _fields(self._files.read(name), name)
+
+    def _name(self, kind: str, batch_id: int, topic: str = "") -> str:
+        return f"{kind}-{batch_id:010d}{f'-{topic}' if topic else ''}.json"
+
+
+def _who(query: str | None) -> str:
+    return "a batch write" if query is None else f"the streaming query {query}"
+
+
+def _fields(content: bytes, name: str) -> dict[str, Any]:
+    try:
+        fields = json.loads(content)
+    except ValueError as error:
+        raise PipelineError(f"the checkpoint's file {DIRECTORY}/.../{name} cannot be read: {error}") from error
+    if not isinstance(fields, dict):
+        raise PipelineError(f"the checkpoint's file {DIRECTORY}/.../{name} cannot be read: it is no object")
+    return fields
+
+
+def _number(fields: dict[str, Any], field: str, name: str) -> int:
+    value = fields.get(field)
+    if type(value) is not int or value < 0:
+        raise PipelineError(f"the checkpoint's file {DIRECTORY}/.../{name} cannot be read: {field} is {value!r}")
+    return value

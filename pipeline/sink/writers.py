@@ -1,0 +1,112 @@
+"""The writers of `format("barnabas")`: a batch, and the micro-batches of a stream.
+
+Both are pickled to the executors, where `write` runs once for each task; the records are acknowledged by the broker
+when it returns, so there is nothing left to do in `commit`, and nothing that `abort` could take back.
+
+Batch: at least once, as Spark's Kafka sink; with the option checkpointLocation it can be run again after a failure and
+adds what is missing. Stream: no record is added when Spark replays a micro-batch (sink_task.py has the conditions).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from barnabas.pipeline.errors import OptionError, PipelineError, in_one_sentence
+from barnabas.pipeline.sink.options import SinkOptions, sink_options
+from barnabas.pipeline.sink.rows import SinkRecord, ensure_writable, records_of
+from barnabas.pipeline.spark.worker_memory import keep_what_is_loaded
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+_BATCH_ID = "streaming.sql.batchId"
+_QUERY_ID = "sql.streaming.queryId"
+_ONLY_BATCH = 0
+
+
+@dataclass(frozen=True)
+class SinkCommit(WriterCommitMessage):
+    """What one task wrote."""
+
+    sent: int
+    already_there: int
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """`df.write.format("barnabas").mode("append").save()`."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> SinkCommit:
+        """On an executor: one task's rows."""
+        return _write(self._options, iterator, _ONLY_BATCH, None)
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """`df.writeStream.format("barnabas").start()`."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> SinkCommit:
+        """On an executor: one task's rows of one micro-batch."""
+        context = TaskContext.get()
+        batch_id = None if context is None else context.getLocalProperty(_BATCH_ID)
+        query = None if context is None else context.getLocalProperty(_QUERY_ID)
+        if batch_id is None or query is None:
+            raise PipelineError("Spark did not say which micro-batch of which query this is: a replay cannot be known")
+        return _write(self._options, iterator, int(batch_id), query)
+
+
+def make_batch_writer(given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> BatchWriter:
+    """Raises OptionError, SchemaError."""
+    if overwrite:
+        raise OptionError("mode overwrite cannot be: a log is only ever appended to; use mode append")
+    options = sink_options(given, streaming=False)
+    ensure_writable(schema, options.topic)
+    return BatchWriter(options)
+
+
+def make_stream_writer(given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> StreamWriter:
+    """Raises OptionError, SchemaError."""
+    if overwrite:
+        raise OptionError("output mode complete cannot be: a log is only ever appended to; use append or update")
+    options = sink_options(given, streaming=True)
+    ensure_writable(schema, options.topic)
+    return StreamWriter(options)
+
+
+def _write(options: SinkOptions, batches: Iterator[pa.RecordBatch], batch_id: int, query: str | None) -> SinkCommit:
+    import uvloop
+
+    from barnabas.pipeline.sink.identity import TaskIdentity
+    from barnabas.pipeline.sink.task import send_once, send_what_is_missing
+
+    keep_what_is_loaded()
+    context = TaskContext.get()
+    task = 0 if context is None else context.partitionId()
+    with in_one_sentence():
+        records: Iterator[SinkRecord] = _records(batches, options.topic)
+        first = next(records, None)
+        if first is None:  # a micro-batch without rows asks nobody
+            return SinkCommit(0, 0)
+        records = itertools.chain((first,), records)
+        if options.checkpoint is None:
+            written = uvloop.run(send_once(options.producer, records))
+        else:
+            kept = TaskIdentity(options.checkpoint, task, batch_id, query)
+            written = uvloop.run(send_what_is_missing(options.producer, records, kept, task))
+    return SinkCommit(written.sent, written.already_there)
+
+
+def _records(batches: Iterator[pa.RecordBatch], topic: str | None) -> Iterator[SinkRecord]:
+    for batch in batches:
+        yield from records_of(batch, topic)

@@ -1,0 +1,177 @@
+"""Fetches of one partition for a task, one ahead of what is decoded.
+
+A request is sent as soon as it is known where it begins, and waited for only when its bytes are needed: the broker
+fills the socket while the task decodes. What fails is asked again, as long as the client's patience (api_timeout_ms).
+
+Fetches go over the connection that asked for the metadata: nobody else waits on it in a task, and a second one costs a
+small task as much as its fetch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+from barnabas.clients.config import ConsumerConfig
+from barnabas.clients.errors import RefusedError, UnknownTopicError
+from barnabas.clients.network.cluster import NO_LEADER, Cluster, TopicView
+from barnabas.clients.network.connection import Connection
+from barnabas.clients.network.retrying import with_retries
+from barnabas.pipeline.errors import CorruptLogError
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.data.fetch import (
+    FetchPartition,
+    FetchPartitionResult,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
+from barnabas.protocol.messages.topics.metadata import MetadataResponse
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.uuids import uuid_text
+
+FRAME_HEADROOM_BYTES: Final = 64 * 1024
+"""Of the largest answer that is taken, left for its header."""
+
+_EMPTY: Final = memoryview(b"")
+
+
+class TopicGoneError(Exception):
+    """The topic that the read was planned for is not there any more; another one of its name may be."""
+
+
+@dataclass(slots=True)
+class FetchAnswer:
+    """One partition's part of an answer."""
+
+    result: FetchPartitionResult
+    data: memoryview
+
+
+class PartFetcher:
+    """Fetches of one partition, one ahead of what is decoded."""
+
+    def __init__(
+        self,
+        client: ConsumerConfig,
+        topic_partition: TopicPartition,
+        loop: asyncio.AbstractEventLoop,
+        isolation: int,
+        topic_id: str | None = None,
+    ) -> None:
+        """`topic_id`: the text of the id that the topic must have; None: whichever has the name."""
+        self.bootstrap = client.bootstrap
+        self._client = client
+        self._topic_partition = topic_partition
+        self._loop = loop
+        self._isolation = isolation
+        self._topic_id = topic_id
+        self._bytes = min(client.max_partition_bytes, client.max_bytes)
+        self._offset = 0
+        self._cluster: Cluster | None = None
+        self._sent: asyncio.Future[FetchResponse] | None = None
+        self._answers = 0
+
+    def ask(self, offset: int) -> None:
+        """Send the fetch for what follows, if there is a connection; else `answer` will."""
+        self._offset = offset
+        self._sent = None
+        if self._cluster is not None:
+            leader = self._cluster.leader(self._topic_partition)
+            connection = self._cluster.connected(leader)
+            if connection is not None:
+                self._sent = self._loop.run_until_complete(self._send_on(connection))
+
+    def ask_for_more(self, offset: int, needed_bytes: int) -> None:
+        """The answer had room for a part of the next batch only. Raises CorruptLogError for one that is too large."""
+        most = self._client.max_frame_bytes - FRAME_HEADROOM_BYTES
+        if needed_bytes > most:
+            raise CorruptLogError(
+                f"{self._topic_partition} at the broker {self.bootstrap}: the batch at offset {offset} has "
+                f"{needed_bytes} bytes, an answer has at most {most}"
+            )
+        self._bytes = min(most, max(needed_bytes, 2 * self._bytes))
+        self.ask(offset)
+
+    def answer(self) -> FetchAnswer:
+        """The answer to what was asked, asked again after lost connections for as long as the client's patience.
+
+        Raises TopicGoneError.
+        """
+        what = f"reading {self._topic_partition} from offset {self._offset}"
+        try:
+            response = self._loop.run_until_complete(with_retries(self._client, what, self._attempt))
+        except UnknownTopicError as error:
+            raise TopicGoneError("the topic was deleted after the read was planned") from error
+        self._answers += 1
+        result = response.topics[0].partitions[0]
+        data: memoryview = _EMPTY if result.records is None else result.records.data  # type: ignore[attr-defined]
+        return FetchAnswer(result, data)
+
+    def ensure_same_topic(self) -> None:
+        """Fetches name a topic, not its id, so any answer but the first may be of another one. Raises TopicGoneError.
+
+        One that is gone by now is what it was: its records were there when they were asked for.
+        """
+        if self._answers > 1 and self._cluster is not None:
+            what = f"metadata behind {self._topic_partition}"
+            self._loop.run_until_complete(with_retries(self._client, what, self._load))
+            view = self._cluster.topic(self._topic_partition.topic)
+            if view is not None:
+                self._ensure_planned(view)
+
+    async def _load(self) -> MetadataResponse:
+        assert self._cluster is not None
+        return await self._cluster.load([self._topic_partition.topic])
+
+    def _ensure_planned(self, view: TopicView) -> None:
+        if self._topic_id is not None and uuid_text(view.topic_id) != self._topic_id:
+            raise TopicGoneError(
+                "the topic was deleted and created again after the read was planned; that was of topic id "
+                f"{self._topic_id}, now it is {uuid_text(view.topic_id)}"
+            )
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._cluster is not None:
+            self._loop.run_until_complete(self._cluster.close())
+
+    async def _attempt(self) -> FetchResponse:
+        sent, self._sent = self._sent, None
+        if sent is None:
+            if self._cluster is None:
+                cluster = Cluster(self._client)
+                self._cluster = cluster
+                await cluster.start()
+            view = await self._cluster.require_topic(self._topic_partition.topic, self._client.api_timeout_ms)
+            self._ensure_planned(view)
+            leader = self._cluster.leader(self._topic_partition)
+            if leader == NO_LEADER:
+                await self._cluster.load([self._topic_partition.topic])
+                leader = self._cluster.leader(self._topic_partition)
+            if leader == NO_LEADER:
+                raise RefusedError.of_partition(self._topic_partition, ErrorCode.LEADER_NOT_AVAILABLE, None)
+            sent = await self._send_on(await self._cluster.connect(leader))
+        response = await sent
+        code = response.topics[0].partitions[0].error
+        if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self._cluster is not None:
+            await self._cluster.load([self._topic_partition.topic])  # the next attempt finds out what became of it
+            raise RefusedError.of_partition(self._topic_partition, code, None)
+        if code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.KAFKA_STORAGE_ERROR):
+            if self._cluster is not None:
+                self._cluster.refresh_soon()
+            raise RefusedError.of_partition(self._topic_partition, code, None)
+        return response
+
+    async def _send_on(self, connection: Connection) -> asyncio.Future[FetchResponse]:
+        topic, partition = self._topic_partition
+        entry = FetchPartition(partition, self._offset, self._bytes)
+        request = FetchRequest(
+            self._client.max_wait_ms, 1, max(self._bytes, self._client.max_bytes), self._isolation,
+            [FetchTopic(topic, [entry])],
+        )  # fmt: skip
+        timeout_ms = self._client.request_timeout_ms + request.max_wait_ms
+        sent: asyncio.Future[FetchResponse] = connection.request(ApiKey.FETCH, request, timeout_ms=timeout_ms)
+        return sent

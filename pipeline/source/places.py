@@ -1,0 +1,36 @@
+"""The two places to read from, by what the options say: the broker, or segment files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from barnabas.pipeline.source.batches import ReadRules
+from barnabas.pipeline.source.broker import BrokerLog, BrokerPart, read_from_broker
+from barnabas.pipeline.source.options import ReadOptions
+from barnabas.pipeline.source.ranges import StoredLog
+from barnabas.pipeline.spark.worker_memory import keep_what_is_loaded
+
+
+def open_log(options: ReadOptions) -> StoredLog:
+    """For the driver's questions; close it. Raises what `in_one_sentence` knows."""
+    if options.client is not None:
+        assert options.subscription is not None
+        return BrokerLog(options.client, options.subscription, options)
+    from barnabas.pipeline.segments.place import SegmentLog
+
+    return SegmentLog(options)
+
+
+def read_part(options: ReadOptions, rules: ReadRules, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    """The rows of one part, in a task. Raises what `in_one_sentence` knows."""
+    keep_what_is_loaded()
+    if isinstance(partition, BrokerPart):
+        return read_from_broker(options, rules, partition)
+    from barnabas.pipeline.segments.reading import SegmentPart, read_from_segment
+
+    if isinstance(partition, SegmentPart):
+        return read_from_segment(options, rules, partition)
+    return iter(())  # Spark's own for a read without any part

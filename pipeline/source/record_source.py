@@ -1,0 +1,46 @@
+"""Where a job's records come from: topics of a broker, or the segment files of data directories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructField, StructType
+
+from barnabas.pipeline.errors import OptionError
+from barnabas.pipeline.source.options import BOOTSTRAP
+from barnabas.pipeline.source.schema import COLUMNS, HEADERS, HEADERS_TYPE
+
+_COLUMNS = {**COLUMNS, HEADERS: HEADERS_TYPE}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSource:
+    """Either a broker's address or directories, and topics; of directories all topics where none is named.
+
+    `options` are further ones of the source (startingOffsets, mode, kafka.isolation.level). Raises OptionError for
+    both, for neither, and for a broker without a topic.
+    """
+
+    bootstrap: str | None = None
+    log_dirs: tuple[Path, ...] = ()
+    topics: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if (self.bootstrap is None) == (not self.log_dirs):
+            raise OptionError("name one place to read from: a broker (--bootstrap), or data directories (--log-dir)")
+        if self.bootstrap is not None and not self.topics:
+            raise OptionError("name at least one topic (--topic): from a broker nothing is read unasked")
+
+    def read(self, spark: SparkSession, columns: Sequence[str] = tuple(_COLUMNS)) -> DataFrame:
+        """All records now there, with these columns; what is left out is not read at all."""
+        schema = StructType([StructField(name, _COLUMNS[name]) for name in columns])
+        reader = spark.read.format("barnabas").schema(schema).options(**self.options)
+        if self.topics:
+            reader = reader.option("subscribe", ",".join(self.topics))
+        if self.bootstrap is not None:
+            return reader.option(BOOTSTRAP, self.bootstrap).load()
+        return reader.load([str(log_dir) for log_dir in self.log_dirs])

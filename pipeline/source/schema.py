@@ -1,0 +1,106 @@
+"""The columns of `format("barnabas")`, those of Spark's Kafka source, and what of them a reader was asked for.
+
+    key            binary       null where the record has none
+    value          binary       null for a tombstone
+    topic          string
+    partition      int
+    offset         long
+    timestamp      timestamp    of the record, in milliseconds
+    timestampType  int          0 CreateTime, 1 LogAppendTime
+    headers        array<struct<key: string, value: binary>>   with includeHeaders; null where there are none
+
+Spark prunes no columns of a Python source, so a schema that the user gives is the projection: any of these columns, in
+any order, with these types. What is left out is not read. `_corrupt_record` (string) may be in it, too: see options.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from barnabas.pipeline.errors import SchemaError
+from barnabas.protocol.records.kernels.columns_types import Wanted
+
+HEADERS_TYPE: Final = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
+
+COLUMNS: Final[dict[str, DataType]] = {
+    "key": BinaryType(),
+    "value": BinaryType(),
+    "topic": StringType(),
+    "partition": IntegerType(),
+    "offset": LongType(),
+    "timestamp": TimestampType(),
+    "timestampType": IntegerType(),
+}
+HEADERS: Final = "headers"
+CORRUPT_RECORD: Final = "_corrupt_record"
+
+_ALL: Final[dict[str, DataType]] = {**COLUMNS, HEADERS: HEADERS_TYPE, CORRUPT_RECORD: StringType()}
+_WANTED: Final = {
+    "key": Wanted.KEY,
+    "value": Wanted.VALUE,
+    "offset": Wanted.OFFSET,
+    "timestamp": Wanted.TIMESTAMP,
+    "timestampType": Wanted.TIMESTAMP_TYPE,
+    HEADERS: Wanted.HEADERS,
+}
+
+
+def source_schema(*, include_headers: bool) -> StructType:
+    """What a reader gives that was not told a schema."""
+    columns = {**COLUMNS, HEADERS: HEADERS_TYPE} if include_headers else COLUMNS
+    return StructType([StructField(name, data_type) for name, data_type in columns.items()])
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """The columns to give, in order. `arrow` equals Spark's own translation of its schema, nullability included."""
+
+    names: tuple[str, ...]
+    wanted: Wanted
+    arrow: pa.Schema
+
+    @property
+    def reports_corruption(self) -> bool:
+        """Whether a row may tell of a batch that could not be read."""
+        return CORRUPT_RECORD in self.names
+
+
+def projection_of(schema: StructType) -> Projection:
+    """Of the schema that Spark hands to a reader. Raises SchemaError for a column that cannot be had."""
+    wanted = Wanted(0)
+    names = []
+    known = {name.lower(): name for name in _ALL}
+    for field in schema.fields:
+        name = known.get(field.name.lower())
+        if name is None:
+            raise SchemaError(f"there is no column {field.name!r} in a log: it has {', '.join(_ALL)}")
+        if not _same_type(field.dataType, _ALL[name]):
+            raise SchemaError(
+                f"column {field.name!r} is {_ALL[name].simpleString()}, not {field.dataType.simpleString()}: "
+                "read it as it is and cast it"
+            )
+        if name in names:
+            raise SchemaError(f"column {field.name!r} is in the schema twice")
+        names.append(name)
+        wanted |= _WANTED.get(name, Wanted(0))
+    return Projection(tuple(names), wanted, to_arrow_schema(schema, timezone="UTC"))
+
+
+def _same_type(given: DataType, ours: DataType) -> bool:
+    """Equal but for nullability, which a user's schema may say otherwise."""
+    return given.simpleString() == ours.simpleString()

@@ -1,0 +1,192 @@
+"""The streaming reader: how far each micro-batch goes, by the rules of Spark's Kafka source.
+
+Offsets in a checkpoint are `{"topic": {"0": 123}}`, of each partition the next to read, with the topics' ids beside
+them (offsets.py). A partition that appears later starts at its earliest offset; one that is gone, whose log ends before
+the checkpoint, or whose topic was deleted and made again is data loss. The driver's reader lives as long as the query
+and keeps its connection; on executors another instance reads, which knows only its options and its part.
+
+Limits: maxOffsetsPerTrigger is shared by the partitions in proportion to what they have; below minOffsetsPerTrigger a
+micro-batch waits, for at most maxTriggerDelay. Trigger AvailableNow reads what was there when the query started, in as
+many batches as the limits make it, and never waits. Source: Spark's KafkaMicroBatchStream.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from barnabas.pipeline.errors import OptionError, in_one_sentence
+from barnabas.pipeline.offsets import Offsets, TopicIds, from_spark, ids_from_spark, names_of, to_spark
+from barnabas.pipeline.source.batch import rules_of
+from barnabas.pipeline.source.batches import ReadRules
+from barnabas.pipeline.source.options import ReadOptions, parse_read_options
+from barnabas.pipeline.source.places import open_log, read_part
+from barnabas.pipeline.source.ranges import StoredLog, checked_range, data_loss, rate_limited, starting_offsets
+from barnabas.protocol.topic_partition import TopicPartition
+
+
+def make_stream_reader(options: Mapping[str, str], schema: StructType) -> DataSourceStreamReader:
+    """Raises OptionError, SchemaError."""
+    read = parse_read_options(options, is_streaming=True)
+    return BarnabasStreamReader(read, rules_of(read, schema))
+
+
+class BarnabasStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads what comes. Pickled for the executors, where only `read` is called."""
+
+    def __init__(self, options: ReadOptions, rules: ReadRules, clock: Callable[[], float] = time.monotonic) -> None:
+        self._options = options
+        self._rules = rules
+        self._clock = clock
+        self._log: StoredLog | None = None
+        self._target: tuple[Offsets, TopicIds] | None = None  # of AvailableNow
+        self._last_trigger = clock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_log": None}
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Where a query without a checkpoint begins: `startingOffsets` and its timestamp forms."""
+        with in_one_sentence():
+            log = self._opened()
+            return to_spark(starting_offsets(log, self._options, log.partitions()), log.topic_ids())
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        """What the options say; Spark asks for everything instead where a trigger wants that."""
+        options = self._options
+        if options.max_offsets_per_trigger is not None:
+            return ReadMaxRows(options.max_offsets_per_trigger)
+        if options.min_offsets_per_trigger is not None:
+            return ReadMinRows(options.min_offsets_per_trigger)
+        return ReadAllAvailable()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Where the next micro-batch ends; `start` again where there is none to be."""
+        with in_one_sentence():
+            latest, ids = self._latest()
+            begun = self._of_the_same_topics(start, ids)
+            begins = {**self._new_partitions(begun, latest), **begun}
+            if not isinstance(limit, ReadAllAvailable):
+                if self._waits_for_more(begins, latest):
+                    return start
+                if isinstance(limit, ReadMaxRows):
+                    known = {partition: end for partition, end in latest.items() if partition in begins}
+                    latest = {**latest, **rate_limited(limit.max_rows, begins, known)}
+            return to_spark(self._not_backwards(begun, latest), {**ids_from_spark(start), **ids})
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
+        """For the query's progress."""
+        with in_one_sentence():
+            log = self._opened()
+            return to_spark(log.latest(log.partitions())) or None
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """From now on nothing that comes later is read."""
+        with in_one_sentence():
+            log = self._opened()
+            self._target = log.latest(log.partitions()), log.topic_ids()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """A part for each task of the micro-batch. Raises DataLossError."""
+        with in_one_sentence():
+            if start == end:
+                return []
+            log = self._opened()
+            there = log.partitions()
+            begun = self._of_the_same_topics(start, ids_from_spark(end))
+            ends = self._of_the_same_topics(end, log.topic_ids())
+            self._check_gone(begun, ends, there)
+            wanted = sorted(ends.keys() & there)
+            earliest, latest = log.earliest(wanted), log.latest(wanted)
+            ranges = [
+                checked_range(
+                    self._options, each, begun.get(each, earliest[each]), ends[each], earliest[each], latest[each]
+                )
+                for each in wanted
+            ]
+            self._last_trigger = self._clock()
+            return list(log.parts(ranges, None))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one part. Raises PipelineError."""
+        with in_one_sentence():
+            yield from read_part(self._options, self._rules, partition)
+
+    def stop(self) -> None:
+        """Let the connection go."""
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+    def _opened(self) -> StoredLog:
+        if self._log is None:
+            self._log = open_log(self._options)
+        return self._log
+
+    def _latest(self) -> tuple[Offsets, TopicIds]:
+        if self._target is not None:
+            return self._target
+        log = self._opened()
+        return log.latest(log.partitions()), log.topic_ids()
+
+    def _of_the_same_topics(self, written: Mapping[str, Any], ids: Mapping[str, str]) -> Offsets:
+        """The offsets, but for topics that `ids` know by another id: those are of a log that is gone.
+
+        Raises DataLossError.
+        """
+        offsets, known = from_spark(written), ids_from_spark(written)
+        others = sorted(topic for topic, topic_id in known.items() if ids.get(topic, topic_id) != topic_id)
+        for topic in others:
+            data_loss(
+                self._options,
+                f"{topic} was deleted and created again: the checkpoint is of topic id {known[topic]}, now it is "
+                f"{ids[topic]}; offsets of the one say nothing about the other",
+            )
+        return {partition: offset for partition, offset in offsets.items() if partition.topic not in others}
+
+    def _new_partitions(self, begun: Offsets, latest: Offsets) -> Offsets:
+        new = latest.keys() - begun.keys()
+        return self._opened().earliest(new) if new else {}
+
+    def _waits_for_more(self, begins: Offsets, latest: Offsets) -> bool:
+        """Whether what is there is too little, and has not been for too long."""
+        least = self._options.min_offsets_per_trigger
+        if least is None or self._target is not None:
+            return False
+        there = sum(max(0, end - begins[partition]) for partition, end in latest.items())
+        waited_ms = (self._clock() - self._last_trigger) * 1000
+        return there < least and waited_ms < self._options.max_trigger_delay_ms
+
+    def _not_backwards(self, begun: Offsets, latest: Offsets) -> Offsets:
+        """A log that ends before its checkpoint is data loss, said when the batch is planned. Raises DataLossError."""
+        self._check_gone(begun, begun, latest.keys())
+        for partition, offset in begun.items():
+            if partition in latest and latest[partition] < offset:
+                data_loss(
+                    self._options, f"{partition}: the checkpoint is at offset {offset}, it ends at {latest[partition]}"
+                )
+        return {**begun, **{each: max(end, begun.get(each, 0)) for each, end in latest.items()}}
+
+    def _check_gone(self, begun: Offsets, ends: Offsets, there: frozenset[TopicPartition] | Any) -> None:
+        gone = (begun.keys() | ends.keys()) - there
+        if not gone:
+            return
+        foreign = {each.topic for each in gone} - {each.topic for each in there}
+        if there and foreign == {each.topic for each in begun.keys() | ends.keys()}:
+            raise OptionError(
+                f"option checkpointLocation: it is of a query over {names_of(gone)}, and none of that is read here "
+                f"({names_of(there)} is): give this query a checkpoint of its own"
+            )
+        data_loss(self._options, f"{names_of(gone)}: in the checkpoint, but no longer there or no longer subscribed")

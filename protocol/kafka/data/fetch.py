@@ -1,0 +1,265 @@
+"""Fetch (1), versions 4-18: stored batches, which lie between the fields of the answer.
+
+    request    4+   replica_id int32 (14-), max_wait_ms, min_bytes, max_bytes int32, isolation int8,
+               7+   session_id, session_epoch int32,
+                    [topic string, [partition int32, current_leader_epoch int32 (9+), fetch_offset int64,
+                        last_fetched_epoch int32 (12+), log_start_offset int64 (5+), partition_max_bytes int32]],
+               7+   forgotten [topic, [partition int32]]
+               11+  rack_id string
+               12+  flexible        13+  topic_id uuid in the place of every topic
+               15+  tagged field 1: replica_id int32, replica_epoch int64
+    response   4+   throttle int32,
+               7+   error int16, session_id int32,
+                    [topic string, [partition int32, error int16, high_watermark int64, last_stable_offset int64,
+                        log_start_offset int64 (5+), aborted nullable [producer_id, first_offset int64],
+                        preferred_read_replica int32 (11+), records nullable bytes]]
+               12+  flexible        13+  topic_id in the place of topic
+               16+  tagged field 1 of a partition: the current leader and its epoch
+
+There are no fetch sessions: the session id is always 0, which tells a client so, and forgotten topics mean nothing. Of
+what a follower says of itself only its replica_id is read. A partition's error is told without the log's range. Written
+by hand, see hot_fields.py. Source: Kafka's FetchRequest.json, FetchResponse.json.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from barnabas.protocol.errors import DecodeError, ErrorCode
+from barnabas.protocol.kafka.hot_fields import (
+    INT32,
+    NO_TAGS,
+    compact_string,
+    count_items,
+    cut_short,
+    read_compact_count,
+    read_compact_string,
+    read_count,
+    read_string,
+    read_topic_id,
+    skip_tags,
+    string,
+    unsigned,
+)
+from barnabas.protocol.kafka.pieces import Piece, Pieces
+from barnabas.protocol.kafka.repetitions import without_repetitions
+from barnabas.protocol.messages.data.fetch import (
+    AbortedTransaction,
+    FetchPartition,
+    FetchPartitionResult,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    FetchTopicResult,
+)
+from barnabas.protocol.primitives import Reader
+
+_LOG_START_FROM: Final = 5
+_SESSIONS_FROM: Final = 7
+_LEADER_EPOCH_FROM: Final = 9
+_PREFERRED_REPLICA_FROM: Final = 11
+_FLEXIBLE_FROM: Final = 12
+_TOPIC_IDS_FROM: Final = 13
+_REPLICA_STATE_FROM: Final = 15
+_CURRENT_LEADER_FROM: Final = 16
+
+_ITEMS_OF_ONE_PARTITION: Final = 2
+_REPLICA_STATE_TAG: Final = 1
+_CONSUMERS_TAIL: Final = b"\x01\x01\x00"
+"""No forgotten topics, an empty rack, no tagged fields."""
+
+_LIMITS = struct.Struct(">iiib")
+_SESSION = struct.Struct(">ii")
+_PARTITION_V4 = struct.Struct(">iqi")
+_PARTITION_V5 = struct.Struct(">iqqi")
+_PARTITION_V9 = struct.Struct(">iiqqi")
+_PARTITION_V12 = struct.Struct(">iiqiqi")
+
+_HEAD_V4: Final = INT32.pack(0)
+_HEAD_V7 = struct.Struct(">ihi")
+_RESULT_V4 = struct.Struct(">ihqq")
+_RESULT_V5 = struct.Struct(">ihqqq")
+_ABORTED = struct.Struct(">qq")
+_CURRENT_LEADER = struct.Struct(">iiB")
+_NO_PREFERRED_REPLICA: Final = INT32.pack(-1)
+_NULL_ARRAY: Final = INT32.pack(-1)
+
+_pack_int32 = INT32.pack
+
+
+def decode_request(version: int, body: memoryview) -> FetchRequest:
+    """Raises DecodeError."""
+    try:
+        return _decode(version, body)
+    except (struct.error, IndexError) as error:
+        raise cut_short(error) from error
+
+
+def _decode(version: int, body: memoryview) -> FetchRequest:
+    flexible = version >= _FLEXIBLE_FROM
+    read_array, read_text = (read_compact_count, read_compact_string) if flexible else (read_count, read_string)
+    replica_id, position = -1, 0
+    if version < _REPLICA_STATE_FROM:
+        (replica_id,) = INT32.unpack_from(body)
+        position = INT32.size
+    max_wait_ms, min_bytes, max_bytes, isolation = _LIMITS.unpack_from(body, position)
+    position += _LIMITS.size
+    session_id, session_epoch = 0, -1
+    if version >= _SESSIONS_FROM:
+        session_id, session_epoch = _SESSION.unpack_from(body, position)
+        position += _SESSION.size
+    topic_count, position = read_array(body, position)
+    items = count_items(0, topic_count)
+    topics: list[FetchTopic] = []
+    for _ in range(topic_count):
+        topic_id: bytes | None = None
+        name: str | None = None
+        if version >= _TOPIC_IDS_FROM:
+            topic_id, position = read_topic_id(body, position)
+        else:
+            name, position = read_text(body, position)
+            if name is None:
+                raise DecodeError("a topic's name is null")
+        count, position = read_array(body, position)
+        items = count_items(items, count)
+        partitions: list[FetchPartition] = []
+        for _ in range(count):
+            partition, position = _read_partition(version, body, position)
+            partitions.append(partition)
+            if flexible:
+                position = skip_tags(body, position)
+        topics.append(FetchTopic(name or "", partitions, topic_id))
+        if flexible:
+            position = skip_tags(body, position)
+    if items != _ITEMS_OF_ONE_PARTITION:
+        topics = without_repetitions(topics)
+    # What follows (forgotten topics, a rack, tagged fields) has no meaning here and is not read, but for a follower.
+    if version >= _REPLICA_STATE_FROM and bytes(body[position : position + 4]) != _CONSUMERS_TAIL:
+        replica_id = _replica_id(Reader(body, position))
+    return FetchRequest(
+        max(0, max_wait_ms),
+        max(0, min_bytes),
+        max(0, max_bytes),
+        isolation,
+        topics,
+        session_id,
+        session_epoch,
+        replica_id,
+    )
+
+
+def _replica_id(tail: Reader) -> int:
+    """A follower's node, -1 for a consumer; `tail` is at the forgotten topics. Raises DecodeError, struct.error."""
+    for _ in range(tail.unsigned_varint() - 1):  # ends at the first missing byte, however large the count
+        tail.uuid()
+        tail.raw(INT32.size * max(0, tail.unsigned_varint() - 1))
+        tail.tagged_fields()
+    tail.raw(max(0, tail.unsigned_varint() - 1))
+    state = tail.tagged_fields().get(_REPLICA_STATE_TAG)
+    if state is None:
+        return -1
+    replica_id: int = INT32.unpack_from(state)[0]
+    return replica_id
+
+
+def _read_partition(version: int, body: memoryview, position: int) -> tuple[FetchPartition, int]:
+    leader_epoch = -1
+    if version >= _FLEXIBLE_FROM:
+        number, leader_epoch, offset, _, _, max_bytes = _PARTITION_V12.unpack_from(body, position)
+        position += _PARTITION_V12.size
+    elif version >= _LEADER_EPOCH_FROM:
+        number, leader_epoch, offset, _, max_bytes = _PARTITION_V9.unpack_from(body, position)
+        position += _PARTITION_V9.size
+    elif version >= _LOG_START_FROM:
+        number, offset, _, max_bytes = _PARTITION_V5.unpack_from(body, position)
+        position += _PARTITION_V5.size
+    else:
+        number, offset, max_bytes = _PARTITION_V4.unpack_from(body, position)
+        position += _PARTITION_V4.size
+    return FetchPartition(number, offset, max(0, max_bytes), leader_epoch), position
+
+
+def encode_response(version: int, response: FetchResponse) -> Pieces:
+    """The body of an answer; each partition's records are a piece between bytes."""
+    return _encode(version, response, ErrorCode.NONE)
+
+
+def encode_error(version: int, request: FetchRequest, code: ErrorCode, message: str) -> Pieces:
+    """The code for the whole, and where a version may not know that (12-), for every partition as well."""
+    topics: list[FetchTopicResult] = []
+    if version < _TOPIC_IDS_FROM:
+        for topic in request.topics:
+            results = [FetchPartitionResult(p.partition, code) for p in topic.partitions]
+            topics.append(FetchTopicResult(topic.name, results))
+    return _encode(version, FetchResponse(topics), code)
+
+
+def _encode(version: int, response: FetchResponse, error: ErrorCode) -> Pieces:
+    flexible = version >= _FLEXIBLE_FROM
+    out = bytearray(_HEAD_V7.pack(0, error, 0) if version >= _SESSIONS_FROM else _HEAD_V4)
+    head = b""
+    parts: list[Piece] = []
+    size = 0
+    topics = response.topics
+    out += unsigned(len(topics) + 1) if flexible else _pack_int32(len(topics))
+    null_array = NO_TAGS if flexible else _NULL_ARRAY
+    none_aborted = _aborted([], flexible) if response.committed_only else null_array
+    for topic in topics:
+        if version >= _TOPIC_IDS_FROM:
+            out += topic.topic_id or b""
+        else:
+            out += compact_string(topic.name) if flexible else string(topic.name)
+        count = len(topic.partitions)
+        out += unsigned(count + 1) if flexible else _pack_int32(count)
+        for p in topic.partitions:
+            if p.error:  # Kafka tells the log's range with records only
+                p = FetchPartitionResult(p.partition, p.error, current_leader=p.current_leader)
+            if version >= _LOG_START_FROM:
+                out += _RESULT_V5.pack(p.partition, p.error, p.high_watermark, p.last_stable_offset, p.log_start_offset)
+            else:
+                out += _RESULT_V4.pack(p.partition, p.error, p.high_watermark, p.last_stable_offset)
+            if p.aborted:
+                out += _aborted(p.aborted, flexible)
+            else:
+                out += null_array if p.error else none_aborted
+            if version >= _PREFERRED_REPLICA_FROM:
+                out += _NO_PREFERRED_REPLICA
+            records = p.records
+            records_size = 0 if records is None else records.size
+            out += unsigned(records_size + 1) if flexible else _pack_int32(records_size)
+            if records is not None:
+                size += len(out) + records_size
+                if parts:
+                    parts.append(bytes(out))
+                else:
+                    head = bytes(out)
+                parts.append(records)
+                out.clear()
+            if flexible:
+                leader = p.current_leader if version >= _CURRENT_LEADER_FROM else None
+                out += NO_TAGS if leader is None else _leader(leader)
+        if flexible:
+            out += NO_TAGS
+    if flexible:
+        out += NO_TAGS
+    size += len(out)
+    if not parts:
+        return Pieces(bytes(out), parts, size)
+    if out:
+        parts.append(bytes(out))
+    return Pieces(head, parts, size)
+
+
+def _aborted(aborted: list[AbortedTransaction], flexible: bool) -> bytes:
+    out = bytearray(unsigned(len(aborted) + 1) if flexible else _pack_int32(len(aborted)))
+    for transaction in aborted:
+        out += _ABORTED.pack(transaction.producer_id, transaction.first_offset)
+        if flexible:
+            out += NO_TAGS
+    return bytes(out)
+
+
+def _leader(leader: tuple[int, int]) -> bytes:
+    """A partition's tagged fields: one, with tag 1 and 9 bytes: node, epoch, no tagged fields of its own."""
+    return b"\x01\x01\x09" + _CURRENT_LEADER.pack(*leader, 0)

@@ -1,0 +1,439 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
+"""The per-record work, compiled; kernel_python.py is its twin, function by function, and says what each one does.
+
+Results, errors, indexes and reasons are the twin's; tests/protocol run both. Bytes are read through plain pointers, so
+every read is preceded by its bound: a position is compared with the end of the record or the buffer before it is used,
+sizes are compared by subtraction (`size > end - at`), which cannot overflow, and each byte is read only once, so that a
+buffer that another thread changes meanwhile gives a wrong answer at worst. The GIL is released over buffers from
+RELEASE_BYTES on; below, handing it over costs more than the work.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_SET_ITEM
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+from barnabas.protocol.records.kernels._varint cimport VARINT_FINE, get_varint, put_varint, varint_size
+from barnabas.protocol.records.kernels._walk cimport (
+    BAD_COUNT,
+    BAD_HEADERS,
+    BAD_OFFSET,
+    BYTES_AFTER_LAST,
+    FINE,
+    Fault,
+    Payload,
+    Walk,
+    add_overflow,
+    payload_of,
+    start_walk,
+    step,
+)
+from barnabas.protocol.records import errors as _errors
+from barnabas.protocol.records.errors import CorruptRecordError, InvalidRecordError
+from barnabas.protocol.records.record import Record, RecordsSummary
+
+cdef extern from "Python.h":
+    ctypedef struct PyTypeObject:
+        object (*tp_alloc)(PyTypeObject*, Py_ssize_t)
+    void PyObject_GC_UnTrack(void*)
+
+# Of layout.py; asserted against it by tests/protocol.
+cdef enum:
+    HEADER_SIZE = 61
+    LOG_OVERHEAD = 12
+    MAGIC_V2 = 2
+    NO_TIMESTAMP = -1
+    HEAD_BYTES = 27  # up to and with the last offset delta
+    MAGIC_END = 17
+    MIN_MESSAGE_LENGTH = 14
+    RELEASE_BYTES = 32768
+
+cdef int64_t INT32_MAX = 0x7FFFFFFF
+cdef int64_t INT64_MAX = 0x7FFFFFFFFFFFFFFF
+cdef uint32_t MURMUR_SEED = 0x9747B28C
+cdef uint32_t MURMUR_FACTOR = 0x5BD1E995
+
+cdef tuple REASONS = _errors.REASONS
+
+cdef struct Summary:
+    int64_t max_timestamp
+    int64_t max_offset_delta
+    int64_t min_timestamp
+    int64_t null_keys
+
+cdef struct Head:
+    int64_t base_offset
+    int64_t length
+    int64_t magic
+    int64_t last_offset_delta
+
+
+# --- the public functions -------------------------------------------------------------------------------------------
+
+
+def check_payload(payload, int64_t count, int64_t last_offset_delta, int64_t base_timestamp, bint contiguous):
+    """See kernel_python.check_payload."""
+    cdef Py_buffer view
+    cdef Payload records
+    cdef Walk walk
+    cdef Summary summary
+    cdef Fault fault
+    PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
+    records = payload_of(&view, count, last_offset_delta, base_timestamp, contiguous)
+    if view.len >= RELEASE_BYTES:
+        with nogil:
+            fault = _summarize(&records, &walk, &summary)
+    else:
+        fault = _summarize(&records, &walk, &summary)
+    PyBuffer_Release(&view)
+    if fault != FINE:
+        raise _error(fault, walk.index)
+    result = (<PyTypeObject*> RecordsSummary).tp_alloc(<PyTypeObject*> RecordsSummary, 5)
+    _set(result, 0, summary.max_timestamp)
+    _set(result, 1, summary.max_offset_delta)
+    _set(result, 2, summary.min_timestamp)
+    _set(result, 3, summary.null_keys)
+    _set(result, 4, records.total)
+    return result
+
+
+def decode_payload(
+    payload,
+    int64_t count,
+    int64_t base_offset,
+    int64_t last_offset_delta,
+    int64_t base_timestamp,
+    append_timestamp,
+):
+    """See kernel_python.decode_payload."""
+    cdef Py_buffer view
+    cdef Payload payload_records
+    cdef Walk walk
+    cdef Fault fault
+    cdef int64_t offset
+    cdef list records = []
+    PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
+    try:
+        payload_records = payload_of(&view, count, last_offset_delta, base_timestamp, False)
+        fault = start_walk(&payload_records, &walk)
+        while fault == FINE and walk.index < count:
+            fault = step(&payload_records, &walk)
+            if fault == FINE and add_overflow(base_offset, walk.offset_delta, &offset):
+                fault = BAD_OFFSET
+            if fault != FINE:
+                break
+            record = (<PyTypeObject*> Record).tp_alloc(<PyTypeObject*> Record, 5)
+            _set(record, 0, offset)
+            _set(record, 1, walk.timestamp if append_timestamp is None else append_timestamp)
+            _set(record, 2, _nullable(view.buf, walk.key_at, walk.key_size))
+            _set(record, 3, _nullable(view.buf, walk.value_at, walk.value_size))
+            _set(record, 4, _headers(view.buf, &walk) if walk.header_count else ())
+            # No cycle can pass through a record, but the collector looks into each tuple of a subclass for ever: with
+            # half a million records kept, a full collection took 300 ms, and reading was six times slower.
+            PyObject_GC_UnTrack(<void*> record)
+            records.append(record)
+            walk.index += 1
+        if fault == FINE and walk.at != payload_records.total:
+            fault = BYTES_AFTER_LAST
+        if fault != FINE:
+            raise _error(fault, walk.index)
+    finally:
+        PyBuffer_Release(&view)
+    return records
+
+
+def find_timestamp(
+    payload, int64_t count, int64_t last_offset_delta, int64_t base_timestamp, int64_t target
+):
+    """See kernel_python.find_timestamp."""
+    cdef Py_buffer view
+    cdef Payload records
+    cdef Walk walk
+    cdef Fault fault
+    PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
+    records = payload_of(&view, count, last_offset_delta, base_timestamp, False)
+    if view.len >= RELEASE_BYTES:
+        with nogil:
+            fault = _seek(&records, &walk, target)
+    else:
+        fault = _seek(&records, &walk, target)
+    PyBuffer_Release(&view)
+    if fault != FINE:
+        raise _error(fault, walk.index)
+    return (walk.offset_delta, walk.timestamp) if walk.index < count else None
+
+
+def record_size(offset_delta, timestamp_delta, key, value, headers):
+    """See kernel_python.record_size."""
+    cdef int64_t delta = _checked_offset_delta(offset_delta)
+    cdef int64_t time_delta = _checked_timestamp_delta(timestamp_delta)
+    cdef int64_t body = _body_size(delta, time_delta, _as_bytes(key), _as_bytes(value), _encoded(headers))
+    return varint_size(body) + body
+
+
+def append_record(bytearray target not None, int64_t limit, offset_delta, timestamp_delta, key, value, headers):
+    """See kernel_python.append_record."""
+    cdef int64_t delta = _checked_offset_delta(offset_delta)
+    cdef int64_t time_delta = _checked_timestamp_delta(timestamp_delta)
+    cdef bytes key_bytes = _as_bytes(key)
+    cdef bytes value_bytes = _as_bytes(value)
+    cdef list encoded = _encoded(headers)
+    cdef int64_t body = _body_size(delta, time_delta, key_bytes, value_bytes, encoded)
+    cdef int64_t size = varint_size(body) + body
+    cdef Py_ssize_t start = PyByteArray_GET_SIZE(target)
+    cdef uint8_t* out
+    if 0 <= limit < start + size:
+        return 0
+    PyByteArray_Resize(target, start + size)
+    out = <uint8_t*> PyByteArray_AS_STRING(target) + start
+    out = put_varint(out, body)
+    out[0] = 0
+    out = put_varint(out + 1, time_delta)
+    out = put_varint(out, delta)
+    out = _put_nullable(out, key_bytes)
+    out = _put_nullable(out, value_bytes)
+    out = put_varint(out, 0 if encoded is None else len(encoded))
+    if encoded is not None:
+        for header_key, header_value in encoded:
+            out = _put_nullable(out, <bytes> header_key)
+            out = _put_nullable(out, <bytes> header_value)
+    return size
+
+
+def find_batch(buffer, int64_t position, int64_t target_offset):
+    """See kernel_python.find_batch."""
+    cdef Py_buffer view
+    cdef Head head
+    cdef bint sound, found = False
+    if position < 0:
+        raise ValueError(f"position {position} is negative")
+    PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
+    while True:
+        if not _read_head(<const uint8_t*> view.buf, position, view.len, &head):
+            sound = True
+            break
+        sound = _is_sound(&head)
+        if not sound:
+            break
+        if head.base_offset + head.last_offset_delta >= target_offset:
+            found = True
+            break
+        position += head.length + LOG_OVERHEAD
+    PyBuffer_Release(&view)
+    if not sound:
+        raise CorruptRecordError(
+            f"no batch at position {position}: magic {head.magic}, length {head.length}, "
+            f"base offset {head.base_offset}, last offset delta {head.last_offset_delta}"
+        )
+    if found:
+        return position, head.base_offset, head.base_offset + head.last_offset_delta, head.length + LOG_OVERHEAD
+    return position, -1, -1, 0
+
+
+def murmur2(key):
+    """See kernel_python.murmur2."""
+    cdef Py_buffer view
+    cdef uint32_t mixed
+    PyObject_GetBuffer(key, &view, PyBUF_SIMPLE)
+    mixed = _murmur2(<const uint8_t*> view.buf, view.len)
+    PyBuffer_Release(&view)
+    return <int32_t> mixed
+
+
+# --- what a walk is for ---------------------------------------------------------------------------------------------
+
+
+cdef Fault _summarize(const Payload* records, Walk* walk, Summary* summary) noexcept nogil:
+    cdef Fault fault = start_walk(records, walk)
+    summary.max_timestamp = NO_TIMESTAMP
+    summary.max_offset_delta = -1
+    summary.min_timestamp = NO_TIMESTAMP
+    summary.null_keys = 0
+    if fault != FINE:
+        return fault
+    while walk.index < records.count:
+        fault = step(records, walk)
+        if fault != FINE:
+            return fault
+        if walk.timestamp > summary.max_timestamp:
+            summary.max_timestamp = walk.timestamp
+            summary.max_offset_delta = walk.offset_delta
+        if walk.timestamp != NO_TIMESTAMP and (
+            walk.timestamp < summary.min_timestamp or summary.min_timestamp == NO_TIMESTAMP
+        ):
+            summary.min_timestamp = walk.timestamp
+        if walk.key_size < 0:
+            summary.null_keys += 1
+        walk.index += 1
+    return FINE if walk.at == records.total else BYTES_AFTER_LAST
+
+
+cdef Fault _seek(const Payload* records, Walk* walk, int64_t target) noexcept nogil:
+    """Stops at the first record of `target` or later; walk.index is the count when there is none."""
+    cdef Fault fault = start_walk(records, walk)
+    if fault != FINE:
+        return fault
+    while walk.index < records.count:
+        fault = step(records, walk)
+        if fault != FINE or walk.timestamp >= target:
+            return fault
+        walk.index += 1
+    return FINE if walk.at == records.total else BYTES_AFTER_LAST
+
+
+cdef _error(Fault fault, int64_t index):
+    return InvalidRecordError(-1 if fault == BAD_COUNT or fault == BYTES_AFTER_LAST else index, REASONS[<int> fault])
+
+
+# --- making Python objects ------------------------------------------------------------------------------------------
+
+
+cdef inline void _set(object new_tuple, Py_ssize_t index, object item):
+    Py_INCREF(item)
+    PyTuple_SET_ITEM(new_tuple, index, item)
+
+
+cdef inline object _nullable(const void* data, int64_t at, int64_t size):
+    return None if size < 0 else PyBytes_FromStringAndSize(<const char*> data + at, size)
+
+
+cdef tuple _headers(const void* data, const Walk* walk):
+    """The headers of a record that the walk has checked."""
+    cdef int64_t at = walk.headers_at
+    cdef int64_t left = walk.header_count
+    cdef int64_t size
+    cdef list headers = []
+    while left:
+        # The record was checked up to walk.at. A buffer that has changed since must not lead behind it.
+        if get_varint(<const uint8_t*> data, &at, walk.at, &size) != VARINT_FINE or not 0 <= size <= walk.at - at:
+            raise _error(BAD_HEADERS, walk.index)
+        key = PyUnicode_DecodeUTF8(<char*> data + at, size, "replace")
+        at += size
+        if get_varint(<const uint8_t*> data, &at, walk.at, &size) != VARINT_FINE or not -1 <= size <= walk.at - at:
+            raise _error(BAD_HEADERS, walk.index)
+        headers.append((key, _nullable(data, at, size)))
+        if size > 0:
+            at += size
+        left -= 1
+    return tuple(headers)
+
+
+# --- writing records ------------------------------------------------------------------------------------------------
+
+
+cdef int64_t _checked_offset_delta(value) except -1:
+    cdef int64_t delta = _as_int64(value, "offset delta")
+    if not 0 <= delta <= INT32_MAX:
+        raise ValueError(f"offset delta {value} is out of range")
+    return delta
+
+
+cdef int64_t _checked_timestamp_delta(value) except? -1:
+    return _as_int64(value, "timestamp delta")
+
+
+cdef int64_t _as_int64(value, str name) except? -1:
+    try:
+        return value
+    except OverflowError:
+        raise ValueError(f"{name} {value} does not fit an int64") from None
+
+
+cdef inline bytes _as_bytes(value):
+    if value is None or type(value) is bytes:
+        return value
+    return bytes(memoryview(value))
+
+
+cdef list _encoded(headers):
+    """The headers as pairs of bytes; None for none."""
+    cdef list encoded
+    if not headers:
+        return None
+    encoded = []
+    for key, value in headers:
+        encoded.append((key.encode("utf-8"), _as_bytes(value)))
+    return encoded
+
+
+cdef int64_t _body_size(int64_t offset_delta, int64_t timestamp_delta, bytes key, bytes value, list headers) except -1:
+    cdef int64_t body = 1 + varint_size(timestamp_delta) + varint_size(offset_delta)
+    body += varint_size(0 if headers is None else len(headers)) + _nullable_size(key) + _nullable_size(value)
+    if headers is not None:
+        for header_key, header_value in headers:
+            body += _nullable_size(<bytes> header_key) + _nullable_size(<bytes> header_value)
+    if body > INT32_MAX:
+        raise ValueError(f"a record of {body} bytes is larger than 2 GiB")
+    return body
+
+
+cdef inline int64_t _nullable_size(bytes value):
+    return 1 if value is None else varint_size(PyBytes_GET_SIZE(value)) + PyBytes_GET_SIZE(value)
+
+
+cdef inline uint8_t* _put_nullable(uint8_t* out, bytes value):
+    cdef Py_ssize_t size
+    if value is None:
+        out[0] = 1  # -1
+        return out + 1
+    size = PyBytes_GET_SIZE(value)
+    out = put_varint(out, size)
+    memcpy(out, PyBytes_AS_STRING(value), size)
+    return out + size
+
+
+# --- batch heads ----------------------------------------------------------------------------------------------------
+
+
+cdef inline bint _read_head(const uint8_t* data, int64_t position, int64_t end, Head* head) noexcept nogil:
+    """False when the buffer ends before the head does. Versions 0 and 1 end their head with the magic."""
+    cdef const uint8_t* at
+    if end - position < MAGIC_END:
+        return False
+    at = data + position
+    head.magic = <signed char> at[16]
+    if head.magic == MAGIC_V2 and end - position < HEAD_BYTES:
+        return False
+    head.base_offset = <int64_t> (<uint64_t> _uint32(at) << 32 | _uint32(at + 4))
+    head.length = <int32_t> _uint32(at + 8)
+    head.last_offset_delta = <int32_t> _uint32(at + 23) if head.magic == MAGIC_V2 else 0
+    return True
+
+
+cdef inline bint _is_sound(const Head* head) noexcept nogil:
+    return (
+        0 <= head.magic <= MAGIC_V2
+        and head.length >= (HEADER_SIZE - LOG_OVERHEAD if head.magic == MAGIC_V2 else MIN_MESSAGE_LENGTH)
+        and head.base_offset >= 0
+        and 0 <= head.last_offset_delta <= INT64_MAX - head.base_offset
+    )
+
+
+cdef inline uint32_t _uint32(const uint8_t* at) noexcept nogil:
+    return <uint32_t> at[0] << 24 | <uint32_t> at[1] << 16 | <uint32_t> at[2] << 8 | at[3]
+
+
+cdef uint32_t _murmur2(const uint8_t* data, int64_t size) noexcept nogil:
+    cdef uint32_t mixed = MURMUR_SEED ^ <uint32_t> size
+    cdef uint32_t word
+    cdef int64_t at = 0
+    while size - at >= 4:
+        word = data[at] | <uint32_t> data[at + 1] << 8 | <uint32_t> data[at + 2] << 16 | <uint32_t> data[at + 3] << 24
+        word *= MURMUR_FACTOR
+        word ^= word >> 24
+        word *= MURMUR_FACTOR
+        mixed = mixed * MURMUR_FACTOR ^ word
+        at += 4
+    if size > at:
+        word = data[at]
+        if size - at > 1:
+            word |= <uint32_t> data[at + 1] << 8
+        if size - at > 2:
+            word |= <uint32_t> data[at + 2] << 16
+        mixed = (mixed ^ word) * MURMUR_FACTOR
+    mixed = (mixed ^ mixed >> 13) * MURMUR_FACTOR
+    return mixed ^ mixed >> 15

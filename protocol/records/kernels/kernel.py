@@ -1,0 +1,59 @@
+"""Chooses the implementation of the per-record work: the compiled kernel where it was built, else its Python twin.
+
+Both have the same functions, results and errors, and the same tests run them; only speed differs. With
+BARNABAS_KERNEL=python in the environment the twin is taken, with BARNABAS_KERNEL=compiled the import fails where there
+is no compiled one. Whoever needs these functions takes them from here, never from one of the two.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final, Literal
+
+_wanted = os.environ.get("BARNABAS_KERNEL", "")
+if _wanted not in ("", "compiled", "python"):
+    raise ImportError(f"BARNABAS_KERNEL={_wanted} is neither compiled nor python")
+
+_kernel: Literal["compiled", "python"] = "python"
+
+if _wanted != "python":
+    try:
+        from barnabas.protocol.records.kernels._kernel import (
+            append_record,
+            check_payload,
+            decode_payload,
+            find_batch,
+            find_timestamp,
+            murmur2,
+            record_size,
+        )
+
+        _kernel = "compiled"
+    except ImportError:
+        if _wanted == "compiled":
+            raise
+
+if _kernel == "python":
+    from barnabas.protocol.records.kernels.kernel_python import (
+        append_record,
+        check_payload,
+        decode_payload,
+        find_batch,
+        find_timestamp,
+        murmur2,
+        record_size,
+    )
+
+KERNEL: Final = _kernel
+"""Which of the two runs: "compiled" or "python". `barnabas --version` says it."""
+
+__all__ = [
+    "KERNEL",
+    "append_record",
+    "check_payload",
+    "decode_payload",
+    "find_batch",
+    "find_timestamp",
+    "murmur2",
+    "record_size",
+]

@@ -1,0 +1,16 @@
+"""Chooses the scan over stored batches: the compiled one where it was built, else its Python twin. See kernel.py."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.protocol.records.kernels.kernel import KERNEL
+
+if TYPE_CHECKING:
+    from barnabas.protocol.records.kernels.scan_python import BatchScan
+elif KERNEL == "compiled":
+    from barnabas.protocol.records.kernels._scan import BatchScan
+else:
+    from barnabas.protocol.records.kernels.scan_python import BatchScan
+
+__all__ = ["BatchScan"]

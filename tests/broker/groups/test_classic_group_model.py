@@ -1,0 +1,174 @@
+"""A group under random joins, leaves, timeouts, late and repeated messages and failing writes keeps Kafka's invariants.
+
+One generation at a time, whose number only grows; a partition belongs to at most one member of a generation; only
+members of the generation commit; and nobody who asked is left without an answer.
+"""
+
+from __future__ import annotations
+
+import math
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from barnabas.broker.groups.classic.core import GroupSettings
+from barnabas.broker.groups.classic.state import GroupState
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.groups.join_group import JoinGroupResponse
+from barnabas.protocol.messages.groups.leave_group import LeavingMember
+from tests.support.groups.groups import GroupHost
+
+PARTITIONS = 7
+PROTOCOLS = st.sampled_from([(("range", b"a"),), (("range", b"b"),), (("sticky", b"a"), ("range", b"a"))])
+INSTANCES = st.sampled_from([None, None, "i", "j"])
+ERRORS = st.sampled_from([ErrorCode.NONE, ErrorCode.NONE, ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE])
+
+
+class GroupMachine(RuleBasedStateMachine):
+    """Clients that do anything at any time with whatever ids and generations they were ever told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.host = GroupHost(GroupSettings(max_size=4))
+        self.generation = 0
+        self.told: dict[int, JoinGroupResponse] = {}
+        """Answers to joins, by the number of the request."""
+        self.instances: dict[int, str | None] = {}
+        self.syncs: dict[int, tuple[int, str]] = {}
+        """By the number of the request: the generation, and who syncs; a static member is who it is by its instance."""
+        self.owners: dict[int, dict[int, str]] = {}
+        """By generation and partition."""
+
+    def known(self, data: st.DataObject) -> tuple[JoinGroupResponse, str | None] | None:
+        """What some client was told at some time."""
+        if not self.told:
+            return None
+        number = data.draw(st.sampled_from(sorted(self.told)))
+        return self.told[number], self.instances[number]
+
+    @rule(protocols=PROTOCOLS, instance=INSTANCES, version=st.sampled_from([3, 5, 9]))
+    def a_client_comes(self, protocols: tuple[tuple[str, bytes], ...], instance: str | None, version: int) -> None:
+        number = self.host.join(protocols=protocols, instance=instance, version=version)
+        self.instances[number] = instance
+
+    @rule(data=st.data(), protocols=PROTOCOLS)
+    def a_client_joins_with_an_id(self, data: st.DataObject, protocols: tuple[tuple[str, bytes], ...]) -> None:
+        known = self.known(data)
+        if known is not None:
+            number = self.host.join(known[0].member_id, protocols, instance=known[1])
+            self.instances[number] = known[1]
+
+    @rule(data=st.data())
+    def a_client_syncs(self, data: st.DataObject) -> None:
+        known = self.known(data)
+        if known is not None:
+            self.sync(*known)
+
+    def sync(self, told: JoinGroupResponse, instance: str | None) -> None:
+        members = [each.member_id for each in told.members]
+        assignments = {member: bytes(range(at, PARTITIONS, len(members))) for at, member in enumerate(members)}
+        number = self.host.sync(told.member_id, told.generation, assignments, instance=instance)
+        self.syncs[number] = (told.generation, instance or told.member_id)
+
+    @rule(protocols=PROTOCOLS, writes=ERRORS)
+    def all_members_do_as_they_should(self, protocols: tuple[tuple[str, bytes], ...], writes: ErrorCode) -> None:
+        """Without this the group would hardly ever be stable."""
+        members = self.host.group.describe().members
+        for each in members:
+            number = self.host.join(each.member_id, protocols, instance=each.group_instance_id)
+            self.instances[number] = each.group_instance_id
+        self.host.pass_time(0)
+        self.a_partition_has_at_most_one_owner_in_a_generation()
+        newest = {told.member_id: (told, self.instances[number]) for number, told in sorted(self.told.items())}
+        for told, instance in newest.values():
+            if told.error == ErrorCode.NONE:
+                self.sync(told, instance)
+        while self.host.writes:
+            self.host.write_done(writes)
+
+    @rule(data=st.data())
+    def a_client_sends_a_heartbeat(self, data: st.DataObject) -> None:
+        known = self.known(data)
+        if known is not None:
+            code = self.host.heartbeat(known[0].member_id, known[0].generation, known[1])
+            if code == ErrorCode.NONE:
+                assert known[0].generation == self.host.group.generation
+
+    @rule(data=st.data())
+    def a_client_leaves(self, data: st.DataObject) -> None:
+        known = self.known(data)
+        if known is not None:
+            self.host.leave(LeavingMember(known[0].member_id, known[1]))
+
+    @rule(data=st.data())
+    def a_client_commits(self, data: st.DataObject) -> None:
+        known = self.known(data)
+        if known is None or known[0].generation < 0:
+            return
+        told, instance = known
+        current = {each.member_id: each.group_instance_id for each in self.host.group.describe().members}
+        may = (
+            told.member_id in current
+            and instance in (None, current[told.member_id])
+            and told.generation == self.host.group.generation
+            and self.host.group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE)
+        )
+        try:
+            self.host.group.validate_commit(told.member_id, instance, told.generation)
+        except BrokerError:
+            assert not may
+        else:
+            assert may
+
+    @rule(milliseconds=st.sampled_from([0, 0, 100, 5_000, 10_000, 60_000]))
+    def time_passes(self, milliseconds: int) -> None:
+        self.host.pass_time(milliseconds)
+
+    @precondition(lambda self: self.host.writes)
+    @rule(error=ERRORS)
+    def a_write_ends(self, error: ErrorCode) -> None:
+        self.host.write_done(error)
+
+    @invariant()
+    def the_generation_only_grows(self) -> None:
+        assert self.host.group.generation >= self.generation
+        self.generation = self.host.group.generation
+
+    @invariant()
+    def a_partition_has_at_most_one_owner_in_a_generation(self) -> None:
+        for number, answer in self.host.answers.items():
+            if isinstance(answer, JoinGroupResponse):
+                if answer.member_id:
+                    self.told[number] = answer
+                if answer.error == ErrorCode.NONE:
+                    assert 0 < answer.generation <= self.host.group.generation
+            elif answer.error == ErrorCode.NONE:
+                generation, syncing = self.syncs[number]
+                owners = self.owners.setdefault(generation, {})
+                for partition in answer.assignment:
+                    assert owners.setdefault(partition, syncing) == syncing
+
+    @invariant()
+    def a_group_without_members_waits_for_none(self) -> None:
+        group = self.host.group
+        if group.state == GroupState.EMPTY:
+            assert group.members == 0
+        if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+            assert group.describe().state == group.state.value
+            assert group.wake_at < math.inf
+
+    def teardown(self) -> None:
+        for _ in range(200):
+            while self.host.writes:
+                self.host.write_done()
+            if self.host.group.wake_at == math.inf:
+                break
+            self.host.pass_time(max(0, math.ceil((self.host.group.wake_at - self.host.now) * 1000)))
+        assert self.host.group.members == 0
+        assert self.host.group.is_idle
+        assert set(self.host.answers) == set(range(1, self.host.asked + 1)), "somebody waits for ever"
+
+
+TestGroup = GroupMachine.TestCase
+TestGroup.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

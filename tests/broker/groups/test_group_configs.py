@@ -1,0 +1,160 @@
+"""Configs of single groups (resource type 32): set, listed, described, refused, and what a member is told by them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.config import BrokerConfig, ConfigError, load
+from barnabas.config.group_configs import SESSION_TIMEOUT, group_value, validate_group_configs
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.cluster.configs import GROUP_RESOURCE, OP_APPEND, OP_DELETE, OP_SET
+from tests.support.daemon import Daemon, start_daemon
+from tests.support.kafka.kafka_wire import KafkaWire, schema
+
+SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+OF_GROUP, DEFAULT = 8, 5
+
+
+@pytest.fixture
+def kafka(daemon: Daemon) -> Iterator[KafkaWire]:
+    with KafkaWire(daemon.host, daemon.port) as client:
+        yield client
+
+
+def alter(kafka: KafkaWire, group: str, name: str, value: str | None, operation: int = OP_SET) -> tuple[int, str]:
+    kinds = schema("incremental_alter_configs", 1, "request")
+    config = kinds.AlterableConfig(name=name, config_operation=operation, value=value)
+    resource = kinds.AlterConfigsResource(resource_type=GROUP_RESOURCE, resource_name=group, configs=(config,))
+    (result,) = kafka.call("incremental_alter_configs", 1, resources=(resource,), validate_only=False).responses
+    return result.error_code, result.error_message or ""
+
+
+def describe(kafka: KafkaWire, group: str) -> dict[str, Any]:
+    kinds = schema("describe_configs", 4, "request")
+    resource = kinds.DescribeConfigsResource(resource_type=GROUP_RESOURCE, resource_name=group, configuration_keys=None)
+    answer = kafka.call("describe_configs", 4, resources=(resource,), include_synonyms=True, include_documentation=True)
+    (result,) = answer.results
+    assert result.error_code == ErrorCode.NONE, result.error_message
+    return {config.name: config for config in result.configs}
+
+
+def told_interval(kafka: KafkaWire, group: str, epoch: int = 0) -> tuple[int, timedelta]:
+    """A heartbeat of a member: its epoch, and when to send the next one."""
+    joins: dict[str, Any] = {"rebalance_timeout": timedelta(milliseconds=-1), "topic_partitions": None}
+    if epoch == 0:
+        joins = {"rebalance_timeout": timedelta(seconds=60), "topic_partitions": ()}
+    answer = kafka.call(
+        "consumer_group_heartbeat",
+        1,
+        group_id=group,
+        member_id="m",
+        member_epoch=epoch,
+        instance_id=None,
+        rack_id=None,
+        server_assignor=None,
+        subscribed_topic_names=("t",) if epoch == 0 else None,
+        subscribed_topic_regex=None,
+        **joins,
+    )
+    assert answer.error_code == ErrorCode.NONE, answer.error_message
+    return answer.member_epoch, answer.heartbeat_interval
+
+
+def test_a_group_s_config_holds_from_the_member_s_next_heartbeat_and_is_kept(tmp_path: Path) -> None:
+    with start_daemon(tmp_path) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
+        epoch, interval = told_interval(kafka, "g")
+        assert interval == timedelta(seconds=5)
+        assert alter(kafka, "g", HEARTBEAT, "7000")[0] == ErrorCode.NONE
+        assert told_interval(kafka, "g", epoch)[1] == timedelta(seconds=7)
+        assert told_interval(kafka, "other")[1] == timedelta(seconds=5)
+    with start_daemon(tmp_path) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
+        assert describe(kafka, "g")[HEARTBEAT].value == "7000"
+        assert alter(kafka, "g", HEARTBEAT, None, OP_DELETE)[0] == ErrorCode.NONE
+        assert describe(kafka, "g")[HEARTBEAT].value == "5000"
+
+
+def test_a_group_s_configs_are_described_with_where_they_come_from(kafka: KafkaWire) -> None:
+    assert alter(kafka, "described", SESSION, "50000")[0] == ErrorCode.NONE
+    configs = describe(kafka, "described")
+    assert set(configs) == {SESSION, HEARTBEAT, "consumer.assignment.interval.ms"}
+    session, heartbeat = configs[SESSION], configs[HEARTBEAT]
+    assert (session.value, session.config_source, session.read_only) == ("50000", OF_GROUP, False)
+    assert [(each.name, each.value, each.source) for each in session.synonyms] == [
+        (SESSION, "50000", OF_GROUP),
+        ("group.consumer.session.timeout.ms", "45000", DEFAULT),
+    ]
+    assert (heartbeat.value, heartbeat.config_source) == ("5000", DEFAULT)
+
+
+def test_groups_that_have_configs_are_listed(kafka: KafkaWire) -> None:
+    assert alter(kafka, "listed", SESSION, "50000")[0] == ErrorCode.NONE
+    answer = kafka.call("list_config_resources", 1, resource_types=(GROUP_RESOURCE,))
+    assert ("listed", GROUP_RESOURCE) in {(each.resource_name, each.resource_type) for each in answer.config_resources}
+
+
+def test_a_config_of_share_groups_is_kept_without_effect(kafka: KafkaWire) -> None:
+    assert alter(kafka, "share", "share.isolation.level", "read_committed")[0] == ErrorCode.NONE
+    assert describe(kafka, "share")["share.isolation.level"].config_source == OF_GROUP
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "operation", "code", "sentence"),
+    [
+        (SESSION, "44999", OP_SET, ErrorCode.INVALID_CONFIG, "group.consumer.min.session.timeout.ms=45000 (default)"),
+        (SESSION, "60001", OP_SET, ErrorCode.INVALID_CONFIG, "group.consumer.max.session.timeout.ms=60000 (default)"),
+        (HEARTBEAT, "4999", OP_SET, ErrorCode.INVALID_CONFIG, "group.consumer.min.heartbeat.interval.ms=5000"),
+        (SESSION, "soon", OP_SET, ErrorCode.INVALID_CONFIG, "consumer.session.timeout.ms=soon in the group's config"),
+        ("no.such", "1", OP_SET, ErrorCode.INVALID_CONFIG, "no.such in the group's config: Unknown group config name"),
+        (f"group.{SESSION}", "50000", OP_SET, ErrorCode.INVALID_CONFIG, f"the group's is {SESSION}"),
+        (SESSION, "50000", OP_APPEND, ErrorCode.INVALID_CONFIG, "its type is not LIST"),
+        (SESSION, None, OP_SET, ErrorCode.INVALID_REQUEST, "Null value not supported"),
+    ],
+)
+def test_what_a_group_cannot_be_set_to_is_named(
+    kafka: KafkaWire, name: str, value: str | None, operation: int, code: ErrorCode, sentence: str
+) -> None:
+    refused, message = alter(kafka, "refused", name, value, operation)
+    assert refused == code
+    assert sentence in message
+    assert describe(kafka, "refused")[SESSION].value == "45000"
+
+
+def test_there_is_no_default_of_all_groups(kafka: KafkaWire) -> None:
+    code, message = alter(kafka, "", SESSION, "50000")
+    assert code == ErrorCode.INVALID_REQUEST
+    assert "Default group resources are not allowed" in message
+
+
+def bounded(min_session_ms: int) -> BrokerConfig:
+    return load(overrides=[f"group.consumer.min.session.timeout.ms={min_session_ms}"])
+
+
+def test_a_session_is_longer_than_the_time_between_two_heartbeats() -> None:
+    config = bounded(1000)
+    with pytest.raises(ConfigError, match="must be greater than consumer"):
+        validate_group_configs({SESSION: "5000"}, {SESSION: "5000"}, config)
+
+
+def test_a_stored_value_outside_of_the_bounds_is_drawn_to_them() -> None:
+    config = bounded(50_000)
+    assert group_value(config, SESSION_TIMEOUT, {SESSION: "46000"}) == 50_000
+    assert group_value(config, SESSION_TIMEOUT, {SESSION: "70000"}) == 60_000
+    assert group_value(config, SESSION_TIMEOUT, {SESSION: "rubbish"}) == 45_000
+
+
+def test_names_that_apache_kafka_could_not_read_again_are_refused(kafka: KafkaWire) -> None:
+    """Its strings have 32767 bytes at most, in records, too: one above would keep it from starting here."""
+    assert alter(kafka, "g" * 32_767, SESSION, "50000") == (ErrorCode.NONE, "")
+    assert alter(kafka, "g" * 32_768, SESSION, "50000") == (
+        ErrorCode.INVALID_REQUEST,
+        "The name of the group is longer than 32767 bytes.",
+    )
+    assert alter(kafka, "short", "n" * 32_768, "1") == (
+        ErrorCode.INVALID_CONFIG,
+        "The name of a config is longer than 32767 bytes.",
+    )

@@ -1,0 +1,284 @@
+"""`__consumer_offsets` under faults: while it is made and loaded, and the disk's answer to the sync of a commit.
+
+The faults are put into a real daemon by a `sitecustomize` module of the test's, which Python runs before the broker.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+
+from barnabas.broker.groups.offsets.topic import OFFSETS_TOPIC, partition_of
+from tests.support.daemon import REPOSITORY, start_daemon
+from tests.support.groups.committed import commit, create_topic, fetch, until_loaded
+from tests.support.kafka.kafka_wire import KafkaWire, schema
+
+DURABLE = "log.flush.interval.messages=1"
+ONE_PARTITION = "offsets.topic.num.partitions=1"
+
+BUG_IN_PARTITION = """
+import barnabas.broker.groups.offsets.loader as loader
+load = loader.load_offsets_partition
+def load_or_fail(partition_log, *arguments):
+    if partition_log.topic_partition.partition == {partition}:
+        raise LookupError("a bug of the loader")
+    return load(partition_log, *arguments)
+loader.load_offsets_partition = load_or_fail
+"""
+
+BUG_IN_THE_FIRST_CREATION = """
+import barnabas.broker.groups.offsets.topic as topic
+new = topic.new_offsets_topic
+failed = []
+def new_or_fail(config):
+    if not failed:
+        failed.append(True)
+        raise LookupError("a bug of the creation")
+    return new(config)
+topic.new_offsets_topic = new_or_fail
+"""
+
+BUG_IN_THE_FIRST_APPEND = """
+import barnabas.broker.groups.group_log as group_log
+append = group_log.GroupLog._append
+failed = []
+def append_or_fail(self, *arguments):
+    if not failed:
+        failed.append(True)
+        raise LookupError("a bug of the append")
+    return append(self, *arguments)
+group_log.GroupLog._append = append_or_fail
+"""
+
+NOTED_SYNCS = """
+import os
+sync = os.fdatasync
+def noted(descriptor):
+    sync(descriptor)
+    path = os.readlink(f"/proc/self/fd/{{descriptor}}")
+    with open({notes!r}, "a") as notes:
+        notes.write(path + "\\n")
+os.fdatasync = noted
+"""
+
+FAILING_SYNCS = """
+import os
+sync = os.fdatasync
+def failing(descriptor):
+    if {topic!r} in os.readlink(f"/proc/self/fd/{{descriptor}}"):
+        raise OSError(5, "the disk is broken")
+    sync(descriptor)
+os.fdatasync = failing
+"""
+
+HELD_DIRECTORIES = """
+import os, threading
+mkdir = os.mkdir
+go = threading.Thread(target=lambda: open({fifo!r}).read(), daemon=True)
+go.start()
+def held(path, *arguments, **named):
+    name = os.path.basename(os.fspath(path))
+    if name.startswith({topic!r}) and name != {free!r}:
+        go.join()
+    mkdir(path, *arguments, **named)
+os.mkdir = held
+"""
+
+
+LONG_PAUSES = """
+import barnabas.broker.partitions.creation_steps as partition_steps
+partition_steps.PAUSE_FACTOR = 10**9
+"""
+
+
+def with_fault(directory: Path, code: str) -> dict[str, str]:
+    """The environment of a daemon that runs `code` first."""
+    folder = directory / "fault"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(code)
+    return {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{REPOSITORY}"}
+
+
+def test_the_first_group_of_a_broker_waits_for_its_own_partition_and_for_no_other(tmp_path: Path) -> None:
+    own = partition_of("first", 50)
+    assert own != partition_of("second", 50)
+    fifo = tmp_path / "go"
+    os.mkfifo(fifo)
+    code = HELD_DIRECTORIES.format(fifo=str(fifo), topic=OFFSETS_TOPIC, free=f"{OFFSETS_TOPIC}-{own}")
+    with start_daemon(tmp_path, environ=with_fault(tmp_path, code)) as daemon:
+        with KafkaWire(daemon.host, daemon.port) as first, KafkaWire(daemon.host, daemon.port) as second:
+            create_topic(first, "t")
+            for number in range(3):
+                assert commit(first, "first", "t", {0: number}) == [0]
+                assert fetch(first, "first", "t") == {0: (number, 0, "")}
+            assert not (tmp_path / "data" / f"{OFFSETS_TOPIC}-{partition_of('second', 50)}").exists()
+            with ThreadPoolExecutor(1) as thread:
+                waiting = thread.submit(commit, second, "second", "t", {0: 7})
+                fifo.write_text("go")
+                assert waiting.result(30) == [0]
+            assert fetch(second, "second", "t") == {0: (7, 0, "")}
+        daemon.restart()
+        with KafkaWire(daemon.host, daemon.port) as kafka:
+            until_loaded(kafka)
+            assert [fetch(kafka, group, "t")[0][0] for group in ("first", "second")] == [2, 7]
+
+
+def test_what_nobody_waits_for_is_made_behind_the_backs_of_all_who_do(tmp_path: Path) -> None:
+    """With pauses that do not end: only what was waited for is there, and other topics come and go meanwhile."""
+    groups = ("first", "second", "third")
+    own = {partition_of(group, 50) for group in groups}
+    assert len(own) == 3
+    with start_daemon(tmp_path, environ=with_fault(tmp_path, LONG_PAUSES)) as daemon:
+        with KafkaWire(daemon.host, daemon.port) as kafka:
+            create_topic(kafka, "t")
+            for group in groups[:2]:
+                assert commit(kafka, group, "t", {0: 1}) == [0]
+            create_topic(kafka, "other")
+            assert commit(kafka, "third", "t", {0: 3}) == [0]
+            assert directories(tmp_path) == own
+        daemon.kill()
+        daemon.start()
+        assert len(directories(tmp_path)) == 50
+        with KafkaWire(daemon.host, daemon.port) as kafka:
+            until_loaded(kafka)
+            assert [fetch(kafka, group, "t")[0][0] for group in groups] == [1, 1, 3]
+
+
+def test_a_clean_stop_makes_the_rest_and_a_deletion_does_not_wait_for_it(tmp_path: Path) -> None:
+    with start_daemon(tmp_path, environ=with_fault(tmp_path, LONG_PAUSES)) as daemon:
+        with KafkaWire(daemon.host, daemon.port) as kafka:
+            create_topic(kafka, "t")
+            assert commit(kafka, "first", "t", {0: 1}) == [0]
+            state = schema("delete_topics", 6, "request").DeleteTopicState(name=OFFSETS_TOPIC, topic_id=None)
+            deleted = kafka.call("delete_topics", 6, topics=(state,), timeout=timedelta(seconds=30))
+            assert [each.error_code for each in deleted.responses] == [0]
+            assert directories(tmp_path) == set()
+            while commit(kafka, "first", "t", {0: 2}) == [15]:  # until the creation that it was deleted from has ended
+                pass
+            assert fetch(kafka, "first", "t") == {0: (2, 0, "")}
+            assert directories(tmp_path) == {partition_of("first", 50)}
+        daemon.stop()
+        assert len(directories(tmp_path)) == 50
+
+
+def test_its_fifty_logs_are_one_line_for_whoever_reads_what_the_broker_says(tmp_path: Path) -> None:
+    with start_daemon(tmp_path) as daemon:
+        with KafkaWire(daemon.host, daemon.port) as kafka:
+            create_topic(kafka, "t")
+            assert commit(kafka, "first", "t", {0: 1}) == [0]
+        daemon.stop()
+    said = [line for line in (tmp_path / "daemon.log").read_text().splitlines() if OFFSETS_TOPIC in line]
+    assert len(said) == 1
+    assert said[0].endswith(f"{OFFSETS_TOPIC} is created, partitions=50")
+
+
+def test_when_a_disk_fails_in_the_middle_the_rest_is_made_on_the_other_one(tmp_path: Path) -> None:
+    """But for the partition that found it failed: it is refused, as what was there, until the next start makes it."""
+    one, other = tmp_path / "one", tmp_path / "other"
+    groups = [f"group-{number}" for number in range(30)]
+    with start_daemon(tmp_path, f"log.dirs={one},{other}", environ=with_fault(tmp_path, LONG_PAUSES)) as daemon:
+        with KafkaWire(daemon.host, daemon.port) as kafka:
+            create_topic(kafka, "t")
+            assert commit(kafka, "first", "t", {0: 1}) == [0]
+            other.rename(tmp_path / "unplugged")
+            codes = {group: commit(kafka, group, "t", {0: 5})[0] for group in groups}
+            refused = [group for group in groups if codes[group] != 0]
+            assert {codes[group] for group in refused} == {15}
+            assert len({partition_of(group, 50) for group in refused} - {partition_of("first", 50)}) == 1
+        daemon.kill()
+        (tmp_path / "unplugged").rename(other)
+        daemon.start()
+        with KafkaWire(daemon.host, daemon.port) as kafka:
+            until_loaded(kafka)
+            served = [group for group in groups if group not in refused]
+            assert {fetch(kafka, group, "t")[0][0] for group in served} == {5}
+            assert {commit(kafka, group, "t", {0: 6})[0] for group in groups} == {0}
+
+
+def directories(tmp_path: Path) -> set[int]:
+    """The partitions of the topic that have one."""
+    found = (tmp_path / "data").glob(f"{OFFSETS_TOPIC}-*")
+    return {int(number) for path in found if (number := path.name.removeprefix(f"{OFFSETS_TOPIC}-")).isdigit()}
+
+
+def test_a_bug_while_the_topic_is_made_is_answered_and_the_next_group_tries_again(tmp_path: Path) -> None:
+    environ = with_fault(tmp_path, BUG_IN_THE_FIRST_CREATION)
+    with start_daemon(tmp_path, ONE_PARTITION, environ=environ) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
+        create_topic(kafka, "t")
+        assert commit(kafka, "g", "t", {0: 1}) == [15]
+        assert commit(kafka, "g", "t", {0: 2}) == [0]
+        assert fetch(kafka, "g", "t") == {0: (2, 0, "")}
+        assert "LookupError: a bug of the creation" in daemon.log
+
+
+def test_a_bug_of_one_that_waits_for_the_topic_does_not_stop_its_making(tmp_path: Path) -> None:
+    assert partition_of("bad", 50) != partition_of("sound", 50)
+    environ = with_fault(tmp_path, BUG_IN_THE_FIRST_APPEND)
+    with (
+        ThreadPoolExecutor(1) as thread,
+        start_daemon(tmp_path, environ=environ) as daemon,
+        KafkaWire(daemon.host, daemon.port) as bad,
+        KafkaWire(daemon.host, daemon.port) as sound,
+    ):
+        create_topic(sound, "t")
+        unanswered = thread.submit(commit, bad, "bad", "t", {0: 1})
+        while "LookupError: a bug of the append" not in daemon.log:
+            pass
+        assert commit(sound, "sound", "t", {0: 1}) == [0]
+        daemon.kill()
+        assert unanswered.exception(30) is not None
+
+
+def test_a_bug_while_one_partition_is_loaded_refuses_its_groups_and_serves_the_others(tmp_path: Path) -> None:
+    broken = partition_of("broken", 50)
+    assert broken != partition_of("sound", 50)
+    with start_daemon(tmp_path) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
+        create_topic(kafka, "t")
+        for group in ("broken", "sound"):
+            assert commit(kafka, group, "t", {0: 1}) == [0]
+        daemon.stop()
+    environ = with_fault(tmp_path, BUG_IN_PARTITION.format(partition=broken))
+    with start_daemon(tmp_path, environ=environ) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
+        until_loaded(kafka)
+        assert fetch(kafka, "sound", "t") == {0: (1, 0, "")}
+        assert fetch(kafka, "broken", "t") == {0: (-1, 15, "")}
+        assert commit(kafka, "broken", "t", {0: 2}) == [15]
+        assert [each.group_id for each in kafka.call("list_groups", 2).groups] == ["sound"]
+        assert "LookupError: a bug of the loader" in daemon.log
+        assert f"{OFFSETS_TOPIC} is loaded" in daemon.log
+
+
+def test_a_commit_is_answered_once_it_is_synced_where_the_flush_settings_ask_for_it(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    environ = with_fault(tmp_path, NOTED_SYNCS.format(notes=str(notes)))
+    settings = (DURABLE, ONE_PARTITION)
+    with start_daemon(tmp_path, *settings, environ=environ) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
+        create_topic(kafka, "t")
+        assert commit(kafka, "g", "t", {0: 1}) == [0]
+        before = syncs_of_offsets(notes)
+        for number in range(2, 12):
+            assert commit(kafka, "g", "t", {0: number}) == [0]
+            assert syncs_of_offsets(notes) == before + number - 1
+
+
+def test_a_commit_whose_sync_fails_is_not_acknowledged(tmp_path: Path) -> None:
+    environ = with_fault(tmp_path, FAILING_SYNCS.format(topic=OFFSETS_TOPIC))
+    other = tmp_path / "other"
+    settings = (
+        DURABLE,
+        ONE_PARTITION,
+        f"log.dirs={tmp_path / 'data'},{other}",
+        f"metadata.log.dir={tmp_path / 'metadata'}",
+    )
+    with start_daemon(tmp_path, *settings, environ=environ) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
+        create_topic(kafka, "t", 2)
+        assert commit(kafka, "g", "t", {0: 1}) == [15]
+        assert commit(kafka, "g", "t", {0: 2}) == [15]
+        assert "the disk is broken" in daemon.log
+
+
+def syncs_of_offsets(notes: Path) -> int:
+    """How often the log of the one partition was synced."""
+    return sum(line.endswith(".log") and OFFSETS_TOPIC in line for line in notes.read_text().splitlines())

@@ -1,0 +1,42 @@
+"""What ApiVersions promises is there: for every row of the table a handler, a codec file and a line in the docs."""
+
+from __future__ import annotations
+
+import re
+import struct
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from barnabas.protocol.kafka.apis import KAFKA_APIS, ROUTES, KafkaApi
+from tests.support.daemon import Daemon
+from tests.support.kafka.kafka_wire import KafkaWire, framed
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "protocol.md"
+
+
+@pytest.mark.parametrize("api", KAFKA_APIS, ids=lambda api: api.key.label)
+def test_every_row_has_its_file_with_three_functions(api: KafkaApi) -> None:
+    codec = ROUTES[int(api.key), api.highest].codec
+    assert all(callable(getattr(codec, name)) for name in ("decode_request", "encode_response", "encode_error"))
+    assert find_spec(api.module) is not None
+
+
+@pytest.mark.parametrize("api", KAFKA_APIS, ids=lambda api: api.key.label)
+def test_every_row_has_a_handler(daemon: Daemon, api: KafkaApi) -> None:
+    header = struct.pack(">hhih", api.key, api.lowest, 1, -1) + b"\x00" * (api.lowest >= api.flexible_from)
+    with KafkaWire(daemon.host, daemon.port) as client:
+        client.socket.sendall(framed(header))
+        try:
+            client.receive_frame()
+        except ConnectionError:  # most have a body that does not decode when it is empty
+            assert f"{api.key.label} v{api.lowest} does not decode" in daemon.log
+    assert f"api {int(api.key)} version" not in daemon.log
+
+
+def test_the_documented_versions_are_those_of_the_table() -> None:
+    rows = re.findall(r"^\| (\d+) \| (\w+) \| (\d+)-(\d+) \|", PAGE.read_text(), re.MULTILINE)
+    documented = [(int(key), name.lower(), int(low), int(high)) for key, name, low, high in rows]
+    served = sorted((int(api.key), api.key.label.replace("_", ""), api.lowest, api.highest) for api in KAFKA_APIS)
+    assert documented == served, "docs/protocol.md, the table of Kafka's protocol"

@@ -1,0 +1,174 @@
+"""Altering configs of topics and brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from barnabas.broker.metadata.configs import plan_alter_configs
+from barnabas.broker.metadata.image import MetadataImage
+from barnabas.config import BrokerConfig
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.cluster.configs import (
+    BROKER_RESOURCE,
+    OP_APPEND,
+    OP_DELETE,
+    OP_SET,
+    OP_SUBTRACT,
+    TOPIC_RESOURCE,
+    AlterConfigOp,
+    AlterConfigsResource,
+    ConfigResource,
+)
+from barnabas.protocol.metadata.records import ConfigRecord, MetadataRecord, TopicRecord
+
+STORED: list[MetadataRecord] = [
+    TopicRecord("orders", bytes([1] * 16)),
+    ConfigRecord(2, "orders", "retention.ms", "1000"),
+    ConfigRecord(2, "orders", "property.of.the.future", "x"),
+    ConfigRecord(4, "", "log.retention.ms", "1000"),
+    ConfigRecord(4, "", "property.of.the.future", "x"),
+]
+
+
+@pytest.fixture
+def image(image_of: Callable[[list[MetadataRecord]], MetadataImage]) -> MetadataImage:
+    """A topic and a cluster default with configs, some of which we would refuse today."""
+    return image_of(STORED)
+
+
+def alter(
+    image: MetadataImage, config: BrokerConfig, resource_type: int, name: str, *operations: AlterConfigOp
+) -> tuple[ErrorCode, list[MetadataRecord]]:
+    asked = AlterConfigsResource(ConfigResource(resource_type, name), list(operations))
+    plan = plan_alter_configs(image, [asked], config=config, node_id=1)
+    (result,) = plan.results
+    assert bool(result.message) or result.error is ErrorCode.NONE
+    return result.error, plan.records
+
+
+def set_to(name: str, value: str | None) -> AlterConfigOp:
+    return AlterConfigOp(name, OP_SET, value)
+
+
+def deleted(name: str) -> AlterConfigOp:
+    return AlterConfigOp(name, OP_DELETE)
+
+
+def test_a_topic_gets_loses_and_keeps_properties(
+    image: MetadataImage, configuration: Callable[..., BrokerConfig]
+) -> None:
+    operations = [set_to("segment.bytes", "1048576"), deleted("retention.ms"), deleted("cleanup.policy")]
+    assert alter(image, configuration(), TOPIC_RESOURCE, "orders", *operations) == (
+        ErrorCode.NONE,
+        [ConfigRecord(2, "orders", "retention.ms", None), ConfigRecord(2, "orders", "segment.bytes", "1048576")],
+    )
+
+
+def test_a_value_that_is_there_already_makes_no_record(
+    image: MetadataImage, configuration: Callable[..., BrokerConfig]
+) -> None:
+    asked = set_to("retention.ms", "1000")
+    assert alter(image, configuration(), TOPIC_RESOURCE, "orders", asked) == (ErrorCode.NONE, [])
+
+
+@pytest.mark.parametrize(("name", "scope"), [("", ""), ("1", "1")])
+def test_brokers_have_a_default_and_a_scope_of_their_own(
+    image: MetadataImage, configuration: Callable[..., BrokerConfig], name: str, scope: str
+) -> None:
+    assert alter(image, configuration(), BROKER_RESOURCE, name, set_to("log.retention.bytes", "5000")) == (
+        ErrorCode.NONE,
+        [ConfigRecord(4, scope, "log.retention.bytes", "5000")],
+    )
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "name", "operations", "code"),
+    [
+        (TOPIC_RESOURCE, "none", [set_to("retention.ms", "1")], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (TOPIC_RESOURCE, "orders", [set_to("no.such.config", "1")], ErrorCode.INVALID_CONFIG),
+        (TOPIC_RESOURCE, "orders", [set_to("retention.ms", "soon")], ErrorCode.INVALID_CONFIG),
+        (TOPIC_RESOURCE, "orders", [set_to("retention.ms", None)], ErrorCode.INVALID_REQUEST),
+        (TOPIC_RESOURCE, "orders", [AlterConfigOp("retention.ms", 4, "1")], ErrorCode.INVALID_REQUEST),
+        (TOPIC_RESOURCE, "orders", [AlterConfigOp("retention.ms", OP_APPEND, "1")], ErrorCode.INVALID_CONFIG),
+        (TOPIC_RESOURCE, "orders", [AlterConfigOp("cleanup.policy", OP_APPEND, "x")], ErrorCode.INVALID_CONFIG),
+        (TOPIC_RESOURCE, "orders", [set_to("compression.type", "x" * 40_000)], ErrorCode.INVALID_CONFIG),
+        (TOPIC_RESOURCE, "orders", [deleted("retention.ms")] * 2, ErrorCode.INVALID_REQUEST),
+        (BROKER_RESOURCE, "2", [set_to("log.retention.ms", "1")], ErrorCode.INVALID_REQUEST),
+        (BROKER_RESOURCE, "1", [set_to("log.dirs", "/x")], ErrorCode.INVALID_REQUEST),
+        (BROKER_RESOURCE, "1", [set_to("log.retention.ms", "x")], ErrorCode.INVALID_REQUEST),
+        (BROKER_RESOURCE, "1", [set_to("no.such.config", "x")], ErrorCode.INVALID_REQUEST),
+        (9, "x", [], ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_what_cannot_be_altered_is_refused_by_its_code_and_as_a_whole(
+    image: MetadataImage,
+    configuration: Callable[..., BrokerConfig],
+    resource_type: int,
+    name: str,
+    operations: list[AlterConfigOp],
+    code: ErrorCode,
+) -> None:
+    good = set_to("flush.messages" if resource_type == TOPIC_RESOURCE else "log.retention.bytes", "7")
+    assert alter(image, configuration(), resource_type, name, good, *operations) == (code, [])
+
+
+def test_a_resource_named_twice_is_refused(image: MetadataImage, configuration: Callable[..., BrokerConfig]) -> None:
+    asked = AlterConfigsResource(ConfigResource(TOPIC_RESOURCE, "orders"), [set_to("retention.ms", "5")])
+    plan = plan_alter_configs(image, [asked, asked], config=configuration(), node_id=1)
+    assert [result.error for result in plan.results] == [ErrorCode.INVALID_REQUEST] * 2
+
+
+def test_a_config_that_kafka_4_refuses_is_legal_and_said(
+    image: MetadataImage, configuration: Callable[..., BrokerConfig]
+) -> None:
+    asked = AlterConfigsResource(ConfigResource(TOPIC_RESOURCE, "orders"), [set_to("segment.bytes", "2048")])
+    (result,) = plan_alter_configs(image, [asked], config=configuration(), node_id=1).results
+    assert result.error is ErrorCode.NONE
+    assert "Apache Kafka 4.x" in (result.message or "")
+
+
+@pytest.mark.parametrize(
+    ("before", "operation", "entries", "after"),
+    [
+        (None, OP_APPEND, "compact", "delete,compact"),
+        ("compact", OP_APPEND, "delete", "compact,delete"),
+        ("compact", OP_APPEND, "compact", "compact"),
+        ("compact,delete", OP_SUBTRACT, "delete", "compact"),
+        ("compact", OP_SUBTRACT, "delete,compact", ""),
+        (None, OP_SUBTRACT, "delete", ""),
+    ],
+)
+def test_a_list_grows_and_shrinks_by_its_entries(
+    image_of: Callable[[list[MetadataRecord]], MetadataImage],
+    configuration: Callable[..., BrokerConfig],
+    before: str | None,
+    operation: int,
+    entries: str,
+    after: str,
+) -> None:
+    records: list[MetadataRecord] = [TopicRecord("listed", bytes([3] * 16))]
+    if before is not None:
+        records.append(ConfigRecord(2, "listed", "cleanup.policy", before))
+    code, made = alter(
+        image_of(records),
+        configuration(),
+        TOPIC_RESOURCE,
+        "listed",
+        AlterConfigOp("cleanup.policy", operation, entries),
+    )
+    assert code is ErrorCode.NONE
+    assert made == ([] if before == after else [ConfigRecord(2, "listed", "cleanup.policy", after)])
+
+
+def test_replacing_takes_away_what_is_not_set_again(
+    image: MetadataImage, configuration: Callable[..., BrokerConfig]
+) -> None:
+    asked = AlterConfigsResource(ConfigResource(TOPIC_RESOURCE, "orders"), [set_to("flush.messages", "9")])
+    plan = plan_alter_configs(image, [asked], config=configuration(), node_id=1, replace=True)
+    assert plan.records == [
+        ConfigRecord(2, "orders", "flush.messages", "9"),
+        *(ConfigRecord(2, "orders", name, None) for name in sorted(image.topic_configs("orders"))),
+    ]
+    assert plan.results[0].error is ErrorCode.NONE

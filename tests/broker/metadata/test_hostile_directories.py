@@ -1,0 +1,446 @@
+"""Directories that are damaged, foreign or from the future: opened with one sentence, or refused without a change."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from barnabas.broker.metadata.directories.examine import examine
+from barnabas.broker.metadata.directories.meta_properties import write_meta_properties
+from barnabas.broker.metadata.directories.report import (
+    BARNABAS,
+)
+from barnabas.broker.metadata.errors import MetadataError
+from barnabas.broker.metadata.log.batches import encode_change
+from barnabas.broker.metadata.log.log_replay import replay_metadata_directory
+from barnabas.broker.metadata.log.snapshot_file import RaftState, encode_snapshot
+from barnabas.broker.storage.files.partition_metadata_file import write_partition_metadata
+from barnabas.commands.main import main
+from barnabas.config import BrokerConfig
+from barnabas.protocol.messages.topics.topics import NewTopic
+from barnabas.protocol.metadata.levels import METADATA_VERSION
+from barnabas.protocol.metadata.partition_state import PartitionState
+from barnabas.protocol.metadata.records import (
+    FeatureLevelRecord,
+    PartitionRecord,
+    TopicRecord,
+    UnknownRecord,
+)
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.uuids import random_uuid
+from tests.support.daemon import DaemonError, start_daemon
+from tests.support.storage.metadata_store import SEGMENT, append, open_store, opened, tree
+
+OTHER_ID = bytes([3] * 16)
+
+
+def write_node(directory: Path, **settings: str) -> None:
+    """A directory of one topic with a clean stop behind it."""
+    with opened(directory, **settings) as store:
+        store.create(NewTopic("orders", 2))
+    assert (directory / ".kafka_cleanshutdown").exists()
+
+
+def test_a_metadata_log_torn_at_every_byte_of_its_last_batch_opens(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = tmp_path / "whole"
+    with opened(whole) as store:
+        store.create(NewTopic("orders", 1))
+        before = (whole / SEGMENT).stat().st_size
+        store.create(NewTopic("lost", 1))
+    data = (whole / SEGMENT).read_bytes()
+    assert len(data) - before > 100
+    torn = tmp_path / "torn"
+    (torn / SEGMENT).parent.mkdir(parents=True)
+    for size in range(before, len(data)):
+        (torn / SEGMENT).write_bytes(data[:size])
+        caplog.clear()
+        assert list(replay_metadata_directory((torn / SEGMENT).parent).image.topics) == ["orders"]
+        said = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+        assert len(said) == (size > before)
+        assert all(f"position={before} bytes={size - before}" in sentence for sentence in said)
+
+
+def test_a_last_batch_whose_pages_never_came_is_dropped_after_a_stop_that_was_not_clean(tmp_path: Path) -> None:
+    write_node(tmp_path)
+    damaged_at_the_end_of_a_clean_stop(tmp_path)
+    (tmp_path / ".kafka_cleanshutdown").unlink()
+    with opened(tmp_path) as store:
+        assert list(store.store.image.topics) == []
+
+
+def test_a_damaged_segment_may_be_moved_away_where_a_snapshot_stands_for_it(tmp_path: Path) -> None:
+    write_node(tmp_path)
+    damaged_behind_a_snapshot(tmp_path)
+    for path in (tmp_path / SEGMENT).parent.glob("00000000000000000000.*"):
+        path.unlink()
+    with opened(tmp_path) as store:
+        assert sorted(store.store.image.topics) == ["later", "orders"]
+
+
+def test_a_log_whose_segments_are_lost_begins_anew_behind_its_snapshot(tmp_path: Path) -> None:
+    write_node(tmp_path)
+    with opened(tmp_path) as store:
+        store.store._snapshotter.take()
+        end_offset = store.store.image.end_offset
+    for path in (tmp_path / SEGMENT).parent.glob("*.log"):
+        path.unlink()
+    for count in (1, 2):
+        with opened(tmp_path) as store:
+            assert len(store.store.image.topics) == count
+            assert store.store._log.start_offset == end_offset
+            store.create(NewTopic(f"later-{count}", 1))
+
+
+@pytest.mark.parametrize("lost_bytes", [1, 20, 61])
+def test_a_start_on_a_torn_metadata_log_cuts_it_and_goes_on(tmp_path: Path, lost_bytes: int) -> None:
+    write_node(tmp_path)
+    with opened(tmp_path) as store:
+        store.create(NewTopic("lost", 1))
+    os.truncate(tmp_path / SEGMENT, (tmp_path / SEGMENT).stat().st_size - lost_bytes)
+    with opened(tmp_path) as store:
+        assert list(store.store.image.topics) == ["orders"]
+        store.create(NewTopic("after", 1))
+    with opened(tmp_path) as store:
+        assert sorted(store.store.image.topics) == ["after", "orders"]
+    assert [path.name.split(".")[0] for path in tmp_path.glob("*-stray")] == ["lost-0"]
+
+
+def test_a_snapshot_without_footer_is_passed_over_with_one_sentence(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_node(tmp_path)
+    image = replay_metadata_directory((tmp_path / SEGMENT).parent).image
+    whole = encode_snapshot(image, epoch=1, last_timestamp_ms=1, raft=RaftState())
+    path = (tmp_path / SEGMENT).with_name(f"{image.end_offset:020d}-0000000001.checkpoint")
+    path.write_bytes(whole[:-70])
+    with opened(tmp_path) as store:
+        assert list(store.store.image.topics) == ["orders"]
+    said = [record.getMessage() for record in caplog.records if "torn snapshot" in record.getMessage()]
+    assert len(said) == 1
+    assert str(path) in said[0]
+
+
+def test_records_that_are_lost_may_be_given_up_by_taking_the_mark_of_the_clean_stop_away(tmp_path: Path) -> None:
+    write_node(tmp_path)
+    shorter_than_the_clean_stop_left_it(tmp_path)
+    (tmp_path / ".kafka_cleanshutdown").unlink()
+    with opened(tmp_path) as store:
+        assert list(store.store.image.topics) == ["orders"]
+
+
+def test_a_snapshot_with_batches_out_of_their_place_is_passed_over(tmp_path: Path) -> None:
+    write_node(tmp_path)
+    image = replay_metadata_directory((tmp_path / SEGMENT).parent).image
+    whole = encode_snapshot(image, epoch=1, last_timestamp_ms=1, raft=RaftState())
+    head = 12 + int.from_bytes(whole[8:12], "big")
+    records = head + 12 + int.from_bytes(whole[head + 8 : head + 12], "big")
+    path = (tmp_path / SEGMENT).with_name(f"{image.end_offset:020d}-0000000001.checkpoint")
+    path.write_bytes(whole[:head] + whole[records:] + whole[head:records])  # the footer before what it ends
+    with opened(tmp_path) as store:
+        assert list(store.store.image.topics) == ["orders"]
+
+
+def test_a_record_of_an_unknown_key_is_kept(tmp_path: Path) -> None:
+    write_node(tmp_path)
+    strange = UnknownRecord(77, 5, b"of the future")
+    append(tmp_path, strange)
+    with opened(tmp_path) as store:
+        store.create(NewTopic("more", 1))
+    with opened(tmp_path) as store:
+        assert list(store.store.image.carried) == [strange]
+        assert sorted(store.store.image.topics) == ["more", "orders"]
+
+
+def newer_record(directory: Path) -> None:
+    append(directory, UnknownRecord(3, 9, bytes(40)))
+
+
+def newer_level(directory: Path) -> None:
+    append(directory, FeatureLevelRecord(METADATA_VERSION, 31))
+
+
+def newer_snapshot(directory: Path) -> None:
+    log = (directory / SEGMENT).parent
+    image = replay_metadata_directory(log).image
+    data, _ = encode_change([UnknownRecord(2, 4, b"?")], level=19, base_offset=1, leader_epoch=1, timestamp_ms=1)
+    whole = encode_snapshot(image, epoch=1, last_timestamp_ms=1, raft=RaftState())
+    header = 12 + int.from_bytes(whole[8:12], "big")
+    (log / f"{image.end_offset:020d}-0000000001.checkpoint").write_bytes(whole[:header] + data + whole[header:])
+
+
+def foreign_topic_id(directory: Path) -> None:
+    with opened(directory) as store:
+        store.create(NewTopic("payments", 1))
+        payments = store.store.image.topics["payments"].topic_id
+    write_partition_metadata(directory / "orders-1", payments)
+
+
+def damaged_partition_metadata(directory: Path) -> None:
+    (directory / "orders-1/partition.metadata").write_text("version: 7\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA")
+
+
+def foreign_directory(directory: Path) -> None:
+    (directory / "backup of march").mkdir()
+
+
+def damaged_in_the_middle(directory: Path) -> None:
+    data = bytearray((directory / SEGMENT).read_bytes())
+    data[130] ^= 1
+    (directory / SEGMENT).write_bytes(data)
+
+
+def damaged_behind_a_snapshot(directory: Path) -> None:
+    with opened(directory) as store:
+        store.store._snapshotter.take()
+        store.create(NewTopic("later", 1))
+    damaged_in_the_middle(directory)
+
+
+def damaged_at_the_end_of_a_clean_stop(directory: Path) -> None:
+    data = bytearray((directory / SEGMENT).read_bytes())
+    data[-3] ^= 1
+    (directory / SEGMENT).write_bytes(data)
+
+
+def out_of_its_place(directory: Path) -> None:
+    """The CRC does not cover a batch's offset: here that of the second batch."""
+    data = bytearray((directory / SEGMENT).read_bytes())
+    second = 12 + int.from_bytes(data[8:12], "big")
+    data[second + 7] ^= 8
+    (directory / SEGMENT).write_bytes(data)
+
+
+def torn_before_another_segment(directory: Path) -> None:
+    with opened(directory) as store:
+        store.store._writer.cut(store.store._log.roll)
+        store.create(NewTopic("later", 1))
+    (directory / ".kafka_cleanshutdown").unlink()
+    os.truncate(directory / SEGMENT, (directory / SEGMENT).stat().st_size - 5)
+
+
+def shorter_than_the_clean_stop_left_it(directory: Path) -> None:
+    """Whole batches are missing from the end, and the first bytes of the next one are there."""
+    whole = (directory / SEGMENT).stat().st_size
+    with opened(directory) as store:
+        store.create(NewTopic("lost", 1), NewTopic("too", 1))
+        store.create(NewTopic("last", 1))
+    os.truncate(directory / SEGMENT, whole + 30)
+
+
+def a_segment_after_a_kill_without_its_log(directory: Path) -> None:
+    with opened(directory) as store:
+        store.store._snapshotter.take()
+        store.store._writer.cut(store.store._log.roll)
+        store.create(NewTopic("later", 1))
+    (directory / ".kafka_cleanshutdown").unlink()
+    max((directory / SEGMENT).parent.glob("*.log")).unlink()
+
+
+def a_directory_in_the_place_of_a_file(directory: Path) -> None:
+    (directory / SEGMENT).with_name("leader-epoch-checkpoint").unlink()
+    (directory / SEGMENT).with_name("leader-epoch-checkpoint").mkdir()
+
+
+def damaged_partition_metadata_of_the_metadata_log(directory: Path) -> None:
+    (directory / SEGMENT).with_name("partition.metadata").write_text("version: 9\n")
+
+
+def another_topic_id_of_the_metadata_log(directory: Path) -> None:
+    write_partition_metadata((directory / SEGMENT).parent, OTHER_ID)
+
+
+def the_last_leader_epoch(directory: Path) -> None:
+    (directory / SEGMENT).with_name("quorum-state").write_text('{"leaderEpoch":2147483647,"data_version":1}')
+
+
+def unreadable_properties(directory: Path) -> None:
+    (directory / "meta.properties").write_text("version=1\nnode.id=one\ncluster.id=c\n")
+
+
+def another_brokers_partition(directory: Path) -> None:
+    append(
+        directory,
+        TopicRecord("elsewhere", OTHER_ID),
+        PartitionRecord(0, OTHER_ID, PartitionState((1, 2), (1, 2), 2, directories=(bytes(16), bytes(16)))),
+    )
+
+
+def scram_user(directory: Path) -> None:
+    append(directory, UnknownRecord(11, 0, b"\6alice\1rest"))
+
+
+def no_metadata_log(directory: Path) -> None:
+    shutil.rmtree(directory / "__cluster_metadata-0")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "code", "sentence"),
+    [
+        (newer_record, "unsupported-metadata", "written by a newer Kafka: Partition record has version 9"),
+        (newer_level, "unsupported-metadata", "metadata.version 31; this program knows 7 to 30"),
+        (newer_snapshot, "unsupported-metadata", "written by a newer Kafka: Topic record has version 4"),
+        (foreign_topic_id, "foreign-topic-id", r"orders-1 has the topic id \S+, which is that of topic payments"),
+        (damaged_partition_metadata, "damaged-partition-metadata", "partition.metadata has version 7"),
+        (foreign_directory, "foreign-directory", "is not named <topic>-<partition>"),
+        (damaged_in_the_middle, "damaged-metadata", r"is damaged at position \d+, and whole records follow"),
+        (damaged_behind_a_snapshot, "damaged-metadata", "a snapshot stands for what is in it, so that it may be moved"),
+        (damaged_at_the_end_of_a_clean_stop, "damaged-metadata", "although the last stop was clean"),
+        (out_of_its_place, "damaged-metadata", "a batch says offset 9 and leader epoch 1 after offset 0 and epoch 1"),
+        (torn_before_another_segment, "damaged-metadata", "and later segments follow"),
+        (
+            shorter_than_the_clean_stop_left_it,
+            "damaged-metadata",
+            r"ends at offset \d+, but the last stop was clean and left it at offset \d+",
+        ),
+        (a_segment_after_a_kill_without_its_log, "damaged-metadata", "has the index of a segment .* not the segment"),
+        (a_directory_in_the_place_of_a_file, "damaged-metadata", "leader-epoch-checkpoint is no file"),
+        (
+            damaged_partition_metadata_of_the_metadata_log,
+            "damaged-partition-metadata",
+            r"partition\.metadata does not hold .*__cluster_metadata-0",
+        ),
+        (another_topic_id_of_the_metadata_log, "damaged-partition-metadata", "__cluster_metadata-0 has the topic id"),
+        (the_last_leader_epoch, "damaged-metadata", "has the leaderEpoch 2147483647, which no other can follow"),
+        (unreadable_properties, "identity", "node.id='one', which is no number"),
+        (another_brokers_partition, "several-brokers", r"elsewhere-0 has the replicas \[1, 2\]"),
+        (scram_user, "security", "holds 1 SCRAM credentials that Barnabas does not enforce"),
+        (no_metadata_log, "metadata-log", "has no __cluster_metadata-0, but .* holds records of topic orders"),
+    ],
+)
+def test_it_is_refused_with_one_sentence_and_nothing_changes(
+    tmp_path: Path, spoil: Callable[[Path], None], code: str, sentence: str
+) -> None:
+    write_node(tmp_path)
+    spoil(tmp_path)
+    before = tree(tmp_path)
+    with pytest.raises(MetadataError, match=sentence) as refused:
+        open_store(tmp_path)
+    assert str(refused.value).count("\n") == 0
+    assert tree(tmp_path) == before
+    problems = examine([tmp_path]).stopping(BARNABAS)
+    assert [problem.code for problem in problems] == [code]
+    assert all(problem.remedy for problem in problems)
+    assert tree(tmp_path) == before
+
+
+def test_two_directories_of_two_clusters_are_refused_and_nothing_changes(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    write_node(one)
+    write_meta_properties(other_made(other), node_id=1, cluster_id="another", directory_id=random_uuid())
+    before = tree(tmp_path)
+    with pytest.raises(MetadataError, match=r"log\.dirs names directories of two clusters"):
+        open_store(one, other)
+    assert tree(tmp_path) == before
+    assert [problem.code for problem in examine([one, other]).problems] == ["identity"]
+
+
+def other_made(directory: Path) -> Path:
+    directory.mkdir()
+    return directory
+
+
+def test_a_partition_in_two_directories_is_refused_and_nothing_changes(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    with opened(one, other) as store:
+        store.create(NewTopic("orders", 2))
+    shutil.copytree(one / "orders-0", other / "orders-0")
+    before = tree(tmp_path)
+    with pytest.raises(MetadataError, match="orders-0 is in two log directories"):
+        open_store(one, other)
+    assert tree(tmp_path) == before
+
+
+def test_a_disk_that_is_not_mounted_is_refused_and_may_be_replaced_under_its_id(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    with opened(one, other) as store:
+        store.create(NewTopic("orders", 4))
+    properties = (other / "meta.properties").read_text()
+    there = sorted(path.name for path in other.glob("orders-*"))
+    other.rename(tmp_path / "not mounted")
+    other.mkdir()
+    before = tree(tmp_path)
+    for given in ([one], [one, other]):
+        with pytest.raises(MetadataError, match=r"2 partitions, orders-\d among them, are in a log dir"):
+            open_store(*given)
+        assert [problem.code for problem in examine(given).stopping(BARNABAS)] == ["missing-directory"]
+        assert tree(tmp_path) == before
+    (other / "meta.properties").write_text(properties)
+    with opened(one, other) as store:
+        assert len(store.store.image.topics["orders"].partitions) == 4
+        assert sorted(path.name for path in other.glob("orders-*")) == there
+
+
+def test_a_partition_of_a_topic_that_was_deleted_and_made_again_is_no_foreign_one(tmp_path: Path) -> None:
+    write_node(tmp_path)
+    write_partition_metadata(tmp_path / "orders-1", random_uuid())
+    assert examine([tmp_path]).problems == ()
+    with opened(tmp_path) as store:
+        assert store.log_manager.get(TopicPartition("orders", 1)) is not None
+    assert len(list(tmp_path.glob("orders-1.*-stray"))) == 1
+
+
+@pytest.mark.parametrize("spoil", [newer_record, foreign_topic_id, scram_user])
+def test_serve_refuses_it_with_one_line_and_changes_nothing(tmp_path: Path, spoil: Callable[[Path], None]) -> None:
+    write_node(tmp_path / "data")
+    spoil(tmp_path / "data")
+    before = tree(tmp_path / "data")
+    with pytest.raises(DaemonError) as refused:
+        start_daemon(tmp_path)
+    assert "Traceback" not in str(refused.value)
+    assert tree(tmp_path / "data") == before
+
+
+def test_a_refused_start_makes_no_directory_and_takes_no_lock_file_away(tmp_path: Path) -> None:
+    write_node(tmp_path / "kafka", node_id="7")
+    (tmp_path / "kafka" / ".lock").touch()  # Kafka leaves its own at each stop
+    settings = (f"log.dirs={tmp_path}/new/one,{tmp_path}/kafka", "node.id=3", "listeners=127.0.0.1:0")
+    words = [word for setting in (*settings, "metrics.listener=") for word in ("--set", setting)]
+    refused = CliRunner().invoke(main, ["serve", *words])
+    assert refused.exit_code == 1, refused.output
+    assert "belongs to node 7" in refused.output
+    assert os.listdir(tmp_path) == ["kafka"]
+    assert (tmp_path / "kafka" / ".lock").exists()
+
+
+def quota_of_alice() -> UnknownRecord:
+    entity = b"\2\5user\6alice\0"
+    return UnknownRecord(14, 0, entity + b"\x13producer_byte_rate" + bytes(8) + b"\0\0")
+
+
+def test_what_is_not_enforced_is_said_once_and_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write_node(tmp_path)
+    append(tmp_path, quota_of_alice())
+    with opened(tmp_path) as store:
+        assert store.store.warnings == ("1 client quotas in the metadata log are kept and not enforced",)
+    scram_user(tmp_path)
+    caplog.clear()
+    with opened(tmp_path, ignore_security="true") as store:
+        assert [each.split(":")[0] for each in store.store.warnings] == [
+            "security is ignored",
+            "1 client quotas in the metadata log are kept and not enforced",
+        ]
+        assert store.store.image.carried.counts() == {14: 1, 11: 1}
+    said = [record for record in caplog.records if "not enforced" in record.getMessage()]
+    assert len(said) == 2
+
+
+def test_serve_takes_the_word_for_ignoring_security(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[BrokerConfig] = []
+
+    def run(config: BrokerConfig, ready_file: Path | None) -> int:
+        taken.append(config)
+        return 0
+
+    monkeypatch.setattr("barnabas.broker.server.run", run)
+    for words in ([], ["--ignore-security"]):
+        result = CliRunner().invoke(main, ["serve", "--set", f"log.dirs={tmp_path}", *words])
+        assert result.exit_code == 0, result.output
+    assert [config.get_bool("ignore.security") for config in taken] == [False, True]

@@ -1,0 +1,251 @@
+"""The receive buffer of a connection, fed piece by piece: no request is lost, torn or overtaken."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import struct
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from barnabas.broker.metrics.probes import ConnectionProbe
+from barnabas.broker.network.answer import Answer
+from barnabas.broker.network.connection import KEEP_BUFFER_BYTES, RECEIVE_BUFFER_BYTES, Connection
+from barnabas.broker.network.connection_registry import ConnectionRegistry
+from barnabas.broker.network.deferred import Deferred
+from barnabas.broker.network.session import Session
+from barnabas.config.listeners import Listener
+
+
+class Pipe:
+    """A transport that remembers what was written and whether reading is paused; while `is_full` it takes nothing."""
+
+    def __init__(self) -> None:
+        self.written = b""
+        self.reading = True
+        self.closing = False
+        self.is_full = False
+        self.paused_writing = False
+        self.connection: Connection
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        assert high == 0
+
+    def get_extra_info(self, name: str) -> None:
+        return None
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+        if self.is_full and not self.paused_writing:
+            self.paused_writing = True
+            self.connection.pause_writing()
+
+    def take_all(self) -> None:
+        """The client has read: everything leaves."""
+        self.is_full = False
+        if self.paused_writing:
+            self.paused_writing = False
+            self.connection.resume_writing()
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def pause_reading(self) -> None:
+        assert self.reading
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        assert not self.reading
+        self.reading = True
+
+    def close(self) -> None:
+        self.closing = True
+
+    abort = close
+
+
+Serve = Callable[[bytes], Answer | Deferred[Answer | None] | None]
+
+
+class Harness:
+    """A connection whose dispatcher is `serve`, which gets each frame's bytes."""
+
+    def __init__(self, serve: Serve) -> None:
+        self.pipe = Pipe()
+        dispatcher = SimpleNamespace(serve=lambda session, frame: serve(bytes(frame)))
+        registry = SimpleNamespace(
+            loop=SimpleNamespace(time=lambda: 0.0),
+            dispatcher=dispatcher,
+            blocking_io=None,
+            probe=ConnectionProbe(),
+            max_frame_bytes=64 << 20,
+            opened=lambda connection: None,
+        )
+        self.connection = Connection(
+            cast("ConnectionRegistry", registry), Session(Listener("PLAINTEXT", "127.0.0.1", 0))
+        )
+        self.pipe.connection = self.connection
+        self.connection.connection_made(cast("asyncio.BaseTransport", self.pipe))
+
+    def reads(self) -> bool:
+        """Whether the connection takes bytes."""
+        return self.pipe.reading and not self.pipe.closing
+
+    def is_closed(self) -> bool:
+        """By us."""
+        return self.pipe.closing
+
+    def feed(self, data: bytes, at_most: Callable[[], int] = lambda: 1 << 30) -> bytes:
+        """Give the connection as much of `data` as it takes while it reads, in pieces; what is left."""
+        while data and self.reads():
+            room = self.connection.get_buffer(-1)
+            assert len(room) > 0, "a transport that reads needs room"
+            size = min(len(room), len(data), at_most())
+            room[:size] = data[:size]
+            data = data[size:]
+            self.connection.buffer_updated(size)
+        return data
+
+
+def framed(content: bytes) -> bytes:
+    return struct.pack(">i", len(content)) + content
+
+
+def buffer_bytes(connection: Connection) -> int:
+    return len(connection._view)
+
+
+def test_a_full_buffer_behind_a_request_that_waits_pauses_reading_until_it_is_answered() -> None:
+    waiting: Deferred[Answer | None] = Deferred()
+    served: list[bytes] = []
+
+    def serve(frame: bytes) -> Any:
+        served.append(frame)
+        return waiting if frame == b"wait" else Answer(frame)
+
+    harness = Harness(serve)
+    frames = [b"wait", *(bytes([n]) * 1000 for n in range(250)), *(bytes([n]) * 1000 for n in range(250))]
+    left = harness.feed(b"".join(framed(frame) for frame in frames))
+    assert served == [b"wait"]
+    assert not harness.reads()
+    assert buffer_bytes(harness.connection) == RECEIVE_BUFFER_BYTES
+    waiting.resolve(Answer(b"waited"))
+    assert harness.reads()
+    assert harness.feed(left) == b""
+    assert served == frames
+    assert harness.pipe.written == b"".join([b"waited", *frames[1:]])
+
+
+def test_a_buffer_that_grew_for_a_large_frame_is_given_back() -> None:
+    harness = Harness(Answer)
+    harness.feed(framed(bytes(KEEP_BUFFER_BYTES + 1))[:-1])
+    assert buffer_bytes(harness.connection) > KEEP_BUFFER_BYTES
+    harness.feed(b"\0")
+    assert buffer_bytes(harness.connection) == RECEIVE_BUFFER_BYTES
+    harness.feed(framed(b"small"))
+    assert harness.pipe.written.endswith(b"small")
+
+
+def test_draining_answers_the_request_at_hand_and_serves_no_further_one() -> None:
+    waiting: Deferred[Answer | None] = Deferred()
+    harness = Harness(lambda frame: waiting)
+    harness.feed(framed(b"first") + framed(b"second"))
+    harness.connection.drain()
+    assert not harness.is_closed()
+    waiting.resolve(Answer(b"answer"))
+    assert harness.is_closed()
+    assert harness.pipe.written == b"answer"
+
+
+def test_a_late_answer_to_a_client_that_has_gone_is_dropped() -> None:
+    waiting: Deferred[Answer | None] = Deferred()
+    harness = Harness(lambda frame: waiting)
+    harness.feed(framed(b"request"))
+    harness.pipe.closing = True
+    waiting.resolve(Answer(b"late"))
+    assert harness.pipe.written == b""
+
+
+def test_a_bug_in_serving_closes_its_connection_with_one_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    def serve(frame: bytes) -> Any:
+        raise KeyError("bug")
+
+    harness = Harness(serve)
+    harness.feed(framed(b"request"))
+    assert harness.is_closed()
+    assert harness.connection.close_reason == "internal_error"
+    assert [record.exc_info is not None for record in caplog.records] == [True]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_however_the_bytes_come_every_request_is_served_whole_and_in_order(seed: int) -> None:
+    """Frames from one byte to more than the buffer, in pieces of any size, some answered later, some not at all."""
+    rng = random.Random(seed)
+    waiting: list[tuple[bytes, Deferred[Answer | None]]] = []
+    served: list[bytes] = []
+    unanswered: set[int] = set()
+
+    def serve(frame: bytes) -> Any:
+        assert not waiting, "one request is worked on at a time"
+        served.append(frame)
+        kind = rng.random()
+        if kind < 0.3:
+            waiting.append((frame, Deferred()))
+            return waiting[0][1]
+        if kind < 0.35:
+            unanswered.add(len(served) - 1)
+            return None
+        if kind < 0.4:
+            ready: Deferred[Answer | None] = Deferred()
+            ready.resolve(Answer(frame))
+            return ready
+        return Answer(frame)
+
+    harness = Harness(serve)
+    largest = rng.choice([10, 5_000, 300_000, 600_000])
+    frames = [rng.randbytes(rng.randrange(1, largest)) for _ in range(3_000_000 // largest % 400 + 20)]
+    left = b"".join(framed(frame) for frame in frames)
+    pieces = rng.choice([1000, 100_000, 1 << 20])
+    while left or waiting or harness.pipe.paused_writing:
+        left = harness.feed(left, lambda: rng.randrange(1, pieces))
+        harness.pipe.is_full = harness.pipe.is_full or rng.random() < 0.3
+        if waiting and rng.random() < 0.5:
+            frame, deferred = waiting.pop()
+            deferred.resolve(Answer(frame))
+        if harness.pipe.is_full and (not harness.reads() or not left or rng.random() < 0.5):
+            harness.pipe.take_all()
+    assert served == frames
+    assert harness.pipe.written == b"".join(f for n, f in enumerate(frames) if n not in unanswered)
+
+
+def test_answers_that_a_full_socket_held_up_do_not_end_the_wait_of_the_request_behind_them() -> None:
+    waiting: Deferred[Answer | None] = Deferred()
+    served: list[bytes] = []
+
+    def serve(frame: bytes) -> Any:
+        served.append(frame)
+        return waiting if frame == b"wait" else Answer(frame)
+
+    harness = Harness(serve)
+    harness.pipe.is_full = True
+    harness.feed(framed(b"first") + framed(b"wait") + framed(b"last"))
+    harness.pipe.take_all()
+    assert served == [b"first", b"wait"]
+    waiting.resolve(Answer(b"waited"))
+    assert served == [b"first", b"wait", b"last"]
+    assert harness.pipe.written == b"firstwaitedlast"
+
+
+def test_a_full_buffer_behind_answers_that_a_full_socket_holds_up_still_has_room() -> None:
+    harness = Harness(lambda frame: None if frame == b"acks 0" else Answer(frame))
+    harness.pipe.is_full = True
+    small, unanswered = framed(b"small"), framed(b"acks 0")
+    large = framed(bytes(RECEIVE_BUFFER_BYTES - len(small) - 4 - len(unanswered)))
+    # All of the buffer comes in one read. Two answers are held, the last frame has none, and nothing can leave.
+    assert harness.feed(small + large + unanswered) == b""
+    assert harness.feed(framed(b"last")) == b""
+    harness.pipe.take_all()
+    assert harness.pipe.written == b"small" + large[4:] + b"last"

@@ -1,0 +1,158 @@
+"""What becomes of a request whose handler fails, now or later: one answer, and no trouble for anybody else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgpack
+import pytest
+
+from barnabas.broker.metrics.probes import BrokerProbes
+from barnabas.broker.network.answer import Answer, CloseConnection
+from barnabas.broker.network.deferred import Deferred
+from barnabas.broker.network.dispatch import Dispatcher, LateAnswer
+from barnabas.broker.network.session import Session
+from barnabas.config.listeners import Listener
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.kafka.topics import metadata as kafka_metadata
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.topics.metadata import MetadataRequest, MetadataResponse, TopicMetadata
+from barnabas.protocol.native import codec
+from tests.support.kafka.kafka_wire import answer_of, metadata_request, request_frame
+
+TOO_MUCH = MetadataResponse("cluster", [], [TopicMetadata("t" * 30_000)] * 600)
+"""18 MB of header."""
+
+SMALL = MetadataResponse("cluster", [], [])
+
+
+def frame() -> memoryview:
+    request = b"".join(codec.encode_request(ApiKey.METADATA, 7, "me", MetadataRequest(None)))
+    return memoryview(request)[4:]
+
+
+def code_of(answer: LateAnswer) -> int:
+    assert isinstance(answer, Answer)
+    code: int = msgpack.unpackb(answer.header[8:])[3]
+    return code
+
+
+def serve(give: Callable[[Deferred[Any]], object], request: memoryview | None = None) -> LateAnswer:
+    """The answer to a request whose handler returns what `give` returns."""
+
+    async def run() -> LateAnswer:
+        deferred: Deferred[Any] = Deferred()
+        answers: list[LateAnswer] = []
+        dispatcher = Dispatcher(
+            {ApiKey.METADATA: lambda session, request: give(deferred)}, BrokerProbes(), asyncio.get_running_loop()
+        )
+        outcome = dispatcher.serve(Session(Listener("PLAINTEXT", "127.0.0.1", 0)), request or frame())
+        if not isinstance(outcome, Deferred):
+            return outcome
+        outcome.then(answers.append)
+        while not answers:
+            await asyncio.sleep(0)
+        return answers[0]
+
+    return asyncio.run(run())
+
+
+def raising(error: Exception) -> Callable[[Deferred[Any]], object]:
+    def give(deferred: Deferred[Any]) -> object:
+        raise error
+
+    return give
+
+
+def returning(response: object) -> Callable[[Deferred[Any]], object]:
+    return lambda deferred: response
+
+
+def deferring(value: object) -> Callable[[Deferred[Any]], object]:
+    """The value comes in a later turn of the loop."""
+
+    def give(deferred: Deferred[Any]) -> object:
+        asyncio.get_running_loop().call_soon(deferred.resolve, value)
+        return deferred
+
+    return give
+
+
+def awaiting(value: object) -> Callable[[Deferred[Any]], object]:
+    async def work() -> object:
+        await asyncio.sleep(0)
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+    return lambda deferred: work()
+
+
+@pytest.mark.parametrize("give", [returning(SMALL), deferring(SMALL), awaiting(SMALL)])
+def test_a_response_is_answered_now_or_later(give: Callable[[Deferred[Any]], object]) -> None:
+    assert code_of(serve(give)) == ErrorCode.NONE
+
+
+REFUSED = BrokerError(ErrorCode.POLICY_VIOLATION, "no")
+
+
+@pytest.mark.parametrize("give", [raising(REFUSED), deferring(REFUSED), awaiting(REFUSED)])
+def test_a_refusal_is_answered_with_its_code(give: Callable[[Deferred[Any]], object]) -> None:
+    assert code_of(serve(give)) == ErrorCode.POLICY_VIOLATION
+
+
+@pytest.mark.parametrize("give", [raising(KeyError("bug")), deferring(KeyError("bug")), awaiting(KeyError("bug"))])
+def test_a_bug_is_answered_and_logged_once(
+    give: Callable[[Deferred[Any]], object], caplog: pytest.LogCaptureFixture
+) -> None:
+    assert code_of(serve(give)) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert [record.exc_info is not None for record in caplog.records] == [True]
+
+
+@pytest.mark.parametrize("give", [returning(TOO_MUCH), deferring(TOO_MUCH), awaiting(TOO_MUCH)])
+def test_an_answer_that_does_not_fit_a_frame_is_an_invalid_request(
+    give: Callable[[Deferred[Any]], object], caplog: pytest.LogCaptureFixture
+) -> None:
+    assert code_of(serve(give)) == ErrorCode.INVALID_REQUEST
+    assert not caplog.records
+
+
+def test_an_answer_that_nobody_waits_for_any_more_is_dropped() -> None:
+    async def run() -> None:
+        deferred: Deferred[Any] = Deferred()
+        handlers = {ApiKey.METADATA: lambda session, request: deferred}
+        dispatcher = Dispatcher(handlers, BrokerProbes(), asyncio.get_running_loop())
+        outcome = dispatcher.serve(Session(Listener("PLAINTEXT", "127.0.0.1", 0)), frame())
+        assert isinstance(outcome, Deferred)
+        outcome.then(lambda answer: pytest.fail("answered"))
+        outcome.cancel()
+        assert deferred.done
+        deferred.resolve(SMALL)
+
+    asyncio.run(run())
+
+
+def kafka_frame() -> memoryview:
+    return memoryview(bytearray(request_frame(metadata_request(4, "topic"), 7)))[4:]
+
+
+@pytest.mark.parametrize("give", [raising(REFUSED), deferring(REFUSED), awaiting(REFUSED)])
+def test_a_refusal_in_kafkas_protocol_is_the_apis_own_error_answer(give: Callable[[Deferred[Any]], object]) -> None:
+    answer = serve(give, kafka_frame())
+    assert isinstance(answer, Answer)
+    correlation_id, found = answer_of("metadata", 4, answer.header[4:])
+    assert correlation_id == 7
+    assert [(each.name, each.error_code) for each in found.topics] == [("topic", ErrorCode.POLICY_VIOLATION)]
+
+
+@pytest.mark.parametrize("give", [deferring(REFUSED), awaiting(REFUSED)])
+def test_a_late_answer_that_cannot_be_made_at_all_closes_the_connection(
+    give: Callable[[Deferred[Any]], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*arguments: object) -> bytes:
+        raise KeyError("bug")
+
+    monkeypatch.setattr(kafka_metadata, "encode_error", broken)
+    assert isinstance(serve(give, kafka_frame()), CloseConnection)

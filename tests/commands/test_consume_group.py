@@ -1,0 +1,121 @@
+"""`barnabas consume --group` as processes against a real broker."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from click.testing import CliRunner
+
+from barnabas.commands.records.consume import consume
+from tests.support.daemon import REPOSITORY, Daemon, start_daemon
+
+TIMEOUT_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    with start_daemon(tmp_path_factory.mktemp("daemon")) as running:
+        for topic in ("resumed", "interrupted", "included-a", "included-b", "excluded-included-a"):
+            running.create_topic(topic, partitions=2)
+        yield running
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "barnabas", *arguments]
+
+
+def environ(daemon: Daemon) -> dict[str, str]:
+    return {**os.environ, "BARNABAS_BOOTSTRAP": daemon.bootstrap}
+
+
+def run(daemon: Daemon, *arguments: str, stdin: str = "") -> str:
+    done = subprocess.run(
+        command(*arguments),
+        cwd=REPOSITORY,
+        env=environ(daemon),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done
+    return done.stdout
+
+
+def produce(daemon: Daemon, topic: str, *values: str, partition: int) -> None:
+    run(daemon, "produce", topic, "--partition", str(partition), stdin="".join(f"{value}\n" for value in values))
+
+
+@contextmanager
+def consuming(daemon: Daemon, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        command("consume", *arguments), cwd=REPOSITORY, env=environ(daemon), stdout=subprocess.PIPE, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(TIMEOUT_S)
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
+def test_each_run_goes_on_behind_what_the_last_one_wrote(daemon: Daemon) -> None:
+    produce(daemon, "resumed", "a", "b", "c", partition=0)
+    consuming_all = ("consume", "resumed", "--group", "g", "--from-beginning")
+    assert run(daemon, *consuming_all, "--max-messages", "1") == "a\n"
+    assert run(daemon, *consuming_all, "--exit-at-end") == "b\nc\n"
+    assert run(daemon, *consuming_all, "--exit-at-end") == ""
+    produce(daemon, "resumed", "d", partition=1)
+    assert run(daemon, *consuming_all, "--exit-at-end") == "d\n"
+
+
+def test_ctrl_c_commits_what_was_written(daemon: Daemon) -> None:
+    produce(daemon, "interrupted", "a", "b", partition=0)
+    with consuming(daemon, "interrupted", "--group", "g", "--from-beginning") as process:
+        assert [line(process), line(process)] == ["a\n", "b\n"]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(TIMEOUT_S) == 130
+    assert run(daemon, "consume", "interrupted", "--group", "g", "--from-beginning", "--exit-at-end") == ""
+
+
+@pytest.mark.parametrize("assignor", ["cooperative-sticky", "roundrobin"])
+def test_all_topics_that_an_expression_names_are_read(daemon: Daemon, assignor: str) -> None:
+    for topic in ("included-a", "included-b", "excluded-included-a"):
+        produce(daemon, topic, f"{assignor} {topic}", partition=1)
+    included = ("consume", "--include", "included-.", "--group", f"g-{assignor}", "--assignor", assignor)
+    found = run(daemon, *included, "--from-beginning", "--exit-at-end").splitlines()
+    assert {line for line in found if line.startswith(assignor)} == {
+        f"{assignor} included-a",
+        f"{assignor} included-b",
+    }
+    assert not [line for line in found if "excluded" in line]
+    assert run(daemon, *included, "--from-beginning", "--exit-at-end") == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("t", "--include", "t.*", "--group", "g"), "Name a TOPIC, or --include topics"),
+        (("--group", "g"), "Name a TOPIC, or --include topics"),
+        (("--include", "t.*"), "--include and --assignor belong to --group"),
+        (("t", "--assignor", "range"), "--include and --assignor belong to --group"),
+        (("--include", "(", "--group", "g"), "'(' is not a regular expression"),
+        (("t", "--group", "g", "--assignor", "stickier"), "'stickier' is not one of"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_in_one_sentence(arguments: tuple[str, ...], sentence: str) -> None:
+    done = CliRunner().invoke(consume, arguments)
+    assert done.exit_code == 2
+    assert sentence in done.output

@@ -1,0 +1,191 @@
+"""`barnabas doctor client` at real brokers whose advertised addresses are right, wrong, and somebody else's."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from barnabas.commands.exit_codes import ExitCode
+from barnabas.commands.main import main
+from tests.clients.fake_broker import FakeBroker
+from tests.support.daemon import Daemon, start_daemon
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    with start_daemon(tmp_path_factory.mktemp("sound")) as daemon:
+        yield daemon
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["doctor", "client", *arguments])
+
+
+def problems_of(bootstrap: str, *, exit_code: ExitCode = ExitCode.FAILED) -> str:
+    """The one problem that is to be found."""
+    result = run(bootstrap, "--json", "--timeout", "3")
+    assert result.exit_code == exit_code, result.output
+    (problem,) = json.loads(result.stdout)["problems"]
+    return str(problem)
+
+
+@contextmanager
+def answering(reply: bytes) -> Iterator[int]:
+    """A server that says the same to everybody and then hangs up."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.recv(1 << 16)
+                    connection.sendall(reply)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield int(listener.getsockname()[1])
+        listener.shutdown(socket.SHUT_RDWR)
+    thread.join(10)
+
+
+def unused_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def other_address() -> str:
+    """An address of this machine that is not loopback; skips the test where there is none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # nothing is sent: it only picks the interface
+        except OSError:
+            pytest.skip("this machine has no address but loopback")
+        address = str(probe.getsockname()[0])
+    if address.startswith("127."):
+        pytest.skip("this machine has no address but loopback")
+    return address
+
+
+def test_a_sound_broker_is_said_to_be_sound(sound: Daemon) -> None:
+    result = run(sound.bootstrap)
+
+    assert result.exit_code == ExitCode.OK, result.output
+    lines = result.stdout.splitlines()
+    assert f"{sound.bootstrap}: speaks Kafka's protocol" in result.stdout
+    assert f"broker 1: {sound.bootstrap} can be reached and belongs to the cluster" in lines
+    assert lines[-1] == "a client at this place has all that it needs"
+
+
+def test_the_json_has_cluster_and_brokers(sound: Daemon) -> None:
+    report: dict[str, Any] = json.loads(run(sound.bootstrap, "--json").stdout)
+
+    cluster_id = next(
+        line.partition("=")[2]
+        for line in (sound.data_directory / "meta.properties").read_text().splitlines()
+        if line.startswith("cluster.id=")
+    )
+    assert (report["cluster_id"], report["problems"]) == (cluster_id, [])
+    assert report["protocol"] == "kafka"
+    (broker,) = report["brokers"]
+    assert (broker["node_id"], broker["reachable"], broker["port"]) == (1, True, sound.port)
+
+
+def test_loopback_is_no_address_for_clients_of_other_machines(tmp_path: Path) -> None:
+    address = other_address()
+    port = unused_port()
+    settings = (f"listeners=0.0.0.0:{port}", f"advertised.listeners=127.0.0.1:{port}")
+    with start_daemon(tmp_path, *settings):
+        problem = problems_of(f"{address}:{port}")
+
+    assert f"127.0.0.1:{port}, which is each client's own machine" in problem
+
+
+async def test_a_broker_of_the_native_protocol_alone_is_asked_by_that(broker: FakeBroker) -> None:
+    result = await asyncio.to_thread(run, broker.bootstrap, "--json", "--timeout", "3")
+
+    report = json.loads(result.stdout)
+    assert (report["protocol"], [each["reachable"] for each in report["brokers"]]) == ("native", [True])
+
+
+def test_nothing_listens_at_the_advertised_address(tmp_path: Path) -> None:
+    port = unused_port()
+    with start_daemon(tmp_path, f"advertised.listeners=127.0.0.1:{port}") as daemon:
+        problem = problems_of(daemon.bootstrap)
+
+    assert f"broker 1 tells clients to connect to 127.0.0.1:{port}, but nothing listens there" in problem
+    assert "advertised.listeners" in problem
+
+
+def test_a_containers_name_that_nobody_here_knows(tmp_path: Path) -> None:
+    with start_daemon(tmp_path, "advertised.listeners=no-such-container:29092") as daemon:
+        problem = problems_of(daemon.bootstrap)
+
+    assert "no-such-container:29092, but the name no-such-container cannot be resolved here" in problem
+    assert "looks like a container's" in problem
+
+
+def test_the_advertised_address_is_another_clusters(tmp_path: Path, sound: Daemon) -> None:
+    with start_daemon(tmp_path, f"advertised.listeners={sound.bootstrap}") as daemon:
+        problem = problems_of(daemon.bootstrap)
+
+    assert f"{sound.bootstrap}, but what answers there belongs to cluster" in problem
+    assert "it is another broker" in problem
+
+
+def test_the_advertised_address_is_no_broker(tmp_path: Path) -> None:
+    with answering(b"HTTP/1.1 400 Bad Request\r\n\r\n") as port:
+        with start_daemon(tmp_path, f"advertised.listeners=127.0.0.1:{port}") as daemon:
+            problem = problems_of(daemon.bootstrap)
+
+    assert (
+        f"127.0.0.1:{port}, but what listens there does not speak Kafka's protocol (it begins with b'HTTP')" in problem
+    )
+
+
+def test_no_connection_at_all_has_an_exit_code_of_its_own() -> None:
+    problem = problems_of(f"127.0.0.1:{unused_port()}", exit_code=ExitCode.NO_CONNECTION)
+
+    assert problem.startswith("a client begins at 127.0.0.1:")
+    assert "nothing listens there (connection refused)" in problem
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (b"\x15\x03\x03\x00\x02\x02\x0a", "it speaks TLS"),
+        (b"", "closes the connection when it is asked by Kafka's protocol"),
+        (b"\x00\x00\x00\x04\x00\x00\x00\x63", "its answer cannot be read: the answer has correlation id 99"),
+        (b"\x00\x00\x00\x05\x00\x00\x00\x01\x00", "its answer cannot be read"),
+    ],
+    ids=["tls", "silence", "a stranger's answer", "half an answer"],
+)
+def test_what_is_no_broker_is_named_for_what_it_is(reply: bytes, words: str) -> None:
+    with answering(reply) as port:
+        problem = problems_of(f"127.0.0.1:{port}")
+
+    assert words in problem
+
+
+def test_a_silent_listener_is_given_up_after_the_timeout() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        result = run(f"127.0.0.1:{listener.getsockname()[1]}", "--timeout", "0.2")
+
+    assert result.exit_code == ExitCode.FAILED
+    assert "does not answer within 0.2 s" in result.stdout
+
+
+@pytest.mark.parametrize("address", ["localhost", "localhost:notaport", ":9092"])
+def test_a_wrong_address_is_a_usage_error(address: str) -> None:
+    assert run(address).exit_code == ExitCode.USAGE

@@ -1,0 +1,167 @@
+"""`barnabas doctor dir` on directories that a broker left: what it says, its exit code, and that nothing is written."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from barnabas.broker.metadata.log.log_replay import METADATA_DIRECTORY
+from barnabas.broker.storage.files.clean_shutdown import CLEAN_SHUTDOWN_FILE
+from barnabas.commands.main import main
+from barnabas.protocol.metadata.partition_state import PartitionDelta
+from barnabas.protocol.metadata.records import FeatureLevelRecord, PartitionChangeRecord
+from barnabas.protocol.uuids import parse_uuid
+from tests.support.daemon import start_daemon
+from tests.support.storage.directories import ORDERS, RECORDS, append_metadata, copy_of, make_directories
+from tests.support.storage.files import snapshot_of
+from tests.support.storage.records import plain
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Left by a clean stop."""
+    return make_directories(tmp_path_factory.mktemp("made"))
+
+
+def ask(*arguments: str | Path) -> Result:
+    """The answer; nothing may have changed below the parent of the last directory that was named."""
+    parent = next(each for each in reversed(arguments) if isinstance(each, Path)).parent
+    before = snapshot_of(parent)
+    result = CliRunner().invoke(main, ["doctor", "dir", *map(str, arguments)])
+    assert snapshot_of(parent) == before
+    return result
+
+
+def told(*arguments: str | Path) -> Any:
+    return json.loads(ask("--json", *arguments).stdout)
+
+
+def test_it_tells_what_a_directory_is(data: Path) -> None:
+    found = told(data / "one", data / "two")
+    assert (found["last_writer"], found["node_id"], found["clean"], found["metadata_version"]) == (
+        "Barnabas",
+        1,
+        True,
+        19,
+    )
+    assert len({each["directory_id"] for each in found["directories"]}) == 2
+    topics = {each["name"]: each for each in found["topics"]}
+    assert (topics["orders"]["partitions"], topics["orders"]["partitions_here"]) == (ORDERS, ORDERS)
+    assert topics["orders"]["size_bytes"] == RECORDS * len(plain(1))
+    assert topics["small"]["configs"] == {"segment.bytes": "16384"}
+    assert found["groups"] == [{"group_id": "workers", "offsets": 1}]
+    assert found["open_transactions"] == []
+
+
+def test_the_exit_code_is_barnabas_own_or_that_of_the_kafka_that_was_named(data: Path) -> None:
+    dirs = (data / "one", data / "two")
+    assert ask(*dirs).exit_code == 0
+    assert ask("--kafka-version", "3.9.1", *dirs).exit_code == 0
+    assert ask("--kafka-version", "4.3.0", *dirs).exit_code == 1
+    assert ask("--kafka-version", "5.0", *dirs).exit_code == 2
+
+
+def test_people_read_who_opens_it_and_what_to_do(data: Path) -> None:
+    lines = ask(data / "one", data / "two").stdout
+    assert "barnabas: opens it\n" in lines
+    assert "kafka 3.9: opens it\n" in lines
+    assert "kafka 4.1: no: small-segments\n" in lines
+    assert "topic small has segment.bytes=16384" in lines
+    assert "stopped cleanly" in lines
+
+
+def test_one_of_two_directories_is_said_to_miss_partitions_and_the_metadata_log(data: Path, tmp_path: Path) -> None:
+    _, two = copy_of(data, tmp_path)
+    result = ask(two)
+    assert result.exit_code == 1
+    assert "barnabas read.only: opens it" in result.stdout
+    found = told(two)
+    assert not found["programs"]["barnabas"]["can_open"]
+    assert found["programs"]["barnabas read.only"]["can_open"]
+
+
+def test_an_unclean_stop_and_an_open_transaction_are_told(data: Path, tmp_path: Path) -> None:
+    one, two = copy_of(data, tmp_path)
+    for each in (one, two):
+        (each / CLEAN_SHUTDOWN_FILE).unlink()
+    (orders,) = tmp_path.glob("data/*/orders-0")
+    with max(orders.glob("*.log")).open("ab") as file:
+        file.write(plain(1, base_offset=10, producer_id=77, producer_epoch=2, base_sequence=0, is_transactional=True))
+    found = told(one, two)
+    assert not found["clean"]
+    assert found["open_transactions"] == [
+        {"topic": "orders", "partition": 0, "producer_id": 77, "producer_epoch": 2, "first_offset": 10}
+    ]
+    lines = ask(one, two).stdout
+    assert "not stopped cleanly" in lines
+    assert "barnabas log abort-transaction" in lines
+
+
+def test_a_level_of_a_newer_kafka_is_said_of_each_version(data: Path, tmp_path: Path) -> None:
+    one, two = copy_of(data, tmp_path)
+    append_metadata(one, FeatureLevelRecord("metadata.version", 22))
+    programs = told(one, two)["programs"]
+    assert [name for name, each in programs.items() if "feature-level" in each["problems"]] == [
+        "kafka 3.7",
+        "kafka 3.8",
+        "kafka 3.9",
+    ]
+
+
+def test_the_node_of_a_cluster_is_no_directory_of_ours_but_can_be_read(data: Path, tmp_path: Path) -> None:
+    one, two = copy_of(data, tmp_path)
+    topic_id = bytes_of(told(one, two))
+    append_metadata(one, PartitionChangeRecord(0, topic_id, PartitionDelta(replicas=(1, 2), isr=(1, 2))))
+    found = told(one, two)
+    assert found["programs"]["barnabas"] == {"can_open": False, "problems": ["several-brokers"]}
+    assert found["programs"]["barnabas read.only"]["can_open"]
+    assert found["programs"]["kafka 3.9"]["can_open"]
+
+
+def bytes_of(found: Any) -> bytes:
+    return parse_uuid(next(each["topic_id"] for each in found["topics"] if each["name"] == "orders"))
+
+
+def test_a_damaged_metadata_log_is_told_with_its_position(data: Path, tmp_path: Path) -> None:
+    one, two = copy_of(data, tmp_path)
+    path = max((one / METADATA_DIRECTORY).glob("*.log"))
+    content = bytearray(path.read_bytes())
+    content[90] ^= 0xFF
+    path.write_bytes(content)
+    result = ask(one, two)
+    assert result.exit_code == 1
+    assert f"problem damaged-metadata: {path} is damaged at position" in result.stdout
+    assert "barnabas read.only: opens it" in result.stdout
+
+
+def test_a_running_brokers_directories_are_told_as_far_as_they_stand_still(data: Path, tmp_path: Path) -> None:
+    one, two = copy_of(data, tmp_path)
+    with start_daemon(tmp_path / "daemon", f"log.dirs={one},{two}") as daemon:
+        result = CliRunner().invoke(main, ["doctor", "dir", str(one), str(two)])
+        assert result.exit_code == 0
+        assert f"open in process {daemon.pid}" in result.stdout
+        assert "stop it to see groups and open transactions" in result.stdout
+
+
+def test_what_is_no_brokers_directory_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    result = ask(tmp_path / "empty")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.endswith("/empty is no broker's: it has no meta.properties and no partitions\n")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_directory_of_zookeeper_times_is_opened_by_barnabas_first(data: Path, tmp_path: Path) -> None:
+    one, two = copy_of(data, tmp_path)
+    shutil.rmtree(one / METADATA_DIRECTORY)
+    for each in (one, two):
+        (each / "meta.properties").write_text("version=0\nbroker.id=1\ncluster.id=abc\n")
+    found = told(one, two)
+    assert found["last_writer"] == "Apache Kafka with ZooKeeper"
+    assert found["programs"]["barnabas"]["can_open"]
+    assert found["programs"]["kafka 4.3"]["problems"] == ["zookeeper"]

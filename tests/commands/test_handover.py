@@ -1,0 +1,152 @@
+"""`barnabas handover`: a dry run first, then what Kafka would refuse is raised and its server.properties is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from barnabas.broker.metadata.log.log_replay import METADATA_DIRECTORY, replay_metadata_directory
+from barnabas.broker.storage.files.clean_shutdown import CLEAN_SHUTDOWN_FILE
+from barnabas.commands.main import main
+from barnabas.config.properties_file import parse_properties
+from barnabas.protocol.metadata.records import FeatureLevelRecord
+from tests.support.daemon import start_daemon
+from tests.support.storage.directories import append_metadata, copy_of, make_directories
+from tests.support.storage.files import snapshot_of
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_directories(tmp_path_factory.mktemp("made"))
+
+
+@pytest.fixture
+def dirs(made: Path, tmp_path: Path) -> tuple[Path, Path]:
+    return copy_of(made, tmp_path)
+
+
+def handover(dirs: tuple[Path, Path], *options: str, version: str = "4.3.0") -> Result:
+    return CliRunner().invoke(main, ["handover", *map(str, dirs), "--kafka-version", version, *options])
+
+
+def properties_of(path: Path) -> dict[str, str]:
+    return {entry.key: entry.value for entry in parse_properties(path.read_text())}
+
+
+def test_without_execute_nothing_is_written(dirs: tuple[Path, Path], tmp_path: Path) -> None:
+    before = snapshot_of(tmp_path)
+    result = handover(dirs)
+    assert result.exit_code == 0
+    assert "topic small: segment.bytes 16384 -> 1048576, or Apache Kafka 4.3.0 ends\n" in result.stdout
+    assert "dry run: nothing was written" in result.stdout
+    assert snapshot_of(tmp_path) == before
+
+
+def test_execute_raises_what_kafka_refuses_and_keeps_the_clean_stop(dirs: tuple[Path, Path]) -> None:
+    logs_before = {path: path.read_bytes() for each in dirs for path in each.glob("*-[0-9]/*.log")}
+    assert handover(dirs, "--execute").exit_code == 0
+    image = replay_metadata_directory(dirs[0] / METADATA_DIRECTORY).image
+    assert image.topic_configs("small") == {"segment.bytes": "1048576"}
+    assert all((each / CLEAN_SHUTDOWN_FILE).exists() for each in dirs)
+    for path, content in logs_before.items():
+        if METADATA_DIRECTORY not in path.parts:
+            assert path.read_bytes() == content
+    checked = CliRunner().invoke(main, ["doctor", "dir", *map(str, dirs), "--kafka-version", "4.3.0"])
+    assert checked.exit_code == 0
+
+
+def test_kafka_3_9_gets_its_small_segments_as_they_are(dirs: tuple[Path, Path]) -> None:
+    assert handover(dirs, "--execute", version="3.9.1").exit_code == 0
+    image = replay_metadata_directory(dirs[0] / METADATA_DIRECTORY).image
+    assert image.topic_configs("small") == {"segment.bytes": "16384"}
+
+
+def test_the_file_has_the_node_its_directories_and_one_replica(dirs: tuple[Path, Path], tmp_path: Path) -> None:
+    result = handover(dirs, "--execute", "--listener", "10.1.2.3:19092", "--controller-listener", "10.1.2.3:19093")
+    path = tmp_path / "data" / "kafka-server.properties"
+    found = properties_of(path)
+    assert found["node.id"] == "1"
+    assert found["log.dirs"] == ",".join(map(str, dirs))
+    assert found["listeners"] == "PLAINTEXT://10.1.2.3:19092,CONTROLLER://10.1.2.3:19093"
+    assert found["controller.quorum.voters"] == "1@10.1.2.3:19093"
+    assert found["offsets.topic.replication.factor"] == found["transaction.state.log.min.isr"] == "1"
+    assert f"bin/kafka-server-start.sh {path}\n" in result.stdout
+    assert "--bootstrap-server 10.1.2.3:19092 --describe" in result.stdout
+
+
+def test_what_kafka_understands_of_the_configuration_file_goes_with_it(dirs: tuple[Path, Path], tmp_path: Path) -> None:
+    ours = tmp_path / "ours.properties"
+    ours.write_text("num.partitions=7\nmetrics.listener=127.0.0.1:9404\nnode.id=5\nlog.retention.hours=3\n")
+    output = tmp_path / "kafka.properties"
+    assert handover(dirs, "--execute", "--config", str(ours), "--output", str(output)).exit_code == 0
+    found = properties_of(output)
+    assert (found["num.partitions"], found["log.retention.hours"], found["node.id"]) == ("7", "3", "1")
+    assert "metrics.listener" not in found
+
+
+@pytest.mark.parametrize(("version", "segment_bytes"), [("4.3.0", "1048576"), ("3.9.1", "65536")], ids=["4.x", "3.x"])
+def test_what_kafka_would_end_at_in_the_configuration_file_is_changed_and_said(
+    dirs: tuple[Path, Path], tmp_path: Path, version: str, segment_bytes: str
+) -> None:
+    ours = tmp_path / "ours.properties"
+    listeners = "listeners=OUTSIDE://:9092\nadvertised.listeners=OUTSIDE://example.org:9092\n"
+    ours.write_text(f"{listeners}log.segment.bytes=65536\ncontroller.quorum.bootstrap.servers=elsewhere:9\n")
+    output = tmp_path / "kafka.properties"
+    words = ["--execute", "--config", str(ours), "--output", str(output)]
+    result = handover(dirs, *words, version=version)
+    assert result.exit_code == 0
+    found = properties_of(output)
+    assert found["log.segment.bytes"] == segment_bytes
+    assert "advertised.listeners" not in found
+    assert "controller.quorum.bootstrap.servers" not in found
+    assert ("\nlog.segment.bytes 65536 -> 1048576" in result.stdout) == version.startswith("4.")
+    assert "advertised.listeners=OUTSIDE://example.org:9092 is left out" in result.stdout
+
+
+def test_an_advertised_address_of_kafkas_listener_goes_with_it(dirs: tuple[Path, Path], tmp_path: Path) -> None:
+    ours, output = tmp_path / "ours.properties", tmp_path / "kafka.properties"
+    ours.write_text("advertised.listeners=PLAINTEXT://example.org:9092\n")
+    assert handover(dirs, "--execute", "--config", str(ours), "--output", str(output)).exit_code == 0
+    assert properties_of(output)["advertised.listeners"] == "PLAINTEXT://example.org:9092"
+
+
+def test_a_file_that_is_there_is_kept_unless_overwrite_is_given(dirs: tuple[Path, Path], tmp_path: Path) -> None:
+    there = tmp_path / "data" / "kafka-server.properties"
+    there.write_text("mine")
+    refused = handover(dirs, "--execute")
+    assert (refused.exit_code, there.read_text()) == (1, "mine")
+    assert "is there already" in refused.stderr
+    assert handover(dirs, "--execute", "--overwrite").exit_code == 0
+    assert there.read_text() != "mine"
+
+
+def test_a_level_that_this_kafka_does_not_know_ends_it_with_1(dirs: tuple[Path, Path], tmp_path: Path) -> None:
+    append_metadata(dirs[0], FeatureLevelRecord("metadata.version", 25))
+    before = snapshot_of(tmp_path)
+    result = handover(dirs, "--execute", version="3.9.1")
+    assert result.exit_code == 1
+    assert "Apache Kafka 3.9.1 would not start: metadata.version is 25" in result.stdout
+    assert snapshot_of(tmp_path) == before
+
+
+def test_a_running_broker_is_not_taken_its_directories(dirs: tuple[Path, Path], tmp_path: Path) -> None:
+    with start_daemon(tmp_path / "daemon", f"log.dirs={dirs[0]},{dirs[1]}") as daemon:
+        refused = handover(dirs, "--execute")
+        assert refused.exit_code == 1
+        assert refused.stderr.endswith(f"is open in process {daemon.pid}: stop that broker first\n")
+        assert not (tmp_path / "data" / "kafka-server.properties").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--listener", "nowhere"], "nowhere has no port"),
+        (["--kafka-version", "2.8"], "'2.8' is not known; known are 3.7"),
+    ],
+)
+def test_wrong_usage_is_said_with_its_reason(dirs: tuple[Path, Path], options: list[str], said: str) -> None:
+    result = handover(dirs, *options)
+    assert result.exit_code == 2
+    assert said in " ".join(result.stderr.split())

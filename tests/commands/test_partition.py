@@ -1,0 +1,154 @@
+"""`barnabas partition ...` and `barnabas topic delete-records` against a real broker with two log directories."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.daemon import REPOSITORY, Daemon, start_daemon
+from tests.support.storage.bench import sized_batch
+from tests.support.wire import WireClient
+
+TIMEOUT_S = 60.0
+
+
+class Broker:
+    """A daemon with directories a and b, and `barnabas` on it."""
+
+    def __init__(self, root: Path) -> None:
+        self.a, self.b = root / "a", root / "b"
+        self.daemon: Daemon = start_daemon(root, f"log.dirs={self.a},{self.b}")
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "barnabas", *arguments],
+            cwd=REPOSITORY,
+            env={**os.environ, "BARNABAS_BOOTSTRAP": self.daemon.bootstrap},
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+        )
+
+    def ok(self, *arguments: str) -> str:
+        result = self.run(*arguments)
+        assert (result.returncode, result.stderr) == (0, ""), result
+        return result.stdout
+
+    def refused(self, *arguments: str) -> str:
+        result = self.run(*arguments)
+        assert (result.returncode, result.stdout) == (1, ""), result
+        return result.stderr
+
+    def where(self, topic: str) -> Any:
+        directories = json.loads(self.ok("partition", "dirs", topic, "--json"))
+        return {each["log_dir"]: [entry["partition"] for entry in each["partitions"]] for each in directories}
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    running = Broker(tmp_path_factory.mktemp("broker"))
+    with running.daemon:
+        yield running
+
+
+def make_topic(broker: Broker, name: str, records: int = 5) -> Path:
+    """A topic of one partition; the directory that it is not in."""
+    with WireClient(broker.daemon.host, broker.daemon.port) as client:
+        client.create_topic(name)
+        for _ in range(records):
+            client.produce(name, bytearray(sized_batch(200)))
+    return broker.b if (broker.a / f"{name}-0").exists() else broker.a
+
+
+def test_a_partition_is_moved_and_waited_for(broker: Broker) -> None:
+    target = make_topic(broker, "moved")
+    said = broker.ok("partition", "move", "moved", "0", str(target), "--wait")
+    assert said.startswith("moved moved-0 from ")
+    assert broker.where("moved")[str(target)] == [0]
+    assert broker.ok("partition", "move", "moved", "0", str(target)) == f"moved-0 is in {target} already\n"
+
+
+def test_the_table_of_directories_names_each_and_what_it_holds(broker: Broker) -> None:
+    make_topic(broker, "listed")
+    lines = broker.ok("partition", "dirs", "listed").splitlines()
+    assert lines[0].split() == ["log", "dir", "state", "partitions", "bytes", "usable", "bytes", "total", "bytes"]
+    assert [line.split()[:2] for line in lines[1:3]] == [[str(broker.a), "online"], [str(broker.b), "online"]]
+    assert lines[5].split()[:3] == ["listed", "0", "1000"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("move", "unknown", "0", "{a}"), "unknown-0"),
+        (("move", "known", "7", "{a}"), "known-7"),
+        (("move", "known", "0", "/nowhere"), "LOG_DIR_NOT_FOUND"),
+        (("dirs", "unknown"), "unknown"),
+    ],
+)
+def test_what_cannot_be_moved_is_one_sentence(broker: Broker, arguments: tuple[str, ...], sentence: str) -> None:
+    if "known" in arguments and not (broker.a / "known-0").exists() and not (broker.b / "known-0").exists():
+        make_topic(broker, "known")
+    said = broker.refused("partition", *(each.format(a=broker.a) for each in arguments))
+    assert sentence in said
+    assert len(said.splitlines()) == 1
+
+
+def test_records_below_an_offset_are_deleted(broker: Broker) -> None:
+    make_topic(broker, "shortened")
+    assert broker.ok("topic", "delete-records", "shortened", "0", "3") == "shortened-0 begins at offset 3 now\n"
+    assert broker.ok("topic", "delete-records", "shortened", "0", "-1") == "shortened-0 begins at offset 5 now\n"
+    said = broker.refused("topic", "delete-records", "shortened", "0", "9")
+    assert "OFFSET_OUT_OF_RANGE" in said
+    assert len(said.splitlines()) == 1
+
+
+def test_the_file_of_kafka_delete_records_is_read(broker: Broker, tmp_path: Path) -> None:
+    make_topic(broker, "one")
+    make_topic(broker, "two")
+    file = tmp_path / "offsets.json"
+    entries = [{"topic": "one", "partition": 0, "offset": 2}, {"topic": "two", "partition": 0, "offset": -1}]
+    file.write_text(json.dumps({"partitions": entries, "version": 1}))
+    found = json.loads(broker.ok("topic", "delete-records", "--offset-json-file", str(file), "--json"))
+    assert [(each["topic"], each["low_watermark"], each["error"]) for each in found] == [
+        ("one", 2, None),
+        ("two", 5, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("{", "it is not JSON"),
+        ("[]", 'it is not an object with an array "partitions"'),
+        ('{"partitions": [], "version": 1}', "it names no partition"),
+        ('{"partitions": [{}], "version": 2}', "its version is 2"),
+        ('{"partitions": [1]}', "partitions[0] is not an object"),
+        ('{"partitions": [{"partition": 0, "offset": 1}]}', 'partitions[0] has no "topic"'),
+        ('{"partitions": [{"topic": "t", "partition": -1, "offset": 1}]}', 'partitions[0] has no "partition"'),
+        ('{"partitions": [{"topic": "t", "partition": 0, "offset": true}]}', 'partitions[0] has no "offset"'),
+        (
+            json.dumps({"partitions": [{"topic": "t", "partition": 0, "offset": offset} for offset in (1, 2)]}),
+            "partitions[1] names t-0 a second time",
+        ),
+    ],
+)
+def test_a_wrong_file_is_a_usage_error_that_says_what_is_wrong(
+    broker: Broker, tmp_path: Path, content: str, sentence: str
+) -> None:
+    file = tmp_path / "offsets.json"
+    file.write_text(content)
+    result = broker.run("topic", "delete-records", "--offset-json-file", str(file))
+    assert result.returncode == 2
+    assert sentence in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("arguments", [(), ("t",), ("t", "0"), ("t", "0", "-2"), ("t", "-1", "0"), ("t", "0", "x")])
+def test_half_an_order_to_delete_is_a_usage_error(broker: Broker, arguments: tuple[str, ...]) -> None:
+    assert broker.run("topic", "delete-records", *arguments).returncode == 2

@@ -1,0 +1,179 @@
+"""The pages that jobs write: whole, alone, and safe whatever a topic or key is called."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime, timedelta
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import pytest
+
+from barnabas.pipeline.jobs.stats_page import class_text, stats_page
+from barnabas.pipeline.jobs.stats_report import StatsReport, bucket_for, key_text
+from barnabas.pipeline.jobs.whatif_report import TopicEffect, WhatIfReport, whatif_page
+from barnabas.pipeline.report.charts import bar_chart, bytes_text, count_text, line_chart
+from barnabas.pipeline.report.page import Section, Table, render_page
+
+DAY = datetime(2024, 2, 1, tzinfo=UTC)
+EVIL = "<script>alert(1)</script>&\"'"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+class Seen(HTMLParser):
+    """Tags, what they would load, and text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.loads: list[str] = []
+        self.text = ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.loads += [f"{tag} {name}={value}" for name, value in attrs if name in ("src", "href", "xlink:href")]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def stats_report(topic: str = "orders") -> StatsReport:
+    partitions = [
+        {
+            "topic": topic,
+            "partition": number,
+            "records": 1000,
+            "tombstones": 3,
+            "bytes": 123_456,
+            "first_offset": 0,
+            "last_offset": 999,
+            "first_timestamp": DAY,
+            "last_timestamp": DAY + timedelta(days=20),
+            "keys": 40,
+            "keyless": 0,
+            "superseded_records": 960,
+            "superseded_bytes": 120_000,
+        }
+        for number in range(2)
+    ]
+    return StatsReport(
+        place="127.0.0.1:9092",
+        seconds=1.5,
+        bucket_seconds=bucket_for(partitions),
+        partitions=partitions,
+        top_keys=[{"topic": topic, "key": EVIL, "records": 9, "tombstones": 0, "bytes": 900, "share": 0.25}],
+        key_histogram=[{"topic": topic, "class": n, "keys": 10 * n, "records": 5, "bytes": 7} for n in range(1, 8)],
+        ages=[{"topic": topic, "bucket": DAY + timedelta(days=n), "records": n, "bytes": 1000 * n} for n in range(21)],
+        sizes=[{"topic": topic, "class": n, "records": 10 * n, "bytes": 99} for n in range(3, 12)],
+        batches=[
+            {"topic": topic, "codec": codec, "class": n, "batches": n, "records": 5, "bytes": 70}
+            for codec in ("lz4", "none")
+            for n in range(10, 15)
+        ],
+        dirty=[{"topic": topic, "partition": 0, "dirty_ratio": 0.75}],
+    )
+
+
+def whatif_report(*names: str) -> WhatIfReport:
+    return WhatIfReport(
+        settings="retention.ms=86400000",
+        now_ms=int(DAY.timestamp() * 1000),
+        days=30,
+        seconds=1.0,
+        topics=[
+            TopicEffect(name, 10, 1 << 30, 4, 1 << 28, 1 << 27, 1 << 26, 500, 7, 900, is_due=True) for name in names
+        ],
+        freed={(name, step): 1 << 24 for name in names for step in range(0, 31, 3)},
+    )
+
+
+def charts_of(page: str) -> list[ElementTree.Element]:
+    parts = page.split("<figure>")[1:]
+    return [ElementTree.fromstring(part.partition("</figure>")[0]) for part in parts]
+
+
+@pytest.mark.parametrize(
+    "page", [stats_page(stats_report()), whatif_page(whatif_report("a", "b"))], ids=["stats", "whatif"]
+)
+def test_a_page_loads_nothing_and_runs_nothing(page: str) -> None:
+    seen = Seen(page)
+
+    assert seen.loads == []
+    assert "script" not in seen.tags
+    assert not any(word in page for word in ("@import", "url("))
+    assert all(chart.tag == f"{SVG}svg" for chart in charts_of(page))
+    assert charts_of(page)
+
+
+def test_what_topics_and_keys_are_called_stays_text() -> None:
+    for page in (stats_page(stats_report(EVIL)), whatif_page(whatif_report(EVIL))):
+        seen = Seen(page)
+        assert "script" not in seen.tags
+        assert EVIL in seen.text
+
+
+def test_the_page_of_stats_has_the_four_charts_of_a_topic_and_its_numbers() -> None:
+    page = stats_page(stats_report())
+
+    titles = ["".join(element.itertext()) for chart in charts_of(page) for element in chart.iter(f"{SVG}text")]
+    for title in ("Age: bytes by time", "Size: records by bytes", "Keys: how many keys", "Batches by size"):
+        assert any(text.startswith(title) for text in titles), title
+    assert "123,456" in page
+    assert "0.750" in page
+
+
+def test_the_page_of_whatif_sums_up_small_topics_and_tells_bytes_by_topic() -> None:
+    names = [f"topic-{number}" for number in range(20)]
+    page = whatif_page(whatif_report(*names))
+
+    bars, lines = charts_of(page)
+    told = ["".join(element.itertext()) for element in lines.iter(f"{SVG}text")]
+    assert "all others" in told
+    assert all(f"<td>{name}</td>" in page for name in names)
+    assert "topic-0" in {"".join(element.itertext()) for element in bars.iter(f"{SVG}text")}
+
+
+def test_charts_of_nothing_and_of_one_value_are_drawn() -> None:
+    assert "nothing to show" in bar_chart("t", [], {"x": []}, show=count_text)
+    assert bar_chart("t", ["a"], {"x": [0]}, show=bytes_text).startswith("<svg")
+    assert line_chart("t", ["a", "b"], {"x": [1.0, 2.0], "y": [None, 3.0]}, show=bytes_text).startswith("<svg")
+
+
+def test_tables_set_numbers_apart_and_show_nothing_as_a_dash() -> None:
+    page = render_page("t", {}, [Section("s", "", (Table(("a", "b"), (("x", 1234), ("y", None))),))])
+
+    assert '<td>x</td><td class="n">1,234</td>' in page
+    assert '<td class="n">-</td>' in page
+
+
+def test_keys_are_shown_as_text_or_hexadecimal_and_never_too_long() -> None:
+    assert key_text(b"N14228") == "N14228"
+    assert key_text("Zürich".encode()) == "Zürich"
+    assert key_text(b"") == ""
+    assert key_text(b"\x00\x01") == "0x0001"
+    assert key_text(b"\xff") == "0xff"
+    assert key_text(b"a\nb") == "0x610a62"
+    assert len(key_text(b"x" * 500)) == 80
+
+
+def test_a_time_bucket_is_the_least_usual_one_that_gives_sixty_at_most() -> None:
+    def bucket(seconds: float) -> int:
+        return bucket_for([{"first_timestamp": DAY, "last_timestamp": DAY + timedelta(seconds=seconds)}])
+
+    assert bucket_for([]) == 1
+    assert bucket(0) == 1
+    assert bucket(61) == 10
+    assert bucket(3600) == 60
+    assert bucket(365 * 24 * 3600) == 7 * 24 * 3600
+    assert bucket(100 * 365 * 24 * 3600) == 365 * 24 * 3600
+
+
+def test_classes_and_bytes_are_written_by_their_least() -> None:
+    assert [class_text(number, bytes_text) for number in (0, 1, 7, 11)] == ["0 B", "1 B+", "64 B+", "1.0 KiB+"]
+    assert bytes_text(5 * 1024**4 * 1024) == "5120.0 TiB"
+
+
+def test_drawing_leaves_the_imports_of_the_process_as_they_were() -> None:
+    assert all(hasattr(finder, "find_spec") for finder in sys.meta_path)

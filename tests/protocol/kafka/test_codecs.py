@@ -1,0 +1,285 @@
+"""The APIs of Kafka's protocol that kio writes: every version both ways, and the table that says which there are."""
+
+from __future__ import annotations
+
+import struct
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from kio.schema.index import schema_name_map
+
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.kafka import dialect
+from barnabas.protocol.kafka.apis import KAFKA_APIS, ROUTES, KafkaApi
+from barnabas.protocol.kafka.cluster import api_versions
+from barnabas.protocol.kafka.data import init_producer_id, list_offsets, offset_for_leader_epoch
+from barnabas.protocol.kafka.topics import metadata
+from barnabas.protocol.messages.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from barnabas.protocol.messages.cluster.api_versions import ApiVersionsResponse, Feature
+from barnabas.protocol.messages.data import list_offsets as offsets
+from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.protocol.messages.data.offset_for_leader_epoch import (
+    EpochPartition,
+    EpochPartitionResult,
+    EpochTopic,
+    EpochTopicResult,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
+from barnabas.protocol.messages.topics.metadata import (
+    BrokerAddress,
+    MetadataRequest,
+    MetadataResponse,
+    PartitionMetadata,
+    TopicMetadata,
+)
+from tests.support.kafka.kafka_wire import message_type, read, schema, written
+
+TOPIC_ID = bytes(range(16))
+
+
+def body(entity: Any) -> memoryview:
+    return memoryview(bytearray(written(entity)))
+
+
+def answer(api: str, version: int, data: Any) -> Any:
+    return read(message_type(api, version, "response"), data)
+
+
+@pytest.mark.parametrize("api", KAFKA_APIS, ids=lambda api: api.key.label)
+def test_every_row_of_the_table_is_what_kio_knows_of_the_api(api: KafkaApi) -> None:
+    versions = schema_name_map[api.key.label]
+    for version in range(api.lowest, api.highest + 1):
+        assert version in versions
+        request = message_type(api.key.label, version, "request")
+        assert request.__api_key__ == api.key
+        assert request.__flexible__ == (version >= api.flexible_from)
+        header = message_type(api.key.label, version, "response").__header_schema__
+        route = ROUTES[int(api.key), version]
+        assert header.__flexible__ == route.response_is_flexible
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_old_versions_of_api_versions_ask_nothing(version: int) -> None:
+    assert api_versions.decode_request(version, memoryview(b"")).client == ""
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_features_are_said_from_version_3_on(version: int) -> None:
+    features = [Feature("metadata.version", 7, 30, 19), Feature("from.zero", 0, 2, 0)]
+    response = ApiVersionsResponse("b", "1", "c", 1, [], 100, features, 44)
+    found = answer("api_versions", version, api_versions.encode_response(version, response))
+    supported = [(each.name, each.min_version, each.max_version) for each in found.supported_features]
+    assert supported == [("metadata.version", 7, 30), *([("from.zero", 0, 2)] if version >= 4 else [])]
+    assert [(each.name, each.max_version_level) for each in found.finalized_features] == [("metadata.version", 19)]
+    assert found.finalized_features_epoch == 44
+
+
+METADATA_VERSIONS = range(14)
+
+
+@pytest.mark.parametrize("version", METADATA_VERSIONS)
+def test_a_metadata_request_for_all_for_none_and_for_some_topics(version: int) -> None:
+    kio = schema("metadata", version, "request")
+    kind = kio.MetadataRequest
+    flags = {
+        name: False
+        for name in ("include_cluster_authorized_operations", "include_topic_authorized_operations")
+        if name in kind.__dataclass_fields__
+    }
+    key = {"topic_id": None} if version >= 10 else {}
+    some = (kio.MetadataRequestTopic(name="a", **key), kio.MetadataRequestTopic(name="ä", **key))
+    assert metadata.decode_request(version, body(kind(topics=some, **flags))).topics == ["a", "ä"]
+    none = metadata.decode_request(version, body(kind(topics=(), **flags)))
+    assert none.topics == ([] if version > 0 else None)
+    if version > 0:
+        assert metadata.decode_request(version, body(kind(topics=None, **flags))).topics is None
+    if version >= 4:
+        refused = metadata.decode_request(version, body(kind(topics=some, allow_auto_topic_creation=False, **flags)))
+        assert not refused.allow_auto_creation
+    assert none.allow_auto_creation
+    assert (none.include_topic_operations, none.include_cluster_operations) == (False, False)
+    for name in flags:
+        asked = metadata.decode_request(version, body(kind(topics=some, **{**flags, name: True})))
+        assert asked.include_topic_operations == ("topic" in name)
+        assert asked.include_cluster_operations == ("cluster" in name)
+
+
+@pytest.mark.parametrize("version", [10, 11, 12, 13])
+def test_topics_are_asked_for_by_id_from_version_12_on(version: int) -> None:
+    kio = schema("metadata", version, "request")
+    flags = {"include_cluster_authorized_operations": False} if version < 11 else {}
+    topics = (kio.MetadataRequestTopic(topic_id=UUID(bytes=TOPIC_ID), name=None),)
+    data = body(kio.MetadataRequest(topics=topics, include_topic_authorized_operations=False, **flags))
+    if version >= 12:
+        assert metadata.decode_request(version, data) == MetadataRequest(None, True, [TOPIC_ID])
+    else:
+        with pytest.raises(BrokerError) as refusal:
+            metadata.decode_request(version, data)
+        assert refusal.value.code == ErrorCode.INVALID_REQUEST
+        error = metadata.encode_error(version, None, refusal.value.code, refusal.value.message)
+        assert answer("metadata", version, error).topics == ()
+
+
+@pytest.mark.parametrize("version", METADATA_VERSIONS)
+def test_the_answer_to_metadata_reads_as_what_it_says(version: int) -> None:
+    partition = PartitionMetadata(3, ErrorCode.LEADER_NOT_AVAILABLE, -1, 5, (1, 2), (1,), (2,))
+    response = MetadataResponse(
+        "cluster",
+        [BrokerAddress(1, "host", 9092)],
+        [
+            TopicMetadata("known", ErrorCode.NONE, TOPIC_ID, (partition,), True, TOPIC_OPERATIONS),
+            TopicMetadata("", ErrorCode.UNKNOWN_TOPIC_ID, TOPIC_ID),
+        ],
+        1,
+        CLUSTER_OPERATIONS,
+    )
+    found = answer("metadata", version, metadata.encode_response(version, response))
+    assert [(each.node_id, each.host, each.port) for each in found.brokers] == [(1, "host", 9092)]
+    known, unknown = found.topics
+    assert (known.name, known.error_code) == ("known", ErrorCode.NONE)
+    assert (unknown.name, unknown.error_code) == (None if version >= 12 else "", ErrorCode.UNKNOWN_TOPIC_ID)
+    (only,) = known.partitions
+    assert (only.partition_index, only.error_code, only.leader_id) == (3, ErrorCode.LEADER_NOT_AVAILABLE, -1)
+    assert (only.replica_nodes, only.isr_nodes) == ((1, 2), (1,))
+    if version >= 1:
+        assert (found.controller_id, known.is_internal) == (1, True)
+    if version >= 2:
+        assert found.cluster_id == "cluster"
+    if version >= 5:
+        assert only.offline_replicas == (2,)
+    if version >= 7:
+        assert only.leader_epoch == 5
+    if version >= 8:
+        assert known.topic_authorized_operations == TOPIC_OPERATIONS
+        assert unknown.topic_authorized_operations == NOT_ASKED
+    if 8 <= version <= 10:
+        assert found.cluster_authorized_operations == CLUSTER_OPERATIONS
+    if version >= 10:
+        assert known.topic_id.bytes == TOPIC_ID
+    if version >= 13:
+        assert found.error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("version", METADATA_VERSIONS)
+def test_metadata_that_fails_as_a_whole_says_so_for_every_topic(version: int) -> None:
+    data = metadata.encode_error(version, MetadataRequest(["a", "b"]), ErrorCode.UNKNOWN_SERVER_ERROR, "a bug")
+    found = answer("metadata", version, data)
+    assert [(each.name, each.error_code) for each in found.topics] == [("a", -1), ("b", -1)]
+    if version >= 13:
+        assert found.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+LIST_OFFSETS_VERSIONS = range(1, 12)
+
+
+def list_offsets_request(version: int, *timestamps: int, **fields: Any) -> Any:
+    kio = schema("list_offsets", version, "request")
+    epoch = {"current_leader_epoch": 6} if version >= 4 else {}
+    partitions = tuple(
+        kio.ListOffsetsPartition(partition_index=index, timestamp=timestamp, **epoch)
+        for index, timestamp in enumerate(timestamps)
+    )
+    values: dict[str, Any] = {"replica_id": -1, "topics": (kio.ListOffsetsTopic(name="t", partitions=partitions),)}
+    if version >= 2:
+        values["isolation_level"] = 1
+    if version >= 10:
+        values["timeout"] = timedelta(seconds=1)
+    return kio.ListOffsetsRequest(**{**values, **fields})
+
+
+@pytest.mark.parametrize("version", LIST_OFFSETS_VERSIONS)
+def test_a_special_timestamp_that_a_version_does_not_have_is_none(version: int) -> None:
+    asked = (0, 1_700_000_000_000, -1, -2, -3, -4, -5, -6, -7)
+    request = list_offsets.decode_request(version, body(list_offsets_request(version, *asked)))
+    known = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9, -6: 11}
+    expected = [each if each >= 0 or version >= known.get(each, 99) else offsets.UNKNOWN_TIMESTAMP for each in asked]
+    (topic,) = request.topics
+    assert [each.timestamp for each in topic.partitions] == expected
+    assert {each.current_leader_epoch for each in topic.partitions} == {6 if version >= 4 else -1}
+    assert request.isolation == (1 if version >= 2 else 0)
+
+
+@pytest.mark.parametrize("version", LIST_OFFSETS_VERSIONS)
+def test_the_answer_to_list_offsets_reads_as_what_it_says(version: int) -> None:
+    results = [
+        offsets.ListOffsetsPartitionResult(0, ErrorCode.NONE, 1 << 40, 99, 4),
+        offsets.ListOffsetsPartitionResult(1, ErrorCode.UNSUPPORTED_VERSION),
+    ]
+    response = offsets.ListOffsetsResponse([offsets.ListOffsetsTopicResult("t", results)])
+    (topic,) = answer("list_offsets", version, list_offsets.encode_response(version, response)).topics
+    assert [(each.partition_index, each.error_code, each.offset, each.timestamp) for each in topic.partitions] == [
+        (0, 0, 1 << 40, 99),
+        (1, 35, -1, -1),
+    ]
+    if version >= 4:
+        assert [each.leader_epoch for each in topic.partitions] == [4, -1]
+    request = list_offsets.decode_request(version, body(list_offsets_request(version, 0, 1)))
+    error = list_offsets.encode_error(version, request, ErrorCode.UNKNOWN_SERVER_ERROR, "a bug")
+    (topic,) = answer("list_offsets", version, error).topics
+    assert [each.error_code for each in topic.partitions] == [-1, -1]
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_init_producer_id_both_ways(version: int) -> None:
+    kio = schema("init_producer_id", version, "request")
+    for transactional_id in (None, "txn"):
+        request = kio.InitProducerIdRequest(
+            transactional_id=transactional_id, transaction_timeout=timedelta(milliseconds=2**31 - 1)
+        )
+        assert init_producer_id.decode_request(version, body(request)) == InitProducerIdRequest(transactional_id)
+    data = init_producer_id.encode_response(version, InitProducerIdResponse(1 << 40, 3))
+    found = answer("init_producer_id", version, data)
+    assert (found.error_code, found.producer_id, found.producer_epoch) == (0, 1 << 40, 3)
+    data = init_producer_id.encode_error(version, InitProducerIdRequest(), ErrorCode.KAFKA_STORAGE_ERROR, "")
+    found = answer("init_producer_id", version, data)
+    assert (found.error_code, found.producer_id, found.producer_epoch) == (56, -1, -1)
+
+
+@pytest.mark.parametrize("version", range(2, 5))
+def test_offset_for_leader_epoch_both_ways(version: int) -> None:
+    kio = schema("offset_for_leader_epoch", version, "request")
+    partition = kio.OffsetForLeaderPartition(partition=3, current_leader_epoch=6, leader_epoch=5)
+    replica = {"replica_id": -1} if version >= 3 else {}
+    entity = kio.OffsetForLeaderEpochRequest(
+        topics=(kio.OffsetForLeaderTopic(topic="t", partitions=(partition,)),), **replica
+    )
+    request = offset_for_leader_epoch.decode_request(version, body(entity))
+    assert request == OffsetForLeaderEpochRequest([EpochTopic("t", [EpochPartition(3, 5, 6)])])
+    response = OffsetForLeaderEpochResponse([EpochTopicResult("t", [EpochPartitionResult(3, ErrorCode.NONE, 5, 77)])])
+    data = offset_for_leader_epoch.encode_response(version, response)
+    ((found,),) = (topic.partitions for topic in answer("offset_for_leader_epoch", version, data).topics)
+    assert (found.partition, found.error_code, found.leader_epoch, found.end_offset) == (3, 0, 5, 77)
+    data = offset_for_leader_epoch.encode_error(version, request, ErrorCode.UNKNOWN_SERVER_ERROR, "")
+    ((found,),) = (topic.partitions for topic in answer("offset_for_leader_epoch", version, data).topics)
+    assert (found.partition, found.error_code, found.leader_epoch, found.end_offset) == (3, -1, -1, -1)
+
+
+# Golden frames, taken apart by hand from Kafka's message definitions.
+
+
+def test_the_golden_frame_of_a_classic_request_header() -> None:
+    header = dialect.read_request(memoryview(bytes.fromhex("000300010000002a00026d65ffffffff")))
+    assert header[:4] == (3, 1, 42, "me")
+    assert dialect.decode_body(header).topics is None
+
+
+def test_the_golden_frame_of_a_flexible_request_header() -> None:
+    header = dialect.read_request(memoryview(bytes.fromhex("0003000c0000002affff0001010000")))
+    assert header[:4] == (3, 12, 42, None)
+    assert dialect.decode_body(header).topics == []
+
+
+def test_the_golden_frames_of_answers_to_init_producer_id() -> None:
+    response = InitProducerIdResponse(7, 0)
+    for version, golden in (
+        (1, "000000140000002a00000000000000000000000000070000"),
+        (2, "000000160000002a000000000000000000000000000007000000"),
+    ):
+        tail = b"\xff\xff\x00\x00\x00\x00" if version == 1 else b"\x00\x00\x00\x00\x00\x00"
+        header = dialect.read_request(
+            memoryview(struct.pack(">hhih", 22, version, 42, -1) + (b"" if version == 1 else b"\x00") + tail)
+        )
+        assert dialect.encode_response(header, response) == (bytes.fromhex(golden), ())

@@ -1,0 +1,147 @@
+"""The cluster, pages of topics, producers and resources with configs in Kafka's protocol, every version both ways."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from kio.index import load_request_schema
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.kafka.apis import KAFKA_APIS
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from barnabas.protocol.messages.cluster.configs import ConfigResource
+from barnabas.protocol.messages.cluster.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from barnabas.protocol.messages.cluster.list_config_resources import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+from barnabas.protocol.messages.data.describe_producers import (
+    ActiveProducer,
+    DescribeProducersPartitionResult,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeProducersTopic,
+    DescribeProducersTopicResult,
+)
+from barnabas.protocol.messages.topics.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+)
+from barnabas.protocol.messages.topics.metadata import BrokerAddress, PartitionMetadata, TopicMetadata
+from tests.protocol.kafka.codecs import decoded, encoded, refused, row, subset, versions_of
+
+CLUSTER, PAGE, PRODUCERS, RESOURCES = (
+    ApiKey.DESCRIBE_CLUSTER,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+    ApiKey.DESCRIBE_PRODUCERS,
+    ApiKey.LIST_CONFIG_RESOURCES,
+)
+ID = bytes(range(16))
+
+
+def test_every_row_of_the_table_is_flexible_where_kafkas_messages_are() -> None:
+    for api in KAFKA_APIS:
+        for version in range(api.lowest, api.highest + 1):
+            is_flexible = load_request_schema(int(api.key), version).__flexible__
+            assert is_flexible == (version >= api.flexible_from), f"{api.key.label} v{version}"
+
+
+@pytest.mark.parametrize(("api", "version"), versions_of(CLUSTER))
+def test_the_cluster_both_ways(api: ApiKey, version: int) -> None:
+    request = decoded(
+        api, version, include_cluster_authorized_operations=True, endpoint_type=2, include_fenced_brokers=True
+    )
+    assert request == DescribeClusterRequest(include_authorized_operations=True, endpoint_type=2 if version >= 1 else 1)
+    response = DescribeClusterResponse("id", 7, [BrokerAddress(7, "host", 9092)], CLUSTER_OPERATIONS)
+    answer = encoded(api, version, response)
+    (broker,) = answer["brokers"]
+    expected = {"broker_id": 7, "host": "host", "port": 9092, "rack": None, "is_fenced": False}
+    assert broker == subset(expected, broker)
+    assert (answer["error_code"], answer["cluster_id"], answer["controller_id"]) == (0, "id", 7)
+    assert answer["cluster_authorized_operations"] == 0b1111110100000
+    assert answer.get("endpoint_type", 1) == 1
+    refusal = refused(api, version, request, ErrorCode.MISMATCHED_ENDPOINT_TYPE, "no controller")
+    assert (refusal["error_code"], refusal["error_message"]) == (114, "no controller")
+
+
+def test_a_page_of_topics_both_ways() -> None:
+    topics = tuple(row(PAGE, 0, "TopicRequest", name=name) for name in ("a", "b"))
+    cursor = row(PAGE, 0, "Cursor", topic_name="b", partition_index=3)
+    request = decoded(PAGE, 0, topics=topics, response_partition_limit=5, cursor=cursor)
+    assert request == DescribeTopicPartitionsRequest(["a", "b"], 5, Cursor("b", 3))
+    assert decoded(PAGE, 0, topics=(), cursor=None) == DescribeTopicPartitionsRequest([])
+    partition = PartitionMetadata(3, ErrorCode.NONE, 1, 4, (1,), (1,))
+    answer = encoded(
+        PAGE,
+        0,
+        DescribeTopicPartitionsResponse(
+            [TopicMetadata("b", ErrorCode.NONE, ID, (partition,), True, TOPIC_OPERATIONS)], Cursor("c", 0)
+        ),
+    )
+    assert answer["next_cursor"] == {"topic_name": "c", "partition_index": 0}
+    (topic,) = answer["topics"]
+    assert topic.pop("partitions") == [
+        {
+            "error_code": 0,
+            "partition_index": 3,
+            "leader_id": 1,
+            "leader_epoch": 4,
+            "replica_nodes": [1],
+            "isr_nodes": [1],
+            "eligible_leader_replicas": [],
+            "last_known_elr": [],
+            "offline_replicas": [],
+        }
+    ]
+    assert topic == {
+        "error_code": 0,
+        "name": "b",
+        "topic_id": uuid.UUID(bytes=ID),
+        "is_internal": True,
+        "topic_authorized_operations": TOPIC_OPERATIONS,
+    }
+    refusal = refused(PAGE, 0, request, ErrorCode.INVALID_REQUEST, "no")
+    assert [(each["name"], each["error_code"]) for each in refusal["topics"]] == [("a", 42), ("b", 42)]
+
+
+def test_producers_both_ways() -> None:
+    topic = row(PRODUCERS, 0, "TopicRequest", name="a", partition_indexes=(0, 1))
+    request = decoded(PRODUCERS, 0, topics=(topic,))
+    assert request == DescribeProducersRequest([DescribeProducersTopic("a", (0, 1))])
+    results = [
+        DescribeProducersPartitionResult(0, producers=[ActiveProducer(1 << 40, 2, 3, 4, 5, 6)]),
+        DescribeProducersPartitionResult(1, ErrorCode.KAFKA_STORAGE_ERROR, "disk"),
+    ]
+    (answer,) = encoded(PRODUCERS, 0, DescribeProducersResponse([DescribeProducersTopicResult("a", results)]))["topics"]
+    assert answer["partitions"] == [
+        {
+            "partition_index": 0,
+            "error_code": 0,
+            "error_message": None,
+            "active_producers": [
+                {
+                    "producer_id": 1 << 40,
+                    "producer_epoch": 2,
+                    "last_sequence": 3,
+                    "last_timestamp": 4,
+                    "coordinator_epoch": 5,
+                    "current_txn_start_offset": 6,
+                }
+            ],
+        },
+        {"partition_index": 1, "error_code": 56, "error_message": "disk", "active_producers": []},
+    ]
+    (topic,) = refused(PRODUCERS, 0, request, ErrorCode.UNKNOWN_SERVER_ERROR, "bug")["topics"]
+    assert [each["error_code"] for each in topic["partitions"]] == [-1, -1]
+
+
+@pytest.mark.parametrize(("version", "types", "expected"), [(0, (), [16]), (1, (), [2, 4, 8, 16, 32]), (1, (2,), [2])])
+def test_resources_with_configs_both_ways(version: int, types: tuple[int, ...], expected: list[int]) -> None:
+    assert decoded(RESOURCES, version, resource_types=types) == ListConfigResourcesRequest(expected)
+    answer = encoded(RESOURCES, version, ListConfigResourcesResponse([ConfigResource(2, "a")]))
+    (resource,) = answer["config_resources"]
+    assert resource == subset({"resource_name": "a", "resource_type": 2}, resource)
+    assert refused(RESOURCES, version, None, ErrorCode.UNSUPPORTED_VERSION, "")["error_code"] == 35

@@ -1,0 +1,191 @@
+"""The cleaner is killed at every point of its way: the next start shows the log as it was or as it is cleaned.
+
+Three logs: one whose groups keep something of every segment; one whose first group loses all at its end, so that the
+new segment ends before the last old one begins; one whose group is emptied, with transactions.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from barnabas.broker.storage.files import failpoints
+from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.segment import replacement as segment_replacement
+from barnabas.broker.storage.segment.replacement import SegmentsChangedError
+from tests.support.daemon import REPOSITORY
+from tests.support.storage.bench import START_MS, LogBench, append, batch, read_records
+from tests.support.storage.cleaning import clean
+from tests.support.storage.crashing_cleaner import CLEANED_AT_MS, crash_config
+from tests.support.storage.files import snapshot_of
+from tests.support.storage.transactions import end, send
+
+State = tuple[tuple[int, ...], tuple[tuple[int, bytes | None, bytes | None], ...]]
+"""Base offsets of the segments that hold something, and all records."""
+
+
+def _fill(log: PartitionLog, *segments: str) -> None:
+    for keys in segments:
+        append(log, batch(*((START_MS, key.encode(), b"v" * 58) for key in keys)))
+        log.roll()
+    append(log, batch((START_MS, b"z", b"")))
+
+
+def something_of_every_segment(log: PartitionLog) -> None:
+    _fill(log, "aaab", "aacd", "aaef", "aagh", "aaij", "aakl")
+
+
+def nothing_at_the_end_of_the_first_group(log: PartitionLog) -> None:
+    _fill(log, "aabc", "dddd", "dddd", "dddd", "deee", "faaa")
+
+
+def nothing_at_all_of_the_first_group(log: PartitionLog) -> None:
+    _fill(log, "aaaa", "aaaa", "aaaa")
+    for producer_id in (7, 8):
+        send(log, producer_id, 0, b"gone", b"gone", size=150)
+        end(log, producer_id, is_commit=False)
+    log.roll()
+    _fill(log, "abcd")
+
+
+LOGS = (something_of_every_segment, nothing_at_the_end_of_the_first_group, nothing_at_all_of_the_first_group)
+
+
+def prepared(log_dir: Path, fill: Callable[[PartitionLog], None]) -> Path:
+    bench = LogBench(log_dir)
+    log = bench.open(crash_config())
+    fill(log)
+    bench.close(log)
+    return log_dir
+
+
+def state_of(log: PartitionLog) -> State:
+    records = tuple((record.offset, record.key, record.value) for record in read_records(log))
+    return tuple(segment.base_offset for segment in log.segments if segment.size_bytes), records
+
+
+def states_and_points(log_dir: Path) -> tuple[list[State], list[tuple[str, int]]]:
+    """The states after each group, and each point that is reached with the how-manieth time."""
+    log = LogBench(log_dir).open(crash_config())
+    states = [state_of(log)]
+    points: list[tuple[str, int]] = []
+    counts: Counter[str] = Counter()
+
+    def note(name: str) -> None:
+        counts[name] += 1
+        points.append((name, counts[name]))
+        if name == "replace.synced":
+            states.append(state_of(log))
+
+    with failpoints.observed(note):
+        clean(log, now_ms=CLEANED_AT_MS)
+    log.go_offline()
+    return states, points
+
+
+@pytest.fixture(scope="module")
+def crash(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path, str, int], int]]:
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.support.storage.crashing_cleaner"],
+        cwd=REPOSITORY,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        stdin, stdout = process.stdin, process.stdout
+
+        def run(log_dir: Path, name: str, count: int) -> int:
+            stdin.write(f"{log_dir} {name} {count}\n")
+            stdin.flush()
+            return int(stdout.readline())
+
+        yield run
+        stdin.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("fill", "clean_stop"), [*((fill, True) for fill in LOGS), (LOGS[1], False)])
+def test_a_crash_at_any_point_leaves_the_old_segments_or_the_new_ones(
+    tmp_path: Path,
+    fill: Callable[[PartitionLog], None],
+    clean_stop: bool,
+    crash: Callable[[Path, str, int], int],
+) -> None:
+    original = prepared(tmp_path / "original", fill)
+    shutil.copytree(original, tmp_path / "observed")
+    states, points = states_and_points(tmp_path / "observed")
+    assert len(set(states)) >= 3
+    assert (("replace.marked", 1) in points) == (fill is not something_of_every_segment)
+    seen = set()
+    for name, count in points:
+        log_dir = tmp_path / f"{name}-{count}"
+        shutil.copytree(original, log_dir)
+        assert crash(log_dir, name, count) == -9, (name, count)
+        bench = LogBench(log_dir)
+        bench.recovery_point = 0 if clean_stop else states[0][1][-1][0]
+        before = snapshot_of(log_dir)
+        read_only = state_of(bench.open_read_only(crash_config(), clean=clean_stop))
+        assert snapshot_of(log_dir) == before
+        log = bench.open(crash_config(), clean=clean_stop)
+
+        found = state_of(log)
+
+        assert read_only == found, (name, count)
+        assert found in states, (name, count, bench.names())
+        assert not [left for left in bench.names() if left.endswith((".cleaned", ".swap", ".deleted"))]
+        seen.add(found)
+        clean(log, now_ms=CLEANED_AT_MS)
+        assert state_of(log)[1] == states[-1][1], (name, count)
+        bench.close(log)
+    assert seen == set(states)
+
+
+def test_the_environment_arms_a_failpoint(tmp_path: Path) -> None:
+    log_dir = prepared(tmp_path, something_of_every_segment)
+    program = (
+        "import pathlib; from tests.support import crashing_cleaner; "
+        f"crashing_cleaner.clean_in(pathlib.Path({str(log_dir)!r}))"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=REPOSITORY,
+        env={"PYTHONPATH": str(REPOSITORY), failpoints.VARIABLE: "replace.staged=kill"},
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode == -9
+    assert list((log_dir / "orders-0").glob("*.swap"))
+
+
+@pytest.mark.parametrize("setting", ["replace.staged", "replace.staged=stop", "replace.staged=kill@x"])
+def test_a_setting_that_means_nothing_is_refused(setting: str) -> None:
+    with pytest.raises(ValueError, match="is not name=action"):
+        failpoints.arm_from(setting)
+
+
+def test_what_is_taken_back_is_off_the_disk_before_the_log_goes_on(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = bench.open(crash_config())
+    something_of_every_segment(log)
+    gone = log.segments[0]
+    log.delete_records(log.segments[1].base_offset)
+    log.delete_old_segments()
+    cleaned = log.create_segment(0, ".cleaned")
+    cleaned.append_many(memoryview(bytearray(gone.log.slice(0, gone.size_bytes).read())), [])
+    synced: list[list[str]] = []
+    monkeypatch.setattr(segment_replacement, "sync_directory", lambda _: synced.append(bench.names()))
+    with pytest.raises(SegmentsChangedError):
+        log.replace_segments((cleaned,), (gone,))
+    assert [name for name in synced[0] if name.endswith(".swap")]
+    assert [name for name in synced[-1] if name.endswith((".swap", ".cleaned"))] == []

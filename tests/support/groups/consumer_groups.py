@@ -1,0 +1,394 @@
+"""Groups of either protocol without a broker: a log in memory, a clock that tests move, topics that tests make.
+
+host = ConsumerGroupHost(); host.topic("t", 4)
+answer = host.join("a", ["t"]); host.beat("a")
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from barnabas.broker.groups.classic.core import GroupClock, GroupSettings
+from barnabas.broker.groups.classic.joining import JoiningClient
+from barnabas.broker.groups.classic.membership import GroupMembership
+from barnabas.broker.groups.consumer.group import ConsumerGroup
+from barnabas.broker.groups.consumer.groups import ConsumerGroups
+from barnabas.broker.groups.consumer.late_groups import LateConsumerGroups
+from barnabas.broker.groups.consumer.loading import consumer_group_record, replay_rank
+from barnabas.broker.groups.consumer.settings import ConsumerGroupSettings, Surroundings
+from barnabas.broker.groups.directory import GroupDirectory
+from barnabas.broker.groups.group_log import GroupLog
+from barnabas.broker.groups.group_records import GroupRecord, GroupValue
+from barnabas.broker.groups.offsets.expiry import OffsetExpiryTask
+from barnabas.broker.groups.offsets.service import GroupOffsets
+from barnabas.broker.live_config import LiveConfig
+from barnabas.broker.metadata.image import MetadataImage, TopicImage
+from barnabas.broker.metadata.store import MetadataStore
+from barnabas.broker.metrics.probes import ApiProbe, GroupProbe
+from barnabas.broker.network.deferred import Deferred
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.groups.consumer_group_keys import ConsumerGroupKey
+from barnabas.protocol.groups.consumer_group_values import encode_consumer_group_value
+from barnabas.protocol.groups.consumer_protocol import Subscription, encode_subscription
+from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey, decode_key, encode_key
+from barnabas.protocol.groups.metadata import GroupMetadataValue, decode_group_metadata, encode_group_metadata
+from barnabas.protocol.groups.offsets import OffsetCommitValue, decode_offset_commit, encode_offset_commit
+from barnabas.protocol.messages.groups.consumer_group_heartbeat import (
+    LEAVE_EPOCH,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from barnabas.protocol.messages.groups.join_group import GroupProtocol, JoinGroupRequest, JoinGroupResponse
+from barnabas.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, LeavingMember
+from barnabas.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
+
+GROUP = "g"
+SESSION_MS = 45_000
+REBALANCE_MS = 60_000
+RETENTION_MINUTES = 10
+CLIENT = JoiningClient("client", "/127.0.0.1")
+
+
+class _Timer:
+    def __init__(self, at: float, call: Callable[[], None]) -> None:
+        self.at, self.call, self.is_cancelled = at, call, False
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+
+class _Clock:
+    """What groups need of an event loop."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self._timers: list[_Timer] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def call_at(self, at: float, call: Callable[..., None], *arguments: Any) -> _Timer:
+        timer = _Timer(at, lambda: call(*arguments))
+        self._timers.append(timer)
+        return timer
+
+    def pass_time(self, milliseconds: int) -> None:
+        """Ring what is due on the way, each at its time."""
+        end = self.now + milliseconds / 1000
+        while True:
+            self._timers = [timer for timer in self._timers if not timer.is_cancelled]
+            timer = min(self._timers, key=lambda each: each.at, default=None)
+            if timer is None or timer.at > end:
+                break
+            self._timers.remove(timer)
+            self.now = max(self.now, timer.at)
+            timer.call()
+        self.now = end
+
+    @property
+    def next_alarm(self) -> float:
+        return min((timer.at for timer in self._timers if not timer.is_cancelled), default=math.inf)
+
+
+class _Log:
+    """`__consumer_offsets` in memory: of each key the newest value, as bytes. `fails` makes the next append fail; while
+    `flushes_late`, appends are state at once and are answered by `flush`. `lose_power` cuts what was not flushed.
+    """
+
+    def __init__(self) -> None:
+        self.values: dict[bytes, bytes | None] = {}
+        self.durable = 0
+        """How many of the appends were flushed."""
+        self.appends: list[list[GroupRecord]] = []
+        self.fails = False
+        self.flushes_late = False
+        self._to_flush: list[Deferred[BrokerError | None]] = []
+        self._replays: list[Callable[[GroupRecord], None]] = []
+
+    def add_replay(self, replay: Callable[[GroupRecord], None]) -> None:
+        self._replays.append(replay)
+
+    def ensure_loaded(self, group_id: str) -> None:
+        """It always is."""
+
+    def ensure_all_loaded(self) -> None:
+        """As above."""
+
+    def when_ready(self, group_id: str, then: Callable[[BrokerError | None], None]) -> None:
+        then(None)
+
+    def append(self, group_id: str, records: Sequence[GroupRecord], *, atomic: bool = True) -> Deferred[Any]:
+        answer: Deferred[BrokerError | None] = Deferred()
+        if self.fails:
+            answer.resolve(BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "no space"))
+            return answer
+        if not records:
+            answer.resolve(None)
+            return answer
+        self.appends.append(list(records))
+        for record in records:
+            self._put(record)
+        for record in records:
+            for replay in self._replays:
+                replay(record)
+        self._to_flush.append(answer)
+        if not self.flushes_late:
+            self.flush()
+        return answer
+
+    def settled(self, group_id: str) -> Deferred[Any]:
+        answer: Deferred[BrokerError | None] = Deferred()
+        if self._to_flush:
+            self._to_flush.append(answer)
+        else:
+            is_durable = self.durable == len(self.appends)
+            answer.resolve(None if is_durable else BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "not flushed"))
+        return answer
+
+    def flush(self, error: BrokerError | None = None) -> None:
+        """Answer all appends."""
+        answers, self._to_flush = self._to_flush, []
+        if error is None:
+            self.durable = len(self.appends)
+        for answer in answers:
+            answer.resolve(error)
+
+    @property
+    def is_flushing(self) -> bool:
+        return bool(self._to_flush)
+
+    def lose_power(self, kept: int) -> None:
+        """The log of a machine that came back: what was flushed, and of what was not the first `kept` appends."""
+        self._to_flush.clear()
+        del self.appends[self.durable + kept :]
+        self.durable = len(self.appends)
+        self.values.clear()
+        for records in self.appends:
+            for record in records:
+                self._put(record)
+
+    def _put(self, record: GroupRecord) -> None:
+        self.values[encode_key(record.key)] = _encoded(record.value)
+
+
+def _encoded(value: GroupValue) -> bytes | None:
+    if value is None:
+        return None
+    if isinstance(value, GroupMetadataValue):
+        return encode_group_metadata(value)
+    if isinstance(value, OffsetCommitValue):
+        return encode_offset_commit(value)
+    return encode_consumer_group_value(value)
+
+
+class _Config:
+    """What the offsets ask of the broker's properties."""
+
+    @property
+    def broker(self) -> _Config:
+        return self
+
+    def get_int(self, name: str) -> int:
+        return {"offset.metadata.max.bytes": 4096, "offsets.retention.minutes": RETENTION_MINUTES}[name]
+
+
+class ConsumerGroupHost:
+    """One group, `GROUP`, and whoever asks for it. `epochs`: what each member was told last."""
+
+    def __init__(
+        self,
+        settings: ConsumerGroupSettings | None = None,
+        *,
+        log: _Log | None = None,
+        topics: Any = None,
+        reads_only: bool = False,
+    ) -> None:
+        self.clock = _Clock()
+        self.log = log or _Log()
+        self.log._replays.clear()
+        self.probe = GroupProbe()
+        self.image: MetadataImage = topics or MetadataImage(end_offset=1)
+        self.epochs: dict[str, int] = {}
+        loop = cast(asyncio.AbstractEventLoop, self.clock)
+        group_log = cast(GroupLog, self.log)
+        wall = GroupClock(lambda: self.clock.now, lambda: int(self.clock.now * 1000))
+        self.classic = GroupMembership(
+            group_log=group_log,
+            settings=GroupSettings(),
+            loop=loop,
+            wall_ms=wall.wall_ms,
+            probe=self.probe,
+            reads_only=reads_only,
+        )
+        around = Surroundings(settings or ConsumerGroupSettings(), wall, lambda: self.image)
+        self.groups = ConsumerGroups(
+            group_log=group_log,
+            classic=self.classic,
+            around=around,
+            loop=loop,
+            probe=self.probe,
+            reads_only=reads_only,
+        )
+        late = LateConsumerGroups(lambda: self.groups)
+        late.made()
+        self.directory = GroupDirectory(group_log, self.classic, late)
+        self.offsets = GroupOffsets(
+            group_log, self.directory, cast(MetadataStore, self), cast(LiveConfig, _Config()), wall.wall_ms
+        )
+        self.expiry = OffsetExpiryTask(self.offsets, cast(LiveConfig, _Config()), wall.wall_ms)
+
+    def restarted(self, *, reads_only: bool = False) -> ConsumerGroupHost:
+        """A broker that loads the same log."""
+        host = ConsumerGroupHost(self.groups._around.settings, log=self.log, topics=self.image, reads_only=reads_only)
+        host.clock.now = self.clock.now
+        host.epochs = dict(self.epochs)
+        records = []
+        for data, value in self.log.values.items():
+            key = decode_key(data)
+            if value is None:
+                continue
+            if isinstance(key, ConsumerGroupKey):
+                records.append(consumer_group_record(key, value))
+            elif isinstance(key, GroupMetadataKey):
+                host.directory.load(key.group, decode_group_metadata(value))
+            elif isinstance(key, OffsetCommitKey):
+                host.offsets.committed.put(key, decode_offset_commit(value))
+        host.directory.load_consumer_groups(sorted(records, key=replay_rank))
+        return host
+
+    @property
+    def state(self) -> str:
+        """Of the consumer group."""
+        return self.group.state.value
+
+    @property
+    def group(self) -> ConsumerGroup:
+        """The consumer group."""
+        group = self.groups.get(GROUP)
+        assert group is not None
+        return group
+
+    def topic(self, name: str, partitions: int, *, topic_id: bytes | None = None) -> bytes:
+        """Make a topic, or give it more partitions; its id."""
+        topic_id = topic_id or name.encode().ljust(16, b"\0")
+        is_new = name not in self.image.topics
+        topics = {**self.image.topics, name: TopicImage(name, topic_id, dict.fromkeys(range(partitions), cast(Any, 0)))}
+        self._set_topics(topics, name, are_new=is_new)
+        return topic_id
+
+    def delete_topic(self, name: str) -> None:
+        """Groups that read it notice."""
+        self._set_topics(
+            {each: topic for each, topic in self.image.topics.items() if each != name}, name, are_new=False
+        )
+
+    def take_back_gone(self) -> None:
+        """What the coordinator does about offsets in topics that are not there."""
+        offsets = self.offsets.committed.of(GROUP)
+        gone = [key for key, value in offsets.items() if value.topic_id not in self.image.names]
+        self.log.append(GROUP, [GroupRecord(OffsetCommitKey(GROUP, *key), None) for key in gone], atomic=False)
+
+    def _set_topics(self, topics: Mapping[str, TopicImage], changed: str, *, are_new: bool) -> None:
+        names = {topic.topic_id: name for name, topic in topics.items()}
+        self.image = MetadataImage(end_offset=self.image.end_offset + 1, topics=topics, names=names)
+        self.groups.topics_changed(frozenset({changed}), are_new=are_new)
+
+    # --- members of the consumer protocol
+
+    def ask(self, member: str, epoch: int, **fields: Any) -> ConsumerGroupHeartbeatResponse:
+        """A heartbeat as given."""
+        request = ConsumerGroupHeartbeatRequest(GROUP, member, epoch, **fields)
+        try:
+            answer: ConsumerGroupHeartbeatResponse = now(self.groups.heartbeat(request, CLIENT, ApiProbe()))
+        except BrokerError as error:
+            return ConsumerGroupHeartbeatResponse(error.code, error.message)
+        if answer.error == ErrorCode.NONE and answer.member_id is not None:
+            self.epochs[answer.member_id] = answer.member_epoch
+        return answer
+
+    def join(self, member: str, topics: Sequence[str] | None, **fields: Any) -> ConsumerGroupHeartbeatResponse:
+        """The first heartbeat of a member."""
+        fields = {"rebalance_timeout_ms": REBALANCE_MS, "topic_names": topics, "owned": {}, **fields}
+        return self.ask(member, 0, **fields)
+
+    def beat(self, member: str, **fields: Any) -> ConsumerGroupHeartbeatResponse:
+        """A heartbeat in the epoch that the member was told."""
+        return self.ask(member, self.epochs[member], **fields)
+
+    def leave(self, member: str, epoch: int = LEAVE_EPOCH, **fields: Any) -> ConsumerGroupHeartbeatResponse:
+        """The last heartbeat of a member."""
+        return self.ask(member, epoch, **fields)
+
+    def settle(self, *members: str) -> None:
+        """Heartbeats in which members give up what they are asked for, until nothing changes."""
+        for _ in range(10):
+            before = {each: self.group.members[each] for each in members}
+            for each in members:
+                member = self.group.members[each]
+                self.beat(each, owned={topic_id: sorted(epochs) for topic_id, epochs in member.assigned.items()})
+            if before == {each: self.group.members[each] for each in members}:
+                return
+        raise AssertionError("the members do not settle")
+
+    def partitions(self, member: str) -> set[tuple[str, int]]:
+        """What a member may use."""
+        assigned = self.group.members[member].assigned
+        names = self.image.names
+        return {(names[topic_id], number) for topic_id, epochs in assigned.items() for number in epochs}
+
+    # --- members of the classic protocol
+
+    def classic_join(
+        self, member: str = "", topics: Sequence[str] = ("t",), **fields: Any
+    ) -> JoinGroupResponse | Deferred[JoinGroupResponse]:
+        """The answer, or what will bring it."""
+        subscription = Subscription(topics, owned=fields.pop("owned", {}))
+        metadata = encode_subscription(subscription)
+        request = JoinGroupRequest(
+            GROUP,
+            fields.pop("session_ms", SESSION_MS),
+            REBALANCE_MS,
+            member,
+            fields.pop("instance", None),
+            "consumer",
+            [GroupProtocol(fields.pop("assignor", "range"), metadata)],
+            requires_known_member_id=fields.pop("requires_known_member_id", False),
+        )
+        answer = self.directory.join(request, CLIENT)
+        told: JoinGroupResponse = now(answer) if answer.done else JoinGroupResponse()
+        return told if answer.done else answer
+
+    def classic_sync(
+        self, member: str, generation: int, assignments: Mapping[str, bytes] | None = None, instance: str | None = None
+    ) -> SyncGroupResponse:
+        """Raises BrokerError."""
+        request = SyncGroupRequest(GROUP, generation, member, instance, "consumer", "range", assignments or {})
+        answer = self.directory.sync(request)
+        return now(answer) if isinstance(answer, Deferred) else answer
+
+    def classic_beat(self, member: str, generation: int, instance: str | None = None) -> ErrorCode:
+        """What the member is told."""
+        try:
+            return self.directory.heartbeat(GROUP, member, instance, generation)
+        except BrokerError as error:
+            return error.code
+
+    def classic_leave(self, member: str, instance: str | None = None) -> LeaveGroupResponse:
+        """What became of it."""
+        answer = self.directory.leave(LeaveGroupRequest(GROUP, [LeavingMember(member, instance)]))
+        return now(answer) if isinstance(answer, Deferred) else answer
+
+    def load_classic(self, value: GroupMetadataValue) -> None:
+        """A classic group, as a log has it."""
+        self.directory.load(GROUP, value)
+
+
+def now(answer: Deferred[Any]) -> Any:
+    """What an answer is that has come."""
+    assert answer.done, "there is no answer yet"
+    found: list[Any] = []
+    answer.then(found.append)
+    return found[0]

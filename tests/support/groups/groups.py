@@ -1,0 +1,151 @@
+"""A classic group without a broker: a clock that tests move, answers by waiter, writes that tests let succeed or fail.
+
+host = GroupHost()
+host.join("a"); host.run()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from barnabas.broker.groups.classic.actions import Answer, WriteGroup
+from barnabas.broker.groups.classic.core import GroupClock, GroupSettings
+from barnabas.broker.groups.classic.group import ClassicGroup
+from barnabas.broker.groups.classic.joining import JoiningClient
+from barnabas.broker.groups.classic.state import GroupState
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.groups.metadata import GroupMetadataValue
+from barnabas.protocol.messages.groups.join_group import GroupProtocol, JoinGroupRequest, JoinGroupResponse
+from barnabas.protocol.messages.groups.leave_group import LeavingMember, LeftMember
+from barnabas.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
+
+SESSION_MS = 10_000
+REBALANCE_MS = 60_000
+CLIENT = JoiningClient("client", "/127.0.0.1")
+RANGE = (("range", b"topics"),)
+
+
+class GroupHost:
+    """Carries out what the group asks for; `answers` and `writes` are by number and in order."""
+
+    def __init__(self, settings: GroupSettings | None = None, restored: GroupMetadataValue | None = None) -> None:
+        self.now = 1000.0
+        settings = settings or GroupSettings()
+        clock = GroupClock(lambda: self.now, lambda: int(self.now * 1000))
+        self.group = (
+            ClassicGroup("g", settings, clock)
+            if restored is None
+            else ClassicGroup.restored("g", restored, settings, clock)
+        )
+        self.answers: dict[int, JoinGroupResponse | SyncGroupResponse] = {}
+        self.writes: list[WriteGroup] = []
+        self.asked = 0
+        self.take()
+
+    def join(
+        self,
+        member_id: str = "",
+        protocols: Sequence[tuple[str, bytes]] = RANGE,
+        *,
+        instance: str | None = None,
+        version: int = 9,
+        protocol_type: str = "consumer",
+        rebalance_ms: int = REBALANCE_MS,
+    ) -> int:
+        """The number of the request."""
+        self.asked += 1
+        request = JoinGroupRequest(
+            "g",
+            SESSION_MS,
+            rebalance_ms,
+            member_id,
+            instance,
+            protocol_type,
+            [GroupProtocol(*each) for each in protocols],
+            requires_known_member_id=version >= 4,
+            can_skip_assignment=version >= 9,
+        )
+        self.group.join(request, CLIENT, self.asked)
+        self.take()
+        return self.asked
+
+    def sync(
+        self,
+        member_id: str,
+        generation: int,
+        assignments: Mapping[str, bytes] | None = None,
+        *,
+        instance: str | None = None,
+        protocol: str | None = None,
+    ) -> int:
+        """The number of the request."""
+        self.asked += 1
+        request = SyncGroupRequest("g", generation, member_id, instance, None, protocol, assignments or {})
+        self.group.sync(request, self.asked)
+        self.take()
+        return self.asked
+
+    def heartbeat(self, member_id: str, generation: int, instance: str | None = None) -> ErrorCode:
+        """Its answer."""
+        return self.group.heartbeat(member_id, instance, generation)
+
+    def leave(self, *members: LeavingMember) -> list[LeftMember]:
+        """What became of them."""
+        left = self.group.leave(list(members))
+        self.take()
+        return left
+
+    def is_in(self, state: GroupState) -> bool:
+        """Whether the group is in that state."""
+        return self.group.state == state
+
+    def take(self) -> None:
+        """Sort what the group wants done."""
+        for action in self.group.take_actions():
+            if isinstance(action, Answer):
+                assert action.waiter not in self.answers, "a request was answered twice"
+                self.answers[action.waiter] = action.response
+            else:
+                self.writes.append(action)
+
+    def pass_time(self, milliseconds: int) -> None:
+        """Let deadlines pass."""
+        self.now += milliseconds / 1000
+        self.group.tick()
+        self.take()
+
+    def write_done(self, error: ErrorCode = ErrorCode.NONE) -> GroupMetadataValue:
+        """What became of the oldest write."""
+        write = self.writes.pop(0)
+        self.group.written(write.write_id, error)
+        self.take()
+        return write.value
+
+    def joined(self, number: int) -> JoinGroupResponse:
+        """The answer to a join."""
+        answer = self.answers[number]
+        assert isinstance(answer, JoinGroupResponse)
+        return answer
+
+    def synced(self, number: int) -> SyncGroupResponse:
+        """The answer to a sync."""
+        answer = self.answers[number]
+        assert isinstance(answer, SyncGroupResponse)
+        return answer
+
+    def new_member(self, protocols: Sequence[tuple[str, bytes]] = RANGE) -> tuple[str, int]:
+        """An id, and the number of the join with it."""
+        member_id = self.joined(self.join(protocols=protocols)).member_id
+        return member_id, self.join(member_id, protocols)
+
+    def form(self, count: int) -> list[str]:
+        """A stable group of `count` dynamic members; the first one leads. Each one's assignment is its id."""
+        joins = [self.new_member() for _ in range(count)]
+        self.pass_time(0)
+        generation = self.group.generation
+        for member_id, number in joins:
+            assert self.joined(number).generation == generation
+            self.sync(member_id, generation, {each: each.encode() for each, _ in joins})
+        while self.writes:
+            self.write_done()
+        return [member_id for member_id, _ in joins]

@@ -1,0 +1,276 @@
+"""A real Apache Kafka, one node as broker and controller, on a data directory of the test's; and its tools.
+
+    kafka = Kafka("4.3.0", directory, scratch)
+    with kafka.running() as broker:
+        kafka.tool("org.apache.kafka.tools.TopicCommand", "--bootstrap-server", broker.bootstrap, "--list")
+        kafka.java_program("ReadBack", broker.bootstrap)
+
+127.0.0.1 and free ports only; every wait has a bound; a process is ended by its own id; what fails says why, with the
+end of the broker's log. Java's memory is kept small.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+import uuid
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.interop import need_commands, require_or_skip
+from tests.support.kafka import jars as kafka_jars
+from tests.support.kafka import metadata_shell
+
+START_TIMEOUT_S = 90.0
+STOP_TIMEOUT_S = 60.0
+TOOL_TIMEOUT_S = 120.0
+_POLL_INTERVAL_S = 0.05
+_TAIL_CHARACTERS = 6000
+_STARTED = re.compile(r"Kafka Server started")
+_JAVA_PROGRAMS = Path(__file__).parents[2] / "interop" / "java"
+
+_SMALL_JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.awt.headless=true")
+
+# 3.9 logs by reload4j, 4.x by log4j 2; each reads its own file.
+_LOG4J = """log4j.rootLogger=INFO, out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
+"""
+_LOG4J2 = """rootLogger.level=info
+rootLogger.appenderRef.out.ref=out
+appender.out.type=Console
+appender.out.name=out
+appender.out.layout.type=PatternLayout
+appender.out.layout.pattern=[%d] %p %m (%c)%n
+"""
+
+
+class KafkaError(AssertionError):
+    """Kafka did not do what the test needs; the message ends with its output."""
+
+
+def need_kafka(version: str) -> Path:
+    """The jars of that version; without java, mvn or a registry the test ends by `require_or_skip`."""
+    __tracebackhide__ = True
+    need_commands("java", "javac", "mvn")
+    try:
+        return kafka_jars.fetch(version)
+    except kafka_jars.FetchError as error:
+        require_or_skip(str(error))
+
+
+class Broker:
+    """A running Kafka."""
+
+    def __init__(self, process: subprocess.Popen[bytes], port: int, log_path: Path) -> None:
+        self.process = process
+        self.port = port
+        self.log_path = log_path
+
+    @property
+    def bootstrap(self) -> str:
+        """`host:port` of its client listener."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> str:
+        """What it wrote so far."""
+        return self.log_path.read_text(errors="replace")
+
+    def stop(self) -> None:
+        """SIGTERM: Kafka's controlled shutdown. Raises KafkaError when it does not end in time."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """SIGKILL: a crash."""
+        self._end(signal.SIGKILL)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        try:
+            self.process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(STOP_TIMEOUT_S)
+            raise KafkaError(f"Kafka did not end within {STOP_TIMEOUT_S} s\n{_tail(self.log)}") from None
+
+
+class Kafka:
+    """Kafka of one version on one data directory (or several); `scratch` takes its configuration and logs."""
+
+    def __init__(
+        self, version: str, log_dirs: Path | Sequence[Path], scratch: Path, *, node_id: int = 1, **settings: str
+    ) -> None:
+        """`settings` are server properties with `_` for `.`; they replace the defaults."""
+        self.version = version
+        self.jars = need_kafka(version)
+        self.log_dirs = (log_dirs,) if isinstance(log_dirs, Path) else tuple(log_dirs)
+        self.scratch = scratch
+        self.node_id = node_id
+        self.settings = {name.replace("_", "."): value for name, value in settings.items()}
+        self._starts = 0
+        scratch.mkdir(parents=True, exist_ok=True)
+        (scratch / "log4j.properties").write_text(_LOG4J)
+        (scratch / "log4j2.properties").write_text(_LOG4J2)
+
+    def write_properties(self) -> tuple[Path, int]:
+        """server.properties with free ports, and the client port."""
+        port, controller_port = _free_ports(2)
+        properties = {
+            "process.roles": "broker,controller",
+            "node.id": str(self.node_id),
+            "controller.quorum.voters": f"{self.node_id}@127.0.0.1:{controller_port}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": ",".join(map(str, self.log_dirs)),
+            "offsets.topic.replication.factor": "1",
+            "offsets.topic.num.partitions": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "transaction.state.log.num.partitions": "1",
+            "group.initial.rebalance.delay.ms": "0",
+            "log.retention.ms": "-1",
+            **self.settings,
+        }
+        if not self.version.startswith("3."):
+            properties.setdefault("share.coordinator.state.topic.replication.factor", "1")
+            properties.setdefault("share.coordinator.state.topic.min.isr", "1")
+        path = self.scratch / "server.properties"
+        path.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+        return path, port
+
+    def format(self, *arguments: str, cluster_id: str | None = None) -> str:
+        """Prepares the empty directories as `kafka-storage format` does; returns the cluster id, a new one if None."""
+        path, _ = self.write_properties()
+        cluster_id = cluster_id or base64.urlsafe_b64encode(uuid.uuid4().bytes)[:22].decode().replace("-", "_")
+        self.tool("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(path), *arguments)
+        return cluster_id
+
+    def start(self) -> Broker:
+        """A broker that is ready for clients. Raises KafkaError."""
+        path, port = self.write_properties()
+        self._starts += 1
+        log_path = self.scratch / f"kafka-{self._starts}.log"
+        with log_path.open("wb") as log:
+            process = subprocess.Popen(
+                self._java("kafka.Kafka", str(path)),
+                cwd=self.scratch,
+                env=_environ(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        broker = Broker(process, port, log_path)
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not _STARTED.search(broker.log):
+            if process.poll() is not None:
+                raise KafkaError(f"Kafka {self.version} ended with {process.returncode}\n{_tail(broker.log)}")
+            if time.monotonic() > deadline:
+                broker.kill()
+                raise KafkaError(f"Kafka {self.version} was not ready in {START_TIMEOUT_S} s\n{_tail(broker.log)}")
+            time.sleep(_POLL_INTERVAL_S)  # a bounded wait on another process, which has no event to offer
+        return broker
+
+    @contextmanager
+    def running(self) -> Iterator[Broker]:
+        """A broker that is stopped cleanly at the end, or killed when the test failed."""
+        broker = self.start()
+        try:
+            yield broker
+        except BaseException as error:
+            broker.kill()
+            error.add_note(_tail(broker.log))
+            raise
+        broker.stop()
+
+    def tool(self, main_class: str, *arguments: str, stdin: str = "") -> str:
+        """Runs one of Kafka's tools; returns its standard output. Raises KafkaError unless it ends with 0."""
+        return _run(self._java(main_class, *arguments), self.scratch, stdin)
+
+    def dump_log_segments(self, *arguments: str) -> str:
+        """Kafka's DumpLogSegments, whose package changed within 4.x."""
+        with zipfile.ZipFile(self.jars / f"kafka-tools-{self.version}.jar") as jar:
+            is_moved = "org/apache/kafka/tools/DumpLogSegments.class" in jar.namelist()
+        package = "org.apache.kafka.tools" if is_moved else "kafka.tools"
+        return self.tool(f"{package}.DumpLogSegments", *arguments)
+
+    def metadata_shell(self, snapshot: Path, *command: str) -> str:
+        """One command of kafka-metadata-shell on a snapshot or a segment of the metadata log."""
+        try:
+            jars = kafka_jars.fetch_shell(self.version)
+        except kafka_jars.FetchError as error:
+            require_or_skip(str(error))
+        shell = "org.apache.kafka.shell.MetadataShell"
+        # It logs to standard output, at any snapshot, that it passes over the header and the footer.
+        quiet = "-Dorg.apache.logging.log4j.level=OFF"
+        words = ["java", *_SMALL_JVM, quiet, "-cp", f"{jars}/*", shell, "--snapshot", str(snapshot)]
+        said = metadata_shell.ask(words, command, self.scratch, _environ())
+        if said is not None:
+            return said
+        raise KafkaError(f"kafka-metadata-shell said nothing to {' '.join(command)} of {snapshot}")
+
+    def java_program(self, name: str, *arguments: str) -> str:
+        """Compiles tests/interop/java/<name>.java against this version's client, once, and runs it."""
+        classes = self.scratch / f"classes-{self.version}"
+        if not (classes / f"{name}.class").exists():
+            source = str(_JAVA_PROGRAMS / f"{name}.java")
+            _run(["javac", "-nowarn", "-cp", f"{self.jars}/*", "-d", str(classes), source], self.scratch)
+        return _run(self._java(name, *arguments, classes=classes), self.scratch)
+
+    def _java(self, main_class: str, *arguments: str, classes: Path | None = None) -> list[str]:
+        class_path = f"{self.jars}/*" if classes is None else f"{classes}:{self.jars}/*"
+        logging = (
+            f"-Dlog4j.configuration=file:{self.scratch / 'log4j.properties'}",
+            f"-Dlog4j2.configurationFile={self.scratch / 'log4j2.properties'}",
+        )
+        is_broker = main_class == "kafka.Kafka"
+        return ["java", *_SMALL_JVM, *(logging if is_broker else ()), "-cp", class_path, main_class, *arguments]
+
+
+def _run(command: Sequence[str], directory: Path, stdin: str = "") -> str:
+    try:
+        done = subprocess.run(
+            command,
+            cwd=directory,
+            env=_environ(),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=TOOL_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise KafkaError(f"{' '.join(command[-4:])} did not end within {TOOL_TIMEOUT_S} s") from error
+    if done.returncode:
+        raise KafkaError(f"{' '.join(command)} ended with {done.returncode}\n{_tail(done.stdout + done.stderr)}")
+    return done.stdout
+
+
+def _environ() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith(("KAFKA_", "JAVA_TOOL"))}
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that were free a moment ago; Kafka cannot be given port 0 for its controller."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    try:
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def _tail(text: str) -> str:
+    return f"--- output\n{text[-_TAIL_CHARACTERS:]}"

@@ -1,0 +1,150 @@
+"""Sinks whose tasks die in the middle of their rows where a plan says so; what happened is noted in files.
+
+    <directory>/plan.json                            {"<micro-batch>-<task>": [["worker" | "executor", row], ...], ...}
+    <directory>/killed-<micro-batch>-<task>-<number>    made before a task's kill of that number: it happens once
+    <directory>/began-<attempt>-<unique>                of every attempt
+    <directory>/done-<attempt>-<unique>                 of attempts that came through: how much was there already
+
+`worker` is the Python process that writes, `executor` the JVM above it; the Python process outlives that for a moment
+and goes on writing, as it would on a machine that is cut off. The directory is named by the environment, because the
+sinks refuse options that nobody knows. Spark finds these classes on the executors: the tests are on PYTHONPATH there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, TypeVar
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter
+from pyspark.sql.types import StructType
+
+from barnabas.pipeline.archive.sink import ArchiveCommit, ArchiveSink, ArchiveWriter
+from barnabas.pipeline.data_source import BarnabasDataSource
+from barnabas.pipeline.sink.writers import BatchWriter, SinkCommit, StreamWriter, make_batch_writer, make_stream_writer
+
+DIRECTORY: Final = "BARNABAS_TEST_TASK_KILLS"
+EXECUTOR_CLASS: Final = b"CoarseGrainedExecutorBackend"
+_PLAN: Final = "plan.json"
+_ROWS_AT_A_TIME: Final = 50
+
+_Commit = TypeVar("_Commit")
+
+Plan = dict[str, list[tuple[str, int]]]
+
+
+class TaskKills:
+    """The test's side: what is planned, and what came of it."""
+
+    def __init__(self, directory: Path, plan: Plan) -> None:
+        directory.mkdir()
+        self.directory = directory
+        self.plan = plan
+        (directory / _PLAN).write_text(json.dumps(plan))
+
+    def killed(self) -> list[str]:
+        """The kinds of those that hit."""
+        names = (path.name.split("-") for path in self.directory.glob("killed-*"))
+        return sorted(self.plan[f"{batch}-{task}"][int(number)][0] for _, batch, task, number in names)
+
+    def planned(self) -> list[str]:
+        """The kinds of all that were to be."""
+        return sorted(what for kills in self.plan.values() for what, _ in kills)
+
+    def reruns(self) -> int:
+        """How many attempts there were that were not a task's first one."""
+        return sum(1 for path in self.directory.glob("began-*") if not path.name.startswith("began-0-"))
+
+    def already_there(self) -> int:
+        """What attempts that came through did not have to do again."""
+        return sum(int(path.read_text()) for path in self.directory.glob("done-*"))
+
+
+class MortalSource(BarnabasDataSource):
+    """`format("barnabas")` whose writers' tasks may die."""
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """See MortalBatchWriter."""
+        return MortalBatchWriter(make_batch_writer(self.options, schema, overwrite=overwrite)._options)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """See MortalStreamWriter."""
+        return MortalStreamWriter(make_stream_writer(self.options, schema, overwrite=overwrite)._options)
+
+
+class MortalBatchWriter(BatchWriter):
+    """Of a batch write."""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> SinkCommit:
+        """One task's rows, perhaps not all of them."""
+        return _write(super().write, iterator, lambda commit: commit.already_there)
+
+
+class MortalStreamWriter(StreamWriter):
+    """Of a stream."""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> SinkCommit:
+        """One task's rows, perhaps not all of them."""
+        return _write(super().write, iterator, lambda commit: commit.already_there)
+
+
+class MortalArchive(ArchiveSink):
+    """The archive's sink."""
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> MortalArchiveWriter:
+        """See MortalArchiveWriter."""
+        return MortalArchiveWriter(self.options["path"], self.options["name"])
+
+
+class MortalArchiveWriter(ArchiveWriter):
+    """Of the archive job."""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> ArchiveCommit:
+        """One task's rows, perhaps not all of them."""
+        return _write(super().write, iterator, lambda commit: 0)
+
+
+def _write(
+    write: Callable[[Iterator[pa.RecordBatch]], _Commit],
+    batches: Iterator[pa.RecordBatch],
+    already_there: Callable[[_Commit], int],
+) -> _Commit:
+    directory = Path(os.environ[DIRECTORY])
+    context = TaskContext.get()
+    assert context is not None
+    attempt = f"{context.attemptNumber()}-{uuid.uuid4().hex}"
+    (directory / f"began-{attempt}").touch()
+    task = f"{context.getLocalProperty('streaming.sql.batchId') or 0}-{context.partitionId()}"
+    commit = write(_until_killed(directory, task, batches))
+    (directory / f"done-{attempt}").write_text(str(already_there(commit)))
+    return commit
+
+
+def _until_killed(directory: Path, task: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    kills = json.loads((directory / _PLAN).read_text()).get(task, [])
+    ahead = [(directory / f"killed-{task}-{number}", what, row) for number, (what, row) in enumerate(kills)]
+    ahead = [each for each in ahead if not each[0].exists()]
+    seen = 0
+    for batch in batches:
+        for start in range(0, batch.num_rows, _ROWS_AT_A_TIME):
+            if ahead and seen >= ahead[0][2]:
+                mark, what, _ = ahead.pop(0)
+                mark.touch()
+                os.kill(os.getpid() if what == "worker" else _executor_above(os.getpid()), signal.SIGKILL)
+            piece = batch.slice(start, _ROWS_AT_A_TIME)
+            seen += piece.num_rows
+            yield piece
+
+
+def _executor_above(pid: int) -> int:
+    while pid > 1:
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        if EXECUTOR_CLASS in Path(f"/proc/{pid}/cmdline").read_bytes():
+            return pid
+    raise AssertionError("no executor's JVM above this process")

@@ -1,0 +1,102 @@
+"""What metadata directories hold, and what may be missing after they were damaged.
+
+Opening them after one damage must refuse, or give everything that was acknowledged. What nobody can tell from a crash
+is excepted, as docs/hand-over.md says: the last append to the log may be torn, and a log that is a whole number of
+batches shorter is one that was stopped earlier, unless something beside it says that it was longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.broker.metadata.image import MetadataImage
+from barnabas.broker.metadata.log.replay import Replayer
+from barnabas.broker.metadata.log.snapshots import read_newest_snapshot
+from tests.support.storage.damage import METADATA, batch_ends
+
+_HEAD_BYTES = 27
+"""Of a batch: with fewer it does not say where it ends, and could be the last one."""
+
+
+class Holding(NamedTuple):
+    """What clients were told: topics with ids and partitions, configs, ids handed out, what is kept for Kafka."""
+
+    topics: tuple[tuple[str, bytes, tuple[int, ...]], ...]
+    configs: tuple[tuple[object, ...], ...]
+    next_producer_id: int
+    carried: tuple[bytes, ...]
+
+
+def holding(image: MetadataImage) -> Holding:
+    """Of an image, without what a start writes itself (leaders, epochs, levels)."""
+    return Holding(
+        tuple((name, topic.topic_id, tuple(sorted(topic.partitions))) for name, topic in sorted(image.topics.items())),
+        tuple(
+            (*resource, name, value)
+            for resource, values in sorted(image.configs.items())
+            for name, value in sorted(values.items())
+        ),
+        image.next_producer_id,
+        tuple(sorted(repr(each).encode() for each in image.carried)),
+    )
+
+
+class States(NamedTuple):
+    """The states that the last segment went through. `ends` are positions of batches' ends in it, from 0."""
+
+    segment: Path
+    data: bytes
+    ends: list[int]
+    holdings: list[Holding]
+    was_closed: bool
+
+    @property
+    def final(self) -> Holding:
+        """With every batch."""
+        return self.holdings[-1]
+
+    def allowed(self) -> list[Holding]:
+        """What may be found after the segment became what it now is; other files' damages excuse nothing."""
+        try:
+            now = self.segment.read_bytes()
+        except OSError:
+            return [self.final]
+        if now == self.data:
+            return [self.final]
+        shared = next((at for at, (one, two) in enumerate(zip(now, self.data, strict=False)) if one != two), None)
+        first = min(len(now), len(self.data)) if shared is None else shared
+        whole = max(index for index, end in enumerate(self.ends) if end <= first)
+        last_batch = len(self.ends) - 2
+        is_shorter = self.data.startswith(now)
+        # Several batches may be of one append, and nothing that follows them was ever read.
+        is_unfinished = not self.was_closed and not any(now[first:].strip(b"\0"))
+        has_no_header = is_shorter and 0 < len(now) - self.ends[whole] < _HEAD_BYTES
+        is_torn = whole == last_batch or is_unfinished or has_no_header
+        return [self.holdings[whole], self.final] if is_torn else [self.final]
+
+
+def states_of(metadata_log_dir: Path) -> States:
+    """Of a directory that is in order."""
+    directory = metadata_log_dir / METADATA
+    segments = sorted(directory.glob("*.log"))
+    data = segments[-1].read_bytes()
+    ends = batch_ends(data)
+    return States(
+        segments[-1],
+        data,
+        ends,
+        list(_holdings(directory, segments, data, ends)),
+        (metadata_log_dir / ".kafka_cleanshutdown").exists(),
+    )
+
+
+def _holdings(directory: Path, segments: list[Path], data: bytes, ends: list[int]) -> Iterator[Holding]:
+    for end in ends:
+        snapshot = read_newest_snapshot(directory)
+        replayer = Replayer("the test", None if snapshot is None else snapshot.image)
+        for segment in segments[:-1]:
+            replayer.replay(segment.read_bytes())
+        replayer.replay(data[:end])
+        yield holding(replayer.image())

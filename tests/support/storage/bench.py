@@ -1,0 +1,243 @@
+"""What tests of the log engine inject, and how they make logs and look into their files.
+
+Time stands still until a test moves it, background work runs when a test says so; files are real ones.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from barnabas.broker.storage.files.file_names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
+from barnabas.broker.storage.files.file_records import FileSlice
+from barnabas.broker.storage.files.open_files import OpenFiles
+from barnabas.broker.storage.log.loader import LoadProgress, LoadRequest
+from barnabas.broker.storage.log.opening import open_log
+from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.read_only.log import open_read_only_log
+from barnabas.broker.storage.segment.old_format_slice import OldFormatSlice
+from barnabas.broker.storage.services.log_dir_failure import LogDirFailures
+from barnabas.broker.storage.services.scheduler import ScheduledTask, TaskCounters
+from barnabas.broker.storage.services.services import StorageServices
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.log_config import LogConfig
+from barnabas.config.value import Setting
+from barnabas.protocol.records.batch import RecordBatch, iter_batches
+from barnabas.protocol.records.builder import RecordBatchBuilder
+from barnabas.protocol.records.record import Record
+from barnabas.protocol.topic_partition import TopicPartition
+
+START_MS = 1_700_000_000_000
+TP = TopicPartition("orders", 0)
+TOPIC_ID = bytes(range(16))
+NEVER = 2**63 - 1
+
+
+class ManualClock:
+    """Both clocks, moved by hand."""
+
+    def __init__(self, now_ms: int = START_MS) -> None:
+        self.now_ms = now_ms
+
+    def wall_ms(self) -> int:
+        return self.now_ms
+
+    def monotonic(self) -> float:
+        return self.now_ms / 1000
+
+
+class StepScheduler:
+    """Runs due tasks when the test moves the clock by `advance`, in the order of their times, on the test's thread."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.counters: dict[str, TaskCounters] = {}
+        self._clock = clock
+        self._queue: list[tuple[int, int, int | None, ScheduledTask]] = []
+        self._sequence = itertools.count()
+
+    def schedule(
+        self, name: str, action: Callable[[], object], *, delay_ms: int = 0, period_ms: int | None = None
+    ) -> ScheduledTask:
+        task = ScheduledTask(name, action, None if period_ms is None else period_ms / 1000)
+        self.counters.setdefault(name, TaskCounters())
+        heapq.heappush(self._queue, (self._clock.now_ms + delay_ms, next(self._sequence), period_ms, task))
+        return task
+
+    def advance(self, milliseconds: int) -> None:
+        end = self._clock.now_ms + milliseconds
+        while self._queue and self._queue[0][0] <= end:
+            due, _, period_ms, task = heapq.heappop(self._queue)
+            self._clock.now_ms = max(self._clock.now_ms, due)
+            if task.is_cancelled:
+                continue
+            task.action()
+            self.counters[task.name].runs += 1
+            if period_ms is not None:
+                heapq.heappush(self._queue, (due + period_ms, next(self._sequence), period_ms, task))
+        self._clock.now_ms = end
+
+    def run_due(self) -> None:
+        """What is due now; time does not move."""
+        self.advance(0)
+
+    def pending(self) -> list[str]:
+        """The names of what is queued, in the order of their times."""
+        return [entry[3].name for entry in sorted(self._queue, key=lambda entry: entry[:2])]
+
+
+def broker_config(**settings: object) -> BrokerConfig:
+    """A BrokerConfig of `log_dirs=...` and the like (`_` for `.`)."""
+    return BrokerConfig.of({name.replace("_", "."): Setting(str(value), "test") for name, value in settings.items()})
+
+
+def log_config(**changes: Any) -> LogConfig:
+    """The default LogConfig with some fields changed, and without limits on timestamps."""
+    unlimited = {"timestamp_before_max_ms": NEVER, "timestamp_after_max_ms": NEVER}
+    return replace(BrokerConfig.of().log_config, **{**unlimited, **changes})
+
+
+class LogBench:
+    """Makes, closes, crashes and reloads one log in a directory."""
+
+    def __init__(self, log_dir: Path) -> None:
+        self.clock = ManualClock()
+        self.scheduler = StepScheduler(self.clock)
+        self.failed_directories: list[Path] = []
+        self.failures = LogDirFailures(self.failed_directories.append)
+        self.services = StorageServices(self.clock, self.scheduler, OpenFiles(8), self.failures)
+        self.directory = log_dir / f"{TP.topic}-{TP.partition}"
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.recovery_point = 0
+        self.log_start_offset = 0
+
+    def open(self, config: LogConfig | None = None, *, clean: bool = True) -> PartitionLog:
+        """Load the log; the checkpoints are what `self.recovery_point` and `self.log_start_offset` say."""
+        request = LoadRequest(
+            self.directory, TP, config or log_config(), clean, self.recovery_point, self.log_start_offset
+        )
+        return open_log(request, self.services, topic_id=TOPIC_ID)
+
+    def open_read_only(self, config: LogConfig | None = None, *, clean: bool = True) -> PartitionLog:
+        """As `open`, for a broker that only reads."""
+        request = LoadRequest(
+            self.directory, TP, config or log_config(), clean, self.recovery_point, self.log_start_offset
+        )
+        return open_read_only_log(request, self.services, LoadProgress())
+
+    def close(self, log: PartitionLog) -> None:
+        """A clean stop."""
+        log.close()
+        self.recovery_point = log.recovery_point
+        self.log_start_offset = log.log_start_offset
+
+    def crash(self, log: PartitionLog) -> None:
+        """The process dies: nothing is written, files are let go; the recovery point checkpoint is as of now."""
+        self.recovery_point = log.recovery_point
+        log.go_offline()
+
+    def path(self, base_offset: int, suffix: str) -> Path:
+        """A segment's file."""
+        return self.directory / file_name(base_offset, suffix)
+
+    def log_path(self, base_offset: int = 0) -> Path:
+        """A segment's `.log`."""
+        return self.path(base_offset, LOG_SUFFIX)
+
+    def offset_entries(self, base_offset: int = 0) -> list[tuple[int, int]]:
+        """What the `.index` file holds, zeros of its unused rest left out."""
+        data = self.path(base_offset, OFFSET_INDEX_SUFFIX).read_bytes()
+        return [entry for entry in struct.iter_unpack(">ii", data) if entry != (0, 0)]
+
+    def time_entries(self, base_offset: int = 0) -> list[tuple[int, int]]:
+        """What the `.timeindex` file holds, zeros of its unused rest left out."""
+        data = self.path(base_offset, TIME_INDEX_SUFFIX).read_bytes()
+        return [entry for entry in struct.iter_unpack(">qi", data) if entry != (0, 0)]
+
+    def names(self) -> list[str]:
+        """The files of the log's directory."""
+        return sorted(path.name for path in self.directory.iterdir())
+
+
+def batch(*records: tuple[int, bytes | None, bytes | None], **header: Any) -> memoryview:
+    """A client's batch of (timestamp, key, value), writable."""
+    builder = RecordBatchBuilder(header.pop("codec", 0), max_bytes=1 << 30, **header)
+    for timestamp, key, value in records:
+        assert builder.append(timestamp, key, value, ())
+    return memoryview(bytearray(builder.build()))
+
+
+def sized_batch(size: int, timestamp: int = START_MS, **header: Any) -> memoryview:
+    """A batch of one record with exactly `size` bytes (126 is not to be had: its record's size varint grows there)."""
+    for key in (None, b"k"):  # no value alone gives a size at which its varint grows
+        value = size - len(batch((timestamp, key, b""), **header))
+        while len(built := batch((timestamp, key, bytes(value)), **header)) > size:
+            value -= 1
+        if len(built) == size:
+            return built
+    raise ValueError(f"no batch has {size} bytes")
+
+
+def keyed_batch(size: int, timestamp: int = START_MS, key: bytes = b"key", **header: Any) -> memoryview:
+    """A batch of one record with this key and exactly `size` bytes, for small sizes."""
+    value = size - len(batch((timestamp, key, b""), **header))
+    built = batch((timestamp, key, bytes(value)), **header)
+    assert len(built) == size, f"no batch has {size} bytes"
+    return built
+
+
+def append(log: PartitionLog, data: memoryview, leader_epoch: int = 0) -> int:
+    """Append one batch; its base offset."""
+    return log.append_as_leader(data, leader_epoch=leader_epoch).base_offset
+
+
+def as_stored(records: FileSlice | OldFormatSlice | None) -> FileSlice | None:
+    """What was read, of which nothing is of an old format."""
+    assert not isinstance(records, OldFormatSlice)
+    return records
+
+
+def read_batches(log: PartitionLog, offset: int | None = None, max_bytes: int = 1 << 20) -> Iterator[RecordBatch]:
+    """All batches from an offset (the log's start) to the high watermark, fetch by fetch."""
+    offset = log.log_start_offset if offset is None else offset
+    while (part := log.read(offset, max_bytes, upper_bound=log.high_watermark, at_least_one_batch=True)) is not None:
+        for found in iter_batches(part.read()):
+            found.ensure_valid()
+            yield found
+            offset = found.next_offset
+
+
+def read_records(log: PartitionLog, offset: int | None = None, max_bytes: int = 1 << 20) -> list[Record]:
+    """All records from an offset to the high watermark."""
+    from barnabas.protocol.records.reader import read_records as records_of
+
+    start = log.log_start_offset if offset is None else offset
+    return [
+        record
+        for found in read_batches(log, offset, max_bytes)
+        for record in records_of(found)
+        if record.offset >= start
+    ]
+
+
+class AnnouncedLock:
+    """In the place of a log's lock: says when a thread comes to take it."""
+
+    def __init__(self, thread: str) -> None:
+        """`wanted` is set when the thread of that name comes."""
+        self.wanted = threading.Event()
+        self._thread = thread
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        if threading.current_thread().name == self._thread:
+            self.wanted.set()
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()

@@ -1,0 +1,69 @@
+"""Cleaning logs in tests: a cleaner without a manager, and what a compacted log must hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from barnabas.broker.storage.cleaning.cleaner import Cleaner, CleanResult, LogToClean
+from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.protocol.records.kernels.cleaned import HASH_MASK
+from barnabas.protocol.records.record import Record
+from barnabas.protocol.topic_partition import TopicPartition
+from tests.support.storage.bench import read_records
+
+MAP_BYTES = 1 << 20
+
+
+class CountingThrottler:
+    """Never sleeps, counts."""
+
+    def __init__(self) -> None:
+        self.size_bytes = 0
+
+    def note(self, size_bytes: int) -> None:
+        self.size_bytes += size_bytes
+
+
+def never_done(topic_partition: TopicPartition) -> None:
+    """Nobody wants the log."""
+
+
+def new_cleaner(
+    *,
+    map_bytes: int = MAP_BYTES,
+    load_factor: float = 0.9,
+    io_buffer_bytes: int = 1 << 16,
+    check_done: Callable[[TopicPartition], None] = never_done,
+    hash_mask: int = HASH_MASK,
+) -> Cleaner:
+    """A cleaner with a small map that nothing stops."""
+    return Cleaner(
+        offset_map_bytes=map_bytes,
+        load_factor=load_factor,
+        io_buffer_bytes=io_buffer_bytes,
+        throttler=CountingThrottler(),
+        check_done=check_done,
+        hash_mask=hash_mask,
+    )
+
+
+def clean(
+    log: PartitionLog, first_dirty: int = 0, *, end: int | None = None, now_ms: int = 0, cleaner: Cleaner | None = None
+) -> CleanResult:
+    """One round up to the active segment (or `end`)."""
+    uncleanable = log.segments[-1].base_offset if end is None else end
+    cleanable = LogToClean(
+        log=log, first_dirty_offset=first_dirty, first_uncleanable_offset=uncleanable, now_ms=now_ms or log.wall_ms()
+    )
+    return (cleaner or new_cleaner()).clean(cleanable)
+
+
+def last_of_each_key(records: Iterable[Record]) -> list[Record]:
+    """What compaction leaves, without a look at tombstones: the last record of every key, in the order of offsets."""
+    last = {record.key: record for record in records if record.key is not None}
+    return sorted(last.values(), key=lambda record: record.offset)
+
+
+def keys_and_offsets(log: PartitionLog) -> list[tuple[bytes | None, int]]:
+    """What is readable."""
+    return [(record.key, record.offset) for record in read_records(log)]

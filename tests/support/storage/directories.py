@@ -1,0 +1,61 @@
+"""Log directories as brokers leave them, for the tools that look at them."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+from barnabas import Consumer, ConsumerConfig, TopicPartition
+from barnabas.broker.metadata.log.batches import encode_change
+from barnabas.broker.metadata.log.log_replay import METADATA_DIRECTORY, replay_metadata_directory
+from barnabas.protocol.metadata.records import MetadataRecord
+from tests.support.daemon import start_daemon
+from tests.support.storage.records import plain
+from tests.support.wire import WireClient
+
+ORDERS = 3
+RECORDS = 30
+
+
+def make_directories(scratch: Path) -> Path:
+    """`one` and `two` in a directory: topics `orders` (3 partitions) and `small` (tiny segments), group `workers`."""
+    data = scratch / "data"
+    settings = (f"log.dirs={data}/one,{data}/two", "offsets.topic.num.partitions=2")
+    with start_daemon(scratch, *settings) as daemon:
+        with WireClient(daemon.host, daemon.port) as wire:
+            wire.create_topic("orders", ORDERS)
+            wire.create_topic("small", 1, segment_bytes="16384")
+            for number in range(RECORDS):
+                assert wire.produce("orders", plain(1), number % ORDERS).error == 0
+        asyncio.run(_commit(daemon.bootstrap))
+        assert daemon.stop() == 0
+    return data
+
+
+async def _commit(bootstrap: str) -> None:
+    partition = TopicPartition("orders", 0)
+    async with Consumer(ConsumerConfig(bootstrap=bootstrap, group="workers")) as consumer:
+        await consumer.assign([partition])
+        await consumer.commit({partition: 5})
+
+
+def copy_of(data: Path, scratch: Path) -> tuple[Path, Path]:
+    """The two log directories of a copy."""
+    shutil.copytree(data, scratch / "data")
+    return scratch / "data" / "one", scratch / "data" / "two"
+
+
+def append_metadata(log_dir: Path, *records: MetadataRecord) -> None:
+    """Append records to the metadata log as its last leader would have."""
+    metadata = log_dir / METADATA_DIRECTORY
+    replayed = replay_metadata_directory(metadata)
+    data, _ = encode_change(
+        records,
+        level=replayed.image.level or 19,
+        base_offset=replayed.image.end_offset,
+        leader_epoch=replayed.last_epoch,
+        timestamp_ms=0,
+    )
+    with max(metadata.glob("*.log")).open("ab") as file:
+        file.write(data)
