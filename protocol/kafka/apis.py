@@ -1,7 +1,8 @@
 """Which APIs and versions of Kafka's protocol are served: the one table, from which ApiVersions answers as well.
 
 An API has one module in `data`, `topics`, `groups` or `cluster`, named after its key, with three functions
-(`ApiCodec`). To serve it takes a row here and a handler for its key. The module, and what it imports, is loaded at the API's first request.
+(`ApiCodec`). Serving one takes a row here and a handler for its key. The module, and what it imports, is loaded at the
+API's first request.
 
 A version is either classic or flexible (compact lengths, tagged fields). Both have their request header: v1 and v2.
 Their response headers are v0 and v1, but for ApiVersions, whose response header is always v0, because a client must be
