@@ -12,13 +12,9 @@ from collections.abc import Callable, Iterable
 
 from barnabas.broker.storage.cleaning.cleanable_part import CleanablePart, measure_cleanable_part
 from barnabas.broker.storage.cleaning.cleaner import LogToClean
-from barnabas.broker.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
-from barnabas.broker.storage.cleaning.cleaning_states import CleaningStates
-from barnabas.broker.storage.cleaning.cleaning_statistics import CleaningStatistics
-from barnabas.broker.storage.cleaning.uncleanable import UncleanablePartitions
+from barnabas.broker.storage.cleaning.cleaning_context import CleaningContext
 from barnabas.broker.storage.log.partition_log import PartitionLog
-from barnabas.broker.storage.services.clock import Clock
-from barnabas.broker.storage.services.log_dir_failure import LogDirFailures, is_shortage
+from barnabas.broker.storage.services.log_dir_failure import is_shortage
 from barnabas.protocol.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -30,26 +26,16 @@ class FilthiestLogChooser:
     def __init__(
         self,
         logs: Callable[[], Iterable[PartitionLog]],
-        states: CleaningStates,
-        checkpoints: CleanerCheckpoints,
-        uncleanable: UncleanablePartitions,
-        statistics: CleaningStatistics,
-        failures: LogDirFailures,
-        clock: Clock,
+        context: CleaningContext,
     ) -> None:
         self._logs = logs
-        self._states = states
-        self._checkpoints = checkpoints
-        self._uncleanable = uncleanable
-        self._statistics = statistics
-        self._failures = failures
-        self._clock = clock
+        self._context = context
         self._waiting: dict[TopicPartition, float] = {}
         """Until when (monotonic) a partition waits for room."""
 
     def choose(self) -> LogToClean | None:
         """Claim the filthiest log; None when there is nothing to do. The caller releases the claim."""
-        now_ms = self._clock.wall_ms()
+        now_ms = self._context.clock.wall_ms()
         measured: dict[TopicPartition, CleanablePart] = {}
         candidates: list[tuple[CleanablePart, PartitionLog]] = []
         for log in self._logs():
@@ -59,11 +45,11 @@ class FilthiestLogChooser:
             if part is None:
                 continue
             measured[log.topic_partition] = part
-            if part.is_reset and self._states.is_free(log.topic_partition):
+            if part.is_reset and self._context.states.is_free(log.topic_partition):
                 self._write_reset(log, part)
             if part.is_due(log.config.min_cleanable_dirty_ratio) and self._may_clean(log):
                 candidates.append((part, log))
-        self._statistics.looked(now_ms, measured)
+        self._context.statistics.looked(now_ms, measured)
         candidates.sort(key=lambda candidate: candidate[0].dirty_ratio, reverse=True)
         for _, log in candidates:
             chosen = self._claim(log, now_ms)
@@ -73,35 +59,30 @@ class FilthiestLogChooser:
 
     def postpone(self, topic_partition: TopicPartition, seconds: float) -> None:
         """The partition is not chosen for so long: there was no room."""
-        self._waiting[topic_partition] = self._clock.monotonic() + seconds
+        self._waiting[topic_partition] = self._context.clock.monotonic() + seconds
 
     def compacted_logs(self) -> list[PartitionLog]:
         """Those whose old segments the cleaner deletes: compacted, at work, not marked."""
         return [
             log
             for log in self._logs()
-            if log.config.compact
-            and log.state == "online"
-            and self._uncleanable.reason(log.log_dir, log.topic_partition) is None
+            if log.config.compact and log.state == "online" and not self._context.is_uncleanable(log)
         ]
 
     def _may_clean(self, log: PartitionLog) -> bool:
         due = self._waiting.get(log.topic_partition)
         if due is not None:
-            if self._clock.monotonic() < due:
+            if self._context.clock.monotonic() < due:
                 return False
             self._waiting.pop(log.topic_partition, None)
-        return (
-            self._states.is_free(log.topic_partition)
-            and self._uncleanable.reason(log.log_dir, log.topic_partition) is None
-        )
+        return self._context.states.is_free(log.topic_partition) and not self._context.is_uncleanable(log)
 
     def _claim(self, log: PartitionLog, now_ms: int) -> LogToClean | None:
-        if not self._states.claim(log.topic_partition):
+        if not self._context.states.claim(log.topic_partition):
             return None
         part = self._measure(log, now_ms) if log.state == "online" and log.config.compact else None
         if part is None or not part.is_due(log.config.min_cleanable_dirty_ratio):
-            self._states.release(log.topic_partition)
+            self._context.states.release(log.topic_partition)
             return None
         return LogToClean(
             log=log,
@@ -112,20 +93,22 @@ class FilthiestLogChooser:
 
     def _measure(self, log: PartitionLog, now_ms: int) -> CleanablePart | None:
         """None where the log cannot be read: it is gone, its disk failed, or it is marked as uncleanable now."""
-        checkpoint = self._checkpoints.get(log.log_dir, log.topic_partition)
+        checkpoint = self._context.clean_offset(log)
         try:
             return measure_cleanable_part(log, checkpoint, now_ms)
         except OSError as error:
             if log.state == "online" and not is_shortage(error) and log.directory.exists():
-                self._failures.report(log.log_dir, f"cannot measure {log.topic_partition} for the cleaner", error)
+                self._context.failures.report(
+                    log.log_dir, f"cannot measure {log.topic_partition} for the cleaner", error
+                )
         except Exception as error:
-            if self._uncleanable.reason(log.log_dir, log.topic_partition) is None and log.state == "online":
+            if not self._context.is_uncleanable(log) and log.state == "online":
                 logger.exception("cannot measure %s for the cleaner, it is not cleaned any more", log.topic_partition)
-                self._uncleanable.mark(log.log_dir, log.topic_partition, f"cannot be measured: {error}")
+                self._context.uncleanable.mark(log.log_dir, log.topic_partition, f"cannot be measured: {error}")
         return None
 
     def _write_reset(self, log: PartitionLog, part: CleanablePart) -> None:
-        checkpoint = self._checkpoints.get(log.log_dir, log.topic_partition)
+        checkpoint = self._context.clean_offset(log)
         if not log.config.delete:  # where old segments go by time, the log's start passes the checkpoint every day
             logger.warning(
                 "the clean offset of %s is outside of the log, all of it is dirty again: checkpoint=%s, "
@@ -135,4 +118,4 @@ class FilthiestLogChooser:
                 log.log_start_offset,
                 log.log_end_offset,
             )
-        self._checkpoints.set(log.log_dir, log.topic_partition, part.first_dirty_offset)
+        self._context.checkpoints.set(log.log_dir, log.topic_partition, part.first_dirty_offset)

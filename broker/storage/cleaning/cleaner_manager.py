@@ -19,6 +19,7 @@ from barnabas.broker.storage.cleaning.cleaner import Cleaner
 from barnabas.broker.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
 from barnabas.broker.storage.cleaning.cleaner_config import CleanerConfig
 from barnabas.broker.storage.cleaning.cleaner_threads import CleanerThreads, StopSign
+from barnabas.broker.storage.cleaning.cleaning_context import CleaningContext
 from barnabas.broker.storage.cleaning.cleaning_pass import CleaningPass, LogCleaner
 from barnabas.broker.storage.cleaning.cleaning_states import CleaningStates
 from barnabas.broker.storage.cleaning.cleaning_statistics import CleaningStatistics
@@ -86,16 +87,10 @@ class CleanerManager:
         self.uncleanable = UncleanablePartitions()
         self.checkpoints = CleanerCheckpoints(services.failures, lambda each: get(each) is not None)
         self._states = CleaningStates(on_abort=self.throttler.wake)
-        parts = (
-            self._states,
-            self.checkpoints,
-            self.uncleanable,
-            self.statistics,
-            services.failures,
-            services.clock,
+        context = CleaningContext(
+            self._states, self.checkpoints, self.uncleanable, self.statistics, services.failures, services.clock
         )
-        self._chooser = FilthiestLogChooser(logs, *parts)
-        self._pass = CleaningPass(self._chooser, *parts)
+        self._pass = CleaningPass(FilthiestLogChooser(logs, context), context)
         self.threads = CleanerThreads(self.run_pass, lambda: self._config.backoff_seconds, self.throttler.wake)
 
     # -- its life

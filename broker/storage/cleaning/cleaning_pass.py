@@ -20,14 +20,10 @@ from typing import Protocol
 
 from barnabas.broker.storage.cleaning.choosing import FilthiestLogChooser
 from barnabas.broker.storage.cleaning.cleaner import CleanResult, LogToClean
-from barnabas.broker.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
-from barnabas.broker.storage.cleaning.cleaning_states import CleaningStates
-from barnabas.broker.storage.cleaning.cleaning_statistics import CleaningStatistics
+from barnabas.broker.storage.cleaning.cleaning_context import CleaningContext
 from barnabas.broker.storage.cleaning.errors import CleaningAborted, CleaningOutOfRoom, UncleanableLogError
-from barnabas.broker.storage.cleaning.uncleanable import UncleanablePartitions
 from barnabas.broker.storage.log.partition_log import PartitionLog
-from barnabas.broker.storage.services.clock import Clock
-from barnabas.broker.storage.services.log_dir_failure import LogDirFailures, is_shortage
+from barnabas.broker.storage.services.log_dir_failure import is_shortage
 
 logger = logging.getLogger(__name__)
 
@@ -46,20 +42,10 @@ class CleaningPass:
     def __init__(
         self,
         chooser: FilthiestLogChooser,
-        states: CleaningStates,
-        checkpoints: CleanerCheckpoints,
-        uncleanable: UncleanablePartitions,
-        statistics: CleaningStatistics,
-        failures: LogDirFailures,
-        clock: Clock,
+        context: CleaningContext,
     ) -> None:
         self._chooser = chooser
-        self._states = states
-        self._checkpoints = checkpoints
-        self._uncleanable = uncleanable
-        self._statistics = statistics
-        self._failures = failures
-        self._clock = clock
+        self._context = context
 
     def run(
         self, make_cleaner: Callable[[], LogCleaner], backoff_seconds: float, is_stopping: Callable[[], bool]
@@ -77,35 +63,35 @@ class CleaningPass:
     def _clean(self, make_cleaner: Callable[[], LogCleaner], cleanable: LogToClean, backoff_seconds: float) -> None:
         """One round over a claimed log, whose claim ends here."""
         log = cleanable.log
-        started = self._clock.monotonic()
+        started = self._context.clock.monotonic()
         result: CleanResult | None = None
         try:
             result = make_cleaner().clean(cleanable)
         except CleaningAborted as reason:
-            self._statistics.round_aborted()
+            self._context.statistics.round_aborted()
             logger.info("cleaning of %s was stopped: %s", log.topic_partition, reason)
         except Exception as error:  # noqa: BLE001 - whatever it is, the partition is marked and the others go on
             self._handle_failure(log, error, backoff_seconds)
         finally:
             if result is None:
-                self._states.release(log.topic_partition)
+                self._context.states.release(log.topic_partition)
         if result is None:
             return
         clean_to = result.next_dirty_offset
-        if not self._states.release(
-            log.topic_partition, lambda: self._checkpoints.set(log.log_dir, log.topic_partition, clean_to)
+        if not self._context.states.release(
+            log.topic_partition, lambda: self._context.checkpoints.set(log.log_dir, log.topic_partition, clean_to)
         ):
-            self._statistics.round_aborted()
+            self._context.statistics.round_aborted()
             return  # the one who wants the log will change it: what the round found does not count
-        self._statistics.round_ended(result.stats, self._clock.monotonic() - started)
-        self._say(cleanable, result, self._clock.monotonic() - started)
+        self._context.statistics.round_ended(result.stats, self._context.clock.monotonic() - started)
+        self._say(cleanable, result, self._context.clock.monotonic() - started)
         if clean_to <= cleanable.first_dirty_offset:
             # It would be chosen again at once, for ever.
             self._chooser.postpone(log.topic_partition, backoff_seconds)
 
     def _handle_failure(self, log: PartitionLog, error: Exception, backoff_seconds: float) -> None:
         if isinstance(error, CleaningOutOfRoom) or (isinstance(error, OSError) and is_shortage(error)):
-            self._statistics.round_out_of_room()
+            self._context.statistics.round_out_of_room()
             self._chooser.postpone(log.topic_partition, backoff_seconds)
             logger.warning(
                 "cleaning of %s found no room, it is tried again: %s, retry_seconds=%s",
@@ -116,12 +102,12 @@ class CleaningPass:
         elif log.state != "online":
             logger.info("cleaning of %s ended with its log: state=%s, %s", log.topic_partition, log.state, error)
         elif isinstance(error, OSError):
-            self._failures.report(log.log_dir, f"cannot clean {log.topic_partition}", error)
+            self._context.failures.report(log.log_dir, f"cannot clean {log.topic_partition}", error)
         else:
             self._mark(log, "cannot be cleaned", error)
 
     def _delete_old_segments(self, log: PartitionLog) -> None:
-        if not self._states.claim(log.topic_partition):
+        if not self._context.states.claim(log.topic_partition):
             return
         try:
             log.delete_old_segments()
@@ -131,11 +117,11 @@ class CleaningPass:
             else:
                 logger.error("retention of %s failed, the others go on: %s", log.topic_partition, error)
         finally:
-            self._states.release(log.topic_partition)
+            self._context.states.release(log.topic_partition)
 
     def _mark(self, log: PartitionLog, what: str, error: Exception) -> None:
-        self._statistics.round_failed()
-        self._uncleanable.mark(log.log_dir, log.topic_partition, f"{what}: {error}")
+        self._context.statistics.round_failed()
+        self._context.uncleanable.mark(log.log_dir, log.topic_partition, f"{what}: {error}")
         logger.error(
             "%s %s, neither compaction nor retention touch it until the broker starts again: %s",
             log.topic_partition,

@@ -1,0 +1,33 @@
+"""The parts that choosing a log and cleaning it share: one value for all cleaner threads of a broker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from barnabas.broker.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
+from barnabas.broker.storage.cleaning.cleaning_states import CleaningStates
+from barnabas.broker.storage.cleaning.cleaning_statistics import CleaningStatistics
+from barnabas.broker.storage.cleaning.uncleanable import UncleanablePartitions
+from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.services.clock import Clock
+from barnabas.broker.storage.services.log_dir_failure import LogDirFailures
+
+
+@dataclass(frozen=True, slots=True)
+class CleaningContext:
+    """What `CleanerManager` creates, and `FilthiestLogChooser` and `CleaningPass` work on."""
+
+    states: CleaningStates
+    checkpoints: CleanerCheckpoints
+    uncleanable: UncleanablePartitions
+    statistics: CleaningStatistics
+    failures: LogDirFailures
+    clock: Clock
+
+    def is_uncleanable(self, log: PartitionLog) -> bool:
+        """Whether the log's partition is marked as uncleanable in the log's directory."""
+        return self.uncleanable.reason(log.log_dir, log.topic_partition) is not None
+
+    def clean_offset(self, log: PartitionLog) -> int | None:
+        """Return the log's entry of cleaner-offset-checkpoint; None without one."""
+        return self.checkpoints.get(log.log_dir, log.topic_partition)
