@@ -54,18 +54,25 @@ def test_the_commands_of_the_first_five_minutes_do_what_they_say(daemon: Daemon)
     assert by_key == {"en": ["hello", "good evening"], "fr": ["bonjour"]}
 
 
-def test_the_python_program_prints_the_last_order(daemon: Daemon, tmp_path: Path) -> None:
-    (program,) = blocks("python")
-    assert '"127.0.0.1:9092"' in program
-    script = tmp_path / "program.py"
-    script.write_text(program.replace('"127.0.0.1:9092"', repr(daemon.bootstrap)))
+def test_a_kafka_client_and_our_own_print_what_they_wrote(daemon: Daemon, tmp_path: Path) -> None:
+    printed = []
+    for number, program in enumerate(blocks("python")):
+        assert '"127.0.0.1:9092"' in program
+        script = tmp_path / f"program_{number}.py"
+        script.write_text(program.replace('"127.0.0.1:9092"', repr(daemon.bootstrap)))
+        printed.append(run([sys.executable, str(script)], daemon))
 
-    assert run([sys.executable, str(script)], daemon) == "999 b'customer-7' b'order 999'\n"
+    assert printed == ["payments 0 b'customer-7' b'12.50'\n", "b'customer-7' b'order 999'\n"]
 
 
-@pytest.mark.parametrize(
-    "page", ["README.md", *sorted(f"docs/{page.name}" for page in (REPOSITORY / "docs").glob("*.md"))]
-)
+PAGES = [
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"),
+    *sorted(str(page.relative_to(REPOSITORY)) for page in (REPOSITORY / "docs").glob("**/*.md")),
+]
+GENERATED = ("docs/compatibility.md", "docs/configuration.md", "docs/metrics.md")
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_every_link_to_a_file_leads_to_one(page: str) -> None:
     source = REPOSITORY / page
 
@@ -75,10 +82,23 @@ def test_every_link_to_a_file_leads_to_one(page: str) -> None:
     assert missing == []
 
 
-def test_every_make_target_that_the_readme_names_is_there() -> None:
-    targets = set(re.findall(r"^([a-z]+):", (REPOSITORY / "Makefile").read_text(), flags=re.MULTILINE))
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in GENERATED])
+def test_pages_wrap_at_120_columns_outside_of_tables_and_code(page: str) -> None:
+    prose = re.sub(r"^```.*?^```$", "", (REPOSITORY / page).read_text(), flags=re.DOTALL | re.MULTILINE)
 
-    named = set(re.findall(r"\bmake ([a-z]+)", README))
+    long = [line for line in prose.splitlines() if len(line) > 120 and not line.startswith(("|", "    "))]
 
-    assert {"serve", "test", "check", "interop", "demo", "bench", "lock"} <= named
+    assert long == []
+
+
+def test_every_make_target_that_the_pages_name_is_there() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), flags=re.MULTILINE))
+
+    named = {
+        name
+        for page in ("README.md", "CONTRIBUTING.md")
+        for name in re.findall(r"^ *make ([a-z-]+)", (REPOSITORY / page).read_text(), re.MULTILINE)
+    }
+
+    assert {"serve", "test", "check", "interop"} <= named
     assert named <= targets
