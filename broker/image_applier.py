@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from barnabas.broker.live_config import LiveConfig
     from barnabas.broker.metadata.image import MetadataImage
     from barnabas.broker.metadata.store import MetadataStore
-    from barnabas.broker.metrics.probes import BrokerProbes
     from barnabas.broker.partitions.registry import PartitionRegistry
+    from barnabas.broker.probes import BrokerProbes
     from barnabas.broker.storage.log_manager import LogManager
 
 logger = logging.getLogger(__name__)

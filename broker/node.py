@@ -27,7 +27,6 @@ from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.metadata.store import MetadataStore, open_metadata
 from barnabas.broker.metadata_changes import MetadataChanges
 from barnabas.broker.metrics.loop_lag import LoopLagTimer
-from barnabas.broker.metrics.probes import BrokerProbes
 from barnabas.broker.metrics.server import MetricsServer, start_metrics_server
 from barnabas.broker.metrics.state import PHASE_LOADING, BrokerState
 from barnabas.broker.network.advertised import AdvertisedAddresses
@@ -39,6 +38,7 @@ from barnabas.broker.network.listening import bind
 from barnabas.broker.network.session import Session
 from barnabas.broker.partitions.flush_waits import FlushWaits
 from barnabas.broker.partitions.registry import PartitionRegistry
+from barnabas.broker.probes import BrokerProbes
 from barnabas.broker.startup_error import StartupError
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.log_manager import LogManager

@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.image import MetadataImage
     from barnabas.broker.metadata.store import MetadataStore
     from barnabas.broker.metadata_changes import MetadataChanges
-    from barnabas.broker.metrics.probes import GroupProbe
     from barnabas.broker.partitions.flush_waits import FlushWaits
     from barnabas.broker.partitions.partition import Partition
     from barnabas.broker.partitions.registry import PartitionRegistry
+    from barnabas.broker.probes import GroupProbe
 
 logger = logging.getLogger(__name__)
 

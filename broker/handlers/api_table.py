@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from barnabas.broker.live_config import LiveConfig
     from barnabas.broker.metadata.store import MetadataStore
     from barnabas.broker.metadata_changes import MetadataChanges
-    from barnabas.broker.metrics.probes import ApiProbe, BrokerProbes
     from barnabas.broker.network.advertised import AdvertisedAddresses
     from barnabas.broker.network.dispatch import Handler, Outcome
     from barnabas.broker.network.session import Session
     from barnabas.broker.partitions.flush_waits import FlushWaits
     from barnabas.broker.partitions.registry import PartitionRegistry
+    from barnabas.broker.probes import ApiProbe, BrokerProbes
     from barnabas.broker.storage.log_manager import LogManager
 
 

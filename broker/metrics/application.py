@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from prometheus_client import make_wsgi_app
 
-from barnabas.broker.metrics.probes import BrokerProbes
 from barnabas.broker.metrics.registry import make_registry
 from barnabas.broker.metrics.state import BrokerState
+from barnabas.broker.probes import BrokerProbes
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment

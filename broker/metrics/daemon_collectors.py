@@ -12,13 +12,13 @@ from typing import ClassVar
 from prometheus_client.core import Metric
 
 from barnabas.broker.metrics.family import Family, Row
-from barnabas.broker.metrics.probes import (
+from barnabas.broker.metrics.state import BrokerState
+from barnabas.broker.probes import (
     LOOP_LAG_BOUNDS_SECONDS,
     REQUEST_LATENCY_BOUNDS_SECONDS,
     BrokerProbes,
     TopicProbe,
 )
-from barnabas.broker.metrics.state import BrokerState
 
 
 class RequestCollector:

@@ -21,7 +21,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.utils import floatToGoString
 
-from barnabas.broker.metrics.probes import LatencyHistogram
+from barnabas.broker.probes import LatencyHistogram
 
 PREFIX: Final = "barnabas_"
 LABELS: Final = frozenset({"api", "topic", "partition", "group", "log_dir", "task", "error"})

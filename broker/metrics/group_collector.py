@@ -10,7 +10,7 @@ from prometheus_client.core import Metric
 from barnabas.broker.groups.classic.state import GroupState
 from barnabas.broker.groups.consumer.group import ConsumerGroupState
 from barnabas.broker.metrics.family import Family
-from barnabas.broker.metrics.probes import BrokerProbes
+from barnabas.broker.probes import BrokerProbes
 
 _STATES: Final = (
     (GroupState.EMPTY.value, "empty", "Groups without members."),

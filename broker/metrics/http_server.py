@@ -19,8 +19,8 @@ from typing import Any, Final
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from barnabas.broker.metrics.application import make_application
-from barnabas.broker.metrics.probes import BrokerProbes
 from barnabas.broker.metrics.state import BrokerState
+from barnabas.broker.probes import BrokerProbes
 
 CONNECTIONS_MAX: Final = 8
 CONNECTION_SECONDS_MAX: Final = 30.0

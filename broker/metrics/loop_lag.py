@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from barnabas.broker.metrics.probes import LoopLagProbe
+from barnabas.broker.probes import LoopLagProbe
 
 INTERVAL_SECONDS: Final = 0.5
 

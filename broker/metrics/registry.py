@@ -19,7 +19,6 @@ from barnabas.broker.metrics.daemon_collectors import (
 from barnabas.broker.metrics.family import Family
 from barnabas.broker.metrics.group_collector import GroupCollector
 from barnabas.broker.metrics.group_lag_collector import GroupLagCollector
-from barnabas.broker.metrics.probes import BrokerProbes
 from barnabas.broker.metrics.state import BrokerState
 from barnabas.broker.metrics.storage_collectors import (
     FlushCollector,
@@ -28,6 +27,7 @@ from barnabas.broker.metrics.storage_collectors import (
     MoveCollector,
     TaskCollector,
 )
+from barnabas.broker.probes import BrokerProbes
 
 
 class DeclaredCollector(Protocol):

@@ -12,8 +12,8 @@ import socket
 import threading
 from typing import Final
 
-from barnabas.broker.metrics.probes import BrokerProbes
 from barnabas.broker.metrics.state import BrokerState
+from barnabas.broker.probes import BrokerProbes
 
 BACKLOG: Final = 16
 SWEEP_SECONDS: Final = 1.0

@@ -14,14 +14,14 @@ import logging
 import mmap
 from typing import TYPE_CHECKING, Final, cast
 
-from barnabas.broker.network.answer import CloseConnection
-from barnabas.broker.network.answer_sender import AnswerSender
 from barnabas.broker.network.deferred import Deferred
+from barnabas.broker.network.response_frame import CloseConnection
+from barnabas.broker.network.response_sender import ResponseSender
 from barnabas.protocol.framing import SIZE_PREFIX, FrameError, frame_size
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.answer import Answer
     from barnabas.broker.network.connection_registry import ConnectionRegistry
+    from barnabas.broker.network.response_frame import ResponseFrame
     from barnabas.broker.network.session import Session
 
 logger = logging.getLogger(__name__)
@@ -68,9 +68,9 @@ class Connection(asyncio.BufferedProtocol):
         self._busy = False
         self._pumping = False
         self._paused_reading = False
-        self._pending: Deferred[Answer | CloseConnection | None] | None = None
+        self._pending: Deferred[ResponseFrame | CloseConnection | None] | None = None
         self._transport: asyncio.Transport
-        self._sender: AnswerSender
+        self._sender: ResponseSender
         self.draining = False
         self.close_reason = "client"
         self._last_active = 0.0
@@ -83,7 +83,7 @@ class Connection(asyncio.BufferedProtocol):
         registry = self._registry
         self.session.connected(transport)
         self._last_active = registry.loop.time()
-        self._sender = AnswerSender(
+        self._sender = ResponseSender(
             self._transport,
             registry.loop,
             registry.blocking_io,
@@ -224,7 +224,7 @@ class Connection(asyncio.BufferedProtocol):
             self._paused_reading = False
             self._transport.resume_reading()
 
-    def _deferred_answer(self, answer: Answer | CloseConnection | None) -> None:
+    def _deferred_answer(self, answer: ResponseFrame | CloseConnection | None) -> None:
         self._pending = None
         if isinstance(answer, CloseConnection):
             logger.warning("closing the connection of %s: %s", self.session, answer)
@@ -234,7 +234,7 @@ class Connection(asyncio.BufferedProtocol):
         if not self._busy:
             self._work()
 
-    def _answer(self, answer: Answer | None) -> None:
+    def _answer(self, answer: ResponseFrame | None) -> None:
         if self._transport.is_closing():
             return  # a late answer to a client that has gone: there is nobody to write to
         if answer is None or self._sender.send(answer):

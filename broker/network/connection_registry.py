@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from barnabas.broker.metrics.probes import ConnectionProbe
     from barnabas.broker.network.connection import Connection
     from barnabas.broker.network.connection_limit import ConnectionLimit
     from barnabas.broker.network.dispatch import Dispatcher
+    from barnabas.broker.probes import ConnectionProbe
 
 logger = logging.getLogger(__name__)
 

@@ -17,8 +17,8 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from barnabas.broker.handlers.data.produce import ProduceHandler
-from barnabas.broker.network.answer import Answer, CloseConnection
 from barnabas.broker.network.deferred import Deferred
+from barnabas.broker.network.response_frame import CloseConnection, ResponseFrame
 from barnabas.broker.storage.log.append import AppendResult
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.framing import KAFKA_MAGIC, NATIVE_MAGIC, FrameError
@@ -30,8 +30,8 @@ from barnabas.protocol.messages.data.produce import ProduceRequest, forget_recor
 from barnabas.protocol.native import dialect as native
 
 if TYPE_CHECKING:
-    from barnabas.broker.metrics.probes import ApiProbe, BrokerProbes
     from barnabas.broker.network.session import Session
+    from barnabas.broker.probes import ApiProbe, BrokerProbes
     from barnabas.protocol.kafka.data.repeated_produce import RepeatedRequest
 
 logger = logging.getLogger(__name__)
@@ -109,7 +109,7 @@ _KAFKA = cast(Dialect, kafka)
 _DIALECTS: dict[int, Dialect] = {NATIVE_MAGIC: cast(Dialect, native), KAFKA_MAGIC: _KAFKA}
 """By a frame's first byte."""
 
-LateAnswer = Answer | CloseConnection | None
+LateAnswer = ResponseFrame | CloseConnection | None
 """What a deferred answer becomes: a frame, none (None), or the end of its connection."""
 
 UNKNOWN_LABEL: Final = "unknown"
@@ -132,7 +132,7 @@ class Dispatcher:
         self._loop = loop
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def serve(self, session: Session, frame: memoryview) -> Answer | Deferred[LateAnswer] | None:
+    def serve(self, session: Session, frame: memoryview) -> ResponseFrame | Deferred[LateAnswer] | None:
         """The answer to one frame (without its size field), now or later; None where there is none to give.
 
         Views of `frame` are not kept. Raises FrameError: close the connection.
@@ -170,7 +170,9 @@ class Dispatcher:
         waiting = _Waiting(dialect, header, request, session, probe, started)
         return waiting.later(response) if kind is Deferred else self._in_task(waiting, response)
 
-    def _serve_repeated(self, session: Session, repeated: RepeatedRequest) -> Answer | Deferred[LateAnswer] | None:
+    def _serve_repeated(
+        self, session: Session, repeated: RepeatedRequest
+    ) -> ResponseFrame | Deferred[LateAnswer] | None:
         """As `serve`, of a produce request that says what an earlier one said but for its records."""
         started = perf_counter()
         shape, correlation_id, records = repeated
@@ -182,7 +184,9 @@ class Dispatcher:
             if type(response) is Deferred:
                 return self._waiting_repeated(session, repeated, started).later(response)
             if type(response) is AppendResult:
-                answer: Answer | None = _new_tuple(Answer, (shape.answer(correlation_id, response), _NO_PARTS))
+                answer: ResponseFrame | None = _new_tuple(
+                    ResponseFrame, (shape.answer(correlation_id, response), _NO_PARTS)
+                )
             else:
                 answer = _answer(_KAFKA, shape.header(correlation_id), response)
         except Exception as error:  # noqa: BLE001 - as above
@@ -195,9 +199,9 @@ class Dispatcher:
         header = shape.header(correlation_id)
         return _Waiting(_KAFKA, header, shape.request, session, self._produce_probe, started)
 
-    def _refuse_unknown(self, dialect: Dialect, session: Session, header: Header) -> Answer:
+    def _refuse_unknown(self, dialect: Dialect, session: Session, header: Header) -> ResponseFrame:
         self._unknown.count_error(ErrorCode.UNSUPPORTED_VERSION.name.lower())
-        answer = Answer(*dialect.refuse_unknown(header))
+        answer = ResponseFrame(*dialect.refuse_unknown(header))
         if header.api != ApiKey.API_VERSIONS:  # asking for it in too new a version is how clients find out
             logger.warning("api %d version %d asked by %s is not served", header.api, header.version, session)
         return answer
@@ -220,11 +224,11 @@ class Dispatcher:
         return answer
 
 
-def _answer(dialect: Dialect, header: Header, response: Any) -> Answer | None:
+def _answer(dialect: Dialect, header: Header, response: Any) -> ResponseFrame | None:
     """The frame of a response; None stays None."""
     if response is None:
         return None
-    answer: Answer = _new_tuple(Answer, dialect.encode_response(header, response))
+    answer: ResponseFrame = _new_tuple(ResponseFrame, dialect.encode_response(header, response))
     return answer
 
 
@@ -287,7 +291,7 @@ class _Waiting:
         self.header = self.header.without_frame()
         forget_records(self.request)
 
-    def refuse(self, error: Exception) -> Answer:
+    def refuse(self, error: Exception) -> ResponseFrame:
         """The answer to a request as a whole that failed; a bug is logged with its traceback."""
         header = self.header
         if isinstance(error, BrokerError):
@@ -299,4 +303,4 @@ class _Waiting:
             logger.error("a bug in the handler of api %d, request of %s", header.api, self.session, exc_info=error)
         self.probe.count_error(code.name.lower())
         self.probe.observe(perf_counter() - self.started)
-        return Answer(*self.dialect.encode_error(header, self.request, code, message))
+        return ResponseFrame(*self.dialect.encode_error(header, self.request, code, message))

@@ -16,7 +16,7 @@ from barnabas.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
 if TYPE_CHECKING:
     import asyncio
 
-    from barnabas.broker.metrics.probes import TopicProbe
+    from barnabas.broker.probes import TopicProbe
     from barnabas.broker.storage.files.file_records import FileSlice
     from barnabas.broker.storage.log.append import AppendResult
     from barnabas.broker.storage.log.partition_log import PartitionLog

@@ -38,7 +38,7 @@ from barnabas.protocol.messages.groups.sync_group import SyncGroupRequest, SyncG
 
 if TYPE_CHECKING:
     from barnabas.broker.groups.group_log import GroupLog
-    from barnabas.broker.metrics.probes import GroupProbe
+    from barnabas.broker.probes import GroupProbe
     from barnabas.protocol.groups.metadata import GroupMetadataValue
 
 logger = logging.getLogger(__name__)

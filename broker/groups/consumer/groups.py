@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from barnabas.broker.groups.consumer.member import ConsumerGroupMember
     from barnabas.broker.groups.consumer.settings import Surroundings
     from barnabas.broker.groups.group_log import GroupLog
-    from barnabas.broker.metrics.probes import ApiProbe, GroupProbe
+    from barnabas.broker.probes import ApiProbe, GroupProbe
 
 logger = logging.getLogger(__name__)
 

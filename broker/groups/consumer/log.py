@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from barnabas.broker.groups.consumer.change import GroupChange
     from barnabas.broker.groups.consumer.settings import Surroundings
     from barnabas.broker.groups.group_log import GroupLog
-    from barnabas.broker.metrics.probes import GroupProbe
+    from barnabas.broker.probes import GroupProbe
 
 logger = logging.getLogger(__name__)
 

@@ -27,9 +27,9 @@ from barnabas.protocol.messages.data.delete_records import (
 from barnabas.protocol.topic_name import is_internal
 
 if TYPE_CHECKING:
-    from barnabas.broker.metrics.probes import ApiProbe
     from barnabas.broker.network.session import Session
     from barnabas.broker.partitions.registry import PartitionRegistry
+    from barnabas.broker.probes import ApiProbe
 
 
 class DeleteRecordsHandler:

@@ -18,9 +18,9 @@ from barnabas.protocol.messages.data.describe_producers import (
 from barnabas.protocol.topic_name import validate_topic_name
 
 if TYPE_CHECKING:
-    from barnabas.broker.metrics.probes import ApiProbe
     from barnabas.broker.network.session import Session
     from barnabas.broker.partitions.registry import PartitionRegistry
+    from barnabas.broker.probes import ApiProbe
 
 
 class DescribeProducersHandler:

@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from concurrent.futures import Executor
 
-    from barnabas.broker.metrics.probes import BrokerProbes
     from barnabas.broker.network.deferred import Deferred
     from barnabas.broker.network.session import Session
     from barnabas.broker.partitions.partition import Partition
     from barnabas.broker.partitions.registry import PartitionRegistry, TopicName
+    from barnabas.broker.probes import BrokerProbes
     from barnabas.broker.storage.files.file_records import FileSlice
     from barnabas.broker.storage.log.partition_log import PartitionLog
 

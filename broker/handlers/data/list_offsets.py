@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from concurrent.futures import Executor
 
-    from barnabas.broker.metrics.probes import ApiProbe
     from barnabas.broker.network.session import Session
     from barnabas.broker.partitions.partition import Partition
     from barnabas.broker.partitions.registry import PartitionRegistry
+    from barnabas.broker.probes import ApiProbe
 
 
 class ListOffsetsHandler:

@@ -19,9 +19,9 @@ from barnabas.protocol.messages.data.offset_for_leader_epoch import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.broker.metrics.probes import ApiProbe
     from barnabas.broker.network.session import Session
     from barnabas.broker.partitions.registry import PartitionRegistry
+    from barnabas.broker.probes import ApiProbe
 
 
 class OffsetForLeaderEpochHandler:

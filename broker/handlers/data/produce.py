@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.network.answer import CloseConnection
 from barnabas.broker.network.deferred import Deferred
+from barnabas.broker.network.response_frame import CloseConnection
 from barnabas.broker.printable import printable
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.errors import BrokerError, ErrorCode
@@ -36,11 +36,11 @@ from barnabas.protocol.records.layout import CODEC_MASK
 from barnabas.protocol.topic_name import INTERNAL_TOPICS
 
 if TYPE_CHECKING:
-    from barnabas.broker.metrics.probes import ApiProbe
     from barnabas.broker.network.session import Session
     from barnabas.broker.partitions.flush_waits import FlushWaits
     from barnabas.broker.partitions.partition import Partition
     from barnabas.broker.partitions.registry import PartitionRegistry, TopicName
+    from barnabas.broker.probes import ApiProbe
     from barnabas.broker.storage.log.append import AppendResult
 
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from barnabas.broker.groups.consumer.groups import ConsumerGroups
     from barnabas.broker.groups.consumer.member import ConsumerGroupMember
     from barnabas.broker.metadata.store import MetadataStore
-    from barnabas.broker.metrics.probes import ApiProbe
     from barnabas.broker.network.session import Session
+    from barnabas.broker.probes import ApiProbe
 
 
 class ConsumerGroupDescribeHandler:

@@ -15,9 +15,9 @@ from barnabas.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
     from barnabas.broker.groups.consumer.groups import ConsumerGroups
-    from barnabas.broker.metrics.probes import ApiProbe
     from barnabas.broker.network.deferred import Deferred
     from barnabas.broker.network.session import Session
+    from barnabas.broker.probes import ApiProbe
     from barnabas.protocol.messages.groups.consumer_group_heartbeat import (
         ConsumerGroupHeartbeatRequest,
         ConsumerGroupHeartbeatResponse,

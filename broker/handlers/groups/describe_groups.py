@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from barnabas.broker.groups.directory import GroupDirectory
-    from barnabas.broker.metrics.probes import ApiProbe
     from barnabas.broker.network.session import Session
+    from barnabas.broker.probes import ApiProbe
 
 
 class DescribeGroupsHandler:

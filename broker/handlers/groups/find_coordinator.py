@@ -21,9 +21,9 @@ from barnabas.protocol.messages.groups.find_coordinator import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.broker.metrics.probes import ApiProbe
     from barnabas.broker.network.advertised import AdvertisedAddresses
     from barnabas.broker.network.session import Session
+    from barnabas.broker.probes import ApiProbe
 
 
 class FindCoordinatorHandler:

@@ -35,8 +35,8 @@ from barnabas.protocol.messages.groups.offset_delete import (
 if TYPE_CHECKING:
     from barnabas.broker.groups.offsets.service import GroupOffsets
     from barnabas.broker.metadata.store import MetadataStore
-    from barnabas.broker.metrics.probes import ApiProbe
     from barnabas.broker.network.session import Session
+    from barnabas.broker.probes import ApiProbe
 
 
 class ListGroupsHandler:

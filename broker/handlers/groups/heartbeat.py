@@ -13,8 +13,8 @@ from barnabas.protocol.messages.groups.heartbeat import HeartbeatRequest, Heartb
 
 if TYPE_CHECKING:
     from barnabas.broker.groups.directory import GroupDirectory
-    from barnabas.broker.metrics.probes import ApiProbe
     from barnabas.broker.network.session import Session
+    from barnabas.broker.probes import ApiProbe
 
 
 class HeartbeatHandler:

@@ -14,9 +14,9 @@ from barnabas.protocol.messages.groups.offset_commit import OffsetCommitRequest,
 
 if TYPE_CHECKING:
     from barnabas.broker.groups.offsets.service import GroupOffsets
-    from barnabas.broker.metrics.probes import ApiProbe
     from barnabas.broker.network.deferred import Deferred
     from barnabas.broker.network.session import Session
+    from barnabas.broker.probes import ApiProbe
 
 
 class OffsetCommitHandler:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from barnabas.broker.groups.offsets.committed import PartitionKey
     from barnabas.broker.groups.offsets.service import GroupOffsets
     from barnabas.broker.metadata.store import MetadataStore
-    from barnabas.broker.metrics.probes import ApiProbe
     from barnabas.broker.network.session import Session
+    from barnabas.broker.probes import ApiProbe
     from barnabas.protocol.groups.offsets import OffsetCommitValue
 
 

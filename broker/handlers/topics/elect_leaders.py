@@ -23,9 +23,9 @@ from barnabas.protocol.messages.topics.elect_leaders import (
 
 if TYPE_CHECKING:
     from barnabas.broker.metadata.store import MetadataStore
-    from barnabas.broker.metrics.probes import ApiProbe
     from barnabas.broker.network.session import Session
     from barnabas.broker.partitions.registry import PartitionRegistry
+    from barnabas.broker.probes import ApiProbe
 
 _NO_LEADER: Final = {
     PREFERRED: ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,

@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from concurrent.futures import Executor
 
-    from barnabas.broker.metrics.probes import ApiProbe
     from barnabas.broker.network.session import Session
     from barnabas.broker.partitions.registry import PartitionRegistry
+    from barnabas.broker.probes import ApiProbe
     from barnabas.broker.storage.log.partition_log import PartitionLog
     from barnabas.broker.storage.log_manager import LogManager
 

@@ -21,8 +21,8 @@ from barnabas.protocol.messages.topics.topics import (
 if TYPE_CHECKING:
     from barnabas.broker.live_config import LiveConfig
     from barnabas.broker.metadata_changes import MetadataChanges
-    from barnabas.broker.metrics.probes import ApiProbe
     from barnabas.broker.network.session import Session
+    from barnabas.broker.probes import ApiProbe
 
 
 class CreateTopicsHandler:

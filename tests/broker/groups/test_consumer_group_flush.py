@@ -6,8 +6,8 @@ import pytest
 
 from barnabas.broker.groups.classic.joining import JoiningClient
 from barnabas.broker.groups.classic.state import GroupState
-from barnabas.broker.metrics.probes import ApiProbe
 from barnabas.broker.network.deferred import Deferred
+from barnabas.broker.probes import ApiProbe
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.groups.consumer_group_heartbeat import LEAVE_EPOCH, ConsumerGroupHeartbeatRequest
 from tests.support.groups.consumer_groups import GROUP, REBALANCE_MS, SESSION_MS, ConsumerGroupHost

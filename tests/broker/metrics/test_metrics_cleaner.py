@@ -9,9 +9,9 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from barnabas.broker.metrics.probes import BrokerProbes
 from barnabas.broker.metrics.registry import make_registry
 from barnabas.broker.metrics.state import BrokerState
+from barnabas.broker.probes import BrokerProbes
 from barnabas.broker.storage.cleaning.cleaner_manager import CleanerManager
 from barnabas.broker.storage.cleaning.cleaner_stats import CleanerStats
 from barnabas.broker.storage.log_manager import LogManager

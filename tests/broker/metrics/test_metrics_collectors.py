@@ -7,9 +7,9 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 import barnabas
-from barnabas.broker.metrics.probes import REQUEST_LATENCY_BOUNDS_SECONDS, BrokerProbes
 from barnabas.broker.metrics.registry import make_registry
 from barnabas.broker.metrics.state import BrokerState
+from barnabas.broker.probes import REQUEST_LATENCY_BOUNDS_SECONDS, BrokerProbes
 from barnabas.protocol.records.kernels.kernel import KERNEL
 
 

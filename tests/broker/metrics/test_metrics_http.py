@@ -15,9 +15,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from barnabas.broker.metrics import application, http_server
-from barnabas.broker.metrics.probes import BrokerProbes
 from barnabas.broker.metrics.server import MetricsServer, start_metrics_server
 from barnabas.broker.metrics.state import PHASE_LOADING, BrokerState
+from barnabas.broker.probes import BrokerProbes
 
 HOST = "127.0.0.1"
 WAIT_S = 10
@@ -216,7 +216,7 @@ def test_two_brokers_of_one_process_have_their_own_figures(port: Port) -> None:
 def test_a_broker_that_nobody_asks_does_not_import_prometheus_nor_an_http_server() -> None:
     code = """
 import sys
-from barnabas.broker.metrics.probes import BrokerProbes
+from barnabas.broker.probes import BrokerProbes
 from barnabas.broker.metrics.server import start_metrics_server
 from barnabas.broker.metrics.state import BrokerState
 server = start_metrics_server("127.0.0.1", 0, probes=BrokerProbes(), state=BrokerState())

@@ -8,9 +8,9 @@ import pytest
 
 from barnabas.broker.metrics import document
 from barnabas.broker.metrics.family import LABELS, PREFIX, Family
-from barnabas.broker.metrics.probes import BrokerProbes
 from barnabas.broker.metrics.registry import COLLECTORS, make_registry
 from barnabas.broker.metrics.state import BrokerState
+from barnabas.broker.probes import BrokerProbes
 
 FAMILIES = [family for collector in COLLECTORS for family in collector.families]
 BUILD_INFO_LABELS = {"version", "kernel"}

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from barnabas.broker.metrics.loop_lag import LoopLagTimer
-from barnabas.broker.metrics.probes import REQUEST_LATENCY_BOUNDS_SECONDS, BrokerProbes, LoopLagProbe
+from barnabas.broker.probes import REQUEST_LATENCY_BOUNDS_SECONDS, BrokerProbes, LoopLagProbe
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_open_connections_are_the_accepted_less_the_closed_and_never_the_refused
 
 
 def test_the_probes_need_no_prometheus() -> None:
-    code = "import sys, barnabas.broker.metrics.probes; sys.exit('prometheus_client' in sys.modules)"
+    code = "import sys, barnabas.broker.probes; sys.exit('prometheus_client' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
 
 

@@ -10,10 +10,10 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from barnabas.broker.metrics.probes import BrokerProbes
 from barnabas.broker.metrics.registry import make_registry
 from barnabas.broker.metrics.state import BrokerState
 from barnabas.broker.metrics.storage_collectors import LOG_STATES
+from barnabas.broker.probes import BrokerProbes
 from barnabas.broker.storage.flusher import FlushRequest, GroupCommitFlusher
 from barnabas.broker.storage.log.loader import LoadProgress
 from barnabas.broker.storage.log_manager import LogManager

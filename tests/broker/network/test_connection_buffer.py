@@ -11,12 +11,12 @@ from typing import Any, cast
 
 import pytest
 
-from barnabas.broker.metrics.probes import ConnectionProbe
-from barnabas.broker.network.answer import Answer
 from barnabas.broker.network.connection import KEEP_BUFFER_BYTES, RECEIVE_BUFFER_BYTES, Connection
 from barnabas.broker.network.connection_registry import ConnectionRegistry
 from barnabas.broker.network.deferred import Deferred
+from barnabas.broker.network.response_frame import ResponseFrame
 from barnabas.broker.network.session import Session
+from barnabas.broker.probes import ConnectionProbe
 from barnabas.config.listeners import Listener
 
 
@@ -67,7 +67,7 @@ class Pipe:
     abort = close
 
 
-Serve = Callable[[bytes], Answer | Deferred[Answer | None] | None]
+Serve = Callable[[bytes], ResponseFrame | Deferred[ResponseFrame | None] | None]
 
 
 class Harness:
@@ -119,12 +119,12 @@ def buffer_bytes(connection: Connection) -> int:
 
 
 def test_a_full_buffer_behind_a_request_that_waits_pauses_reading_until_it_is_answered() -> None:
-    waiting: Deferred[Answer | None] = Deferred()
+    waiting: Deferred[ResponseFrame | None] = Deferred()
     served: list[bytes] = []
 
     def serve(frame: bytes) -> Any:
         served.append(frame)
-        return waiting if frame == b"wait" else Answer(frame)
+        return waiting if frame == b"wait" else ResponseFrame(frame)
 
     harness = Harness(serve)
     frames = [b"wait", *(bytes([n]) * 1000 for n in range(250)), *(bytes([n]) * 1000 for n in range(250))]
@@ -132,7 +132,7 @@ def test_a_full_buffer_behind_a_request_that_waits_pauses_reading_until_it_is_an
     assert served == [b"wait"]
     assert not harness.reads()
     assert buffer_bytes(harness.connection) == RECEIVE_BUFFER_BYTES
-    waiting.resolve(Answer(b"waited"))
+    waiting.resolve(ResponseFrame(b"waited"))
     assert harness.reads()
     assert harness.feed(left) == b""
     assert served == frames
@@ -140,7 +140,7 @@ def test_a_full_buffer_behind_a_request_that_waits_pauses_reading_until_it_is_an
 
 
 def test_a_buffer_that_grew_for_a_large_frame_is_given_back() -> None:
-    harness = Harness(Answer)
+    harness = Harness(ResponseFrame)
     harness.feed(framed(bytes(KEEP_BUFFER_BYTES + 1))[:-1])
     assert buffer_bytes(harness.connection) > KEEP_BUFFER_BYTES
     harness.feed(b"\0")
@@ -150,22 +150,22 @@ def test_a_buffer_that_grew_for_a_large_frame_is_given_back() -> None:
 
 
 def test_draining_answers_the_request_at_hand_and_serves_no_further_one() -> None:
-    waiting: Deferred[Answer | None] = Deferred()
+    waiting: Deferred[ResponseFrame | None] = Deferred()
     harness = Harness(lambda frame: waiting)
     harness.feed(framed(b"first") + framed(b"second"))
     harness.connection.drain()
     assert not harness.is_closed()
-    waiting.resolve(Answer(b"answer"))
+    waiting.resolve(ResponseFrame(b"answer"))
     assert harness.is_closed()
     assert harness.pipe.written == b"answer"
 
 
 def test_a_late_answer_to_a_client_that_has_gone_is_dropped() -> None:
-    waiting: Deferred[Answer | None] = Deferred()
+    waiting: Deferred[ResponseFrame | None] = Deferred()
     harness = Harness(lambda frame: waiting)
     harness.feed(framed(b"request"))
     harness.pipe.closing = True
-    waiting.resolve(Answer(b"late"))
+    waiting.resolve(ResponseFrame(b"late"))
     assert harness.pipe.written == b""
 
 
@@ -184,7 +184,7 @@ def test_a_bug_in_serving_closes_its_connection_with_one_traceback(caplog: pytes
 def test_however_the_bytes_come_every_request_is_served_whole_and_in_order(seed: int) -> None:
     """Frames from one byte to more than the buffer, in pieces of any size, some answered later, some not at all."""
     rng = random.Random(seed)
-    waiting: list[tuple[bytes, Deferred[Answer | None]]] = []
+    waiting: list[tuple[bytes, Deferred[ResponseFrame | None]]] = []
     served: list[bytes] = []
     unanswered: set[int] = set()
 
@@ -199,10 +199,10 @@ def test_however_the_bytes_come_every_request_is_served_whole_and_in_order(seed:
             unanswered.add(len(served) - 1)
             return None
         if kind < 0.4:
-            ready: Deferred[Answer | None] = Deferred()
-            ready.resolve(Answer(frame))
+            ready: Deferred[ResponseFrame | None] = Deferred()
+            ready.resolve(ResponseFrame(frame))
             return ready
-        return Answer(frame)
+        return ResponseFrame(frame)
 
     harness = Harness(serve)
     largest = rng.choice([10, 5_000, 300_000, 600_000])
@@ -214,7 +214,7 @@ def test_however_the_bytes_come_every_request_is_served_whole_and_in_order(seed:
         harness.pipe.is_full = harness.pipe.is_full or rng.random() < 0.3
         if waiting and rng.random() < 0.5:
             frame, deferred = waiting.pop()
-            deferred.resolve(Answer(frame))
+            deferred.resolve(ResponseFrame(frame))
         if harness.pipe.is_full and (not harness.reads() or not left or rng.random() < 0.5):
             harness.pipe.take_all()
     assert served == frames
@@ -222,25 +222,25 @@ def test_however_the_bytes_come_every_request_is_served_whole_and_in_order(seed:
 
 
 def test_answers_that_a_full_socket_held_up_do_not_end_the_wait_of_the_request_behind_them() -> None:
-    waiting: Deferred[Answer | None] = Deferred()
+    waiting: Deferred[ResponseFrame | None] = Deferred()
     served: list[bytes] = []
 
     def serve(frame: bytes) -> Any:
         served.append(frame)
-        return waiting if frame == b"wait" else Answer(frame)
+        return waiting if frame == b"wait" else ResponseFrame(frame)
 
     harness = Harness(serve)
     harness.pipe.is_full = True
     harness.feed(framed(b"first") + framed(b"wait") + framed(b"last"))
     harness.pipe.take_all()
     assert served == [b"first", b"wait"]
-    waiting.resolve(Answer(b"waited"))
+    waiting.resolve(ResponseFrame(b"waited"))
     assert served == [b"first", b"wait", b"last"]
     assert harness.pipe.written == b"firstwaitedlast"
 
 
 def test_a_full_buffer_behind_answers_that_a_full_socket_holds_up_still_has_room() -> None:
-    harness = Harness(lambda frame: None if frame == b"acks 0" else Answer(frame))
+    harness = Harness(lambda frame: None if frame == b"acks 0" else ResponseFrame(frame))
     harness.pipe.is_full = True
     small, unanswered = framed(b"small"), framed(b"acks 0")
     large = framed(bytes(RECEIVE_BUFFER_BYTES - len(small) - 4 - len(unanswered)))

@@ -9,11 +9,11 @@ from typing import Any
 import msgpack
 import pytest
 
-from barnabas.broker.metrics.probes import BrokerProbes
-from barnabas.broker.network.answer import Answer, CloseConnection
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.network.dispatch import Dispatcher, LateAnswer
+from barnabas.broker.network.response_frame import CloseConnection, ResponseFrame
 from barnabas.broker.network.session import Session
+from barnabas.broker.probes import BrokerProbes
 from barnabas.config.listeners import Listener
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.kafka.topics import metadata as kafka_metadata
@@ -34,7 +34,7 @@ def frame() -> memoryview:
 
 
 def code_of(answer: LateAnswer) -> int:
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ResponseFrame)
     code: int = msgpack.unpackb(answer.header[8:])[3]
     return code
 
@@ -141,7 +141,7 @@ def kafka_frame() -> memoryview:
 @pytest.mark.parametrize("give", [raising(REFUSED), deferring(REFUSED), awaiting(REFUSED)])
 def test_a_refusal_in_kafkas_protocol_is_the_apis_own_error_answer(give: Callable[[Deferred[Any]], object]) -> None:
     answer = serve(give, kafka_frame())
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ResponseFrame)
     correlation_id, found = answer_of("metadata", 4, answer.header[4:])
     assert correlation_id == 7
     assert [(each.name, each.error_code) for each in found.topics] == [("topic", ErrorCode.POLICY_VIOLATION)]

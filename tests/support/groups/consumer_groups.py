@@ -27,8 +27,8 @@ from barnabas.broker.groups.offsets.service import GroupOffsets
 from barnabas.broker.live_config import LiveConfig
 from barnabas.broker.metadata.image import MetadataImage, TopicImage
 from barnabas.broker.metadata.store import MetadataStore
-from barnabas.broker.metrics.probes import ApiProbe, GroupProbe
 from barnabas.broker.network.deferred import Deferred
+from barnabas.broker.probes import ApiProbe, GroupProbe
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.groups.consumer_group_keys import ConsumerGroupKey
 from barnabas.protocol.groups.consumer_group_values import encode_consumer_group_value

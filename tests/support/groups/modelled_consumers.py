@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from barnabas.broker.metrics.probes import ApiProbe
 from barnabas.broker.network.deferred import Deferred
+from barnabas.broker.probes import ApiProbe
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.groups.consumer_protocol import (
     Assignment,

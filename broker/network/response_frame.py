@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from barnabas.broker.storage.files.file_records import FileSlice
 
 
-class Answer(NamedTuple):
+class ResponseFrame(NamedTuple):
     """`parts` are sent behind `header`, in order: slices as they lie on disk, bytes as they are."""
 
     header: bytes

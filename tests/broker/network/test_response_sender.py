@@ -15,10 +15,10 @@ from typing import NoReturn
 import pytest
 import uvloop
 
-from barnabas.broker.metrics.probes import ConnectionProbe
-from barnabas.broker.network import answer_sender
-from barnabas.broker.network.answer import Answer
-from barnabas.broker.network.answer_sender import AnswerSender
+from barnabas.broker.network import response_sender
+from barnabas.broker.network.response_frame import ResponseFrame
+from barnabas.broker.network.response_sender import ResponseSender
+from barnabas.broker.probes import ConnectionProbe
 from barnabas.broker.storage.files.file_records import FileSlice
 from barnabas.broker.storage.files.open_files import FileHandle
 
@@ -35,12 +35,12 @@ class Sending(asyncio.Protocol):
         self.made = asyncio.Event()
         self.idle = asyncio.Event()
         self.failure: Exception | None = None
-        self.sender: AnswerSender
+        self.sender: ResponseSender
         self.transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport  # type: ignore[assignment]
-        self.sender = AnswerSender(
+        self.sender = ResponseSender(
             self.transport,
             asyncio.get_running_loop(),
             self._executor,
@@ -122,8 +122,8 @@ def test_where_the_file_system_has_no_sendfile_the_bytes_are_copied(
 
     async def scenario(sending: Sending, client: socket.socket) -> None:
         monkeypatch.setattr(os, "sendfile", refuse)
-        sending.sender.send(Answer(b"header", [records]))
-        assert sending.transport.get_write_buffer_size() <= answer_sender.CHUNK_BYTES
+        sending.sender.send(ResponseFrame(b"header", [records]))
+        assert sending.transport.get_write_buffer_size() <= response_sender.CHUNK_BYTES
         assert await read(client, 6 + len(CONTENT)) == b"header" + CONTENT
         await sending.idle.wait()
 
@@ -138,7 +138,7 @@ def test_without_a_descriptor_for_the_duplicate_the_bytes_are_copied(
 
     async def scenario(sending: Sending, client: socket.socket) -> None:
         monkeypatch.setattr(os, "dup", refuse)
-        sending.sender.send(Answer(b"header", [records]))
+        sending.sender.send(ResponseFrame(b"header", [records]))
         assert await read(client, 6 + len(CONTENT)) == b"header" + CONTENT
 
     play(scenario)
@@ -146,10 +146,10 @@ def test_without_a_descriptor_for_the_duplicate_the_bytes_are_copied(
 
 def test_an_answer_to_a_slow_reader_is_whole_and_the_next_one_follows_it(records: FileSlice) -> None:
     async def scenario(sending: Sending, client: socket.socket) -> None:
-        assert not sending.sender.send(Answer(b"header", [records, records]))
+        assert not sending.sender.send(ResponseFrame(b"header", [records, records]))
         assert await read(client, 6 + 2 * len(CONTENT)) == b"header" + CONTENT * 2
         await sending.idle.wait()
-        assert sending.sender.send(Answer(b"next", [FileSlice(records._handle, 0, 8)]))
+        assert sending.sender.send(ResponseFrame(b"next", [FileSlice(records._handle, 0, 8)]))
         assert await read(client, 12) == b"nextbefore" + CONTENT[:2]
 
     play(scenario)
@@ -165,10 +165,10 @@ def test_bytes_between_the_slices_arrive_in_their_place(
 
     async def scenario(sending: Sending, client: socket.socket) -> None:
         monkeypatch.setattr(FileSlice, "is_warm", lambda _: warm)
-        assert not sending.sender.send(Answer(b"header", parts))
+        assert not sending.sender.send(ResponseFrame(b"header", parts))
         assert await read(client, len(whole)) == whole
         await sending.idle.wait()
-        assert sending.sender.send(Answer(b"small", [b"a", small, b"z"]))
+        assert sending.sender.send(ResponseFrame(b"small", [b"a", small, b"z"]))
         assert await read(client, 1007) == b"smalla" + CONTENT[:1000] + b"z"
 
     play(scenario)
@@ -185,8 +185,8 @@ def test_a_cold_slice_is_read_by_the_executor_and_arrives_whole(
 
     async def scenario(sending: Sending, client: socket.socket) -> None:
         monkeypatch.setattr(FileSlice, "is_warm", lambda _: False)
-        monkeypatch.setattr(answer_sender, "read_exactly", read_exactly)
-        assert not sending.sender.send(Answer(b"header", [records]))
+        monkeypatch.setattr(response_sender, "read_exactly", read_exactly)
+        assert not sending.sender.send(ResponseFrame(b"header", [records]))
         assert await read(client, 6 + len(CONTENT)) == b"header" + CONTENT
 
     play(scenario)
@@ -208,8 +208,8 @@ def test_a_client_that_goes_during_a_cold_read_gets_nothing_and_the_file_stays_o
 
     async def scenario(sending: Sending, client: socket.socket) -> None:
         monkeypatch.setattr(FileSlice, "is_warm", lambda _: False)
-        monkeypatch.setattr(answer_sender, "read_exactly", read_exactly)
-        sending.sender.send(Answer(b"header", [FileSlice(records._handle, 6, 1000)] * 20))
+        monkeypatch.setattr(response_sender, "read_exactly", read_exactly)
+        sending.sender.send(ResponseFrame(b"header", [FileSlice(records._handle, 6, 1000)] * 20))
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, reading.wait, TIMEOUT_S)
         sending.transport.abort()
@@ -222,14 +222,14 @@ def test_a_client_that_goes_during_a_cold_read_gets_nothing_and_the_file_stays_o
         assert sending.failure is None
         assert got == [CONTENT[:1000]]
 
-    monkeypatch.setattr(answer_sender, "SENDFILE_MIN_BYTES", 100)
+    monkeypatch.setattr(response_sender, "SENDFILE_MIN_BYTES", 100)
     play(scenario)
 
 
 def test_a_file_that_has_become_shorter_fails_the_connection(records: FileSlice, tmp_path: Path) -> None:
     async def scenario(sending: Sending, client: socket.socket) -> None:
         os.truncate(tmp_path / "segment.log", 1000)
-        assert not sending.sender.send(Answer(b"header", [records]))
+        assert not sending.sender.send(ResponseFrame(b"header", [records]))
         while sending.failure is None:
             await asyncio.sleep(0)
         assert not sending.idle.is_set()
@@ -240,7 +240,7 @@ def test_a_file_that_has_become_shorter_fails_the_connection(records: FileSlice,
 def test_closing_while_the_socket_is_full_leaves_no_descriptor_open(records: FileSlice) -> None:
     async def scenario(sending: Sending, client: socket.socket) -> None:
         before = open_descriptors()
-        assert not sending.sender.send(Answer(b"header", [records]))
+        assert not sending.sender.send(ResponseFrame(b"header", [records]))
         assert open_descriptors() == before + 1  # the duplicate
         sending.sender.close()
         sending.sender.close()

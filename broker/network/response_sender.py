@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
 
-    from barnabas.broker.metrics.probes import ConnectionProbe
-    from barnabas.broker.network.answer import Answer
+    from barnabas.broker.network.response_frame import ResponseFrame
+    from barnabas.broker.probes import ConnectionProbe
     from barnabas.broker.storage.files.file_records import FileSlice
 
 SENDFILE_MIN_BYTES: Final = 16 * 1024
@@ -71,7 +71,7 @@ class _Progress:
         return self._warm
 
 
-class AnswerSender:
+class ResponseSender:
     """The writing half of a connection. `send` never blocks; `on_idle` says when everything has left."""
 
     __slots__ = (
@@ -123,7 +123,7 @@ class AnswerSender:
         self.last_progress = 0.0
         """The loop's time at which a slow client last took something of an answer."""
 
-    def send(self, answer: Answer) -> bool:
+    def send(self, answer: ResponseFrame) -> bool:
         """Hand over one answer. True when all of it is with the kernel; else `on_idle` will say so."""
         header, parts = answer
         probe = self._probe
@@ -146,7 +146,7 @@ class AnswerSender:
         self._queue.extend([part if isinstance(part, bytes) else _Progress(part) for part in parts])
         return self._pump()
 
-    def hold(self, answer: Answer) -> bool:
+    def hold(self, answer: ResponseFrame) -> bool:
         """Keep a small answer back: `flush`, or the next `send`, follows at once. False: it is none to be held."""
         if answer.parts or self._held_bytes > HOLD_BYTES_MAX:
             return False
