@@ -92,8 +92,8 @@ class Lines:
         return self._records / (time.perf_counter() - began)
 
     def _snapshot(self) -> None:
+        from barnabas.pipeline.jobs.record_source import RecordSource
         from barnabas.pipeline.jobs.snapshot import SnapshotOptions, run
-        from barnabas.pipeline.source.record_source import RecordSource
 
         source = RecordSource(log_dirs=(Path(self._data),), topics=(TOPIC,))
         run(self._spark, SnapshotOptions(source, str(self._home / f"snapshot-{self._runs}")))

@@ -32,7 +32,7 @@ class BarnabasDataSource(DataSource):
         """The columns of a reader that was not told its own. Raises OptionError."""
         from barnabas.pipeline.errors import in_one_sentence
         from barnabas.pipeline.options import Options
-        from barnabas.pipeline.source.schema import source_schema
+        from barnabas.pipeline.reading.schema import source_schema
 
         with in_one_sentence():
             return source_schema(include_headers=Options(self.options).boolean("includeHeaders", False))

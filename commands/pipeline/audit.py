@@ -15,8 +15,8 @@ from barnabas.commands.pipeline.source import check_optional_bootstrap, log_dirs
 
 if TYPE_CHECKING:
     from barnabas.pipeline.jobs.audit_report import AuditReport, ComparisonReport
+    from barnabas.pipeline.jobs.summary import Summary
     from barnabas.pipeline.spark.session import Session
-    from barnabas.pipeline.summary import Summary
 
 
 @click.command()
@@ -119,7 +119,7 @@ def _compare(
 ) -> ComparisonReport:
     from barnabas.pipeline.jobs.archive_comparison import STATES, read_archive
     from barnabas.pipeline.jobs.audit_report import compare
-    from barnabas.pipeline.source.record_source import RecordSource
+    from barnabas.pipeline.jobs.record_source import RecordSource
 
     columns = ("topic", "partition", "offset", "key", "value", "timestamp", "headers")
     log = RecordSource(bootstrap, log_dirs, topics).read(spark, columns)

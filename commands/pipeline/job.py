@@ -26,8 +26,8 @@ from barnabas.commands.options import Command, as_dict, parse_key_value
 from barnabas.commands.output import print_json, print_line
 
 if TYPE_CHECKING:
+    from barnabas.pipeline.jobs.summary import Summary
     from barnabas.pipeline.spark.session import Session
-    from barnabas.pipeline.summary import Summary
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from barnabas.commands.options import as_dict, bootstrap_option, parse_key_value
 from barnabas.commands.pipeline.job import SessionChoice, run_job, session_options
 
 if TYPE_CHECKING:
+    from barnabas.pipeline.jobs.summary import Summary
     from barnabas.pipeline.spark.session import Session
-    from barnabas.pipeline.summary import Summary
 
 
 @click.command()

@@ -10,8 +10,8 @@ from barnabas.commands.pipeline.job import SessionChoice, run_job, session_optio
 from barnabas.commands.pipeline.source import SourceChoice, source_options
 
 if TYPE_CHECKING:
+    from barnabas.pipeline.jobs.summary import Summary
     from barnabas.pipeline.spark.session import Session
-    from barnabas.pipeline.summary import Summary
 
 
 @click.command()

@@ -12,7 +12,7 @@ import click
 from barnabas.commands.options import Command, as_dict, check_bootstrap, parse_key_value
 
 if TYPE_CHECKING:
-    from barnabas.pipeline.source.record_source import RecordSource
+    from barnabas.pipeline.jobs.record_source import RecordSource
 
 
 class SharedDirectory(click.Path):
@@ -60,7 +60,7 @@ class SourceChoice:
 
     def source(self) -> RecordSource:
         """The source. Needs pyspark; raises OptionError for what cannot be."""
-        from barnabas.pipeline.source.record_source import RecordSource
+        from barnabas.pipeline.jobs.record_source import RecordSource
 
         return RecordSource(self.bootstrap, self.log_dirs, self.topics, self.options)
 

@@ -14,8 +14,8 @@ from barnabas.commands.pipeline.source import SourceChoice, source_options
 
 if TYPE_CHECKING:
     from barnabas.pipeline.jobs.stats_report import StatsReport
+    from barnabas.pipeline.jobs.summary import Summary
     from barnabas.pipeline.spark.session import Session
-    from barnabas.pipeline.summary import Summary
 
 _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 

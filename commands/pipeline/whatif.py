@@ -14,9 +14,9 @@ from barnabas.commands.pipeline.job import SessionChoice, run_job, session_optio
 from barnabas.commands.pipeline.source import SharedDirectory, log_dirs_option, topics_option
 
 if TYPE_CHECKING:
+    from barnabas.pipeline.jobs.summary import Summary
     from barnabas.pipeline.jobs.whatif_report import WhatIfReport
     from barnabas.pipeline.spark.session import Session
-    from barnabas.pipeline.summary import Summary
 
 
 @click.command()

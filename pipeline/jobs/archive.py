@@ -18,7 +18,7 @@ from pyspark.sql import functions as sf
 
 from barnabas.pipeline.archive.manifest import DEFAULT_NAME, ArchiveState
 from barnabas.pipeline.archive.sink import FORMAT, ArchiveSink
-from barnabas.pipeline.summary import Summary
+from barnabas.pipeline.jobs.summary import Summary
 
 COLUMNS = ("key", "value", "headers", "topic", "partition", "offset", "timestamp", "timestampType")
 _MICROSECONDS_PER_HOUR = 3_600_000_000

@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.pipeline.jobs.archive_comparison import FAULTS, STATES, compare_offsets, count_states
 from barnabas.pipeline.jobs.audit import checkpoints_of, circumstances_by_path, gaps, log_counts
+from barnabas.pipeline.jobs.summary import Summary
 from barnabas.pipeline.segments.batch_facts import batch_facts
 from barnabas.pipeline.segments.log_check import check_logs
 from barnabas.pipeline.segments.log_files import StoredLog
-from barnabas.pipeline.summary import Summary
 
 Rows = list[dict[str, Any]]
 

@@ -20,9 +20,9 @@ from pyspark.sql import functions as sf
 from barnabas.pipeline.archive.files import ArchivedFile
 from barnabas.pipeline.archive.manifest import DEFAULT_NAME, ArchiveState
 from barnabas.pipeline.errors import OptionError, PipelineError
-from barnabas.pipeline.source.schema import source_schema
+from barnabas.pipeline.jobs.summary import Summary
+from barnabas.pipeline.reading.schema import source_schema
 from barnabas.pipeline.state_files import StateFiles
-from barnabas.pipeline.summary import Summary
 
 _PLAN: Final = "replay.json"
 _DONE: Final = "replayed.json"

@@ -17,8 +17,8 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from barnabas.pipeline.archive.written_files import written_files
-from barnabas.pipeline.source.record_source import RecordSource
-from barnabas.pipeline.summary import Summary
+from barnabas.pipeline.jobs.record_source import RecordSource
+from barnabas.pipeline.jobs.summary import Summary
 
 _IDENTITY = ("topic", "partition", "key")
 

@@ -12,6 +12,7 @@ from typing import Any
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
+from barnabas.pipeline.jobs.record_source import RecordSource
 from barnabas.pipeline.jobs.stats import (
     age_histogram,
     batch_histogram,
@@ -23,11 +24,10 @@ from barnabas.pipeline.jobs.stats import (
     time_usage,
     top_keys,
 )
+from barnabas.pipeline.jobs.summary import Summary
 from barnabas.pipeline.segments.batch_facts import batch_facts
 from barnabas.pipeline.segments.facts import segment_facts
 from barnabas.pipeline.segments.log_files import find_logs
-from barnabas.pipeline.source.record_source import RecordSource
-from barnabas.pipeline.summary import Summary
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 24 * 3600
 _BUCKETS_S = (1, 10, _MINUTE, 10 * _MINUTE, _HOUR, 6 * _HOUR, _DAY, 7 * _DAY, 30 * _DAY, 365 * _DAY)

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
+from barnabas.pipeline.jobs.record_source import RecordSource
+from barnabas.pipeline.jobs.summary import Summary
 from barnabas.pipeline.jobs.whatif import (
     TopicPolicy,
     cleanable_parts,
@@ -24,8 +26,6 @@ from barnabas.pipeline.report.charts import bar_chart, bytes_text, line_chart
 from barnabas.pipeline.report.page import Section, Table, render_page
 from barnabas.pipeline.segments.facts import segment_facts
 from barnabas.pipeline.segments.log_files import StoredLog
-from barnabas.pipeline.source.record_source import RecordSource
-from barnabas.pipeline.summary import Summary
 
 STEPS = 30
 CHARTED_TOPICS = 7

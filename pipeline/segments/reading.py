@@ -17,12 +17,12 @@ from pyspark.sql.datasource import InputPartition
 
 from barnabas.broker.storage.files.file_names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, FileKind, parse_file_name
 from barnabas.broker.storage.index.transaction_index import AbortedTxn
-from barnabas.pipeline.offsets import OffsetRange
+from barnabas.pipeline.reading.batches import BatchReader, ReadRules
+from barnabas.pipeline.reading.offsets import OffsetRange
+from barnabas.pipeline.reading.options import ReadOptions
+from barnabas.pipeline.reading.ranges import data_loss
 from barnabas.pipeline.segments.files import FileSystem, OpenFile, file_system, open_even_deleted
 from barnabas.pipeline.segments.index import SegmentFile
-from barnabas.pipeline.source.batches import BatchReader, ReadRules
-from barnabas.pipeline.source.options import ReadOptions
-from barnabas.pipeline.source.ranges import data_loss
 from barnabas.protocol.messages.data.fetch import AbortedTransaction
 from barnabas.protocol.records.layout import LOG_OVERHEAD
 

@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from barnabas.pipeline.errors import OptionError, PipelineError, in_one_sentence
 from barnabas.pipeline.sink.options import SinkOptions, sink_options
 from barnabas.pipeline.sink.rows import SinkRecord, ensure_writable, records_of
-from barnabas.pipeline.spark.worker_memory import keep_what_is_loaded
+from barnabas.pipeline.worker_memory import keep_what_is_loaded
 
 if TYPE_CHECKING:
     import pyarrow as pa

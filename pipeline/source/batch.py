@@ -10,12 +10,12 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from barnabas.pipeline.errors import in_one_sentence
-from barnabas.pipeline.source.batches import ReadRules
+from barnabas.pipeline.reading.batches import ReadRules
+from barnabas.pipeline.reading.options import ReadOptions, parse_read_options
+from barnabas.pipeline.reading.ranges import checked_range, ending_offsets, starting_offsets
+from barnabas.pipeline.reading.schema import projection_of
 from barnabas.pipeline.source.filters import Limits, limits_of
-from barnabas.pipeline.source.options import ReadOptions, parse_read_options
 from barnabas.pipeline.source.places import open_log, read_part
-from barnabas.pipeline.source.ranges import checked_range, ending_offsets, starting_offsets
-from barnabas.pipeline.source.schema import projection_of
 
 
 def make_batch_reader(options: Mapping[str, str], schema: StructType) -> DataSourceReader:

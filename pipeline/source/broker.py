@@ -20,11 +20,11 @@ from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.network.retrying import with_retries
 from barnabas.clients.offsets import list_offsets
 from barnabas.pipeline.errors import CorruptLogError, OptionError
-from barnabas.pipeline.offsets import OffsetRange, Offsets, TopicIds, names_of
-from barnabas.pipeline.source.batches import BatchReader, ReadRules
+from barnabas.pipeline.reading.batches import BatchReader, ReadRules
+from barnabas.pipeline.reading.offsets import OffsetRange, Offsets, TopicIds, names_of
+from barnabas.pipeline.reading.options import ReadOptions, Subscription
+from barnabas.pipeline.reading.ranges import data_loss, split_by_count
 from barnabas.pipeline.source.fetcher import PartFetcher, TopicGoneError
-from barnabas.pipeline.source.options import ReadOptions, Subscription
-from barnabas.pipeline.source.ranges import data_loss, split_by_count
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.data.fetch import (
     FetchPartitionResult,

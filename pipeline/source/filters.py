@@ -28,7 +28,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from barnabas.pipeline.offsets import OffsetRange
+from barnabas.pipeline.reading.offsets import OffsetRange
 from barnabas.protocol.topic_partition import TopicPartition
 
 _INT64_MAX: Final = (1 << 63) - 1

@@ -7,19 +7,19 @@ from collections.abc import Iterator
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from barnabas.pipeline.source.batches import ReadRules
+from barnabas.pipeline.reading.batches import ReadRules
+from barnabas.pipeline.reading.options import ReadOptions
+from barnabas.pipeline.reading.ranges import ReadableLog
 from barnabas.pipeline.source.broker import BrokerLog, BrokerPart, read_from_broker
-from barnabas.pipeline.source.options import ReadOptions
-from barnabas.pipeline.source.ranges import StoredLog
-from barnabas.pipeline.spark.worker_memory import keep_what_is_loaded
+from barnabas.pipeline.worker_memory import keep_what_is_loaded
 
 
-def open_log(options: ReadOptions) -> StoredLog:
+def open_log(options: ReadOptions) -> ReadableLog:
     """For the driver's questions; close it. Raises what `in_one_sentence` knows."""
     if options.client is not None:
         assert options.subscription is not None
         return BrokerLog(options.client, options.subscription, options)
-    from barnabas.pipeline.segments.place import SegmentLog
+    from barnabas.pipeline.segments.segment_log import SegmentLog
 
     return SegmentLog(options)
 

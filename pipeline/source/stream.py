@@ -28,12 +28,12 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from barnabas.pipeline.errors import OptionError, in_one_sentence
-from barnabas.pipeline.offsets import Offsets, TopicIds, from_spark, ids_from_spark, names_of, to_spark
+from barnabas.pipeline.reading.batches import ReadRules
+from barnabas.pipeline.reading.offsets import Offsets, TopicIds, from_spark, ids_from_spark, names_of, to_spark
+from barnabas.pipeline.reading.options import ReadOptions, parse_read_options
+from barnabas.pipeline.reading.ranges import ReadableLog, checked_range, data_loss, rate_limited, starting_offsets
 from barnabas.pipeline.source.batch import rules_of
-from barnabas.pipeline.source.batches import ReadRules
-from barnabas.pipeline.source.options import ReadOptions, parse_read_options
 from barnabas.pipeline.source.places import open_log, read_part
-from barnabas.pipeline.source.ranges import StoredLog, checked_range, data_loss, rate_limited, starting_offsets
 from barnabas.protocol.topic_partition import TopicPartition
 
 
@@ -50,7 +50,7 @@ class BarnabasStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._rules = rules
         self._clock = clock
-        self._log: StoredLog | None = None
+        self._log: ReadableLog | None = None
         self._target: tuple[Offsets, TopicIds] | None = None  # of AvailableNow
         self._last_trigger = clock()
 
@@ -130,7 +130,7 @@ class BarnabasStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._log.close()
             self._log = None
 
-    def _opened(self) -> StoredLog:
+    def _opened(self) -> ReadableLog:
         if self._log is None:
             self._log = open_log(self._options)
         return self._log

@@ -9,7 +9,7 @@ import sys
 _COUNT = """
 import gc, json, sys
 from pyspark import TaskContext
-from barnabas.pipeline.spark.worker_memory import keep_what_is_loaded
+from barnabas.pipeline.worker_memory import keep_what_is_loaded
 if sys.argv[1] == "task":
     TaskContext._getOrCreate()
 counts = []

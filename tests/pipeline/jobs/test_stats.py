@@ -11,6 +11,7 @@ import pytest
 
 from barnabas.broker.storage.files.checkpoint_file import CLEANER_CHECKPOINT, OffsetCheckpointFile
 from barnabas.pipeline.errors import OptionError
+from barnabas.pipeline.jobs.record_source import RecordSource
 from barnabas.pipeline.jobs.snapshot import SnapshotOptions
 from barnabas.pipeline.jobs.snapshot import run as run_snapshot
 from barnabas.pipeline.jobs.stats import (
@@ -28,7 +29,6 @@ from barnabas.pipeline.jobs.stats_report import StatsOptions, run
 from barnabas.pipeline.segments.batch_facts import BATCH_SCHEMA
 from barnabas.pipeline.segments.facts import SEGMENT_SCHEMA
 from barnabas.pipeline.segments.log_files import NoLogsError, find_logs
-from barnabas.pipeline.source.record_source import RecordSource
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.spark.frames import Stored, records_frame

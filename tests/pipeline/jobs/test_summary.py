@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.pipeline.summary import Summary
+from barnabas.pipeline.jobs.summary import Summary
 
 
 def test_a_summary_is_one_line_and_its_details() -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from barnabas.pipeline.errors import CorruptLogError
+from barnabas.pipeline.reading.options import parse_read_options
+from barnabas.pipeline.reading.schema import source_schema
 from barnabas.pipeline.segments.reading import read_from_segment
 from barnabas.pipeline.source.batch import rules_of
-from barnabas.pipeline.source.options import parse_read_options
-from barnabas.pipeline.source.schema import source_schema
 from barnabas.protocol.records import Codec
 from tests.support.storage.legacy import message_sets
 from tests.support.storage.records import plain

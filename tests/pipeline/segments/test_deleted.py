@@ -9,12 +9,12 @@ import pytest
 
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.pipeline.errors import DataLossError
-from barnabas.pipeline.offsets import OffsetRange
-from barnabas.pipeline.segments.place import SegmentLog
+from barnabas.pipeline.reading.offsets import OffsetRange
+from barnabas.pipeline.reading.options import ReadOptions, parse_read_options
+from barnabas.pipeline.reading.schema import source_schema
 from barnabas.pipeline.segments.reading import SegmentPart, read_from_segment
+from barnabas.pipeline.segments.segment_log import SegmentLog
 from barnabas.pipeline.source.batch import rules_of
-from barnabas.pipeline.source.options import ReadOptions, parse_read_options
-from barnabas.pipeline.source.schema import source_schema
 from tests.support.storage.bench import START_MS, TP, LogBench, append, batch
 from tests.support.storage.segments import segment_parts, write_log
 

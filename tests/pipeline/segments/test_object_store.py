@@ -18,8 +18,8 @@ import pytest
 from pyarrow import fs
 
 from barnabas.pipeline.errors import DataLossError, SourceError
+from barnabas.pipeline.reading.schema import source_schema
 from barnabas.pipeline.source.batch import make_batch_reader
-from barnabas.pipeline.source.schema import source_schema
 from tests.support.storage.bench import START_MS
 from tests.support.storage.segments import write_log
 

@@ -11,11 +11,11 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from barnabas import Admin, AdminConfig, TopicPartition
 from barnabas.pipeline.errors import CorruptLogError, DataLossError, OptionError, SourceError
-from barnabas.pipeline.offsets import OffsetRange
+from barnabas.pipeline.reading.offsets import OffsetRange
+from barnabas.pipeline.reading.options import parse_read_options
 from barnabas.pipeline.source.batch import rules_of
 from barnabas.pipeline.source.broker import _read
 from barnabas.pipeline.source.fetcher import FetchAnswer
-from barnabas.pipeline.source.options import parse_read_options
 from barnabas.protocol.messages.data.fetch import FetchPartitionResult
 from barnabas.protocol.records import Codec
 from tests.support.daemon import Daemon, start_daemon
@@ -100,8 +100,8 @@ def test_a_pattern_and_an_assignment_choose_what_is_read(daemon: Daemon) -> None
     reader = {"kafka.bootstrap.servers": daemon.bootstrap}
 
     def read(option: str, value: str) -> list[tuple[str, int]]:
+        from barnabas.pipeline.reading.schema import source_schema
         from barnabas.pipeline.source.batch import BarnabasReader, make_batch_reader
-        from barnabas.pipeline.source.schema import source_schema
 
         made = make_batch_reader({**reader, option: value}, source_schema(include_headers=False))
         assert isinstance(made, BarnabasReader)

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from barnabas.pipeline.errors import DataLossError
-from barnabas.pipeline.source.schema import source_schema
+from barnabas.pipeline.reading.schema import source_schema
 from barnabas.pipeline.source.stream import BarnabasStreamReader, make_stream_reader
 from tests.support.daemon import Daemon
 from tests.support.spark.topics import delete_topic, produce, produce_new

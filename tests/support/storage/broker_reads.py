@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from barnabas.pipeline.reading.schema import source_schema
 from barnabas.pipeline.source.batch import BarnabasReader, FilteringReader, make_batch_reader
-from barnabas.pipeline.source.schema import source_schema
 from tests.support.daemon import Daemon
 
 

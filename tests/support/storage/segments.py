@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.broker.storage.log.partition_log import PartitionLog
-from barnabas.pipeline.segments.place import SegmentLog
+from barnabas.pipeline.reading.options import parse_read_options
+from barnabas.pipeline.reading.ranges import checked_range, ending_offsets, starting_offsets
+from barnabas.pipeline.reading.schema import HEADERS, HEADERS_TYPE, projection_of, source_schema
 from barnabas.pipeline.segments.reading import SegmentPart, read_from_segment
+from barnabas.pipeline.segments.segment_log import SegmentLog
 from barnabas.pipeline.source.batch import rules_of
-from barnabas.pipeline.source.options import parse_read_options
-from barnabas.pipeline.source.ranges import checked_range, ending_offsets, starting_offsets
-from barnabas.pipeline.source.schema import HEADERS, HEADERS_TYPE, projection_of, source_schema
 from tests.support.storage.bench import LogBench, append, batch, log_config
 
 __all__ = ["HEADERS", "HEADERS_TYPE", "projection_of", "read_rows", "segment_parts", "write_log"]

@@ -23,12 +23,12 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
 
 from barnabas.pipeline.errors import DataLossError, OptionError
-from barnabas.pipeline.offsets import OffsetRange, Offsets, TopicIds, from_spark, to_spark
+from barnabas.pipeline.reading.offsets import OffsetRange, Offsets, TopicIds, from_spark, to_spark
+from barnabas.pipeline.reading.options import parse_read_options
+from barnabas.pipeline.reading.ranges import rate_limited, split_by_count, starting_offsets
+from barnabas.pipeline.reading.schema import source_schema
 from barnabas.pipeline.source.batch import rules_of
 from barnabas.pipeline.source.filters import Limits, limits_of
-from barnabas.pipeline.source.options import parse_read_options
-from barnabas.pipeline.source.ranges import rate_limited, split_by_count, starting_offsets
-from barnabas.pipeline.source.schema import source_schema
 from barnabas.pipeline.source.stream import BarnabasStreamReader
 from barnabas.protocol.topic_partition import TopicPartition
 

@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from barnabas.pipeline.errors import OptionError
-from barnabas.pipeline.offsets import OffsetRange, Offsets, TopicIds, names_of
+from barnabas.pipeline.reading.offsets import OffsetRange, Offsets, TopicIds, names_of
+from barnabas.pipeline.reading.options import ReadOptions
+from barnabas.pipeline.reading.ranges import split_by_count
 from barnabas.pipeline.segments.directories import SegmentDirectory, find_directories
 from barnabas.pipeline.segments.index import SegmentEnd, SegmentFile
 from barnabas.pipeline.segments.reading import SegmentPart
 from barnabas.pipeline.segments.times import first_offset_at
 from barnabas.pipeline.segments.transactions import aborted_transactions, last_stable_offset
-from barnabas.pipeline.source.options import ReadOptions
-from barnabas.pipeline.source.ranges import split_by_count
 from barnabas.protocol.topic_partition import TopicPartition
 
 INTERNAL_PREFIX = "__"

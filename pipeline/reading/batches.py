@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from barnabas.pipeline.errors import CorruptLogError
-from barnabas.pipeline.offsets import OffsetRange
-from barnabas.pipeline.source.arrow import ArrowBatches
-from barnabas.pipeline.source.schema import Projection
+from barnabas.pipeline.reading.arrow import ArrowBatches
+from barnabas.pipeline.reading.offsets import OffsetRange
+from barnabas.pipeline.reading.schema import Projection
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.messages.data.fetch import AbortedTransaction
 from barnabas.protocol.records.batch import RecordBatch

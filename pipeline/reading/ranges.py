@@ -1,6 +1,6 @@
 """From options to ranges of offsets, and from ranges to parts for tasks: the rules of Spark's Kafka source.
 
-`StoredLog` is what is read from, the broker or files. Source: Spark's KafkaOffsetReader, KafkaOffsetRangeCalculator,
+`ReadableLog` is what is read from, the broker or files. Source: Spark's KafkaOffsetReader, KafkaOffsetRangeCalculator,
 KafkaMicroBatchStream.
 """
 
@@ -14,14 +14,23 @@ from typing import Protocol
 from pyspark.sql.datasource import InputPartition
 
 from barnabas.pipeline.errors import DataLossError, OptionError
-from barnabas.pipeline.offsets import EARLIEST, LATEST, Bound, BoundKind, OffsetRange, Offsets, TopicIds, names_of
-from barnabas.pipeline.source.options import ReadOptions
+from barnabas.pipeline.reading.offsets import (
+    EARLIEST,
+    LATEST,
+    Bound,
+    BoundKind,
+    OffsetRange,
+    Offsets,
+    TopicIds,
+    names_of,
+)
+from barnabas.pipeline.reading.options import ReadOptions
 from barnabas.protocol.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
 
-class StoredLog(Protocol):
+class ReadableLog(Protocol):
     """Where records lie. Its methods raise what `in_one_sentence` knows."""
 
     def partitions(self) -> frozenset[TopicPartition]:
@@ -53,7 +62,7 @@ class StoredLog(Protocol):
         ...
 
 
-def starting_offsets(log: StoredLog, options: ReadOptions, partitions: frozenset[TopicPartition]) -> Offsets:
+def starting_offsets(log: ReadableLog, options: ReadOptions, partitions: frozenset[TopicPartition]) -> Offsets:
     """Where a read begins. Raises OptionError."""
     bound = options.starting
     if bound.kind in (BoundKind.TIMESTAMP, BoundKind.TIMESTAMPS):
@@ -68,7 +77,7 @@ def starting_offsets(log: StoredLog, options: ReadOptions, partitions: frozenset
     return _offsets(log, bound, partitions)
 
 
-def ending_offsets(log: StoredLog, options: ReadOptions, partitions: frozenset[TopicPartition]) -> Offsets:
+def ending_offsets(log: ReadableLog, options: ReadOptions, partitions: frozenset[TopicPartition]) -> Offsets:
     """Where a batch read ends (exclusive); a timestamp that no record reaches means the end. Raises OptionError."""
     bound = options.ending
     if bound.kind in (BoundKind.TIMESTAMP, BoundKind.TIMESTAMPS):
@@ -133,7 +142,7 @@ def rate_limited(limit: int, start: Offsets, latest: Offsets) -> Offsets:
     return reached
 
 
-def _offsets(log: StoredLog, bound: Bound, partitions: frozenset[TopicPartition]) -> Offsets:
+def _offsets(log: ReadableLog, bound: Bound, partitions: frozenset[TopicPartition]) -> Offsets:
     if bound.kind is BoundKind.EARLIEST:
         return log.earliest(partitions)
     if bound.kind is BoundKind.LATEST:

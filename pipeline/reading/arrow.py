@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from barnabas.pipeline.source.schema import CORRUPT_RECORD, HEADERS, Projection
+from barnabas.pipeline.reading.schema import CORRUPT_RECORD, HEADERS, Projection
 from barnabas.protocol.records.kernels.columns_types import Columns, HeaderColumn, NullableBytes
 from barnabas.protocol.topic_partition import TopicPartition
 

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from barnabas.pipeline.errors import OptionError
-from barnabas.pipeline.source.options import BOOTSTRAP
-from barnabas.pipeline.source.schema import COLUMNS, HEADERS, HEADERS_TYPE
+from barnabas.pipeline.reading.options import BOOTSTRAP
+from barnabas.pipeline.reading.schema import COLUMNS, HEADERS, HEADERS_TYPE
 
 _COLUMNS = {**COLUMNS, HEADERS: HEADERS_TYPE}
 

@@ -17,7 +17,8 @@ from typing import Any, Final, Literal
 
 from barnabas.clients.config import ConsumerConfig
 from barnabas.clients.errors import ClientConfigError
-from barnabas.pipeline.offsets import (
+from barnabas.pipeline.options import KAFKA_PREFIX, OptionError, Options
+from barnabas.pipeline.reading.offsets import (
     EARLIEST,
     LATEST,
     Bound,
@@ -25,7 +26,6 @@ from barnabas.pipeline.offsets import (
     parse_assignment,
     parse_partition_numbers,
 )
-from barnabas.pipeline.options import KAFKA_PREFIX, OptionError, Options
 from barnabas.protocol.topic_partition import TopicPartition
 
 BOOTSTRAP: Final = "kafka.bootstrap.servers"

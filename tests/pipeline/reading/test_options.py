@@ -6,10 +6,10 @@ import pytest
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
 from barnabas.pipeline.errors import OptionError, PipelineError, SchemaError, SourceError, in_one_sentence
-from barnabas.pipeline.offsets import Bound, BoundKind, from_spark, to_spark
 from barnabas.pipeline.options import Options
-from barnabas.pipeline.source.options import ReadOptions, parse_read_options
-from barnabas.pipeline.source.schema import HEADERS_TYPE, projection_of
+from barnabas.pipeline.reading.offsets import Bound, BoundKind, from_spark, to_spark
+from barnabas.pipeline.reading.options import ReadOptions, parse_read_options
+from barnabas.pipeline.reading.schema import HEADERS_TYPE, projection_of
 from barnabas.protocol.records.kernels.columns_types import Wanted
 from barnabas.protocol.topic_partition import TopicPartition
 
