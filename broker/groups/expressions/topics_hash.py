@@ -1,10 +1,12 @@
-"""A group's metadata hash: two that differ mean that a topic of the group came, went or got more partitions.
+"""The metadata hash of a group: it changes when a subscribed topic is created, deleted or gets more partitions.
 
-    topic    byte 0 | topic id: two int64 | name: UTF-16, then its length int32 | partitions int32 | their numbers int32
-    group    the hashes of its topics that there are, int64, in the order of their names; no topic: 0
+    topic    byte 0 | topic id: two int64 | name: UTF-16, then its length int32 | partition count int32 |
+             partition numbers int32
+    group    the hashes of its existing topics, int64, in the order of their names; 0 without a topic
 
-Integers are little-endian. The same as Kafka's (Utils.computeTopicHash and computeGroupHash), which keeps it in the
-group's record: so a group that goes from one to the other does not rebalance for it. There are no racks here.
+Hashed with XXH3 (64 bits, seed 0). Integers are little-endian. Kafka stores the same number in the group's record
+(Utils.computeTopicHash and computeGroupHash), so a group that moves between Kafka and Barnabas does not rebalance for it.
+Racks are left out: no broker here has one.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.groups.expressions.xxh3 import xxh3_64
+import xxhash
 
 if TYPE_CHECKING:
     from barnabas.broker.metadata.image import MetadataImage
@@ -27,19 +29,18 @@ _INT32: Final = struct.Struct("<i")
 
 
 def group_hash(topics: Iterable[str], image: MetadataImage) -> int:
-    """A signed 64-bit number."""
+    """Return the hash as a signed 64-bit number."""
     found = [image.topics[name] for name in sorted(topics) if name in image.topics]
     if not found:
         return 0
-    return _signed(
-        xxh3_64(b"".join(_HASH.pack(_topic_hash(each.topic_id, each.name, len(each.partitions))) for each in found))
-    )
+    hashes = [_HASH.pack(_topic_hash(each.topic_id, each.name, len(each.partitions))) for each in found]
+    return _signed(xxhash.xxh3_64_intdigest(b"".join(hashes)))
 
 
 @lru_cache(maxsize=10_000)
 def _topic_hash(topic_id: bytes, name: str, partitions: int) -> int:
     text = name.encode("utf-16-le", "surrogatepass")
-    return xxh3_64(
+    return xxhash.xxh3_64_intdigest(
         b"".join(
             (
                 _MAGIC,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
+import xxhash
 
 from barnabas.broker.groups.expressions.topics_hash import group_hash
-from barnabas.broker.groups.expressions.xxh3 import xxh3_64
 from barnabas.broker.metadata.image import MetadataImage, TopicImage
 
 BY_HASH4J = [
@@ -46,7 +46,7 @@ BY_HASH4J = [
 
 @pytest.mark.parametrize(("size", "expected"), BY_HASH4J)
 def test_xxh3_is_that_of_hash4j(size: int, expected: int) -> None:
-    assert xxh3_64(bytes((number * 7 + 3) & 255 for number in range(size))) == expected
+    assert xxhash.xxh3_64_intdigest(bytes((number * 7 + 3) & 255 for number in range(size))) == expected
 
 
 def image(partitions: int) -> MetadataImage:
