@@ -162,7 +162,7 @@ class Node:
                 self._open_directories(LogManager, clock)
                 self._store = open_metadata(self._config, self._log_manager, clock)
             self._live = LiveConfig(self._config, self._store.node_id, self._store.image)
-            self._log_manager.load_logs(self._live.log_config, self._store.is_stray)
+            self._log_manager.load_logs(self._live.log_config, self._store.is_stray, self._store.assign)
             self._store.reconcile(self._log_manager)
         finally:
             gc.enable()

@@ -115,7 +115,6 @@ class MetadataStore:
 
     def reconcile(self, log_manager: LogManager) -> None:
         """At start, when all logs are loaded: makes what is missing and sets aside what is unknown."""
-        log_manager.moves.assign = self.assign  # before a copy that was found goes on
         reconcile_logs(self.image, log_manager, self.directory_ids)
         found = {
             log.topic_partition: self.directory_ids[log.log_dir]
@@ -126,7 +125,10 @@ class MetadataStore:
             logger.info("the metadata now say where %s is", topic_partition)
 
     def assign(self, log: PartitionLog, log_dir: Path) -> None:
-        """Says that a partition is in `log_dir` from now on, durably. Raises BrokerError, also if it has gone."""
+        """For `LogManager.load_logs`: records durably that a partition is in `log_dir` from now on.
+
+        Raises BrokerError, also if the partition has gone.
+        """
         directory_id = self.directory_ids[log_dir]
         self.change(lambda image: plan_assignment(image, log.topic_partition, log.topic_id, directory_id))
 

@@ -17,10 +17,10 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from barnabas.broker.storage.cleaning.cleaner_manager import CleanerManager
+from barnabas.broker.storage.directories.closing import close_log, close_logs, write_clean_markers
 from barnabas.broker.storage.directories.data_directory import DataDirectory
 from barnabas.broker.storage.directories.deletion_queue import DeletionQueue
 from barnabas.broker.storage.directories.loading import DirectoryLoader, FoundPartition
@@ -101,12 +101,14 @@ class LogManager:
             self.maintenance,
             self.deletions,
             max_bytes_per_second=lambda: self.config.get_int("replica.alter.log.dirs.io.max.bytes.per.second"),
-            cleaner=lambda: self.cleaner,
+            assign=self._assign,
+            cleaner=self.cleaner,
         )
         self._creator = LogCreator(self.services, lambda: self.live_directories, self.logs_and_futures)
         self._on_directory_failed = on_directory_failed
         self._metadata_directory: DataDirectory | None = None
         self._log_config_of: Callable[[str], LogConfig] = lambda _: self.config.log_config
+        self._assign_directory: Callable[[PartitionLog, Path], None] | None = None
         self._logs: dict[TopicPartition, PartitionLog] = {}
         """Replaced as a whole, never changed: readers take no lock."""
         self._lock = threading.Lock()
@@ -147,13 +149,17 @@ class LogManager:
         self,
         log_config_of: Callable[[str], LogConfig],
         is_stray: Callable[[FoundPartition], bool] | None = None,
+        assign_directory: Callable[[PartitionLog, Path], None] | None = None,
     ) -> int:
-        """Load all logs of the live directories, in parallel; how many. Raises StartupStorageError.
+        """Load all logs of the live directories in parallel; return how many. Raises StartupStorageError.
 
-        `log_config_of(topic)` is kept for logs that are made later. `is_stray` says whether a partition directory
-        belongs to nothing that the metadata knows: it is renamed -stray and not served. Both are called by threads.
+        The callbacks are the metadata's, and are called by any thread. `log_config_of(topic)` is also used for logs
+        that are created later. `is_stray` returns whether a partition directory belongs to no partition of the
+        metadata: it is renamed -stray and not served. `assign_directory(log, log_dir)` records durably that a log is
+        in another log directory now, and raises BrokerError; without it no log can be moved.
         """
         self._log_config_of = log_config_of
+        self._assign_directory = assign_directory
         loader = DirectoryLoader(
             self.services, log_config_of, is_stray, self.load_progress, self.config.get_int(_THREADS_PER_DIRECTORY)
         )
@@ -289,6 +295,10 @@ class LogManager:
         if was_compact and not config.compact and self.cleaner is not None:
             self.cleaner.abort(log.topic_partition)  # from now on the retention task deletes its segments
 
+    def _assign(self, log: PartitionLog, log_dir: Path) -> None:
+        assert self._assign_directory is not None, "load_logs was given no assign_directory"
+        self._assign_directory(log, log_dir)
+
     def _take(self, topic_partition: TopicPartition, new_name: str) -> PartitionLog | None:
         """Take a log out of the map and rename its directory; a move of it is given up, and a round of the cleaner."""
         with self._lock:
@@ -354,47 +364,20 @@ class LogManager:
         self.maintenance.checkpoint_high_watermarks()
         if self.cleaner is not None:
             self.cleaner.shutdown()
-        closed = self._close_logs()
+        threads = self.config.get_int(_THREADS_PER_DIRECTORY) * max(len(self.directories), 1)
+        not_closed = close_logs(self.logs_and_futures(), threads)
         self.maintenance.checkpoint_recovery_points()
         self.maintenance.checkpoint_log_starts()
         metadata_closed = self._close_metadata_log()
-        all_clean = metadata_closed and not self.failures.offline
-        for directory in self._live():
-            if closed.get(directory.path, True) and directory.is_loaded:
-                try:
-                    directory.write_clean_marker(broker_epoch)
-                except OSError as error:
-                    all_clean = False
-                    logger.error("cannot mark the clean stop, the next start recovers: %s", error)
-            else:
-                all_clean = False
+        all_marked = write_clean_markers(self._live(), not_closed, broker_epoch)
         self._unlock()
-        return all_clean
-
-    def _close_logs(self) -> dict[Path, bool]:
-        """Flush and close all logs, each directory's in parallel; per directory whether all of it worked."""
-        worked: dict[Path, bool] = {}
-        threads = self.config.get_int(_THREADS_PER_DIRECTORY) * max(len(self.directories), 1)
-        with ThreadPoolExecutor(threads, thread_name_prefix="log-closing") as pool:
-            logs = self.logs_and_futures()
-            for log, ok in zip(logs, pool.map(_close, logs), strict=True):
-                worked[log.log_dir] = worked.get(log.log_dir, True) and ok
-        return worked
+        return all_marked and metadata_closed and not self.failures.offline
 
     def _close_metadata_log(self) -> bool:
-        return self.metadata_log is None or _close(self.metadata_log)
+        return self.metadata_log is None or close_log(self.metadata_log)
 
     def _unlock(self, *, refused: bool = False) -> None:
         for directory in self.directories:
             directory.unlock(refused=refused)
         if self._metadata_directory is not None:
             self._metadata_directory.unlock(refused=refused)
-
-
-def _close(log: PartitionLog) -> bool:
-    try:
-        log.close()
-    except (StorageError, OSError) as error:
-        logger.error("closing %s failed, the next start recovers it: %s", log.topic_partition, error)
-        return False
-    return log.state == "closed"

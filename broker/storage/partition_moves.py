@@ -76,18 +76,21 @@ class PartitionMoves:
         deletions: DeletionQueue,
         *,
         max_bytes_per_second: Callable[[], int],
-        cleaner: Callable[[], CleaningControl | None],
+        assign: Callable[[PartitionLog, Path], None],
+        cleaner: CleaningControl | None,
     ) -> None:
-        """`max_bytes_per_second` gives replica.alter.log.dirs.io.max.bytes.per.second, which may change."""
+        """`max_bytes_per_second` returns replica.alter.log.dirs.io.max.bytes.per.second, which may change.
+
+        `assign(log, log_dir)` records durably that a log is in another log directory now. It may raise BrokerError.
+        """
         self.bytes_copied = 0
         self.completed = 0
         self.failed = 0
-        self.assign: Callable[[PartitionLog, Path], None] = lambda log, log_dir: None
-        """Says durably that a partition is in a log directory now. Raises BrokerError."""
         self._services = services
         self._maintenance = maintenance
         self._deletions = deletions
         self._max_bytes_per_second = max_bytes_per_second
+        self._assign = assign
         self._cleaner = cleaner
         self._moves: dict[TopicPartition, PartitionMove] = {}
         """Replaced as a whole, never changed: readers take no lock."""
@@ -133,9 +136,8 @@ class PartitionMoves:
     def begin(self, current: PartitionLog, future: FutureLog) -> None:
         """Fill `future` until it takes the place of `current`. The partition must not be moving."""
         topic_partition = current.topic_partition
-        cleaner = self._cleaner()
-        if cleaner is not None:
-            cleaner.abort_and_pause(topic_partition)
+        if self._cleaner is not None:
+            self._cleaner.abort_and_pause(topic_partition)
         with self._lock:
             assert topic_partition not in self._moves, f"{topic_partition} is being moved already"
             self._moves = {**self._moves, topic_partition: PartitionMove(current, future)}
@@ -252,7 +254,7 @@ class PartitionMoves:
             self._maintenance.checkpoint_log_starts()
             source = current.log_dir
             tail = move.max_tail_bytes
-            if future.take_over(current, lambda: self.assign(current, future.log_dir), max_tail_bytes=tail):
+            if future.take_over(current, lambda: self._assign(current, future.log_dir), max_tail_bytes=tail):
                 self._finish(move, source)
             else:
                 move.max_tail_bytes = 2 * tail
@@ -270,9 +272,8 @@ class PartitionMoves:
     def _finish(self, move: PartitionMove, source: Path) -> None:
         """The copy has taken the log's place: `move.current` has its files now, `move.future` the old ones."""
         self.completed += 1
-        cleaner = self._cleaner()
-        if cleaner is not None:
-            cleaner.alter_checkpoint_dir(move.current.topic_partition, source, move.current.log_dir)
+        if self._cleaner is not None:
+            self._cleaner.alter_checkpoint_dir(move.current.topic_partition, source, move.current.log_dir)
         self._end(move)
         self._deletions.add(move.future)
         self._maintenance.checkpoint_recovery_points()
@@ -299,9 +300,8 @@ class PartitionMoves:
         topic_partition = move.current.topic_partition
         with self._lock:
             self._moves = {key: value for key, value in self._moves.items() if key != topic_partition}
-        cleaner = self._cleaner()
-        if cleaner is not None:
-            cleaner.resume([topic_partition])
+        if self._cleaner is not None:
+            self._cleaner.resume([topic_partition])
 
     def _retire(self, future: FutureLog, name: str) -> None:
         try:

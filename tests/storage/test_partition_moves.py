@@ -50,6 +50,7 @@ class MovingNode:
         }
         self.clock = ManualClock()
         self.assigned: list[tuple[TopicPartition, Path]] = []
+        self.assign: Callable[[PartitionLog, Path], None] = self.note_assignment
         self.manager = self.start()
 
     def start(self) -> LogManager:
@@ -57,9 +58,13 @@ class MovingNode:
         config = broker_config(**self.settings)
         manager = LogManager(config, clock=self.clock, scheduler=self.scheduler)
         manager.open_directories()
-        manager.load_logs(lambda topic: manager.config.log_config)
-        manager.moves.assign = lambda log, log_dir: self.assigned.append((log.topic_partition, log_dir))
+        manager.load_logs(
+            lambda topic: manager.config.log_config, assign_directory=lambda log, log_dir: self.assign(log, log_dir)
+        )
         return manager
+
+    def note_assignment(self, log: PartitionLog, log_dir: Path) -> None:
+        self.assigned.append((log.topic_partition, log_dir))
 
     def log(self, batches: int = 0) -> PartitionLog:
         log = self.manager.get_or_create(TP, TOPIC_ID, log_dir=self.a)
@@ -161,7 +166,7 @@ def test_what_was_durable_is_durable_in_the_new_directory_before_the_old_one_goe
     node.manager.move(TP, node.b)
     future = node.manager.moves.futures()[0]
     durable: list[int] = []
-    node.manager.moves.assign = lambda log, log_dir: durable.append(future.durable_offset)
+    node.assign = lambda log, log_dir: durable.append(future.durable_offset)
     node.run()
     assert durable == [12]
     assert (log.durable_offset, log.recovery_point) == (12, 12)
@@ -422,12 +427,12 @@ def test_a_metadata_log_that_refuses_leaves_the_log_and_the_move_is_tried_again(
     def refuse(log: PartitionLog, log_dir: Path) -> None:
         raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "no room")
 
-    assign, node.manager.moves.assign = node.manager.moves.assign, refuse
+    node.assign = refuse
     node.manager.move(TP, node.b)
     node.run()
     assert (log.log_dir, log.state, kinds(node.b)) == (node.a, "online", ["orders-0-future"])
     append(log, sized_batch(200))
-    node.manager.moves.assign = assign
+    node.assign = node.note_assignment
     node.scheduler.advance(1000)
     assert log.log_dir == node.b
     assert len(contents(log)) == 4
@@ -549,6 +554,7 @@ def test_the_cleaner_lets_a_moving_partition_alone_and_its_checkpoint_moves_alon
     node.log(batches=3)
     cleaner = _Cleaner()
     monkeypatch.setattr(node.manager, "cleaner", cleaner)
+    monkeypatch.setattr(node.manager.moves, "_cleaner", cleaner)
     node.manager.move(TP, node.b)
     end(node)
     assert cleaner.calls == calls

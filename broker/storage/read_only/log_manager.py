@@ -20,6 +20,7 @@ from barnabas.broker.storage.files.open_files import raise_descriptor_limit
 from barnabas.broker.storage.files.partition_directory import DirectoryKind, parse_directory_name
 from barnabas.broker.storage.inspection.lock_probe import lock_holder
 from barnabas.broker.storage.log.loader import LoadProgress, LoadRequest
+from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.log_manager import LogManager
 from barnabas.broker.storage.read_only.log import ReadOnlyLog, open_read_only_log, refuse_change
 from barnabas.config.log_config import LogConfig
@@ -53,6 +54,7 @@ class ReadOnlyLogManager(LogManager):
         self,
         log_config_of: Callable[[str], LogConfig],
         is_stray: Callable[[FoundPartition], bool] | None = None,
+        assign_directory: Callable[[PartitionLog, Path], None] | None = None,
     ) -> int:
         """Load all logs in parallel; how many. One that cannot be read is left out, and said."""
         self._log_config_of = log_config_of

@@ -100,7 +100,7 @@ def move_and_keep_each_stage(broker: Broker, tmp_path: Path, monkeypatch: pytest
     def keep(stage: str) -> None:
         kept[stage] = broker.copy_as(tmp_path / stage.replace(" ", "-"))
 
-    real_assign, real_rename = opened.log_manager.moves.assign, LogState._rename
+    real_assign, real_rename = opened.store.assign, LogState._rename
 
     def assign(log: PartitionLog, log_dir: Path) -> None:
         keep("before assign")
@@ -111,7 +111,7 @@ def move_and_keep_each_stage(broker: Broker, tmp_path: Path, monkeypatch: pytest
         real_rename(renamed, name)
         keep("new one renamed" if isinstance(renamed, FutureLog) else "old one renamed")
 
-    opened.log_manager.moves.assign = assign
+    monkeypatch.setattr(opened.store, "assign", assign)
     opened.log_manager.move(TP, broker.b)
     opened.log_manager.moves.futures()[0].catch_up(log, 500)
     keep("copying")

@@ -18,6 +18,7 @@ from barnabas.broker.metadata.placement import Placement
 from barnabas.broker.metadata.store import open_metadata
 from barnabas.broker.metadata.topics import plan_create_topics
 from barnabas.broker.storage.files.errors import StorageError
+from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.log_manager import LogManager
 from barnabas.broker.storage.services.clock import Clock, SystemClock
 from barnabas.broker.storage.services.scheduler import Scheduler
@@ -43,12 +44,16 @@ class Opened:
             self.store = open_metadata(config, self.log_manager, clock or SystemClock())
             image = self.store.image
             self.log_manager.load_logs(
-                lambda topic: LogConfig.of(config, image.topic_configs(topic)), self.store.is_stray
+                lambda topic: LogConfig.of(config, image.topic_configs(topic)), self.store.is_stray, self._assign
             )
             self.store.reconcile(self.log_manager)
         except (MetadataError, StorageError):
             release(self.log_manager)
             raise
+
+    def _assign(self, log: PartitionLog, log_dir: Path) -> None:
+        """Looked up at each call, so that a test can replace `store.assign`."""
+        self.store.assign(log, log_dir)
 
     def create(self, *topics: NewTopic) -> list[TopicResult]:
         before = self.store.image
