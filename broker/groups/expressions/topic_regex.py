@@ -1,7 +1,7 @@
 r"""Regular expressions over topic names, matched by RE2 in time linear in the name.
 
-Clients send expressions in RE2's syntax, and Kafka's brokers match them with RE2/J. Python's `re` backtracks: one hostile
-expression would stop the event loop for hours. An expression has to match the whole name.
+Clients send expressions in RE2's syntax, and Kafka's brokers match them with RE2/J. Python's `re` backtracks: one
+hostile expression would stop the event loop for hours. An expression has to match the whole name.
 
 RE2 and RE2/J 1.8 accept the same expressions and match the same names, with these exceptions:
 

@@ -5,8 +5,8 @@
     group    the hashes of its existing topics, int64, in the order of their names; 0 without a topic
 
 Hashed with XXH3 (64 bits, seed 0). Integers are little-endian. Kafka stores the same number in the group's record
-(Utils.computeTopicHash and computeGroupHash), so a group that moves between Kafka and Barnabas does not rebalance for it.
-Racks are left out: no broker here has one.
+(Utils.computeTopicHash and computeGroupHash), so a group that moves between Kafka and Barnabas does not rebalance for
+it. Racks are left out: no broker here has one.
 """
 
 from __future__ import annotations

@@ -122,7 +122,8 @@ def test_whatever_comes_is_an_expression_or_refused(expression: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "expression", ["(a*)*b", "(a|a)*b", "(.*)*(.*)*b", "(a?){200}a{200}", "((a{0,30}){0,30})b", "(?:(?:.?){0,30}){0,30}b"]
+    "expression",
+    ["(a*)*b", "(a|a)*b", "(.*)*(.*)*b", "(a?){200}a{200}", "((a{0,30}){0,30})b", "(?:(?:.?){0,30}){0,30}b"],
 )
 def test_an_expression_that_would_make_re_backtrack_for_ever_takes_a_moment(expression: str) -> None:
     regex = topic_regex(expression)
