@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from barnabas.clients.admin.group_admin import GroupAdmin
+from barnabas.clients.admin.group_description import GroupDescription, describe_group
+from barnabas.clients.admin.groups import delete_group, list_groups
 from barnabas.clients.admin.log_dirs import (
     LogDirDescription,
     ReplicaDescription,
@@ -24,6 +25,7 @@ from barnabas.clients.admin.log_dirs import (
 from barnabas.clients.admin.record_deletion import delete_records
 from barnabas.clients.config import AdminConfig
 from barnabas.clients.errors import ClientConfigError, RefusedError, UnknownTopicError
+from barnabas.clients.group_offsets import CommittedOffset, commit_offsets, fetch_offsets
 from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.network.retrying import ask_any, command_any, ensure_no_error, with_retries
 from barnabas.clients.offsets import ListedOffset, list_offsets
@@ -44,6 +46,7 @@ from barnabas.protocol.messages.cluster.configs import (
     DescribeConfigsResource,
     DescribeConfigsResponse,
 )
+from barnabas.protocol.messages.groups.groups import ListedGroup
 from barnabas.protocol.messages.topics.metadata import TopicMetadata
 from barnabas.protocol.messages.topics.topics import (
     DEFAULT_COUNT,
@@ -118,7 +121,7 @@ class ClusterDescription:
     server_version: str
 
 
-class Admin(GroupAdmin):
+class Admin:
     """Use it as an async context manager, or call `start` and `close`."""
 
     def __init__(self, config: AdminConfig | None = None) -> None:
@@ -280,7 +283,31 @@ class Admin(GroupAdmin):
         """Delete what lies below an offset (-1: everything) in each partition; the log start offset now, or why not."""
         return await delete_records(self._cluster, self.config, offsets)
 
-    # disks
+    # consumer groups
+
+    async def list_groups(self) -> list[ListedGroup]:
+        """All groups by name, also those that only ever committed offsets."""
+        return await list_groups(self._cluster, self.config)
+
+    async def describe_group(self, group: str) -> GroupDescription:
+        """A group with its members. Raises RefusedError: it is unknown."""
+        return await describe_group(self._cluster, self.config, group)
+
+    async def group_offsets(
+        self, group: str, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """What a group has committed in these partitions (None: in all); an unknown group has nothing."""
+        return await fetch_offsets(self._cluster, self.config, group, partitions)
+
+    async def set_group_offsets(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+        """Commit in a group's name. Raises RefusedError: it has members, or a topic is unknown."""
+        await commit_offsets(self._cluster, self.config, group, offsets)
+
+    async def delete_group(self, group: str) -> None:
+        """Delete a group with its offsets. Raises RefusedError: it is unknown, or has members."""
+        await delete_group(self._cluster, self.config, group)
+
+    # log directories
 
     async def describe_log_dirs(self, partitions: Iterable[TopicPartition] | None = None) -> list[LogDirDescription]:
         """The broker's log directories, and which of these partitions (None: all) lie in each."""

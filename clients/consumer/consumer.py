@@ -1,83 +1,82 @@
-"""Consumer: records of partitions that a group shares out or that are assigned, one by one or in lists.
+"""Consumer: records of partitions that a group shares out or that are assigned by hand, one by one or in lists.
 
     async with Consumer(ConsumerConfig(bootstrap="127.0.0.1:9092", group="billing")) as consumer:
         await consumer.subscribe(["orders"])            # or: await consumer.assign([TopicPartition("orders", 0)])
         async for record in consumer:
             ...
 
-Records of a partition come in the order of their offsets; partitions take turns, a batch each. What goes wrong with a
-partition is raised by the next poll or step of the iteration, once what was fetched before has been handed out; the
-consumer stays usable, and tries that partition again when it is asked for more.
+Records of a partition come in the order of their offsets; partitions take turns, a batch each. A partition's error is
+raised by the next poll or step of the iteration, after the records fetched before it have been handed out. The consumer
+stays usable, and tries that partition again with the next read.
+
+This class is the public API and the read loop. Its parts: RecordQueue (assigned partitions, fetched records),
+ConsumerSubscription (group membership, rebalances), OffsetCommits, ConsumerPositions (seeking), LogOffsets.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+import re
 from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
 from barnabas.clients.config import ConsumerConfig
+from barnabas.clients.consumer.assigned_partition import AssignedPartition
 from barnabas.clients.consumer.fetcher import Fetcher
-from barnabas.clients.consumer.partition_state import NO_POSITION, PartitionState
-from barnabas.clients.consumer.subscription import NOTHING, ConsumerSubscription
-from barnabas.clients.errors import ClientError, ClosedError, CorruptBatchError
+from barnabas.clients.consumer.log_offsets import LogOffsets
+from barnabas.clients.consumer.positions import ConsumerPositions
+from barnabas.clients.consumer.read_activity import ReadActivity
+from barnabas.clients.consumer.rebalance_listener import RebalanceListener
+from barnabas.clients.consumer.record_queue import RecordQueue
+from barnabas.clients.consumer.subscription import ConsumerSubscription
+from barnabas.clients.errors import ClientError, UnknownTopicError
 from barnabas.clients.network.cluster import Cluster
-from barnabas.clients.offsets import ensure_partition
+from barnabas.clients.offsets import ListedOffset
 from barnabas.clients.records import ConsumerRecord
+from barnabas.protocol.messages.data.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from barnabas.protocol.topic_partition import TopicPartition
 
 DEFAULT_POLL_TIMEOUT_MS = 1_000
 
 RECORDS_BETWEEN_YIELDS = 500
-"""After so many records (and at a batch's end) the iteration lets the event loop come round."""
+"""After this many records, at the end of a batch, the iteration yields to the event loop."""
 
 
-class Consumer(ConsumerSubscription):
+class Consumer:
     """Use it as an async context manager, or call `start` and `close`. One reader at a time, in one thread."""
 
     def __init__(self, config: ConsumerConfig | None = None) -> None:
-        config = config or ConsumerConfig()
-        super().__init__(config, Cluster(config))
-        self._fetcher: Fetcher | None = None
-        self._line: deque[PartitionState] = deque()  # partitions with something to hand out; the first has its turn
-        self._current: PartitionState | None = None  # whose decoded batch the iteration hands out
-        self._handed_out = 0  # by the iteration, since it last let the event loop come round
-        self._reading = False
-        self._closing = False
-        self._closed = False
+        self.config = config = config or ConsumerConfig()
+        self._cluster = cluster = Cluster(config)
+        self._queue = queue = RecordQueue(config)
+        self._activity = ReadActivity(queue)
+        self._subscription = ConsumerSubscription(cluster, config, queue, self._activity)
+        self._commits = self._subscription.commits
+        self._log_offsets = LogOffsets(cluster, config, queue)
+        self._positions = ConsumerPositions(config, queue, self._log_offsets)
+        self._handed_out = 0  # records, by the iteration, since it last yielded to the event loop
 
     async def start(self) -> None:
-        """Reach a broker. Raises BrokerConnectionError at once when none of the bootstrap list answers."""
+        """Connect to a broker. Raises BrokerConnectionError immediately when none of the bootstrap list answers."""
         try:
             await self._cluster.start()
         except BaseException:
             await self._cluster.close()
             raise
-        self._fetcher = Fetcher(self._cluster, self.config)
+        self._queue.open(Fetcher(self._cluster, self.config))
 
     async def close(self, *, commit: bool = True) -> None:
-        """Leave the group and close the connections; who waits in poll or an iteration gets ClosedError. Idempotent.
+        """Leave the group and close the connections. A waiting poll or iteration raises ClosedError. Idempotent.
 
-        Before that a consumer with a group and auto_commit commits, unless not `commit`, what it has handed out.
+        Before that, a consumer with a group and auto_commit commits the records handed out, unless `commit` is False.
         """
-        if not self._closing and not self._closed and self._fetcher is not None:
-            self._closing = True
-            self._fetcher.arrived.set()
-            try:
-                await self._leave(commit=commit, reason="the consumer is closing")
-            finally:
-                await self._close()
-        else:
-            await self._close()
-
-    async def _close(self) -> None:
-        self._closed = True
-        if self._fetcher is not None:
-            await self._fetcher.close()
-            self._fetcher.arrived.set()
-        await self._cluster.close()
+        try:
+            if self._queue.begin_closing():
+                await self._subscription.leave(commit=commit, reason="the consumer is closing")
+        finally:
+            await self._queue.close()
+            await self._cluster.close()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -86,87 +85,148 @@ class Consumer(ConsumerSubscription):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self.close(commit=error is None)  # else what was handed out last may not have been worked on
+        await self.close(commit=error is None)  # after an error the last records may not have been processed
 
-    # what is read
+    # assigned and subscribed partitions
 
     async def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
-        """Read exactly these partitions from now on. Those that were assigned before keep their positions.
+        """Read exactly these partitions from now on. Partitions that were assigned before keep their positions.
 
-        A new one begins where `seek` puts it, or with a group where that has committed, or where offset_reset says.
+        A new one starts at its `seek`, else with a group at the committed offset, else as offset_reset says.
         Raises UnknownTopicError, with nothing changed, when one does not exist.
         """
-        fetcher = self._opened()
-        if self._member is not None:
-            raise ClientError("the consumer is subscribed, and its group assigns: unsubscribe first")
-        wanted = dict.fromkeys(TopicPartition(*partition) for partition in partitions)
-        for partition in wanted:
-            await ensure_partition(self._cluster, self.config, partition)
-        new = [partition for partition in wanted if partition not in fetcher.states]
-        committed = await self._committed(new) if new and self.config.group is not None else NOTHING
-        if fetcher.states and self.config.group is not None and self.config.auto_commit:
-            await self._commit_by_itself()
-        self._adopt(wanted, committed)
-        self._begin_to_commit()
+        await self._subscription.assign(partitions)
 
     @property
     def assignment(self) -> tuple[TopicPartition, ...]:
         """The assigned partitions."""
-        return tuple(self._opened().states)
+        return tuple(self._queue.states)
+
+    async def subscribe(
+        self,
+        topics: Iterable[str] | None = None,
+        listener: RebalanceListener | None = None,
+        *,
+        pattern: str | re.Pattern[str] | None = None,
+    ) -> None:
+        """Share the partitions of these topics with the group's other members. The next reads join the group.
+
+        `pattern` instead of topics is a regular expression that must match a topic's whole name. Matching topics that
+        are created later are read within metadata_max_age_ms; deleted ones are given up.
+
+        The group assigns the partitions. Each starts at the group's committed offset, else as offset_reset says. The
+        topics replace those of an earlier call. Raises UnknownTopicError, with nothing changed, when one does not
+        exist, ClientError without a group or when partitions were assigned by hand.
+        """
+        await self._subscription.subscribe(topics, listener, pattern)
+
+    async def unsubscribe(self) -> None:
+        """Leave the group, after a commit if auto_commit is on. Does nothing without a subscription."""
+        self._queue.ensure_open()
+        await self._subscription.leave(commit=True, reason="the consumer unsubscribed")
+
+    @property
+    def subscription(self) -> tuple[str, ...]:
+        """The topics of `subscribe`; of a pattern those that match."""
+        return self._subscription.topics
 
     async def partitions_for(self, topic: str) -> tuple[TopicPartition, ...]:
         """All partitions of a topic. Raises UnknownTopicError."""
-        self._opened()
+        self._queue.ensure_open()
         view = await self._cluster.require_topic(topic, self.config.api_timeout_ms)
         return tuple(TopicPartition(topic, partition) for partition in range(len(view.leaders)))
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Hand out nothing of these (all assigned ones by default) until `resume`. What is fetched is kept."""
-        for state in self._states(partitions):
-            state.paused = True
-            if self._current is state:
-                self._current = None
+        """Hand out no records of these partitions (default: all assigned) until `resume`. Fetched records are kept."""
+        self._queue.pause(partitions)
 
     def resume(self, *partitions: TopicPartition) -> None:
         """Undo `pause`."""
-        fetcher = self._opened()
-        for state in self._states(partitions):
-            if not state.paused:
-                continue
-            state.paused = False
-            if state.has_data or state.error is not None:
-                self._enqueue(state)
-            elif not state.in_request:
-                fetcher.interrupt(state.topic_partition)
-        fetcher.arrived.set()
-        self._wake()
+        self._queue.resume(partitions)
 
     @property
     def paused(self) -> tuple[TopicPartition, ...]:
-        """The paused ones of the assigned partitions."""
-        return tuple(partition for partition, state in self._opened().states.items() if state.paused)
+        """The assigned partitions that are paused."""
+        return tuple(partition for partition, state in self._queue.states.items() if state.paused)
+
+    # positions
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Continue this assigned partition at `offset`. If the log does not have it, offset_reset decides."""
+        self._positions.seek(partition, offset)
+
+    async def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """Continue these partitions (default: all assigned) at their first record."""
+        await self._positions.seek_all(partitions, EARLIEST_TIMESTAMP)
+
+    async def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """Continue these partitions (default: all assigned) after their last record."""
+        await self._positions.seek_all(partitions, LATEST_TIMESTAMP)
+
+    async def seek_to_timestamp(self, timestamps_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Continue each partition at its first record at or after a time (ms since 1970), or at its end without one.
+
+        Returns the offsets.
+        """
+        return await self._positions.seek_to_timestamp(timestamps_ms)
+
+    async def position(self, partition: TopicPartition) -> int:
+        """The offset of the next record to hand out of this partition."""
+        return await self._positions.position(partition)
+
+    # the log's offsets, of any partition, assigned or not
+
+    async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The first offset of each partition."""
+        return await self._log_offsets.at(partitions, EARLIEST_TIMESTAMP)
+
+    async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offset after the last readable record of each partition."""
+        return await self._log_offsets.at(partitions, LATEST_TIMESTAMP)
+
+    async def offsets_for_times(
+        self, timestamps_ms: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, ListedOffset | None]:
+        """The first record of each partition at or after a time (ms since 1970); None without one."""
+        return await self._log_offsets.for_times(timestamps_ms)
+
+    # the group's committed offsets
+
+    async def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> dict[TopicPartition, int]:
+        """Commit these offsets, by default the positions of all assigned partitions, and return them.
+
+        With auto_commit, reads commit by themselves. Raises ClientError without a group, CommitFailedError when the
+        consumer is no longer a member of its group, RefusedError.
+        """
+        return await self._commits.commit(offsets)
+
+    async def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The group's committed offsets; partitions without one are left out. Raises as `commit`."""
+        self._queue.ensure_open()
+        return await self._commits.committed(TopicPartition(*partition) for partition in partitions)
 
     # records
 
     async def poll(
         self, max_records: int | None = None, timeout_ms: float = DEFAULT_POLL_TIMEOUT_MS
     ) -> list[ConsumerRecord]:
-        """Up to `max_records` (default: max_poll_records), waiting at most `timeout_ms` for the first; [] for none.
+        """Return up to `max_records` (default: max_poll_records), waiting at most `timeout_ms` for the first.
 
-        Raises what went wrong with a partition: OffsetOutOfRangeError, CorruptBatchError, UnknownTopicError,
-        RefusedError, or BrokerConnectionError when its broker could not be reached for api_timeout_ms.
+        Returns [] if none came. Raises a partition's error: OffsetOutOfRangeError, CorruptBatchError,
+        UnknownTopicError, RefusedError, or BrokerConnectionError when its broker was unreachable for api_timeout_ms.
         """
-        fetcher = self._start_reading()
+        queue = self._queue
+        fetcher = queue.start_reading()
         limit = self.config.max_poll_records if max_records is None else max_records
         if limit < 1:
             raise ValueError(f"max_records={limit} is not positive")
-        await asyncio.sleep(0)  # a loop around poll() must let fetching go on, and others run
+        await asyncio.sleep(0)  # a loop around poll() must not keep fetching, and other tasks, from running
         deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
-        self._read_begins()
+        self._activity.begin()
         try:
             while True:
-                if self._wants_attention:
-                    await self._attend()  # not within the timeout: it would leave a rebalance half done
+                if self._subscription.wants_attention:
+                    await self._subscription.attend()  # not within the timeout: it would cut a rebalance short
                 records = self._take(limit)
                 if records or timeout_ms <= 0:
                     return records
@@ -176,75 +236,58 @@ class Consumer(ConsumerSubscription):
                 except TimeoutError:
                     return []
         finally:
-            self._read_ends()
+            self._activity.end()
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> ConsumerRecord:
-        state = self._current
+        state = self._queue.current
         if state is not None:
             index = state.index
             records = state.records
-            if index + 1 < len(records):  # the hot path: not the last one of its batch
+            if index + 1 < len(records):  # the hot path: not the last record of its batch
                 state.index = index + 1
                 record = records[index]
                 state.position = record.offset + 1
                 return record
-        self._read_begins()
+        self._activity.begin()
         try:
             return await self._next_record()
         finally:
-            self._read_ends()
+            self._activity.end()
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Memory of fetched records that have not been handed out; see prefetch_bytes."""
+        return self._queue.fetcher.buffered_bytes
 
     async def _next_record(self) -> ConsumerRecord:
-        """The first record of a batch, or of what is left of one."""
+        """Wait for the next record that the hot path cannot return: the first or last one of its batch."""
+        queue = self._queue
         while True:
-            fetcher = self._start_reading()
-            self._current = None
+            fetcher = queue.start_reading()
+            queue.current = None
             if self._handed_out >= RECORDS_BETWEEN_YIELDS:
                 self._handed_out = 0
-                await asyncio.sleep(0)  # a loop over buffered records must let fetching go on, and others run
-            if self._wants_attention:
-                await self._attend()
+                await asyncio.sleep(0)  # a loop over buffered records must not keep fetching from running
+            if self._subscription.wants_attention:
+                await self._subscription.attend()
             found = self._next_batch()
             if found is not None:
                 self._handed_out += len(found.records)
                 (record,) = found.take(1)
                 if found.records:
-                    self._current = found  # still the first in line: its turn ends with the batch
+                    queue.current = found  # it keeps its turn until the end of the batch
                 else:
-                    self._turn_over(found)
+                    queue.end_turn(found)
                 return record
             await fetcher.arrived.wait()
 
-    @property
-    def buffered_bytes(self) -> int:
-        """Memory held by what is fetched and not read yet; see prefetch_bytes."""
-        return self._opened().buffered_bytes
-
-    # inside
-
-    def _adopt(self, wanted: Iterable[TopicPartition], committed: Mapping[TopicPartition, int]) -> None:
-        """Have exactly these partitions; new ones begin where `committed` says, or without a position."""
-        fetcher = self._opened()
-        ours = frozenset(wanted)
-        for partition in [partition for partition in fetcher.states if partition not in ours]:
-            state = fetcher.states.pop(partition)
-            fetcher.release(state.move_to(NO_POSITION))
-        for partition in wanted:
-            if partition not in fetcher.states:
-                state = fetcher.states[partition] = PartitionState(partition, self.config.max_partition_bytes)
-                if partition in committed:
-                    state.move_to(committed[partition])
-        if self._current is not None and self._current.topic_partition not in ours:
-            self._current = None
-        self._line = deque(state for state in self._line if state.topic_partition in ours)
-        self._wake()
-
     def _take(self, limit: int) -> list[ConsumerRecord]:
-        """Up to `limit` records of what is there. An error waits until what came before it was returned."""
-        self._current = None
+        """Return up to `limit` fetched records. Raises an error only once the records before it have been returned."""
+        queue = self._queue
+        queue.current = None
         records: list[ConsumerRecord] = []
         while len(records) < limit:
             try:
@@ -252,101 +295,19 @@ class Consumer(ConsumerSubscription):
             except ClientError as error:
                 if not records:
                     raise
-                self._postpone(error)
+                queue.postpone(error)
                 break
             if state is None:
                 break
             records += state.take(limit - len(records))
             if not state.records:
-                self._turn_over(state)
+                queue.end_turn(state)
         return records
 
-    def _next_batch(self) -> PartitionState | None:
-        """The first partition in line, with a decoded batch that has records; None when nothing is there.
-
-        Raises the error of the partition whose turn it is.
-        """
-        fetcher = self._opened()
-        if self._closing:
-            raise ClosedError("the consumer is closed")
-        if fetcher.ready:
-            self._line.extend(fetcher.ready)
-            fetcher.ready.clear()
-        while self._line:
-            state = self._line[0]
-            if state.paused or fetcher.states.get(state.topic_partition) is not state:
-                self._leave_line()
-            elif state.index < len(state.records):
-                return state
-            elif state.slices:
-                self._decode(fetcher, state)
-            elif state.error is not None:
-                error, state.error = state.error, None
-                self._leave_line()
-                fetcher.changed()
-                if not self._forgives(error):
-                    raise error
-            else:
-                self._leave_line()
-        fetcher.arrived.clear()
-        return None
-
-    def _decode(self, fetcher: Fetcher, state: PartitionState) -> None:
-        """Decode the partition's next batch, or be done with its first slice."""
-        piece = state.slices[0]
-        was_full = fetcher.is_full(state)
-        try:
-            batch = piece.read_batch(state.position)
-        except CorruptBatchError:
-            position = state.position
-            fetcher.release(state.move_to(position))
-            fetcher.changed()
-            raise
-        if batch is not None:
-            state.records, state.index, state.batch_end = batch.records, 0, batch.next_offset
-            if not batch.records:  # a control batch, or an aborted one
-                state.take(0)
-        if batch is None or piece.remaining_bytes == 0:
-            state.slices.popleft()
-            fetcher.release([piece])
-        fetcher.consumed(state, was_full=was_full)
-
-    def _turn_over(self, state: PartitionState) -> None:
-        """A batch was handed out: the next partition's turn."""
-        if self._line and self._line[0] is state:
-            self._line.rotate(-1)
-
-    def _leave_line(self) -> None:
-        self._line.popleft().queued = False
-
-    def _enqueue(self, state: PartitionState) -> None:
-        if not state.queued:
-            state.queued = True
-            self._line.append(state)
-
-    def _postpone(self, error: ClientError) -> None:
-        """Keep an error for the next poll: records that were taken already must not be lost to it."""
-        partition = TopicPartition(getattr(error, "topic", ""), getattr(error, "partition", -1))
-        state = self._opened().states.get(partition)
-        if state is not None and state.error is None:
-            state.error = error
-            self._enqueue(state)
-
-    def _wake(self) -> None:
-        if self._reading:
-            self._opened().changed()
-
-    def _start_reading(self) -> Fetcher:
-        """Fetching begins with the first read, so that a seek before it costs nothing."""
-        fetcher = self._opened()
-        if not self._reading:
-            self._reading = True
-            fetcher.changed()
-        return fetcher
-
-    def _opened(self) -> Fetcher:
-        if self._fetcher is None or self._closed:
-            raise ClosedError(
-                "the consumer is closed" if self._closed else "the consumer is not started: use async with"
-            )
-        return self._fetcher
+    def _next_batch(self) -> AssignedPartition | None:
+        while True:
+            try:
+                return self._queue.next_batch()
+            except UnknownTopicError as error:
+                if not self._subscription.ignores(error):
+                    raise

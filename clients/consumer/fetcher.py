@@ -19,10 +19,10 @@ import logging
 from collections.abc import Iterable
 
 from barnabas.clients.config import ConsumerConfig
-from barnabas.clients.consumer.fetch_patience import failed_again
+from barnabas.clients.consumer.assigned_partition import NO_POSITION, AssignedPartition
+from barnabas.clients.consumer.fetch_failures import note_failure
 from barnabas.clients.consumer.fetched import FetchedFrame, FetchedSlice, end_of_whole_batches, size_of_partial_batch
 from barnabas.clients.consumer.offset_reset import OffsetResetter, isolation_level, reset_timestamp
-from barnabas.clients.consumer.partition_state import NO_POSITION, PartitionState
 from barnabas.clients.errors import (
     BrokerConnectionError,
     BrokerTimeoutError,
@@ -71,10 +71,10 @@ class Fetcher:
     """Owned by one consumer, which changes `states` and calls `changed`."""
 
     def __init__(self, cluster: Cluster, config: ConsumerConfig) -> None:
-        self.states: dict[TopicPartition, PartitionState] = {}
+        self.states: dict[TopicPartition, AssignedPartition] = {}
         self.arrived = asyncio.Event()
         """Set when a partition has got data or an error."""
-        self.ready: list[PartitionState] = []
+        self.ready: list[AssignedPartition] = []
         """Partitions that got data since the consumer last looked, in that order."""
         self.buffered_bytes = 0
         self._cluster = cluster
@@ -121,11 +121,11 @@ class Fetcher:
             node.interrupted = True
             node.waiting_on.close(ClosedError("the fetch was given up for another one"))
 
-    def is_full(self, state: PartitionState) -> bool:
+    def is_full(self, state: AssignedPartition) -> bool:
         """Whether enough of this partition is buffered."""
         return state.buffered_bytes >= self._config.max_partition_bytes
 
-    def consumed(self, state: PartitionState, *, was_full: bool) -> None:
+    def consumed(self, state: AssignedPartition, *, was_full: bool) -> None:
         """Something of this partition was decoded: fetch on if that made the room that was missing."""
         if state.held and not state.slices and state.failing_since is None:
             state.held = False
@@ -192,7 +192,7 @@ class Fetcher:
             if others_full and not got_data:
                 await self._pause_before_probe(node)
 
-    def _wanted(self, leader: int) -> tuple[list[PartitionState], bool]:
+    def _wanted(self, leader: int) -> tuple[list[AssignedPartition], bool]:
         """(partitions of this leader to ask for, whether others of it were left out because enough is buffered)."""
         wanted = []
         others_full = False
@@ -221,7 +221,7 @@ class Fetcher:
         reserved = sum(node.reserved_bytes for node in self._nodes.values())
         return self._config.prefetch_bytes - self.buffered_bytes - reserved
 
-    async def _fetch(self, leader: int, node: _NodeLoop, wanted: list[PartitionState], *, may_wait: bool) -> bool:
+    async def _fetch(self, leader: int, node: _NodeLoop, wanted: list[AssignedPartition], *, may_wait: bool) -> bool:
         """One request and its answer; whether the answer had data."""
         connection = await self._cluster.connect(leader, Purpose.FETCH)
         # Positions may have moved while we connected: the request is made of what is true now.
@@ -271,7 +271,7 @@ class Fetcher:
 
     # answers
 
-    def _take_in(self, asked: list[tuple[PartitionState, int, int]], response: FetchResponse) -> bool:
+    def _take_in(self, asked: list[tuple[AssignedPartition, int, int]], response: FetchResponse) -> bool:
         results = {
             TopicPartition(topic.name, result.partition): result
             for topic in response.topics
@@ -299,7 +299,7 @@ class Fetcher:
             self.buffered_bytes -= size
         return size > 0
 
-    def _partition_answered(self, state: PartitionState, result: FetchPartitionResult, frame: FetchedFrame) -> None:
+    def _partition_answered(self, state: AssignedPartition, result: FetchPartitionResult, frame: FetchedFrame) -> None:
         state.failing_since = None
         state.failures = 0
         state.high_watermark = result.high_watermark
@@ -323,7 +323,7 @@ class Fetcher:
         state.fetch_offset = max(next_offset, state.fetch_offset)
         self._announce(state)
 
-    def _ask_for_more(self, state: PartitionState, data: memoryview) -> None:
+    def _ask_for_more(self, state: AssignedPartition, data: memoryview) -> None:
         """The answer had room for a part of the next batch only."""
         most = self._config.max_frame_bytes - FRAME_HEADROOM_BYTES
         needed = size_of_partial_batch(data)
@@ -340,7 +340,7 @@ class Fetcher:
             return
         state.fetch_bytes = min(most, max(needed, 2 * state.fetch_bytes))
 
-    def _partition_failed(self, state: PartitionState, offset: int, result: FetchPartitionResult) -> None:
+    def _partition_failed(self, state: AssignedPartition, offset: int, result: FetchPartitionResult) -> None:
         code = result.error
         topic_partition = state.topic_partition
         if code is ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -351,7 +351,7 @@ class Fetcher:
         else:
             self.fail(state, RefusedError.of_partition(topic_partition, code, None))
 
-    def _out_of_range(self, state: PartitionState, offset: int, result: FetchPartitionResult) -> None:
+    def _out_of_range(self, state: AssignedPartition, offset: int, result: FetchPartitionResult) -> None:
         if state.has_data:
             state.held = True  # first hand out what is there; the question is asked again then
             return
@@ -371,16 +371,16 @@ class Fetcher:
         state.move_to(NO_POSITION)
         self._resetter.reset_soon()
 
-    def _all_failed(self, states: list[PartitionState], error: ClientError) -> None:
+    def _all_failed(self, states: list[AssignedPartition], error: ClientError) -> None:
         for state in states:
             if isinstance(error, ProtocolViolationError) or (isinstance(error, RefusedError) and not error.retriable):
                 self.fail(state, error)
             else:
                 self._failed_again(state, error, hold=False)
 
-    def _failed_again(self, state: PartitionState, error: ClientError, *, hold: bool = True) -> None:
+    def _failed_again(self, state: AssignedPartition, error: ClientError, *, hold: bool = True) -> None:
         """Try again, after a pause of this partition alone if `hold`, until patience is over."""
-        final = failed_again(state, error, self._loop.time(), self._config)
+        final = note_failure(state, error, self._loop.time(), self._config)
         if final is not None:
             self.fail(state, final)
         elif hold:
@@ -388,7 +388,7 @@ class Fetcher:
             pause = backoff_s(state.failures, self._config.retry_backoff_ms, self._config.retry_backoff_max_ms)
             self._loop.call_later(pause, self._unhold, state, state.epoch)
 
-    def _unhold(self, state: PartitionState, epoch: int) -> None:
+    def _unhold(self, state: AssignedPartition, epoch: int) -> None:
         if state.epoch == epoch:
             state.held = False
             self.changed()
@@ -407,14 +407,14 @@ class Fetcher:
         self._looking_for_leaders = False
         self.changed()
 
-    def fail(self, state: PartitionState, error: ClientError) -> None:
+    def fail(self, state: AssignedPartition, error: ClientError) -> None:
         """Let the next poll raise it. The partition rests until then."""
         state.error = error
         state.failing_since = None
         state.failures = 0
         self._announce(state)
 
-    def _announce(self, state: PartitionState) -> None:
+    def _announce(self, state: AssignedPartition) -> None:
         if not state.queued:
             state.queued = True
             self.ready.append(state)

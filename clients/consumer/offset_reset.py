@@ -6,7 +6,7 @@ import asyncio
 from typing import Protocol
 
 from barnabas.clients.config import ConsumerConfig
-from barnabas.clients.consumer.partition_state import NO_POSITION, PartitionState
+from barnabas.clients.consumer.assigned_partition import NO_POSITION, AssignedPartition
 from barnabas.clients.errors import ClientError
 from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.offsets import list_offsets
@@ -19,7 +19,7 @@ class Partitions(Protocol):
     """The fetcher, as the resetter sees it."""
 
     @property
-    def states(self) -> dict[TopicPartition, PartitionState]:
+    def states(self) -> dict[TopicPartition, AssignedPartition]:
         """The assigned partitions."""
         ...
 
@@ -31,7 +31,7 @@ class Partitions(Protocol):
         """Do not let the partition wait for a fetch without it."""
         ...
 
-    def fail(self, state: PartitionState, error: ClientError) -> None:
+    def fail(self, state: AssignedPartition, error: ClientError) -> None:
         """Let the next poll raise it."""
         ...
 
@@ -80,7 +80,7 @@ class OffsetResetter:
             await self._ask({state: state.epoch for state in lost}, timestamp)
             self._partitions.changed()
 
-    async def _ask(self, asked: dict[PartitionState, int], timestamp: int) -> None:
+    async def _ask(self, asked: dict[AssignedPartition, int], timestamp: int) -> None:
         wanted = {state.topic_partition: timestamp for state in asked}
         failure: ClientError | None = None
         try:

@@ -1,46 +1,44 @@
-"""The consumer's calls about where it stands in its partitions."""
+"""Seeking: changes of the positions from which the assigned partitions are read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from barnabas.clients.config import ConsumerConfig
+from barnabas.clients.consumer.assigned_partition import NO_POSITION
+from barnabas.clients.consumer.log_offsets import LogOffsets
 from barnabas.clients.consumer.offset_reset import reset_timestamp, without_position
-from barnabas.clients.consumer.offsets import ConsumerOffsets
-from barnabas.clients.consumer.partition_state import NO_POSITION, PartitionState
-from barnabas.clients.offsets import list_offsets
-from barnabas.protocol.messages.data.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from barnabas.clients.consumer.record_queue import RecordQueue
+from barnabas.protocol.messages.data.list_offsets import LATEST_TIMESTAMP
 from barnabas.protocol.topic_partition import TopicPartition
 
 
-class ConsumerPositions(ConsumerOffsets):
-    """Part of Consumer."""
+class ConsumerPositions:
+    """All methods raise ValueError for a partition that is not assigned."""
 
-    _current: PartitionState | None
+    def __init__(self, config: ConsumerConfig, queue: RecordQueue, log_offsets: LogOffsets) -> None:
+        self._config = config
+        self._queue = queue
+        self._log_offsets = log_offsets
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Read this assigned partition from `offset` on. An offset that is not there is offset_reset's matter."""
+        """See Consumer.seek."""
         if offset < 0:
             raise ValueError(f"{partition}: offset {offset} is negative; use seek_to_beginning or seek_to_end")
-        (state,) = self._states([partition])
-        self._move(state, offset)
+        (state,) = self._queue.named_states([partition])
+        self._queue.move(state, offset)
 
-    async def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """Read these (all assigned ones by default) from their first record on."""
-        await self._seek_to_time({state.topic_partition: EARLIEST_TIMESTAMP for state in self._states(partitions)})
-
-    async def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """Read of these (all assigned ones by default) only what comes from now on."""
-        await self._seek_to_time({state.topic_partition: LATEST_TIMESTAMP for state in self._states(partitions)})
+    async def seek_all(self, partitions: Iterable[TopicPartition], timestamp: int) -> None:
+        """Move these partitions (all, if none is named) to EARLIEST_TIMESTAMP or LATEST_TIMESTAMP."""
+        wanted = {state.topic_partition: timestamp for state in self._queue.named_states(partitions)}
+        self._move_all(await self._log_offsets.query(wanted))
 
     async def seek_to_timestamp(self, timestamps_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Read each from its first record at or after a time (ms since 1970) on; from the end where none is that late.
-
-        Returns the offsets.
-        """
-        self._states(timestamps_ms)  # all must be assigned
-        found = await self.offsets_for_times(timestamps_ms)
+        """See Consumer.seek_to_timestamp."""
+        self._queue.named_states(timestamps_ms)  # all must be assigned
+        found = await self._log_offsets.for_times(timestamps_ms)
         late = [partition for partition, listed in found.items() if listed is None]
-        ends = await self.end_offsets(late) if late else {}
+        ends = await self._log_offsets.at(late, LATEST_TIMESTAMP) if late else {}
         offsets = {
             partition: ends[partition] if listed is None else listed.offset for partition, listed in found.items()
         }
@@ -48,47 +46,21 @@ class ConsumerPositions(ConsumerOffsets):
         return offsets
 
     async def position(self, partition: TopicPartition) -> int:
-        """The offset of the next record that this partition hands out."""
-        (state,) = self._states([partition])
+        """See Consumer.position."""
+        (state,) = self._queue.named_states([partition])
         if state.position == NO_POSITION:
-            timestamp = reset_timestamp(self.config)
+            timestamp = reset_timestamp(self._config)
             if timestamp is None:
                 raise without_position(partition)
             epoch = state.epoch
-            listed = await list_offsets(self._cluster, self.config, {partition: timestamp}, self._isolation)
+            offsets = await self._log_offsets.query({partition: timestamp})
             if state.epoch == epoch and state.position == NO_POSITION:
-                self._move(state, listed[partition].offset)
+                self._queue.move(state, offsets[partition])
         return state.position
 
-    # inside
-
-    def _move(self, state: PartitionState, offset: int) -> None:
-        fetcher = self._opened()
-        fetcher.release(state.move_to(offset))
-        if self._current is state:
-            self._current = None
-        fetcher.interrupt(state.topic_partition)
-        self._wake()
-
     def _move_all(self, offsets: Mapping[TopicPartition, int]) -> None:
-        fetcher = self._opened()
+        states = self._queue.states
         for partition, offset in offsets.items():
-            state = fetcher.states.get(partition)
+            state = states.get(partition)
             if state is not None:  # it may have been unassigned meanwhile
-                self._move(state, offset)
-
-    async def _seek_to_time(self, wanted: Mapping[TopicPartition, int]) -> None:
-        listed = await list_offsets(self._cluster, self.config, wanted, self._isolation)
-        self._move_all({partition: entry.offset for partition, entry in listed.items()})
-
-    def _states(self, partitions: Iterable[TopicPartition]) -> list[PartitionState]:
-        """The states of these assigned partitions; of all of them when none is named."""
-        states = self._opened().states
-        named = [TopicPartition(*partition) for partition in partitions] or list(states)
-        missing = [partition for partition in named if partition not in states]
-        if missing:
-            raise ValueError(f"{missing[0]} is not assigned to this consumer")
-        return [states[partition] for partition in named]
-
-    def _wake(self) -> None:
-        raise NotImplementedError
+                self._queue.move(state, offset)

@@ -131,7 +131,7 @@ def reset_offsets(
         raise click.UsageError("--partition needs exactly one --topic")
 
     async def work(admin: Admin) -> list[dict[str, Any]]:
-        from barnabas.clients.admin.groups import CommittedOffset
+        from barnabas.clients.group_offsets import CommittedOffset
         from barnabas.protocol.topic_partition import TopicPartition
 
         plan = await planned_reset(admin, name, topics, partitions, target)

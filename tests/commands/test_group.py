@@ -22,7 +22,7 @@ from barnabas import (
     RefusedError,
     TopicPartition,
 )
-from barnabas.clients.admin.groups import CommittedOffset
+from barnabas.clients.group_offsets import CommittedOffset
 from barnabas.commands.group.reset_target import parse_duration
 from barnabas.commands.main import main
 from tests.support.daemon import Daemon, start_daemon

@@ -21,7 +21,7 @@ import pytest
 
 from barnabas import Admin, AdminConfig, Producer, ProducerConfig
 from barnabas.broker.metadata.directories.meta_properties import read_meta_properties
-from barnabas.clients.admin.groups import CommittedOffset
+from barnabas.clients.group_offsets import CommittedOffset
 from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.protocol.uuids import uuid_text
 from tests.support.daemon import Daemon, DaemonError, start_daemon

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from barnabas import Admin, AdminConfig, Producer, ProducerConfig, TopicPartition
-from barnabas.clients.admin.groups import CommittedOffset
+from barnabas.clients.group_offsets import CommittedOffset
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.metrics import metric
 

@@ -58,7 +58,7 @@ class Member:
     async def die(self) -> None:
         """No leave, no commit, no heartbeat: as a killed process."""
         await self._stop_reading()
-        member, self.consumer._member = self.consumer._member, None
+        member, self.consumer._subscription.membership = self.consumer._subscription.membership, None
         if member is not None and member._task is not None:
             member._task.cancel()
         await self.consumer.close(commit=False)

@@ -289,7 +289,7 @@ async def test_offsets_that_cannot_be_asked_for_are_an_error_after_api_timeout_m
 
 async def test_a_topic_that_is_deleted_is_an_error_soon(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("barnabas.clients.network.cluster.UNKNOWN_TOPIC_WAIT_S", 0.05)
-    monkeypatch.setattr("barnabas.clients.consumer.fetch_patience.UNKNOWN_TOPIC_WAIT_S", 0.05)
+    monkeypatch.setattr("barnabas.clients.consumer.fetch_failures.UNKNOWN_TOPIC_WAIT_S", 0.05)
     fill(broker, LINES, 0, 1)
     async with consuming(broker, max_wait_ms=20) as consumer:
         await offsets(consumer, 1)

@@ -187,7 +187,7 @@ async def test_a_member_that_is_not_heard_of_loses_its_partitions(daemon: Daemon
     async with Consumer(config(daemon, topic, session_timeout_ms=300, heartbeat_interval_ms=299)) as silent:
         await silent.subscribe([topic])
         assert await silent.poll(1, LONG_MS)
-        member = silent._member
+        member = silent._subscription.membership
         assert member is not None
         assert member._task is not None
         member._task.cancel()  # as if its process hung: no heartbeats, no leave
@@ -204,7 +204,7 @@ async def test_a_member_that_does_not_read_leaves_and_comes_back_with_its_next_r
     async with Consumer(config(daemon, topic, max_poll_interval_ms=200)) as consumer:
         await consumer.subscribe([topic], events)
         assert await consumer.poll(1, LONG_MS)
-        member = consumer._member
+        member = consumer._subscription.membership
         assert member is not None
         await until(lambda: member.generation == -1, "the leave")
         assert await state(daemon, topic) == "Empty"
@@ -227,7 +227,7 @@ async def test_a_member_of_a_group_that_was_deleted_meanwhile_joins_it_anew(daem
         await consumer.subscribe([topic], events)
         waiting = asyncio.create_task(consumer.poll(timeout_ms=LONG_MS))
         await until(lambda: events.owned == [0, 1, 2, 3])
-        member = consumer._member
+        member = consumer._subscription.membership
         assert member is not None
         async with Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin:
             with contextlib.suppress(RefusedError):  # NON_EMPTY_GROUP where it has come back by itself
@@ -246,10 +246,10 @@ async def test_an_iteration_over_a_batch_counts_as_reading_and_standing_still_do
         await consumer.subscribe([topic])
         await anext(consumer)
         for _ in range(2):  # of the same batch: the iteration takes its short way
-            last = consumer._seen_reading()
-            assert consumer._seen_reading() == last
+            last = consumer._activity.last_read()
+            assert consumer._activity.last_read() == last
             await anext(consumer)
-            assert consumer._seen_reading() > last
+            assert consumer._activity.last_read() > last
 
 
 async def test_a_read_commits_what_was_handed_out_before_it_and_no_more(daemon: Daemon, topic: str) -> None:
@@ -258,7 +258,7 @@ async def test_a_read_commits_what_was_handed_out_before_it_and_no_more(daemon: 
         await consumer.subscribe([topic])
         for done in range(3):
             await anext(consumer)
-            await until(lambda: consumer._auto_commit.due, "the interval")
+            await until(lambda: consumer._subscription.auto_commit.due, "the interval")
             assert (await committed(daemon, topic)).get(0, 0) == done
 
 

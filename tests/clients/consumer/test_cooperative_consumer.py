@@ -26,7 +26,7 @@ from barnabas import (
     RefusedError,
     TopicPartition,
 )
-from barnabas.clients.admin.groups import commit_offsets
+from barnabas.clients.group_offsets import commit_offsets
 from barnabas.clients.membership.group_leader import GroupLeader
 from barnabas.protocol.messages.groups.join_group import JoinGroupResponse
 from tests.clients.waiting import turns, until
@@ -100,9 +100,9 @@ class Reader(RebalanceListener):
 
     def hang(self) -> None:
         """As if its process did: no heartbeats, no joins."""
-        assert self.consumer._member is not None
-        assert self.consumer._member._task is not None
-        self.consumer._member._task.cancel()
+        assert self.consumer._subscription.membership is not None
+        assert self.consumer._subscription.membership._task is not None
+        self.consumer._subscription.membership._task.cancel()
 
     async def _read(self) -> None:
         while True:
@@ -201,7 +201,7 @@ async def test_a_member_reads_on_while_another_one_keeps_the_group_waiting(
             raise
 
     monkeypatch.setattr(GroupLeader, "assign", slowly)
-    monkeypatch.setattr("barnabas.clients.consumer.offsets.commit_offsets", noting)
+    monkeypatch.setattr("barnabas.clients.consumer.commits.commit_offsets", noting)
     async with reader(daemon, topic, auto_commit=False, retry_backoff_ms=1) as first:
         await until(lambda: first.owned == {0, 1, 2, 3})
         async with reader(daemon, topic, auto_commit=False) as second:
@@ -243,7 +243,7 @@ async def test_a_commit_that_waited_does_not_undo_what_the_next_owner_has_commit
         async with reader(daemon, topic, auto_commit=False) as second:
             await asyncio.wait_for(assigning.wait(), 30)
             paused = SimpleNamespace(get_running_loop=asyncio.get_running_loop, sleep=pause)
-            monkeypatch.setattr("barnabas.clients.consumer.offsets.asyncio", paused)
+            monkeypatch.setattr("barnabas.clients.consumer.commits.asyncio", paused)
             old = {TopicPartition(topic, number): 1 for number in range(PARTITIONS)}
             committing = asyncio.create_task(first.consumer.commit(old))
             await until(lambda: shared(first, second))
@@ -274,7 +274,7 @@ async def test_who_was_taken_for_dead_loses_all_of_it_and_comes_back_without_cla
     async with reader(daemon, topic) as first, reader(daemon, topic) as second:
         await until(lambda: shared(first, second))
         had = second.owned
-        member = second.consumer._member
+        member = second.consumer._subscription.membership
         assert member is not None
         await member._requests.leave(member.member_id, "as an operator removes members")
         await until(lambda: ("lost", had) in second.events)
@@ -357,7 +357,7 @@ async def test_no_partition_has_two_owners_at_any_time_while_members_come_leave_
         if kill:
             found.hang()
             await found.rest()
-            found.consumer._member = None  # which nobody hears of
+            found.consumer._subscription.membership = None  # which nobody hears of
         await stack.aclose()
 
     async def watch() -> None:

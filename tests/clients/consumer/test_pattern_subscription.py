@@ -163,7 +163,7 @@ async def test_internal_topics_match_only_where_that_is_wanted_and_whole_names_d
         assert not [*consumer.subscription]
         await consumer.subscribe(["whole-name"])
         assert list(consumer.subscription) == ["whole-name"]
-        assert consumer._pattern is None
+        assert consumer._subscription._pattern is None
     async with Consumer(config(daemon, "internals", exclude_internal_topics=False)) as consumer:
         await consumer.subscribe(pattern=".*offsets")
         assert consumer.subscription == ("__consumer_offsets",)

@@ -12,7 +12,7 @@ from barnabas.protocol.topic_partition import TopicPartition
 NO_POSITION = -1
 
 
-class PartitionState:
+class AssignedPartition:
     """`position` is the offset of the next record to hand out, `fetch_offset` that of the next one to ask for.
 
     Both are -1 until they are sought or reset. `epoch` counts seeks: an answer to a question of an older epoch is of no

@@ -24,7 +24,7 @@ from enum import Enum
 
 from barnabas.clients.config import ConsumerConfig
 from barnabas.clients.errors import ClientError
-from barnabas.clients.membership.coordinator_patience import CoordinatorPatience
+from barnabas.clients.membership.coordinator_retries import CoordinatorRetries
 from barnabas.clients.membership.group_leader import GroupLeader
 from barnabas.clients.membership.group_requests import ABOUT_THE_MEMBER, GroupRequests
 from barnabas.clients.membership.subscriber import subscriptions
@@ -45,7 +45,7 @@ class Revoking(Enum):
     LOST = "lost"  # they may be somebody else's already
 
 
-class GroupMember:
+class ConsumerMembership:
     """Owned by one consumer while it is subscribed. `begin` starts the task, `leave` ends it.
 
     `last_read` tells the loop's time at which the reader was last seen reading, `owned` what it has.
@@ -84,7 +84,7 @@ class GroupMember:
         self._leader = GroupLeader(cluster, config, group)
         self._rejoin = asyncio.Event()
         self._given_up = asyncio.Event()
-        self._patience = CoordinatorPatience(config, group, self._tell_trouble)
+        self._retries = CoordinatorRetries(config, group, self._report_trouble)
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
@@ -172,9 +172,9 @@ class GroupMember:
             offers = subscriptions(self._config.assignors, self._topics, self._claimed, self.generation)
             joined = await self._requests.join(self.member_id, offers)
         except ClientError as error:
-            await self._patience.pause(error)
+            await self._retries.pause(error)
             return None
-        self._patience.reached()
+        self._retries.reached()
         if joined.error is ErrorCode.NONE:
             return joined
         if joined.error is ErrorCode.MEMBER_ID_REQUIRED:
@@ -182,7 +182,7 @@ class GroupMember:
         elif joined.error is ErrorCode.UNKNOWN_MEMBER_ID:
             self._reset(joined.error)
         else:
-            await self._patience.pause_unless_final(joined.error)
+            await self._retries.pause_unless_final(joined.error)
         return None
 
     async def _sync(self, joined: JoinGroupResponse) -> SyncGroupResponse | None:
@@ -190,16 +190,16 @@ class GroupMember:
             assignments = await self._leader.assign(joined)
             synced = await self._requests.sync(self.member_id, self.generation, joined.protocol, assignments)
         except ClientError as error:
-            await self._patience.pause(error)
+            await self._retries.pause(error)
             return None
-        self._patience.reached()
+        self._retries.reached()
         if synced.error is ErrorCode.NONE:
             return synced
         if synced.error in ABOUT_THE_MEMBER:
             if synced.error is not ErrorCode.REBALANCE_IN_PROGRESS:
                 self._reset(synced.error)
         else:
-            await self._patience.pause_unless_final(synced.error)
+            await self._retries.pause_unless_final(synced.error)
         return None
 
     # living
@@ -246,9 +246,9 @@ class GroupMember:
         try:
             beat = await self._requests.heartbeat(self.member_id, self.generation)
         except ClientError as error:
-            await self._patience.pause(error)
+            await self._retries.pause(error)
             return None
-        self._patience.reached()
+        self._retries.reached()
         if beat.error is ErrorCode.NONE:
             return None
         if beat.error is ErrorCode.REBALANCE_IN_PROGRESS:
@@ -257,7 +257,7 @@ class GroupMember:
             logger.warning("the group goes on without this member, group=%s error=%s", self.group, beat.error.name)
             self._reset(beat.error)
             return Revoking.LOST
-        await self._patience.pause_unless_final(beat.error)
+        await self._retries.pause_unless_final(beat.error)
         return None
 
     async def _wait(self, event: asyncio.Event) -> None:
@@ -281,6 +281,6 @@ class GroupMember:
         except ClientError as error:
             logger.info("the group was not told of the leave, it will notice, group=%s: %s", self.group, error)
 
-    def _tell_trouble(self, error: ClientError) -> None:
+    def _report_trouble(self, error: ClientError) -> None:
         self.trouble = error
         self._attention()

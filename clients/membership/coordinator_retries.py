@@ -21,7 +21,7 @@ from barnabas.protocol.errors import RETRIABLE_CODES, ErrorCode
 logger = logging.getLogger(__name__)
 
 
-class CoordinatorPatience:
+class CoordinatorRetries:
     """Of one member. `on_trouble` is called when the coordinator has been out of reach for another api_timeout_ms."""
 
     def __init__(self, config: ConsumerConfig, group: str, on_trouble: Callable[[ClientError], None]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from barnabas.clients.config import ConsumerConfig
-from barnabas.clients.consumer.partition_state import PartitionState
+from barnabas.clients.consumer.assigned_partition import AssignedPartition
 from barnabas.clients.errors import (
     BrokerConnectionError,
     BrokerTimeoutError,
@@ -16,7 +16,9 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.topic_partition import TopicPartition
 
 
-def failed_again(state: PartitionState, error: ClientError, now: float, config: ConsumerConfig) -> ClientError | None:
+def note_failure(
+    state: AssignedPartition, error: ClientError, now: float, config: ConsumerConfig
+) -> ClientError | None:
     """Note one more passing failure of the partition; the error to raise when it has lasted too long, else None.
 
     `now` in seconds of the loop's clock. api_timeout_ms is the limit; an unknown topic has UNKNOWN_TOPIC_WAIT_S.

@@ -1,0 +1,120 @@
+"""Offsets that a consumer group has committed: committing them and fetching them, for the consumer and the admin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from barnabas.clients.config import ClientConfig
+from barnabas.clients.errors import RefusedError
+from barnabas.clients.network.cluster import Cluster
+from barnabas.clients.network.retrying import with_retries
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.groups.offset_commit import (
+    NO_GENERATION,
+    OffsetCommitPartition,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitTopic,
+)
+from barnabas.protocol.messages.groups.offset_fetch import (
+    OffsetFetchGroup,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchTopic,
+)
+from barnabas.protocol.topic_partition import TopicPartition
+
+
+class Committer(NamedTuple):
+    """Identity under which offsets are committed. The defaults stand for a client that is no member of the group."""
+
+    generation: int = NO_GENERATION
+    member_id: str = ""
+    group_instance_id: str | None = None
+
+
+NO_MEMBER: Final = Committer()
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """A group's position in a partition: `offset` is that of the next record to read.
+
+    `leader_epoch` is that of the last record read, -1 if unknown; `metadata` is a string of the application's.
+    """
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+
+
+async def commit_offsets(
+    cluster: Cluster,
+    config: ClientConfig,
+    group: str,
+    offsets: Mapping[TopicPartition, CommittedOffset],
+    *,
+    committer: Committer = NO_MEMBER,
+    once: bool = False,
+) -> None:
+    """Commit for a group without members, or as the member `committer`. Raises RefusedError for the first partition.
+
+    Lost connections and retriable errors are retried for api_timeout_ms, unless `once`: repeating a commit is harmless.
+    """
+    topics: dict[str, list[OffsetCommitPartition]] = {}
+    for (topic, partition), at in offsets.items():
+        topics.setdefault(topic, []).append(OffsetCommitPartition(partition, at.offset, at.leader_epoch, at.metadata))
+    request = OffsetCommitRequest(
+        group, [OffsetCommitTopic(name, entries) for name, entries in topics.items()], *committer
+    )
+
+    async def attempt() -> None:
+        connection = await cluster.any_connection()
+        response: OffsetCommitResponse = await connection.request(ApiKey.OFFSET_COMMIT, request)
+        for result in response.topics:
+            for entry in result.partitions:
+                if entry.error is not ErrorCode.NONE:
+                    refused = TopicPartition(result.name, entry.partition)
+                    raise RefusedError.of_partition(refused, entry.error, None)
+
+    if once:
+        await attempt()
+    else:
+        await with_retries(config, ApiKey.OFFSET_COMMIT.label, attempt)
+
+
+async def fetch_offsets(
+    cluster: Cluster, config: ClientConfig, group: str, partitions: Iterable[TopicPartition] | None
+) -> dict[TopicPartition, CommittedOffset]:
+    """Fetch a group's committed offsets of these partitions (None: all); partitions without one are left out.
+
+    Raises RefusedError. Retriable errors (the broker is loading the offsets) are retried for api_timeout_ms.
+    """
+    topics: list[OffsetFetchTopic] | None = None
+    if partitions is not None:
+        by_topic: dict[str, list[int]] = {}
+        for topic, partition in partitions:
+            by_topic.setdefault(topic, []).append(partition)
+        topics = [OffsetFetchTopic(name, numbers) for name, numbers in by_topic.items()]
+    request = OffsetFetchRequest([OffsetFetchGroup(group, topics)])
+
+    async def attempt() -> dict[TopicPartition, CommittedOffset]:
+        connection = await cluster.any_connection()
+        response: OffsetFetchResponse = await connection.request(ApiKey.OFFSET_FETCH, request)
+        (answered,) = response.groups
+        if answered.error is not ErrorCode.NONE:
+            raise RefusedError(answered.error, f"the offsets of group {group!r} cannot be fetched")
+        found = {}
+        for topic in answered.topics:
+            for entry in topic.partitions:
+                topic_partition = TopicPartition(topic.name, entry.partition)
+                if entry.error is not ErrorCode.NONE:
+                    raise RefusedError.of_partition(topic_partition, entry.error, None)
+                if entry.offset >= 0:
+                    found[topic_partition] = CommittedOffset(entry.offset, entry.leader_epoch, entry.metadata)
+        return found
+
+    return await with_retries(config, ApiKey.OFFSET_FETCH.label, attempt)
