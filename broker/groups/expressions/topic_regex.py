@@ -8,6 +8,7 @@ RE2 and RE2/J 1.8 accept the same expressions and match the same names, with the
     \C (one byte)       refused here as RE2/J refuses it
     {* {+ {? {{2}       a repeated literal brace: RE2/J refuses it, RE2 accepts it; no topic name has a brace
     \é                  an escaped letter outside ASCII: RE2 refuses it, RE2/J accepts it
+    (?P<n>a)(?P<n>b)    two groups of one name, or a name outside ASCII: RE2/J refuses them, RE2 accepts them
     (a{100}){100}       counts of nested repetitions: RE2 refuses more than 1,000 in all, RE2/J more than that each
 
 Three bounds are ours: the length of an expression, the memory of its compiled form, and the processor time of slow
@@ -55,8 +56,7 @@ class TopicRegex:
         if "\\C" in _QUOTED_OR_ESCAPED.findall(expression):
             raise _invalid(expression, r"invalid escape sequence: \C")
         try:
-            re2.compile(expression, _options(never_capture=False))  # alone it checks the names of groups
-            self._fullmatch = re2.compile(expression, _options(never_capture=True)).fullmatch
+            self._fullmatch = re2.compile(expression, _options()).fullmatch
         except re2.error as error:
             raise _invalid(expression, _text_of(error)) from error
         except UnicodeEncodeError as error:
@@ -78,12 +78,12 @@ class TopicRegex:
 
 
 @cache
-def _options(*, never_capture: bool) -> Any:
+def _options() -> Any:
     import re2
 
     options = re2.Options()
     options.max_mem = MAX_MEMORY_BYTES
-    options.never_capture = never_capture  # captures would cost a second, slower pass
+    options.never_capture = True  # captures would cost a second, slower pass
     options.log_errors = False
     return options
 

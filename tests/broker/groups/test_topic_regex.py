@@ -99,7 +99,6 @@ def test_what_re2_has_beside_that(expression: str, name: str, expected: bool) ->
         r"\x{4_1}",
         r"\x{110000}",
         r"\Q\E*",
-        "(?P<n>a)(?P<n>b)",
         "(?P<>a)",
         "a" * 1001,
         "(((a{1000}){1000}){1000}){1000}",
