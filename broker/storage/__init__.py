@@ -1,5 +1,5 @@
-"""The log engine: topics' partitions as Apache Kafka keeps them on disk, byte for byte.
+"""The log engine: partitions on disk, byte for byte in Apache Kafka's format.
 
-Synchronous, thread-safe, and without a client's view: it knows no connection, no asyncio and no metrics library.
-`log_manager.LogManager` owns the directories and the logs in them; `log.PartitionLog` is one log.
+Synchronous and thread-safe; it imports no network code, no asyncio and no metrics library. `log_manager.LogManager`
+owns the log directories and the logs in them; `log.PartitionLog` is one log.
 """

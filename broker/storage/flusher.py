@@ -55,7 +55,6 @@ class GroupCommitFlusher:
         self.syncs = 0
         self.requests = 0
         self.failures = 0
-        self.last_sync_seconds = 0.0
         self.sync_seconds_total = 0.0
         self._deliver = deliver or _call_all
         self._waiting: list[FlushRequest] = []
@@ -112,7 +111,6 @@ class GroupCommitFlusher:
         errors: dict[PartitionLog, Exception] = {}
         for log, (error, seconds) in zip(dirty, outcomes, strict=True):
             self.syncs += 1
-            self.last_sync_seconds = seconds
             self.sync_seconds_total += seconds
             if error is not None:
                 self.failures += 1

@@ -30,7 +30,7 @@ from barnabas.broker.storage.cleaning.segment_cleaning import SegmentCleaner
 from barnabas.broker.storage.cleaning.segment_groups import group_segments
 from barnabas.broker.storage.cleaning.segment_reading import IoBuffers
 from barnabas.broker.storage.files.errors import CorruptFileError
-from barnabas.broker.storage.files.failpoints import reach
+from barnabas.broker.storage.files.failpoints import failpoint
 from barnabas.broker.storage.files.file_names import CLEANED_SUFFIX
 from barnabas.broker.storage.log.aborted_transactions import aborted_transactions
 from barnabas.broker.storage.log.partition_log import PartitionLog
@@ -191,7 +191,6 @@ class _Round:
             for group in groups:
                 self._clean_group(group, offset_map, legacy_horizon_ms)
         self._stats.map_utilization = offset_map.utilization
-        self._stats.end_time_ms = self._wall_ms()
         return CleanResult(end_offset, self._stats)
 
     def _check_done(self) -> None:
@@ -217,7 +216,7 @@ class _Round:
         """The second pass over the segments that become one."""
         cleaned = self._log.create_segment(group[0].base_offset, CLEANED_SUFFIX)
         try:
-            reach("cleaner.created")
+            failpoint("cleaner.created")
             self._transactions.write_aborted = cleaned.transaction_index.append
             last_records = self._log.last_records()
             cleaner = SegmentCleaner(cleaned, offset_map.table, self._buffers, self._stats, self._throttler.note)
@@ -241,11 +240,11 @@ class _Round:
                         retains_legacy_tombstones=source.last_modified_ms() > legacy_horizon_ms,
                     )
                     cleaner.clean(source, rules, batch_filter, self._check_done)
-            reach("cleaner.written")
+            failpoint("cleaner.written")
             cleaned.seal()
             cleaned.sync(with_indexes=True)
             cleaned.set_last_modified(group[-1].last_modified_ms())
-            reach("cleaner.sealed")
+            failpoint("cleaner.sealed")
             self._check_done()
         except BaseException:
             # An exception that is on its way may be a failed disk's: what cannot be removed goes at the next start.

@@ -12,7 +12,6 @@ class CleanerStats:
     start_time_ms: int = 0
     map_complete_time_ms: int = -1
     """When the first pass, which fills the offset map, was done; -1 until then."""
-    end_time_ms: int = -1
     map_messages_read: int = 0
     map_bytes_read: int = 0
     messages_read: int = 0

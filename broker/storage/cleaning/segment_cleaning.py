@@ -11,7 +11,7 @@ from collections.abc import Callable
 from barnabas.broker.storage.cleaning.batch_filter import BatchFilter, FilteredBatch
 from barnabas.broker.storage.cleaning.cleaner_stats import CleanerStats
 from barnabas.broker.storage.cleaning.segment_reading import IoBuffers, read_through, whole_legacy_message
-from barnabas.broker.storage.files.failpoints import reach
+from barnabas.broker.storage.files.failpoints import failpoint
 from barnabas.broker.storage.segment.log_segment import MAX_RELATIVE_OFFSET, AppendedBatch, LogSegment
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.errors import CorruptRecordError
@@ -115,7 +115,7 @@ class SegmentCleaner:
         last_offset = self._pending[-1].last_offset
         if last_offset - self._destination.base_offset > MAX_RELATIVE_OFFSET:
             raise CorruptRecordError(f"offset {last_offset} is too far from {self._destination.base_offset}")
-        reach("cleaner.write")
+        failpoint("cleaner.write")
         with memoryview(self._buffers.write) as view, view[: self._filled] as data:
             self._destination.append_many(data, self._pending)
         self._stats.bytes_written += self._filled

@@ -1,4 +1,4 @@
-"""Checkpoint files: a few lines of text that are replaced as a whole.
+"""Checkpoint files: a few lines of text, always replaced as a whole.
 
     0                               version
     2                               number of entries
@@ -7,8 +7,9 @@
 
 An entry is `topic partition offset` in the files of a data directory (recovery-point-offset-checkpoint,
 log-start-offset-checkpoint, replication-offset-checkpoint, cleaner-offset-checkpoint), and `epoch start_offset` in a
-partition's leader-epoch-checkpoint. A missing and a 0-byte file are empty (Kafka makes them so). A write goes beside
-the file, is synced, and renamed over it. Source: Kafka CheckpointFile, OffsetCheckpointFile.
+partition's leader-epoch-checkpoint. A missing file and a 0-byte file (Kafka creates those) have no entries. A write
+goes to a temporary file, which is synced and renamed over the old one.
+Source: Kafka CheckpointFile, OffsetCheckpointFile.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from barnabas.broker.storage.files.checkpoint_order import MADE_TO_GROW, MADE_TO_SIZE, in_kafkas_order
+from barnabas.broker.storage.files.checkpoint_order import DEFAULT_BUCKETS, PRESIZED_BUCKETS, in_kafkas_order
 from barnabas.broker.storage.files.durable_files import write_durably
 from barnabas.broker.storage.files.errors import CorruptFileError
 from barnabas.protocol.topic_partition import TopicPartition
@@ -33,14 +34,14 @@ CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 
 CORRUPT_SUFFIX = ".corrupt"
 
-_LEAST_BUCKETS = {RECOVERY_POINT_CHECKPOINT: MADE_TO_SIZE, LOG_START_OFFSET_CHECKPOINT: MADE_TO_GROW}
-"""The files whose rows have Kafka's order; those of the others are sorted."""
+_LEAST_BUCKETS = {RECOVERY_POINT_CHECKPOINT: PRESIZED_BUCKETS, LOG_START_OFFSET_CHECKPOINT: DEFAULT_BUCKETS}
+"""Files whose rows are in the order of Kafka's hash map; the rows of all other files are sorted."""
 
 logger = logging.getLogger(__name__)
 
 
 def read_checkpoint_lines(path: Path) -> list[str]:
-    """The entries' lines. Raises CorruptFileError when version, count or encoding are wrong; OSError from the disk."""
+    """Return the entry lines. Raises CorruptFileError for a wrong version, count or encoding, OSError from the disk."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -55,24 +56,24 @@ def read_checkpoint_lines(path: Path) -> list[str]:
         lines.pop()
     version = _number(path, lines[0], "version")
     if version != VERSION:
-        raise CorruptFileError(path, f"checkpoint has version {version}, only {VERSION} is known")
+        raise CorruptFileError(path, f"checkpoint has version {version}, only {VERSION} is supported")
     if len(lines) == 1:
         return []
     count = _number(path, lines[1], "count")
     entries = lines[2:]
     if count != len(entries):
-        raise CorruptFileError(path, f"checkpoint promises {count} entries and holds {len(entries)}")
+        raise CorruptFileError(path, f"checkpoint should have {count} entries and has {len(entries)}")
     return entries
 
 
 def checkpoint_content(lines: Iterable[str]) -> bytes:
-    """The file's bytes for these entries."""
+    """Return a checkpoint file's bytes."""
     entries = list(lines)
     return "".join(f"{line}\n" for line in (str(VERSION), str(len(entries)), *entries)).encode("utf-8")
 
 
 def set_aside(path: Path, error: CorruptFileError, consequence: str) -> None:
-    """Keep an unreadable checkpoint as `<name>.corrupt` for a person to look at, and say what follows from its loss."""
+    """Rename an unreadable checkpoint to `<name>.corrupt`, so that it can be inspected, and log the consequence."""
     kept = path.with_name(path.name + CORRUPT_SUFFIX)
     os.replace(path, kept)
     logger.warning("unreadable checkpoint kept as %s, %s: %s", kept, consequence, error)
@@ -87,7 +88,7 @@ class OffsetCheckpointFile:
         self._last_content: bytes | None = None
 
     def read(self) -> dict[TopicPartition, int]:
-        """The offsets. Raises CorruptFileError on any line that is not an entry, OSError from the disk."""
+        """Return the offsets. Raises CorruptFileError for a line that is not an entry, OSError from the disk."""
         offsets: dict[TopicPartition, int] = {}
         for line in read_checkpoint_lines(self.path):
             parts = line.split()
@@ -98,7 +99,7 @@ class OffsetCheckpointFile:
         return offsets
 
     def read_or_set_aside(self, consequence: str) -> dict[TopicPartition, int]:
-        """As `read`, but an unreadable file is kept beside, warned about and taken as empty. Raises OSError."""
+        """Return the offsets; rename an unreadable file to `.corrupt`, warn and return none. Raises OSError."""
         try:
             return self.read()
         except CorruptFileError as error:
@@ -106,7 +107,7 @@ class OffsetCheckpointFile:
             return {}
 
     def write(self, offsets: Mapping[TopicPartition, int]) -> bool:
-        """Replace the file durably; False when it holds just this already and nothing was written. Raises OSError."""
+        """Replace the file durably; return False if it was not written because nothing changed. Raises OSError."""
         least_buckets = _LEAST_BUCKETS.get(self.path.name)
         order = sorted(offsets) if least_buckets is None else in_kafkas_order(offsets, least_buckets)
         content = checkpoint_content(f"{tp.topic} {tp.partition} {offsets[tp]}" for tp in order)

@@ -2,8 +2,9 @@
 
     .kafka_cleanshutdown    {"version":0,"brokerEpoch":12}    no newline
 
-Its existence is what counts: logs were flushed and closed, indexes trimmed, nothing needs recovery. It is taken away
-before anything is loaded, so that a crash while loading counts as unclean. Source: Kafka CleanShutdownFileHandler.
+Its existence means that all logs were flushed and closed and their indexes trimmed, so nothing needs recovery. It is
+removed before any log is loaded, so that a crash while loading counts as unclean. Source: Kafka
+CleanShutdownFileHandler.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class CleanShutdownMarker:
         self.path = log_dir / CLEAN_SHUTDOWN_FILE
 
     def take(self) -> bool:
-        """Whether the last stop was clean; the marker is gone, durably, when this returns. Raises OSError."""
+        """Remove the marker durably; return whether it was there, that is, the last stop was clean. Raises OSError."""
         try:
             self.path.unlink()
         except FileNotFoundError:
@@ -32,5 +33,5 @@ class CleanShutdownMarker:
         return True
 
     def write(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
-        """Say that the stop was clean. Raises OSError."""
+        """Mark the stop as clean. Raises OSError."""
         write_durably(self.path, f'{{"version":0,"brokerEpoch":{broker_epoch}}}'.encode("ascii"))

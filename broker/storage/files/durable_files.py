@@ -1,7 +1,8 @@
-"""Small files that are on disk, whole, when the call returns.
+"""Small files, written durably and as a whole.
 
-A file is written beside its name, synced, renamed over it, and the directory is synced: a crash leaves the old content
-or the new one, never a part. Source: Kafka's Utils.atomicMoveWithFallback and CheckpointFile.
+The content goes to a temporary file, which is synced and renamed over the old file; then the directory is synced. A
+crash leaves the old content or the new one, never a part.
+Source: Kafka Utils.atomicMoveWithFallback and CheckpointFile.
 """
 
 from __future__ import annotations
@@ -22,17 +23,22 @@ def sync_directory(path: Path | str) -> None:
         os.close(descriptor)
 
 
+def write_all(descriptor: int, content: bytes) -> None:
+    """Write all of `content` at the file offset; a single write() may be partial. Raises OSError."""
+    written = 0
+    while written < len(content):
+        written += os.write(descriptor, content[written:])
+
+
 def write_durably(path: Path, content: bytes, *, temporary_suffix: str = TEMPORARY_SUFFIX) -> None:
-    """Replace the file by `content`, durably. Raises OSError; the old file is then still whole."""
+    """Replace a file's content durably. Raises OSError; the old file is then unchanged."""
     temporary = path.with_name(path.name + temporary_suffix)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
     try:
-        written = 0
-        while written < len(content):
-            written += os.write(descriptor, content[written:])
+        write_all(descriptor, content)
         os.fsync(descriptor)
     except OSError:
-        # A full disk leaves a part behind; it would only take room.
+        # On a full disk the partial file would only take up space.
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise

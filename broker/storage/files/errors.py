@@ -1,7 +1,7 @@
-"""The errors of the log engine that are not a client's.
+"""Errors of disks, files and directories.
 
-A client sees `BrokerError`. What is wrong with a disk or a directory is a `StorageError`: it names the path, says one
-sentence, and carries the OSError that caused it, if one did.
+A `StorageError` carries the path, one sentence and, as its cause, the OSError if there was one. Clients see
+`BrokerError` instead.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 class StorageError(Exception):
-    """A fault of a path: the disk, the file's content or the directory's state."""
+    """A fault of the disk, of a file's content or of a directory's state, with its path."""
 
     def __init__(self, path: Path | str, message: str) -> None:
         super().__init__(f"{message} (path={path})")
@@ -19,8 +19,8 @@ class StorageError(Exception):
 
 
 class CorruptFileError(StorageError):
-    """A file whose content is not what its format says; never raised for a client's bytes."""
+    """A stored file that violates its format; never raised for bytes from a client."""
 
 
 class StartupStorageError(StorageError):
-    """Why the broker cannot start with its directories: one sentence for the operator."""
+    """The broker cannot start with its directories; the message is one sentence for the operator."""

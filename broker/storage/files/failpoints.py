@@ -1,10 +1,11 @@
-"""Named places at which a test may stop the process or make a system call fail.
+"""Failpoints: named places where a test can kill the process or make a system call fail.
 
-    BARNABAS_TEST_FAILPOINTS="replace.renamed=kill@3,cleaner.written=enospc"     name=action[@which time, from 1]
+    BARNABAS_TEST_FAILPOINTS="replace.renamed=kill@3,cleaner.written=enospc"     name=action[@n], the n-th time only
 
-`kill` ends the process by SIGKILL, as kill -9 would; `eio` and `enospc` raise that OSError. A test in the
-same process arms any callable. When nothing is armed, `reach` is one look at an empty dictionary, so it stands in code
-that does a system call anyway, never in the path of a request. Source: the idea is bbolt's gofail.
+`kill` ends the process by SIGKILL, as kill -9 would; `eio` and `enospc` raise that OSError. A test in the same process
+arms any callable. Unarmed, `failpoint` costs one look at two empty containers, so it is called only beside system calls
+and never on the path of a request. A new step of a segment swap gets a failpoint; test_replacement_crash.py then finds
+it by itself. Source: the idea is bbolt's gofail.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ _armed: dict[str, Action] = {}
 _observers: list[Action] = []
 
 
-def reach(name: str) -> None:
-    """The program is at this point. Raises OSError where that was armed."""
+def failpoint(name: str) -> None:
+    """Run the action that is armed for this point, if any. Raises OSError if that is the action."""
     if _armed or _observers:
         for observer in _observers:
             observer(name)
@@ -33,7 +34,7 @@ def reach(name: str) -> None:
 
 @contextmanager
 def armed(name: str, action: Action) -> Iterator[None]:
-    """`action(name)` runs each time that the point is reached inside of the with block."""
+    """Run `action(name)` each time the failpoint is reached inside the with block."""
     _armed[name] = action
     try:
         yield
@@ -43,7 +44,7 @@ def armed(name: str, action: Action) -> Iterator[None]:
 
 @contextmanager
 def observed(observer: Action) -> Iterator[None]:
-    """`observer(name)` runs at every point that is reached inside of the with block."""
+    """Run `observer(name)` at every failpoint reached inside the with block."""
     _observers.append(observer)
     try:
         yield
@@ -52,7 +53,7 @@ def observed(observer: Action) -> Iterator[None]:
 
 
 def arm_from(setting: str) -> None:
-    """Arm what the environment variable says. Raises ValueError for what it cannot mean."""
+    """Arm failpoints from a value of the environment variable. Raises ValueError if it is malformed."""
     for item in filter(None, setting.split(",")):
         name, separator, rest = item.partition("=")
         kind, _, count = rest.partition("@")
@@ -74,17 +75,17 @@ def _at(count: int, action: Action) -> Action:
 
 
 def kill(name: str) -> None:
-    """End the process: nothing of it runs any more."""
+    """Kill the process; no handler or finally block runs."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def no_space(name: str) -> None:
-    """As a full disk."""
+    """Raise a full disk's OSError."""
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
 
 
 def io_error(name: str) -> None:
-    """As a failed disk."""
+    """Raise a failed disk's OSError."""
     raise OSError(errno.EIO, os.strerror(errno.EIO), name)
 
 

@@ -1,7 +1,8 @@
 """The names of a partition's files: `<base offset, 20 digits>.<kind>[.<stage>]`.
 
-Kinds: log, index, timeindex, txnindex, snapshot. A stage is work in progress: `.cleaned` is being written, `.swap` is
-complete and about to replace, `.deleted` is waiting for its removal. Source: Kafka LogFileUtils.
+Kinds: log, index, timeindex, txnindex, snapshot. A stage marks work in progress: a `.cleaned` file is being written, a
+`.swap` file is complete and about to replace others, a `.deleted` file waits for its removal. Source: Kafka
+LogFileUtils.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
 
 SEGMENT_SUFFIXES = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
-"""What belongs to one segment, and is renamed and removed with it."""
+"""The files of one segment; they are renamed and removed together."""
 
 
 class FileKind(Enum):
-    """What a partition's file holds; the value is the suffix."""
+    """Kind of a file in a partition directory; the value is the suffix."""
 
     LOG = LOG_SUFFIX
     OFFSET_INDEX = OFFSET_INDEX_SUFFIX
@@ -34,7 +35,7 @@ class FileKind(Enum):
 
 
 class ParsedFileName(NamedTuple):
-    """`offset`: the segment's base offset, or the offset that a snapshot covers. `stage`: "" or one of the stages."""
+    """`offset` is the segment's base offset, or the end offset of a snapshot. `stage` is "" or one of the stages."""
 
     offset: int
     kind: FileKind
@@ -50,12 +51,12 @@ _ENDS = {
 
 
 def file_name(offset: int, suffix: str, stage: str = "") -> str:
-    """`file_name(109, LOG_SUFFIX)` is `00000000000000000109.log`."""
+    """Return a file's name: `file_name(109, LOG_SUFFIX)` is `00000000000000000109.log`."""
     return f"{offset:020d}{suffix}{stage}"
 
 
 def parse_file_name(name: str) -> ParsedFileName | None:
-    """The parts of a segment's or snapshot's file name; None for any other file (checkpoints, partition.metadata)."""
+    """Split the name of a segment's file or a snapshot; return None for other files, such as checkpoints."""
     end = _ENDS.get(name[_OFFSET_DIGITS:])
     digits = name[:_OFFSET_DIGITS]
     if end is None or not (digits.isascii() and digits.isdigit()):

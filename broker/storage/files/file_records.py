@@ -1,8 +1,8 @@
 """The `.log` file of a segment: record batches one after the other, and nothing else.
 
-Appended at `size_bytes` by pwrite (with `preallocate` the file is longer than what it holds), read by pread, sent from
-by sendfile. What is not whole is not there: a write that fails half way (a full disk) is cut off again, so
-`size_bytes` always ends a batch. Positions are int32 in the index, so a file stays below 2 GiB.
+Batches are appended at `size_bytes` by pwrite (with `preallocate` the file is longer), read by pread and sent by
+sendfile. A write that fails half way, on a full disk, is cut off again, so `size_bytes` is always the end of a batch.
+Positions are int32 in the index, so a file stays below 2 GiB.
 """
 
 from __future__ import annotations
@@ -13,16 +13,14 @@ import os
 from barnabas.broker.storage.files.errors import CorruptFileError
 from barnabas.broker.storage.files.open_files import FileHandle, OpenFiles, open_for_reading
 
-MAX_SIZE_BYTES = 2**31 - 1
-
 _WARM_STEP_BYTES = 256 * 1024
-"""Distance between the probes of `is_warm`; the kernel reads ahead in pieces of about this size."""
+"""Distance between the probes of `is_warm`: about the size of the kernel's read-ahead."""
 
 
 class FileSlice:
-    """`size` bytes of a file from `position` on. The file stays open, even unlinked, while this object lives.
+    """`size` bytes of a file from `position` on. The file stays open while this object exists, even if unlinked.
 
-    `fd` may be given to sendfile or pread with the slice's own position; its file offset is nobody's.
+    Use `fd` with sendfile or pread and an explicit position: other slices share its file offset.
     """
 
     __slots__ = ("_handle", "fd", "position", "size")
@@ -34,11 +32,14 @@ class FileSlice:
         self.size = size
 
     def read(self) -> bytes:
-        """All bytes of the slice. Raises CorruptFileError when the file has become shorter, OSError."""
+        """Return all bytes of the slice. Raises CorruptFileError if the file has become shorter, OSError."""
         return read_exactly(self.fd, self.position, self.size)
 
     def is_warm(self) -> bool:
-        """Whether sending would not wait for the disk: the pages are probed without blocking (some, not each)."""
+        """Return whether the slice is in the page cache, so that sending would not wait for the disk.
+
+        A page every 256 KiB is probed without blocking (preadv2 with RWF_NOWAIT).
+        """
         probe = bytearray(1)
         last = self.position + self.size - 1
         try:
@@ -48,18 +49,18 @@ class FileSlice:
             return False
         except OSError as error:
             if error.errno == errno.EOPNOTSUPP:
-                return True  # tmpfs and the like: nothing to wait for, or no way to know
+                return True  # tmpfs and others: no disk to wait for, or no way to find out
             raise
         return True
 
 
 class FileRecords:
-    """One `.log` file. Active: open for writing. Sealed: opened for reading when used, and evictable."""
+    """One `.log` file: active, that is open for writing, or sealed, opened for reading on demand and evictable."""
 
     __slots__ = ("_handle", "_open_files", "_preallocated_bytes", "fd", "path", "recently_used", "size_bytes")
 
     def __init__(self, path: str, size_bytes: int, open_files: OpenFiles) -> None:
-        """A sealed file of `size_bytes`; nothing is opened yet."""
+        """Represent a sealed file of `size_bytes` without opening it."""
         self.path = path
         self.size_bytes = size_bytes
         self.fd = -1
@@ -70,7 +71,7 @@ class FileRecords:
 
     @classmethod
     def create(cls, path: str, open_files: OpenFiles, *, preallocate_bytes: int = 0) -> FileRecords:
-        """A new, empty file, active; `preallocate_bytes` is the length that it gets at once. Raises OSError."""
+        """Create an empty, active file with `preallocate_bytes` as its initial length. Raises OSError."""
         records = cls(path, 0, open_files)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         records._handle = FileHandle(descriptor)
@@ -81,7 +82,7 @@ class FileRecords:
         return records
 
     def activate(self) -> None:
-        """Open for writing and keep open. Raises OSError."""
+        """Open the file for writing and keep it open. Raises OSError."""
         descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
         if self._handle is not None and self.fd < 0:
             self._open_files.forget(self)
@@ -104,13 +105,13 @@ class FileRecords:
         self.size_bytes = position + total
 
     def undo_partial_append(self) -> None:
-        """Cut off what a failed write left behind `size_bytes`. Raises OSError when not even that works."""
+        """Cut off the bytes that a failed write left after `size_bytes`. Raises OSError if that fails, too."""
         os.ftruncate(self.fd, self.size_bytes)
         if self._preallocated_bytes:
             os.ftruncate(self.fd, max(self._preallocated_bytes, self.size_bytes))
 
     def handle(self) -> FileHandle:
-        """The open file; a sealed one is opened if it is not. Raises OSError (FileNotFoundError once removed)."""
+        """Return the open file, opening a sealed one if needed. Raises OSError (FileNotFoundError once removed)."""
         handle = self._handle
         if handle is None:
             handle = FileHandle(open_for_reading(self))
@@ -120,11 +121,11 @@ class FileRecords:
         return handle
 
     def slice(self, position: int, size: int) -> FileSlice:
-        """A part of the file, to be sent."""
+        """Return a part of the file. Raises OSError."""
         return FileSlice(self.handle(), position, size)
 
     def truncate_to(self, size_bytes: int) -> int:
-        """Cut the file, which must be active; the bytes that went. Raises OSError."""
+        """Cut an active file; return the number of bytes removed. Raises OSError."""
         dropped = self.size_bytes - size_bytes
         if dropped > 0:
             os.ftruncate(self.fd, size_bytes)
@@ -133,29 +134,32 @@ class FileRecords:
         return max(dropped, 0)
 
     def sync(self) -> None:
-        """Make what was appended durable. Raises OSError, which must take the log directory offline."""
-        handle = self.handle()  # held, so that it cannot be evicted under the call
+        """Make all appends durable. Raises OSError, which must take the log directory offline.
+
+        A failed fsync is never retried: the kernel may have dropped the dirty pages and would report success.
+        """
+        handle = self.handle()  # a reference, so that the file is not closed by an eviction meanwhile
         os.fdatasync(handle.fd)
 
     def trim(self) -> None:
-        """Cut preallocated room behind the last batch. Raises OSError."""
+        """Cut the preallocated space after the last batch. Raises OSError."""
         if self._preallocated_bytes > self.size_bytes:
             os.ftruncate(self.fd, self.size_bytes)
         self._preallocated_bytes = 0
 
     def seal(self) -> None:
-        """No more appends: from now on the file may be closed when others need the descriptor. Raises OSError."""
+        """End appends; from now on the file may be closed to free its descriptor. Raises OSError."""
         self.trim()
         if self.fd >= 0:
             self.fd = -1
             self._open_files.register(self)
 
     def evict(self) -> None:
-        """Forget the open file; slices in flight keep it open."""
+        """Drop the open file; slices in flight keep it open."""
         self._handle = None
 
     def close(self) -> None:
-        """As `evict`, by the owner."""
+        """Drop the open file and the entry in `OpenFiles`."""
         if self.fd < 0 and self._handle is not None:
             self._open_files.forget(self)
         self.fd = -1
@@ -163,7 +167,7 @@ class FileRecords:
 
 
 def read_exactly(fd: int, position: int, size: int) -> bytes:
-    """`size` bytes from `position` on. Raises CorruptFileError when the file is shorter, OSError."""
+    """Return `size` bytes from `position` on. Raises CorruptFileError if the file is shorter, OSError."""
     data = os.pread(fd, size, position)
     if len(data) == size:
         return data

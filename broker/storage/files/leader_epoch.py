@@ -1,13 +1,13 @@
-"""Which leader epoch wrote which offsets of a log: `leader-epoch-checkpoint` and its copy in memory.
+"""The leader epochs of one log and their start offsets: `leader-epoch-checkpoint` and its copy in memory.
 
     0                       version
     2                       count
-    0 0                     epoch, and the first offset that it may have written
+    0 0                     epoch, and its first offset
     3 1500
 
-Both columns rise. A new entry drops all entries whose epoch or start offset is not below its own. Assignments are on
-disk when the call returns; what a truncation drops may come back after a crash, and the loader drops it again.
-Readers use an immutable tuple and take no lock; the caller serializes writers (PartitionLog's lock).
+Both columns are strictly increasing. A new entry replaces all entries whose epoch or start offset is not below its own.
+`assign` is durable when it returns. Entries dropped by a truncation may come back after a crash; the loader drops them
+again. Readers use an immutable tuple and take no lock; the caller serializes writers (PartitionLog's lock).
 Source: Kafka LeaderEpochFileCache, LeaderEpochCheckpointFile.
 """
 
@@ -30,14 +30,14 @@ logger = logging.getLogger(__name__)
 
 
 class EpochEntry(NamedTuple):
-    """A leader epoch and the log end offset at which it began."""
+    """A leader epoch and its first offset, the log end offset when it began."""
 
     epoch: int
     start_offset: int
 
 
 class LeaderEpochFile:
-    """The epochs of one log."""
+    """Leader epochs of one log, in memory and on disk."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / LEADER_EPOCH_CHECKPOINT
@@ -46,7 +46,7 @@ class LeaderEpochFile:
 
     @classmethod
     def load(cls, directory: Path) -> LeaderEpochFile:
-        """Read the file; an unreadable one is kept as `.corrupt` and taken as empty. Raises OSError."""
+        """Read the file; rename an unreadable one to `.corrupt` and begin without entries. Raises OSError."""
         try:
             return cls.read(directory)
         except CorruptFileError as error:
@@ -56,7 +56,7 @@ class LeaderEpochFile:
 
     @classmethod
     def read(cls, directory: Path) -> LeaderEpochFile:
-        """Read the file, and change nothing. Raises CorruptFileError, OSError."""
+        """Read the file without changing anything on disk. Raises CorruptFileError, OSError."""
         cache = cls(directory)
         for line in read_checkpoint_lines(cache._path):
             epoch, _, start = line.partition(" ")
@@ -73,36 +73,39 @@ class LeaderEpochFile:
 
     @property
     def earliest_entry(self) -> EpochEntry | None:
-        """The first entry, whose start is the log start offset unless older records carry no epoch."""
+        """The first entry, or None. It begins at the log start offset unless older records have no epoch."""
         return self.entries[0] if self.entries else None
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Record that `epoch` writes from `start_offset` on; durable when True is returned. Raises OSError."""
+        """Add an entry durably; return False if the epoch is the current one already. Raises ValueError, OSError."""
         if epoch < 0 or start_offset < 0:
             raise ValueError(f"leader epoch entry ({epoch}, {start_offset}) of {self._path} is negative")
         before = self.entries
         if not self._insert(EpochEntry(epoch, start_offset)):
             return False
         try:
-            self._write()
+            self.write()
         except OSError:
             self.entries = before
             raise
         return True
 
     def note_recovered(self, epoch: int, start_offset: int) -> None:
-        """As `assign` for an epoch met while recovering; the loader writes the file once, by `write`."""
+        """Add an entry in memory only: recovery calls `write` once at its end."""
         self._insert(EpochEntry(epoch, start_offset))
 
     def truncate_from_end(self, end_offset: int) -> bool:
-        """Drop entries that begin at or after `end_offset`; in memory only, `write` makes it last."""
+        """Drop entries that begin at or after `end_offset`, in memory only; return whether any was dropped."""
         kept = tuple(entry for entry in self.entries if entry.start_offset < end_offset)
         changed = len(kept) != len(self.entries)
         self.entries = kept
         return changed
 
     def truncate_from_start(self, start_offset: int) -> bool:
-        """Drop entries that end at or before `start_offset` and let the first one begin there; in memory only."""
+        """Drop entries that end at or before `start_offset` and begin the first one there, in memory only.
+
+        Return whether anything changed.
+        """
         index = bisect_right(self.entries, start_offset, key=lambda entry: entry.start_offset)
         if index == 0:
             return False
@@ -113,32 +116,36 @@ class LeaderEpochFile:
         return changed
 
     def replace_entries(self, entries: tuple[EpochEntry, ...]) -> bool:
-        """Take over those of another log with the same records, in memory only; whether they differ."""
+        """Take over the entries of a copy of this log, in memory only; return whether they differ."""
         changed = entries != self.entries
         self.entries = entries
         return changed
 
     def clear(self) -> None:
-        """Forget everything, durably. Raises OSError."""
+        """Drop all entries durably. Raises OSError."""
         self.entries = ()
-        self._write()
+        self.write()
 
     def write(self) -> None:
         """Make the entries in memory durable. Raises OSError."""
-        self._write()
+        with self._write_lock:  # the background write after a truncation may meet an assignment
+            write_durably(self._path, checkpoint_content(f"{epoch} {start}" for epoch, start in self.entries))
 
     def move_to(self, directory: Path) -> None:
-        """The partition's directory was renamed."""
+        """Follow a rename of the partition directory."""
         self._path = directory / LEADER_EPOCH_CHECKPOINT
 
     def epoch_for(self, offset: int) -> int:
-        """The epoch that wrote `offset`, or -1 when it lies below the first entry."""
+        """Return the leader epoch of an offset, or -1 below the first entry."""
         entries = self.entries
         index = bisect_right(entries, offset, key=lambda entry: entry.start_offset)
         return entries[index - 1].epoch if index else NO_EPOCH
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEntry | None:
-        """The greatest known epoch not above `epoch`, and the offset at which it ended; None when that is unknown."""
+        """Return the largest known epoch up to `epoch`, and its end offset.
+
+        None without entries, and for an epoch that is negative or newer than all entries.
+        """
         entries = self.entries
         if epoch < 0 or not entries or epoch > entries[-1].epoch:
             return None
@@ -162,7 +169,3 @@ class LeaderEpochFile:
         kept.append(entry)
         self.entries = tuple(kept)
         return True
-
-    def _write(self) -> None:
-        with self._write_lock:  # the background write after a truncation may meet an assignment
-            write_durably(self._path, checkpoint_content(f"{epoch} {start}" for epoch, start in self.entries))

@@ -1,12 +1,12 @@
-"""Open files of the log engine: who keeps them open, and how many.
+"""Open files of the log engine: ownership of descriptors, and a bound on their number.
 
-A `FileHandle` owns one descriptor. It is closed when the last reference to the handle goes: a segment holds one, and
-so does every slice that is being sent. So retention may unlink a file, or the cache below forget it, while a
-connection still sends from it, and no lock is needed: CPython's reference count is the count of the users.
+A `FileHandle` owns one descriptor, which is closed with the last reference to the handle. A segment holds a reference,
+and so does every slice that is being sent. So retention may unlink a file, or `OpenFiles` evict it, while a connection
+still sends from it, without a lock: CPython's reference count is the number of users.
 
-Active segments keep their files open. All other segments open them when they are read, and register with `OpenFiles`,
-which forgets the least recently used ones beyond its limit (second chance: a use sets a flag, the sweep clears it).
-A broker with 1,000 partitions of 10 segments would pass any limit otherwise.
+Active segments keep their files open. All other segments open theirs on demand and register with `OpenFiles`, which
+evicts the least recently used ones beyond its limit (second chance: a use sets a flag, the sweep clears it). Otherwise
+a broker with 1,000 partitions of 10 segments would exceed any limit on descriptors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections import deque
 from typing import Protocol
 
 FILES_OF_A_PARTITION = 3
-"""The log, the offset index and the time index of its active segment."""
+"""Descriptors of an active segment: its log, and the two index maps (mmap keeps a descriptor of its own)."""
 
 _SHARE_OF_LIMIT = 4
 _MIN_CACHED = 16
@@ -28,7 +28,7 @@ _MAX_CACHED = 4096
 
 
 class FileHandle:
-    """A descriptor that lives as long as somebody holds this object."""
+    """A descriptor that stays open as long as this object is referenced."""
 
     __slots__ = ("fd",)
 
@@ -40,10 +40,10 @@ class FileHandle:
 
 
 def open_for_reading(named: Named) -> int:
-    """A descriptor of the file at `named.path`. Raises OSError; FileNotFoundError when it was renamed meanwhile.
+    """Open the file at `named.path`. Raises OSError; FileNotFoundError if it was renamed meanwhile.
 
-    The cleaner gives an old segment's name to the new one. A thread that read the old name and got the processor back
-    late would open the new segment's file as the old one's, and find batches at positions that hold none.
+    The cleaner gives an old segment's name to the new segment. Without the check, a thread that was suspended between
+    reading the path and opening the file would read the new file with the old segment's positions.
     """
     path = named.path
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -54,23 +54,23 @@ def open_for_reading(named: Named) -> int:
 
 
 class Named(Protocol):
-    """Something whose `path` follows its file's renames."""
+    """An object whose `path` follows its file's renames."""
 
     path: str
 
 
 class Evictable(Protocol):
-    """Something of an inactive segment that holds a file open and can open it again."""
+    """A part of a sealed segment that holds a file open and can reopen it."""
 
     recently_used: bool
 
     def evict(self) -> None:
-        """Forget the open file; a user in flight keeps its own reference."""
+        """Drop the open file; a user in flight keeps its own reference."""
         ...
 
 
 class OpenFiles:
-    """The files of inactive segments that are open now, at most `limit` of them. Thread-safe."""
+    """Open files of sealed segments, at most `limit` of them. Thread-safe."""
 
     def __init__(self, limit: int | None = None) -> None:
         self.limit = default_limit() if limit is None else limit
@@ -82,7 +82,7 @@ class OpenFiles:
         return len(self._open)
 
     def register(self, opened: Evictable) -> None:
-        """Count `opened` in, and forget the least recently used ones that are too many."""
+        """Add an open file, and evict the least recently used ones beyond the limit."""
         with self._lock:
             self._open.append(opened)
             while len(self._open) > self.limit:
@@ -95,16 +95,16 @@ class OpenFiles:
                 self.evictions += 1
 
     def forget(self, closed: Evictable) -> None:
-        """`closed` was closed by its owner."""
+        """Remove a file that its owner has closed."""
         with self._lock:
             try:
                 self._open.remove(closed)
             except ValueError:
-                return  # evicted before
+                return  # already evicted
 
 
 def default_limit() -> int:
-    """A quarter of the descriptors that this process may have: the rest is for active segments and connections."""
+    """Return a quarter of the process's descriptor limit; the rest is for active segments and connections."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return _MAX_CACHED
@@ -112,13 +112,13 @@ def default_limit() -> int:
 
 
 def partitions_at_once() -> int:
-    """How many partitions half of the descriptors that this process may have can hold open."""
+    """Return how many partitions can be open with half of the process's descriptor limit."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return sys.maxsize if soft == resource.RLIM_INFINITY else soft // (2 * FILES_OF_A_PARTITION)
 
 
 def raise_descriptor_limit() -> int:
-    """Lift the soft limit on open files to the hard one (an active segment has three); the limit that then holds."""
+    """Raise the soft limit on open files to the hard limit, and return that."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

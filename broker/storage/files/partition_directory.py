@@ -1,11 +1,11 @@
-"""The names of partition directories: `<topic>-<partition>`, and three kinds that are on their way.
+"""Names of partition directories: `<topic>-<partition>`, and three special kinds.
 
     <topic>-<partition>.<32 hex>-delete    waits for its removal
-    <topic>-<partition>.<32 hex>-stray     the metadata log does not know it; kept, never served
+    <topic>-<partition>.<32 hex>-stray     not in the metadata log; kept, never served
     <topic>-<partition>.<32 hex>-future    the copy that a move to another log directory fills
 
-A file system takes 255 bytes in a name, so the topic of a -delete or -stray name is cut; such a name no longer tells
-the whole topic. Source: Kafka LocalLog.
+File names are limited to 255 bytes, so -delete and -stray names may contain only the beginning of the topic.
+Source: Kafka LocalLog.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MAX_PARTITION = 2**31 - 1
 
 
 class DirectoryKind(Enum):
-    """What a partition directory is for; the value is the end of its name."""
+    """Kind of a partition directory; the value is the end of its name."""
 
     CURRENT = ""
     DELETE = "-delete"
@@ -31,7 +31,7 @@ class DirectoryKind(Enum):
 
 
 class ParsedDirectoryName(NamedTuple):
-    """The log that a directory holds, and what the directory is for."""
+    """Partition and kind of a partition directory."""
 
     topic_partition: TopicPartition
     kind: DirectoryKind
@@ -41,7 +41,7 @@ _NAME = re.compile(r"(?P<topic>\S+)-(?P<partition>\d{1,10})(?:\.[^\s.]+(?P<kind>
 
 
 def parse_directory_name(name: str) -> ParsedDirectoryName | None:
-    """The parts of a partition directory's name, or None when it is none."""
+    """Split a partition directory's name; return None for any other name."""
     match = _NAME.fullmatch(name)
     if match is None or int(match["partition"]) > _MAX_PARTITION:
         return None
@@ -52,22 +52,22 @@ def parse_directory_name(name: str) -> ParsedDirectoryName | None:
 
 
 def directory_name(topic_partition: TopicPartition) -> str:
-    """The name of the partition's current directory."""
+    """Return the name of the partition's current directory."""
     return f"{topic_partition.topic}-{topic_partition.partition}"
 
 
 def delete_directory_name(topic_partition: TopicPartition) -> str:
-    """A new, unique name for a directory that waits for its removal."""
+    """Return a new, unique name for a directory that waits for its removal."""
     return _cut_name(topic_partition, DirectoryKind.DELETE)
 
 
 def stray_directory_name(topic_partition: TopicPartition) -> str:
-    """A new, unique name for a directory that nobody knows."""
+    """Return a new, unique name for a directory that is not in the metadata."""
     return _cut_name(topic_partition, DirectoryKind.STRAY)
 
 
 def future_directory_name(topic_partition: TopicPartition) -> str:
-    """A new, unique name for a copy that is being filled. Not cut: the topic must be read back from it."""
+    """Return a new, unique name for a move's copy. It is never cut: the topic is parsed from it at the next start."""
     return f"{directory_name(topic_partition)}.{os.urandom(16).hex()}{DirectoryKind.FUTURE.value}"
 
 

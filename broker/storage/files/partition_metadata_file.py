@@ -1,10 +1,10 @@
-"""A partition's `partition.metadata`: which topic, by id, the directory belongs to.
+"""A partition's `partition.metadata`: the id of the topic that the directory belongs to.
 
     version: 0
     topic_id: <url-safe base64, 22 characters>        no newline at the end; 43 bytes
 
-It is on disk before the first record, so that a directory can never be taken for a topic of the same name that was
-made later. Source: Kafka PartitionMetadataFile.
+It is on disk before the first record, so that a directory is never mistaken for that of a newer topic of the same name.
+Source: Kafka PartitionMetadataFile.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CONTENT = re.compile(r"version: (\d+)\s+topic_id: (\S+)\s*")
 
 
 def read_partition_metadata(directory: Path) -> bytes | None:
-    """The topic id, or None where there is no file. Raises CorruptFileError, OSError."""
+    """Return the topic id, or None if the file is missing. Raises CorruptFileError, OSError."""
     path = directory / PARTITION_METADATA_FILE
     try:
         content = path.read_bytes()
@@ -34,23 +34,23 @@ def read_partition_metadata(directory: Path) -> bytes | None:
 
 
 def parse_partition_metadata(path: Path, content: bytes) -> bytes:
-    """The topic id in the file's content; `path` is for errors. Raises CorruptFileError."""
+    """Return the topic id from the file's content; `path` is for error messages. Raises CorruptFileError."""
     match = _CONTENT.fullmatch(content.decode("utf-8", errors="replace"))
     if match is None:
-        raise CorruptFileError(path, "partition.metadata does not hold `version:` and `topic_id:`")
+        raise CorruptFileError(path, "partition.metadata does not consist of `version:` and `topic_id:`")
     if int(match[1]) != VERSION:
-        raise CorruptFileError(path, f"partition.metadata has version {match[1]}, only {VERSION} is known")
+        raise CorruptFileError(path, f"partition.metadata has version {match[1]}, only {VERSION} is supported")
     try:
         topic_id = parse_uuid(match[2])
     except DecodeError as error:
-        raise CorruptFileError(path, f"partition.metadata's topic id is none: {error}") from error
+        raise CorruptFileError(path, f"partition.metadata has an invalid topic id: {error}") from error
     if topic_id == ZERO_UUID:
         raise CorruptFileError(path, "partition.metadata's topic id is the zero id")
     return topic_id
 
 
 def partition_metadata_content(topic_id: bytes) -> bytes:
-    """The file's bytes."""
+    """Return the file's bytes."""
     return f"version: {VERSION}\ntopic_id: {uuid_text(topic_id)}".encode("ascii")
 
 

@@ -1,4 +1,4 @@
-"""A segment's indexes: offset, time and aborted-transaction index, each a file beside the `.log`.
+"""Indexes of a segment: offset, time and aborted-transaction index, each a file beside the `.log`.
 
-Used by `segment`; everything else goes through a LogSegment.
+Used by `segment`; all other code goes through a LogSegment.
 """

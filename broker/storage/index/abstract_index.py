@@ -1,15 +1,16 @@
-"""What the offset index and the time index of a segment have in common: a memory-mapped array of fixed-size entries.
+"""Base of the offset index and the time index: a memory-mapped array of fixed-size entries.
 
 While a segment is active its index file has its maximum size, rounded down to whole entries, and the unused rest is
-zeros; a roll and a close trim it. After a crash the zeros are still there, which is why recovery rebuilds.
+zeros; a roll and a close trim it. After a crash the zeros are still there, which is why recovery rebuilds the index.
 
-Two things that a memory map does to a careless writer are guarded here:
-- A store to a hole of the file needs a block. On a full disk it kills the process (SIGBUS), so each page is allocated
-  by posix_fallocate before its first entry: that fails with ENOSPC like any other call.
-- A reader may still look at a map that a trim replaces. Maps are never closed by hand; the last reader's reference
-  does it, and no entry that was ever counted lies beyond a trimmed file's end.
+Two dangers of memory maps are handled here:
+- A store into a hole of the file needs a disk block. On a full disk it kills the process (SIGBUS). So each page is
+  allocated by posix_fallocate before its first entry, which fails with an ordinary ENOSPC.
+- A load beyond the end of the file kills the process, too, and a reader may still use a map that a trim has replaced.
+  So a file is never shortened below its entries: where entries are dropped, a new file replaces the old one. Maps are
+  never closed explicitly; the last reader's reference does it.
 
-Readers take no lock: an entry's bytes are stored before `entries` counts it. The caller serializes writers.
+Readers take no lock: an entry's bytes are stored before `entries` is increased. The caller serializes writers.
 Source: Kafka AbstractIndex.
 """
 
@@ -20,19 +21,20 @@ import mmap
 import os
 from struct import Struct
 
+from barnabas.broker.storage.files.durable_files import write_all
 from barnabas.broker.storage.files.errors import CorruptFileError
 from barnabas.broker.storage.files.open_files import OpenFiles, open_for_reading
 
 _PAGE_BYTES = mmap.PAGESIZE
 _WARM_BYTES = 8192
-"""The end of an index that nearly all lookups hit: it is searched first, so that the rest may stay out of memory."""
+"""The end of an index, where nearly all lookups land: searched first, so that the rest need not be in memory."""
 
 
 def _map(descriptor: int, length: int, protection: int) -> mmap.mmap | bytes:
-    """The file in memory, page by page as it is touched.
+    """Map a file, with read-ahead off.
 
-    Without MADV_RANDOM the first touch reads ahead: of a new segment's twice 10 MiB of zeros, the device's read-ahead
-    each. With 8 MiB of it that was 45 ms of CPU at the first append to a partition, and 16 MiB of page cache.
+    Without MADV_RANDOM the first access to each index of a new segment (10 MiB of zeros) would read the device's
+    read-ahead. With a read-ahead of 8 MiB the first append to a partition cost 45 ms of CPU and 16 MiB of page cache.
     """
     if not length:
         return b""
@@ -42,7 +44,7 @@ def _map(descriptor: int, length: int, protection: int) -> mmap.mmap | bytes:
 
 
 class AbstractIndex:
-    """One index file. Writable (of the active segment) or read-only (opened when used, evictable)."""
+    """One index file: writable in the active segment, else read-only, opened on demand and evictable."""
 
     ENTRY_SIZE = 0
 
@@ -61,14 +63,14 @@ class AbstractIndex:
     )
 
     def __init__(self, path: str, base_offset: int, open_files: OpenFiles) -> None:
-        """An index that is not open yet; `open_writable` or any lookup opens it."""
+        """Create an index that is not open yet; `open_writable` or any lookup opens it."""
         self.path = path
         self.base_offset = base_offset
         self.entries = -1
-        """Entries in use; -1 while the file was never opened."""
+        """Number of entries; -1 before the file was first opened."""
         self.max_entries = 0
         self.in_memory = False
-        """Of a directory that is only read: what is made anew is held here, the file stays as it is."""
+        """For read-only directories: a rebuilt index stays in memory, and the file is not changed."""
         self.recently_used = False
         self._map: mmap.mmap | bytes | None = None
         self._length_bytes = 0
@@ -77,9 +79,9 @@ class AbstractIndex:
         self._open_files = open_files
 
     def open_writable(self, max_size_bytes: int) -> None:
-        """Open for appends with room for `max_size_bytes`, making the file if it is missing. Raises OSError.
+        """Open for appends with space for `max_size_bytes`, creating a missing file. Raises OSError.
 
-        An existing file is taken as it is: whole entries up to its end. It never becomes too short for them.
+        All whole entries of an existing file are kept; the file is never made too short for them.
         """
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
@@ -92,9 +94,9 @@ class AbstractIndex:
         self._load_last_entry()
 
     def replace(self, content: bytes) -> None:
-        """A new file of these entries in the place of the old one; it is opened when it is used. Raises OSError.
+        """Replace the file by a new one with these entries, to be opened on demand. Raises OSError.
 
-        The old file is not cut but unlinked: a reader may still look at its map, and beyond a file's end that kills.
+        The old file is unlinked and not truncated: a reader that uses its map would be killed by SIGBUS.
         """
         self.close()
         self.entries = -1
@@ -105,14 +107,12 @@ class AbstractIndex:
             os.unlink(self.path)
         descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         try:
-            written = 0
-            while written < len(content):
-                written += os.write(descriptor, content[written:])
+            write_all(descriptor, content)
         finally:
             os.close(descriptor)
 
     def prepare_append(self, count: int = 1) -> None:
-        """Make sure that the next `count` entries have room on the disk. Raises OSError, ENOSPC above all."""
+        """Allocate disk blocks for the next `count` entries. Raises OSError, typically ENOSPC."""
         end = min((self.entries + count) * self.ENTRY_SIZE, self._length_bytes)
         if end > self._allocated_bytes:
             start = max(self._allocated_bytes, self.entries * self.ENTRY_SIZE // _PAGE_BYTES * _PAGE_BYTES)
@@ -125,7 +125,7 @@ class AbstractIndex:
             self._allocated_bytes = stop
 
     def trim(self) -> None:
-        """Cut the file behind its last entry; the index is read-only from here on. Raises OSError."""
+        """Cut the file after its last entry; from now on the index is read-only. Raises OSError."""
         if not self._writable:
             return
         os.truncate(self.path, self.entries * self.ENTRY_SIZE)
@@ -135,7 +135,7 @@ class AbstractIndex:
         self._map = None
 
     def sync(self) -> None:
-        """Make the entries durable. Raises OSError (no file is fine: it was never made)."""
+        """Make the entries durable; a missing file is ignored. Raises OSError."""
         if self.in_memory:
             return
         try:
@@ -148,22 +148,22 @@ class AbstractIndex:
             os.close(descriptor)
 
     def evict(self) -> None:
-        """Forget the map of a read-only index; lookups in flight keep it."""
+        """Drop the map of a read-only index; lookups in flight keep it."""
         if not self._writable:
             self._map = None
 
     def close(self) -> None:
-        """Forget the map without touching the file."""
+        """Drop the map without touching the file."""
         if self._map is not None and not self._writable:
             self._open_files.forget(self)
         self._map = None
         self._writable = False
 
     def check(self, log_size_bytes: int) -> None:
-        """Look at size and last entry only. Raises CorruptFileError on what cannot be right, OSError."""
+        """Check the size and the last entry only. Raises CorruptFileError, OSError."""
         self._buffer()
         if self._length_bytes % self.ENTRY_SIZE:
-            raise CorruptFileError(self.path, f"index size {self._length_bytes} is no multiple of {self.ENTRY_SIZE}")
+            raise CorruptFileError(self.path, f"index size {self._length_bytes} is not a multiple of {self.ENTRY_SIZE}")
         self._check_last_entry(log_size_bytes)
 
     def _hold(self, content: bytes) -> None:
@@ -176,11 +176,11 @@ class AbstractIndex:
         raise NotImplementedError
 
     def _load_last_entry(self) -> None:
-        """Refresh what a subclass keeps of the last entry."""
+        """Refresh the subclass's copy of the last entry."""
         raise NotImplementedError
 
     def _buffer(self) -> mmap.mmap | bytes:
-        """The map of the file, opened read-only when it is not open. Raises OSError."""
+        """Return the map of the file, opening it read-only if needed. Raises OSError."""
         self.recently_used = True
         buffer = self._map
         if buffer is not None:
@@ -215,7 +215,7 @@ class AbstractIndex:
         return buffer
 
     def _floor_slot(self, key: Struct, shift: int, target: int) -> int:
-        """The last slot whose key (at byte `shift` of an entry) is <= `target`, or -1."""
+        """Return the last slot whose key (at byte `shift` of an entry) is <= `target`, or -1."""
         buffer = self._buffer()
         entries = self.entries
         if entries <= 0:

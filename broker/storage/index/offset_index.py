@@ -25,14 +25,14 @@ assert _ENTRY.size == 8
 
 
 class OffsetPosition(NamedTuple):
-    """An offset of the log, and a byte position in the segment's file."""
+    """An offset, and a byte position in the segment's `.log` file."""
 
     offset: int
     position: int
 
 
 class OffsetIndex(AbstractIndex):
-    """The offset index of one segment."""
+    """Offset index of one segment."""
 
     ENTRY_SIZE = 8
 
@@ -44,11 +44,11 @@ class OffsetIndex(AbstractIndex):
 
     @property
     def is_full(self) -> bool:
-        """Whether no entry fits any more."""
+        """Whether there is no space for another entry."""
         return self.entries >= self.max_entries
 
     def append(self, offset: int, position: int) -> None:
-        """Add an entry; the caller has asked `prepare_append`. The offset must be above the last one."""
+        """Add an entry, after `prepare_append`. The offset must be above the last one."""
         entries = self.entries
         assert entries < self.max_entries, f"{self.path} is full"
         assert entries == 0 or offset > self.last_offset, f"{self.path}: {offset} is not above {self.last_offset}"
@@ -57,12 +57,12 @@ class OffsetIndex(AbstractIndex):
         self.entries = entries + 1
 
     def lookup(self, target_offset: int) -> OffsetPosition:
-        """The last entry at or below the target, or (base offset, 0) below the first one. Raises OSError."""
+        """Return the last entry at or below the target, or (base offset, 0) below the first one. Raises OSError."""
         slot = self._floor_slot(_OFFSET, 0, target_offset - self.base_offset)
         return OffsetPosition(self.base_offset, 0) if slot < 0 else self.entry(slot)
 
     def position_for(self, target_offset: int) -> int:
-        """The position of `lookup` alone. Raises OSError."""
+        """Return only the position of `lookup`. Raises OSError."""
         slot = self._floor_slot(_OFFSET, 0, target_offset - self.base_offset)
         if slot < 0:
             return 0
@@ -70,17 +70,17 @@ class OffsetIndex(AbstractIndex):
         return position
 
     def offset_from_position(self, position: int) -> int | None:
-        """The offset of the first entry at or behind a position of the file; None behind the last. Raises OSError."""
+        """Return the offset of the first entry at or after a file position; None after the last. Raises OSError."""
         slot = self._floor_slot(_OFFSET, 4, position - 1) + 1
         return self.entry(slot).offset if slot < self.entries else None
 
     def entry(self, slot: int) -> OffsetPosition:
-        """The entry number `slot`, from 0. Raises OSError."""
+        """Return entry number `slot`, from 0. Raises OSError."""
         relative, position = _ENTRY.unpack_from(self._buffer(), slot * 8)
         return OffsetPosition(self.base_offset + relative, position)
 
     def entries_below(self, offset: int) -> bytes:
-        """The bytes of all entries below `offset`, as `replace` takes them. Raises OSError."""
+        """Return the bytes of all entries below `offset`, for `replace`. Raises OSError."""
         count = self._floor_slot(_OFFSET, 0, offset - self.base_offset - 1) + 1
         return bytes(self._buffer()[: count * self.ENTRY_SIZE])
 

@@ -5,7 +5,7 @@ File <base_offset:020d>.timeindex, big-endian, no header, 12 bytes per entry:
     int32 relative_offset   LAST offset of the batch that carries it - base_offset
 
 Written with each offset entry, and once more at roll, close and recovery; only when the timestamp is greater than the
-last entry's. So the last entry of a closed segment is its maximum. The last slot is kept for the entry at roll: the
+last entry's. So the last entry of a closed segment is its maximum. The last slot is reserved for the entry at roll: the
 index counts as full one entry early. Source: Kafka TimeIndex.
 """
 
@@ -28,14 +28,14 @@ NO_TIMESTAMP = -1
 
 
 class TimestampOffset(NamedTuple):
-    """A timestamp in ms (-1: none) and the offset that belongs to it."""
+    """A timestamp in ms (-1: none) and its offset."""
 
     timestamp: int
     offset: int
 
 
 class TimeIndex(AbstractIndex):
-    """The time index of one segment."""
+    """Time index of one segment."""
 
     ENTRY_SIZE = 12
 
@@ -48,11 +48,11 @@ class TimeIndex(AbstractIndex):
 
     @property
     def is_full(self) -> bool:
-        """Whether only the slot of the entry at roll is left."""
+        """Whether only the slot reserved for the entry at roll is left."""
         return self.entries >= self.max_entries - 1
 
     def maybe_append(self, timestamp: int, offset: int) -> None:
-        """Add an entry if the timestamp is above the last one's; the caller has asked `prepare_append`."""
+        """Add an entry, after `prepare_append`, if the timestamp is above the last one's."""
         if timestamp <= self.last_timestamp:
             return
         entries = self.entries
@@ -63,34 +63,34 @@ class TimeIndex(AbstractIndex):
         self.entries = entries + 1
 
     def replace_closed(self, entries: bytes, largest: TimestampOffset) -> None:
-        """Let the file hold these entries and then the closing one of `largest`, if it is greater. Raises OSError."""
+        """Replace the file by these entries and a closing one for `largest`, if it is greater. Raises OSError."""
         if largest.timestamp > self.last_entry_of(entries).timestamp:
             entries += _ENTRY.pack(largest.timestamp, largest.offset - self.base_offset)
         self.replace(entries)
 
     def last_entry(self) -> TimestampOffset:
-        """The last entry, or (-1, base offset) when there is none. Raises OSError."""
+        """Return the last entry, or (-1, base offset) without one. Raises OSError."""
         if self.entries < 0:
             self._buffer()
         return TimestampOffset(self.last_timestamp, self.last_offset)
 
     def lookup(self, target_timestamp: int) -> TimestampOffset:
-        """The last entry at or below the target, or (-1, base offset) below the first one. Raises OSError."""
+        """Return the last entry at or below the target, or (-1, base offset) below the first one. Raises OSError."""
         slot = self._floor_slot(_TIMESTAMP, 0, target_timestamp)
         return TimestampOffset(NO_TIMESTAMP, self.base_offset) if slot < 0 else self.entry(slot)
 
     def entry(self, slot: int) -> TimestampOffset:
-        """The entry number `slot`, from 0. Raises OSError."""
+        """Return entry number `slot`, from 0. Raises OSError."""
         timestamp, relative = _ENTRY.unpack_from(self._buffer(), slot * 12)
         return TimestampOffset(timestamp, self.base_offset + relative)
 
     def entries_below(self, offset: int) -> bytes:
-        """The bytes of all entries below `offset`, as `replace_closed` takes them. Raises OSError."""
+        """Return the bytes of all entries below `offset`, for `replace_closed`. Raises OSError."""
         count = self._floor_slot(_RELATIVE_OFFSET, 8, offset - self.base_offset - 1) + 1
         return bytes(self._buffer()[: count * self.ENTRY_SIZE])
 
     def last_entry_of(self, entries: bytes) -> TimestampOffset:
-        """The last of these entries, or (-1, base offset) when there is none."""
+        """Return the last of these entries, or (-1, base offset) without any."""
         if not entries:
             return TimestampOffset(NO_TIMESTAMP, self.base_offset)
         timestamp, relative = _ENTRY.unpack_from(entries, len(entries) - self.ENTRY_SIZE)

@@ -1,15 +1,15 @@
-"""The file `<base_offset:020d>.txnindex`: which transactions were aborted by markers that lie in this segment.
+"""The file `<base_offset:020d>.txnindex`: the transactions that were aborted by markers in this segment.
 
-Big-endian, 34 bytes a row, never preallocated, made with its first row:
+Big-endian, 34 bytes per row, never preallocated, created with its first row:
     int16 version              0
     int64 producer_id
-    int64 first_offset         of the transaction, perhaps in an earlier segment
-    int64 last_offset          the marker's
-    int64 last_stable_offset   right after the marker: where another open transaction began, or the marker + 1
+    int64 first_offset         of the transaction, may be in an earlier segment
+    int64 last_offset          the marker's offset
+    int64 last_stable_offset   just after the marker: first offset of another open transaction, or the marker + 1
 
-Rows are in the order of their markers. A read_committed fetch gets those that overlap with what it reads; a row whose
-last stable offset is not below that range's end is the last that can matter, in any segment. Rebuilt when its segment
-is recovered. The caller serializes writers; readers take no lock. Source: Kafka TransactionIndex, AbortedTxn.
+Rows are in the order of their markers. A read_committed fetch gets the rows that overlap its range of offsets; the
+search ends at a row whose last stable offset is not below the end of the range. The file is rebuilt when its segment is
+recovered. The caller serializes writers; readers take no lock. Source: Kafka TransactionIndex, AbortedTxn.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ assert _ROW.size == ROW_BYTES
 
 
 class AbortedTxn(NamedTuple):
-    """A row."""
+    """A row of the index: one aborted transaction."""
 
     version: int
     producer_id: int
@@ -45,18 +45,18 @@ class AbortedTxn(NamedTuple):
 
 
 def iter_rows(content: bytes, start: int = 0) -> Iterator[AbortedTxn]:
-    """The whole rows from row number `start` on, of any version."""
+    """Yield the whole rows from row number `start` on, of any version."""
     for position in range(start * ROW_BYTES, len(content) - ROW_BYTES + 1, ROW_BYTES):
         yield AbortedTxn(*_ROW.unpack_from(content, position))
 
 
 def encode_row(row: AbortedTxn) -> bytes:
-    """Its bytes."""
+    """Return a row's bytes."""
     return _ROW.pack(*row)
 
 
 class TransactionIndex:
-    """The transaction index of one segment. Nothing is opened, or even looked for, before it is needed."""
+    """Transaction index of one segment; its file is looked up on demand."""
 
     __slots__ = ("_content", "_last_offset", "_size_bytes", "base_offset", "path")
 
@@ -64,14 +64,14 @@ class TransactionIndex:
         self.path = path
         self.base_offset = base_offset
         self._size_bytes = -1
-        """Of whole rows; -1 before the file was looked for."""
+        """Size of the file; -1 before it was looked up."""
         self._content = b""
         self._last_offset: int | None = None
-        """Of the last row, -1 without any; None until it is asked for."""
+        """Last offset of the last row, -1 without rows; None if not read yet."""
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of rows; 0 for a segment without the file. Raises OSError."""
+        """Size in bytes; 0 for a segment without the file. Raises OSError."""
         if self._size_bytes < 0:
             path = self.path
             try:
@@ -82,9 +82,10 @@ class TransactionIndex:
         return self._size_bytes
 
     def _ensure_not_renamed(self, path: str) -> None:
-        """Raises FileNotFoundError when the whole segment has gone from there, not only a file that it never had.
+        """Raise FileNotFoundError if the whole segment was renamed or removed.
 
-        Who takes one for the other shows aborted records to a read_committed consumer. A rename takes the `.log` first.
+        A missing `.txnindex` means "no aborted transactions" only if the `.log` is still there; otherwise a
+        read_committed consumer would get aborted records. A segment's rename begins with the `.log`.
         """
         stem, _, stage = path.rpartition(TRANSACTION_INDEX_SUFFIX)
         os.stat(f"{stem}{LOG_SUFFIX}{stage}")
@@ -92,7 +93,7 @@ class TransactionIndex:
             raise FileNotFoundError(errno.ENOENT, "the segment was renamed", path)
 
     def append(self, row: AbortedTxn) -> None:
-        """Add a row; its last offset must be above that of the last one. Raises OSError; then nothing was added."""
+        """Add a row; its last offset must be above that of the last row. Raises OSError; then nothing was added."""
         size = self.size_bytes
         last = self._read_last_offset()
         assert row.last_offset > last, f"{self.path}: {row.last_offset} is not above {last}"
@@ -108,9 +109,10 @@ class TransactionIndex:
         self._last_offset = row.last_offset
 
     def collect(self, start_offset: int, upper_bound: int) -> tuple[list[AbortedTxn], bool]:
-        """The transactions that overlap with [start_offset, upper_bound), and whether no later row can. Raises OSError.
+        """Return the transactions that overlap [start_offset, upper_bound), and whether the search is complete.
 
-        Cost: the file is read once and kept; then a binary search.
+        It is complete if no row of a later segment can overlap. The file is read once and cached; then it is a binary
+        search. Raises OSError.
         """
         content = self._read()
         found = []
@@ -122,34 +124,34 @@ class TransactionIndex:
         return found, False
 
     def rows(self) -> list[AbortedTxn]:
-        """All of them. Raises OSError."""
+        """Return all rows. Raises OSError."""
         return list(iter_rows(self._read()))
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the rows of markers at or above `offset`. Raises OSError."""
+        """Drop rows with markers at or above `offset`. Raises OSError."""
         if self.size_bytes:
             self._cut(self._first_row_ending_at(self._read(), offset) * ROW_BYTES)
 
     def reset(self) -> None:
-        """Drop all rows; a file that is there stays, empty, as Kafka leaves it. Raises OSError."""
+        """Drop all rows; an existing file becomes empty, as in Kafka. Raises OSError."""
         if self.size_bytes or os.path.exists(self.path):
             self._cut(0)
 
     def check(self) -> None:
-        """Raises CorruptFileError when this cannot be what was written, OSError."""
+        """Check all rows. Raises CorruptFileError, OSError."""
         content = self._read()
         if len(content) % ROW_BYTES:
             raise CorruptFileError(Path(self.path), f"{len(content)} bytes are not rows of {ROW_BYTES}")
         before = self.base_offset - 1
         for row in iter_rows(content):
             if row.version != VERSION:
-                raise CorruptFileError(Path(self.path), f"row of version {row.version}, only {VERSION} is known")
+                raise CorruptFileError(Path(self.path), f"row of version {row.version}, only {VERSION} is supported")
             if row.last_offset <= before or not 0 <= row.first_offset <= row.last_offset:
                 raise CorruptFileError(Path(self.path), f"row {tuple(row)} does not come after offset {before}")
             before = row.last_offset
 
     def sync(self) -> None:
-        """Make the rows durable, if there are any. Raises OSError."""
+        """Make the rows durable. Raises OSError."""
         if self.size_bytes:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
             try:
@@ -158,7 +160,7 @@ class TransactionIndex:
                 os.close(descriptor)
 
     def forget(self) -> None:
-        """Let go of what was read; it will be read again."""
+        """Drop the cached content."""
         self._size_bytes = -1
         self._content = b""
         self._last_offset = None
@@ -186,7 +188,7 @@ class TransactionIndex:
 
     @staticmethod
     def _first_row_ending_at(content: bytes, offset: int) -> int:
-        """The number of the first row whose last offset is `offset` or later: they rise."""
+        """Return the number of the first row with a last offset >= `offset`, by binary search."""
         low, high = 0, len(content) // ROW_BYTES
         while low < high:
             middle = (low + high) // 2

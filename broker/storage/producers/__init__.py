@@ -1,1 +1,1 @@
-"""What a log knows of its producers: entries, duplicate detection, open transactions, snapshots, expiration."""
+"""Producer state of a log: duplicate detection, open transactions, snapshots, expiration."""

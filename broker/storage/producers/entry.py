@@ -1,4 +1,4 @@
-"""What a log remembers of one producer. Source: Kafka ProducerStateEntry, BatchMetadata."""
+"""State of one producer in one log. Source: Kafka ProducerStateEntry, BatchMetadata."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NO_TIMESTAMP = -1
 
 
 class BatchMetadata(NamedTuple):
-    """A batch that a producer has stored."""
+    """Sequences, offsets and timestamp of a producer's stored batch."""
 
     last_sequence: int
     last_offset: int
@@ -27,19 +27,19 @@ class BatchMetadata(NamedTuple):
 
     @property
     def first_sequence(self) -> int:
-        """The sequence of its first record; sequences wrap."""
+        """The sequence of its first record; sequences wrap at 2^31 - 1."""
         return (self.last_sequence - self.offset_delta) & MAX_SEQUENCE
 
 
 class LastRecord(NamedTuple):
-    """Where a producer's last data ends (-1: it has none since its epoch began), and its epoch."""
+    """Last data offset of a producer (-1: no data in its current epoch), and that epoch."""
 
     last_data_offset: int
     producer_epoch: int
 
 
 class ProducerEntry:
-    """One producer's state."""
+    """Epoch, last batches and open transaction of one producer."""
 
     __slots__ = (
         "batches",
@@ -57,18 +57,18 @@ class ProducerEntry:
         self.coordinator_epoch = -1
         self.last_timestamp = -1
         self.last_append_ms = NO_TIMESTAMP
-        """The wall clock when its last data was appended: in memory only, at a load no earlier than it was."""
+        """Wall clock of its last append of data, in memory only. After a load it may be later than the real one."""
         self.txn_first_offset = NO_OFFSET
         self.batches: list[BatchMetadata] = []
-        """At most five, the oldest first."""
+        """Its last five batches, the oldest first."""
 
     @property
     def last_sequence(self) -> int:
-        """The sequence of its last record, -1 without one in this epoch."""
+        """The sequence of its last record in this epoch, or -1."""
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
     def move_to_epoch(self, epoch: int) -> None:
-        """Begin a new epoch, in which nothing was stored yet."""
+        """Begin a new epoch, which has no batches yet."""
         if epoch != self.epoch:
             self.epoch = epoch
             self.batches = []

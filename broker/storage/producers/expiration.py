@@ -1,4 +1,4 @@
-"""producer.id.expiration.ms, which may change while the broker runs: one value that all logs of a broker share.
+"""The value of producer.id.expiration.ms, which may change at runtime and is shared by all logs of a broker.
 
 Source: Kafka ProducerStateManagerConfig.
 """
@@ -9,7 +9,7 @@ DEFAULT_PRODUCER_ID_EXPIRATION_MS = 86_400_000
 
 
 class ProducerExpiration:
-    """After how many ms without a batch a producer is forgotten. Replaced by any thread, read without a lock."""
+    """Milliseconds without a batch after which a producer expires. Set by any thread, read without a lock."""
 
     __slots__ = ("ms",)
 

@@ -1,4 +1,4 @@
-"""The file `<offset:020d>.snapshot`: the producers that a log knew when its end was `offset` (exclusive).
+"""The file `<offset:020d>.snapshot`: the producer state of a log at end offset `offset` (exclusive).
 
 Big-endian:
     int16  version              1
@@ -14,8 +14,8 @@ Big-endian:
         int32 coordinator_epoch -1 without transactions
         int64 txn_first_offset  where an open transaction began; -1 without one
 
-Without producers: 10 bytes. Rows lie in the order in which a Java HashMap walks its keys, because that is what Kafka
-writes. Source: Kafka ProducerStateManager, ProducerSnapshot.json.
+A snapshot without producers has 10 bytes. Rows are in the iteration order of a Java HashMap, as Kafka writes them.
+Source: Kafka ProducerStateManager, ProducerSnapshot.json.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
 
+from barnabas.broker.storage.files.durable_files import write_all
 from barnabas.broker.storage.files.errors import CorruptFileError
 from barnabas.protocol.crc32c import crc32c
 
@@ -40,7 +41,7 @@ assert _ROW.size == 46
 
 
 class SnapshotRow(NamedTuple):
-    """One producer, as it is stored."""
+    """One producer's row."""
 
     producer_id: int
     producer_epoch: int
@@ -53,7 +54,7 @@ class SnapshotRow(NamedTuple):
 
 
 def encode_snapshot(rows: Sequence[SnapshotRow]) -> bytes:
-    """The file's bytes for rows in this order."""
+    """Return the file's bytes for rows in this order."""
     content = bytearray(_HEAD.size + len(rows) * _ROW.size)
     _HEAD.pack_into(content, 0, VERSION, 0, len(rows))
     for index, row in enumerate(rows):
@@ -63,28 +64,25 @@ def encode_snapshot(rows: Sequence[SnapshotRow]) -> bytes:
 
 
 def decode_snapshot(content: bytes, path: Path) -> list[SnapshotRow]:
-    """The rows in their order. Raises CorruptFileError when version, size or CRC are wrong."""
+    """Return the rows in stored order. Raises CorruptFileError for a wrong version, size or CRC."""
     if len(content) < _HEAD.size:
         raise CorruptFileError(path, f"producer snapshot has {len(content)} bytes, at least {_HEAD.size} are needed")
     version, crc, count = _HEAD.unpack_from(content)
     if version != VERSION:
-        raise CorruptFileError(path, f"producer snapshot has version {version}, only {VERSION} is known")
+        raise CorruptFileError(path, f"producer snapshot has version {version}, only {VERSION} is supported")
     computed = crc32c(content[_CRC_END:])
     if computed != crc:
         raise CorruptFileError(path, f"producer snapshot: stored crc {crc:#010x}, computed {computed:#010x}")
     if len(content) != _HEAD.size + count * _ROW.size:
-        raise CorruptFileError(path, f"producer snapshot of {len(content)} bytes promises {count} producers")
+        raise CorruptFileError(path, f"producer snapshot of {len(content)} bytes should have {count} producers")
     return [SnapshotRow(*_ROW.unpack_from(content, _HEAD.size + index * _ROW.size)) for index in range(count)]
 
 
 def write_snapshot(path: Path, rows: Sequence[SnapshotRow], *, durably: bool) -> None:
-    """Write the file. Raises OSError. It is not renamed into place: its CRC tells a half one, which is then ignored."""
+    """Write the file in place, without a rename: the CRC reveals a torn one, which is then ignored. Raises OSError."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
     try:
-        content = encode_snapshot(rows)
-        written = 0
-        while written < len(content):
-            written += os.write(descriptor, content[written:])
+        write_all(descriptor, encode_snapshot(rows))
         if durably:
             os.fsync(descriptor)
     finally:
@@ -92,13 +90,13 @@ def write_snapshot(path: Path, rows: Sequence[SnapshotRow], *, durably: bool) ->
 
 
 def java_hash_map_order(producer_ids: Iterable[int], table_size: int) -> list[int]:
-    """The ids, given in the order of their insertion, as a Java HashMap with so many buckets walks them."""
+    """Sort ids, given in insertion order, into the iteration order of a Java HashMap with `table_size` buckets."""
     mask = table_size - 1
     return sorted(producer_ids, key=lambda producer_id: _java_long_hash(producer_id) & mask)
 
 
 def _java_long_hash(value: int) -> int:
-    """java.lang.Long.hashCode and the spreading of java.util.HashMap, as an unsigned int32."""
+    """Return java.lang.Long.hashCode with HashMap's bit spreading, as an unsigned int32."""
     value &= 0xFFFF_FFFF_FFFF_FFFF
     folded = (value ^ value >> 32) & 0xFFFF_FFFF
     return folded ^ folded >> 16

@@ -1,20 +1,24 @@
-"""What a log knows of its producers: which batches it has, so that a repeat is not stored twice and a gap is refused.
+"""Producer state of a log: rejects duplicate batches and sequence gaps, and tracks open transactions.
 
-Per producer id: its epoch, and its last five batches. A batch with the same epoch and sequences as one of them is a
-repeat: it gets the old offsets. Otherwise its first sequence must follow the last one; sequences wrap from 2^31 - 1 to
-0; a new epoch begins at 0; a producer without state (new, expired, deleted with its records) may begin anywhere.
-Open transactions are kept too: they bound the last stable offset. A transaction opens with a producer's first
-transactional batch and ends with the marker of its coordinator, whose epoch may be higher than the data's; a marker
-without an open transaction changes the epochs alone. Of an aborted one the segment that holds the marker gets a row in
-its transaction index.
+Per producer id it has the epoch and the last five batches. A batch with the same epoch and sequences as one of them is
+a duplicate and is answered with the stored offsets. Otherwise its first sequence must follow the last one. Sequences
+wrap from 2^31 - 1 to 0, a new epoch begins at 0, and a producer without state (new, expired, or deleted with its
+records) may begin anywhere.
 
-Snapshots make a restart cheap: one at every roll, at close and during recovery, named by the offset that it covers
-(exclusive), and only if that is past the last one's. They keep one batch per producer.
-A producer is forgotten when it was silent for producer.id.expiration.ms. Kafka counts from its last record's timestamp,
-so one who copies old records is forgotten while it writes. Here it goes from `producers`, which is what Kafka's state
-has and what snapshots hold byte for byte, to `overdue`, in memory only: its repeats are known there until the wall
-clock of its last append is as old. A load takes for that when the segment with its last batch was last written
-(producer_rebuild).
+Open transactions bound the last stable offset. A transaction opens with a producer's first transactional batch and ends
+with the coordinator's marker, whose epoch may be higher than the data's; a marker without an open transaction only
+changes the epochs. For an aborted transaction the segment with the marker gets a row in its transaction index.
+
+Snapshots make a restart cheap. One is taken at every roll, at close and during recovery, named by its end offset
+(exclusive), if that is above the last snapshot's. A snapshot has one batch per producer.
+
+A producer expires after producer.id.expiration.ms without a batch. Kafka counts from the last record's timestamp, so a
+producer that copies old records expires while it is writing. Here such a producer moves from `producers`, which equals
+Kafka's state and is what snapshots contain byte for byte, to `overdue`, which is in memory only. There its duplicates
+are still detected until the wall clock of its last append is as old, too. After a load that is the time of the last
+write to the segment with its last batch (producer_rebuild), not the time of the start: otherwise a broker that restarts
+every night would never expire a producer.
+
 The caller serializes all calls (PartitionLog's lock). Source: Kafka ProducerStateManager, ProducerAppendInfo.
 """
 
@@ -66,7 +70,7 @@ logger = logging.getLogger(__name__)
 
 
 class ProducerState:
-    """The producers of one log, and its snapshot files."""
+    """Producers of one log, and their snapshot files."""
 
     def __init__(
         self,
@@ -76,15 +80,18 @@ class ProducerState:
         snapshot_offsets: set[int] | None = None,
         overdue: dict[int, ProducerEntry] | None = None,
     ) -> None:
-        """`snapshot_offsets`: of the snapshots in the directory, kept true from now on; None asks the directory.
+        """`snapshot_offsets` are the snapshots in the directory, updated from now on; None lists the directory.
 
-        A recovery, which has a state for each segment, gives all of them the same `overdue`: no snapshot holds those.
+        Recovery creates a state per segment and passes the same `overdue` to each, because snapshots do not contain it.
         """
         self.producers: dict[int, ProducerEntry] = {}
         self.overdue: dict[int, ProducerEntry] = {} if overdue is None else overdue
-        """Whom Kafka would have forgotten by its records' timestamps, and who has written lately; none is in both."""
+        """Producers that Kafka would have expired by their records' timestamps but that have written lately.
+
+        No producer is in both maps.
+        """
         self.map_end_offset = 0
-        """The state is that of a log that ends here."""
+        """The log end offset that this state is for."""
         self.last_snapshot_offset = 0
         self._topic_partition = topic_partition
         self._directory = directory
@@ -96,11 +103,11 @@ class ProducerState:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """Where the oldest open transaction began."""
+        """First offset of the oldest open transaction, or None."""
         return min(self._open_transactions) if self._open_transactions else None
 
     def last_records(self) -> dict[int, LastRecord]:
-        """By producer id: whose batches compaction must not lose even when it empties them."""
+        """Return the last data offset per producer id: compaction keeps that batch's header even if it is emptied."""
         return {
             entry.producer_id: LastRecord(entry.batches[-1].last_offset if entry.batches else NO_OFFSET, entry.epoch)
             for entry in self.producers.values()
@@ -112,9 +119,10 @@ class ProducerState:
         return not self.producers
 
     def check_batch(self, producer_id: int, epoch: int, base_sequence: int, offset_delta: int) -> BatchMetadata | None:
-        """The stored batch of which this one is a repeat, or None if it is new and may be stored.
+        """Return the stored batch that this one duplicates, or None if it is new and may be appended.
 
-        Raises BrokerError INVALID_PRODUCER_EPOCH (47) for an old epoch, OUT_OF_ORDER_SEQUENCE_NUMBER (45) for a gap.
+        Raises BrokerError INVALID_PRODUCER_EPOCH (47) for an old epoch, OUT_OF_ORDER_SEQUENCE_NUMBER (45) for a gap,
+        INVALID_TXN_STATE (48) for a batch outside of the producer's open transaction.
         """
         entry = self.producers.get(producer_id) or self.overdue.get(producer_id)
         if entry is None:
@@ -148,11 +156,11 @@ class ProducerState:
         return None
 
     def check_marker(self, producer_id: int, epoch: int, marker: EndMarker) -> None:
-        """Whether a coordinator may write this marker.
+        """Check that a coordinator may write this marker.
 
-        Raises BrokerError INVALID_PRODUCER_EPOCH (47) for an old epoch, TRANSACTION_COORDINATOR_FENCED (52) for that of
-        a coordinator that was replaced. A marker of the producer's present epoch is accepted, open transaction or not:
-        with the protocol before KIP-890 it is the usual one, and with that it is a repeat.
+        Raises BrokerError INVALID_PRODUCER_EPOCH (47) for an old producer epoch, TRANSACTION_COORDINATOR_FENCED (52)
+        for a coordinator that was replaced. A marker with the producer's current epoch is accepted, with or without an
+        open transaction: before KIP-890 that is the normal case, since KIP-890 it is a repeated marker.
         """
         entry = self.producers.get(producer_id)
         if entry is None:
@@ -181,9 +189,9 @@ class ProducerState:
         is_transactional: bool = False,
         appended_ms: int = NO_TIMESTAMP,
     ) -> None:
-        """Remember a data batch that is in the log; nothing is refused here (a replay must not fail).
+        """Add a stored data batch to the state, without any check: a replay must not fail.
 
-        `timestamp` is the records' largest, `appended_ms` the wall clock when it was stored, if that is known.
+        `timestamp` is the records' largest, `appended_ms` the wall clock of the append, if known.
         """
         entry = self._entry(producer_id, epoch)
         last_sequence = (base_sequence + offset_delta) & MAX_SEQUENCE if base_sequence >= 0 else NO_SEQUENCE
@@ -197,7 +205,7 @@ class ProducerState:
             self._open_transactions[entry.txn_first_offset] = producer_id
 
     def note_data(self, batch: RecordBatch | ProducerBatch, *, appended_ms: int = NO_TIMESTAMP) -> None:
-        """As `note_batch`, of a stored batch or what a scan says of one."""
+        """Call `note_batch` with the fields of a stored or scanned batch."""
         self.note_batch(
             batch.producer_id,
             batch.producer_epoch,
@@ -210,7 +218,10 @@ class ProducerState:
         )
 
     def aborted_by(self, producer_id: int, marker: EndMarker, offset: int) -> AbortedTxn | None:
-        """The transaction index row of a marker at `offset` that was not noted yet; None where it makes none."""
+        """Return the transaction index row for a marker at `offset`, or None if it aborts nothing.
+
+        Call it before `note_marker`.
+        """
         entry = self.producers.get(producer_id)
         if marker.is_commit or entry is None or entry.txn_first_offset == NO_OFFSET:
             return None
@@ -218,7 +229,7 @@ class ProducerState:
         return AbortedTxn(VERSION, producer_id, entry.txn_first_offset, offset, min(others, default=offset + 1))
 
     def note_marker(self, producer_id: int, epoch: int, marker: EndMarker, timestamp: int) -> None:
-        """Remember a transaction's end marker that is in the log; ask `aborted_by` first."""
+        """Add a stored end marker to the state. Call `aborted_by` first."""
         entry = self._entry(producer_id, epoch)
         entry.coordinator_epoch = marker.coordinator_epoch
         entry.last_timestamp = timestamp
@@ -227,7 +238,7 @@ class ProducerState:
             entry.txn_first_offset = NO_OFFSET
 
     def remove_expired(self, now_ms: int) -> int:
-        """Forget producers that have been silent for too long; how many."""
+        """Remove expired producers; return how many."""
         before = len(self.producers) + len(self.overdue)
         for producer_id in [each.producer_id for each in self.producers.values() if self._is_expired(each, now_ms)]:
             self.overdue[producer_id] = self.producers.pop(producer_id)
@@ -236,7 +247,7 @@ class ProducerState:
         return before - len(self.producers) - len(self.overdue)
 
     def take_snapshot(self, *, durably: bool) -> Path | None:
-        """Write the state as of `map_end_offset`; None when there is one of it already. Raises OSError."""
+        """Write a snapshot at `map_end_offset`; return None if one exists already. Raises OSError."""
         if self.map_end_offset <= self.last_snapshot_offset:
             return None
         path = self._path(self.map_end_offset)
@@ -248,9 +259,9 @@ class ProducerState:
     def truncate_and_reload(
         self, log_start_offset: int, log_end_offset: int, now_ms: int, written_ms: Callable[[int], int]
     ) -> None:
-        """Take the state of the newest snapshot in (log start, log end], if any; delete the others. Raises OSError.
+        """Load the newest snapshot in (log start, log end], if any, and delete those outside. Raises OSError.
 
-        `written_ms` gives the latest time (wall clock) at which the batch that ends at an offset can have been stored.
+        `written_ms(last_offset)` returns the latest wall clock at which that batch can have been appended.
         """
         for offset in sorted(self.snapshot_offsets):
             if offset > log_end_offset or offset <= log_start_offset:
@@ -277,7 +288,7 @@ class ProducerState:
         self.map_end_offset = self.last_snapshot_offset = log_start_offset
 
     def truncate_fully(self, offset: int) -> None:
-        """The log begins anew at `offset`: forget everything, delete all snapshots. Raises OSError."""
+        """Clear the state and delete all snapshots, because the log starts over at `offset`. Raises OSError."""
         self._clear()
         for snapshot in sorted(self.snapshot_offsets):
             self._remove_snapshot(snapshot)
@@ -285,12 +296,12 @@ class ProducerState:
         self.map_end_offset = offset
 
     def on_log_start_moved(self, log_start_offset: int) -> None:
-        """The log start offset went up."""
+        """Follow a higher log start offset."""
         self.map_end_offset = max(self.map_end_offset, log_start_offset)
         self.last_snapshot_offset = max(self.snapshot_offsets, default=log_start_offset)
 
     def remove_stray_snapshots(self, base_offsets: set[int]) -> None:
-        """Delete snapshots that belong to no segment, but keep a last one above all segments. Raises OSError."""
+        """Delete snapshots without a segment, except a last one above all segments. Raises OSError."""
         strays = sorted(self.snapshot_offsets - base_offsets)
         if strays and (not base_offsets or strays[-1] > max(base_offsets)):
             strays.pop()
@@ -298,7 +309,7 @@ class ProducerState:
             self._remove_snapshot(offset)
 
     def mark_snapshot_deleted(self, offset: int) -> Path | None:
-        """Rename the snapshot at `offset` to `.deleted`, because its segment goes; its new path. Raises OSError."""
+        """Rename the snapshot of a deleted segment to `.deleted`; return its new path, if any. Raises OSError."""
         if offset not in self.snapshot_offsets:
             return None
         self.snapshot_offsets.discard(offset)
@@ -311,11 +322,11 @@ class ProducerState:
         return deleted
 
     def move_to(self, directory: Path) -> None:
-        """The partition's directory was renamed."""
+        """Follow a rename of the partition directory."""
         self._directory = directory
 
     def exchange_files(self, other: ProducerState) -> None:
-        """Change directory and snapshots with the state of a log that holds the same records; the producers stay."""
+        """Swap directory and snapshots with the state of this log's copy; the producers stay."""
         self._directory, other._directory = other._directory, self._directory
         self.snapshot_offsets, other.snapshot_offsets = other.snapshot_offsets, self.snapshot_offsets
         self.last_snapshot_offset, other.last_snapshot_offset = other.last_snapshot_offset, self.last_snapshot_offset
@@ -326,7 +337,7 @@ class ProducerState:
             entry = self.overdue.pop(producer_id, None)
             if entry is None:
                 return self._add(ProducerEntry(producer_id, epoch))
-            entry.coordinator_epoch = NO_EPOCH  # as one that begins
+            entry.coordinator_epoch = NO_EPOCH  # as for a new producer: Kafka has no entry here
             self._add(entry).move_to_epoch(epoch)
         else:
             entry.move_to_epoch(epoch)
@@ -339,7 +350,7 @@ class ProducerState:
         return entry
 
     def _is_expired(self, entry: ProducerEntry, now_ms: int) -> bool:
-        """Whether Kafka forgets it."""
+        """Return whether the producer has expired by Kafka's rule."""
         return entry.txn_first_offset == NO_OFFSET and now_ms - entry.last_timestamp >= self._expiration.ms
 
     def _is_silent(self, entry: ProducerEntry, now_ms: int) -> bool:
@@ -363,13 +374,13 @@ class ProducerState:
             self._open_transactions[entry.txn_first_offset] = row.producer_id
 
     def _keep_overdue(self, overdue: dict[int, ProducerEntry], offset: int) -> None:
-        """A recovery reloads its own snapshots, which do not hold them; what they wrote before `offset` stays so."""
+        """Restore overdue producers with batches before `offset`: recovery reloads snapshots, which lack them."""
         for producer_id, entry in overdue.items():
             if producer_id not in self.producers and entry.batches and entry.batches[-1].last_offset < offset:
                 self.overdue.setdefault(producer_id, entry)
 
     def _rows(self) -> list[SnapshotRow]:
-        """One row per producer, in the order of a Java HashMap."""
+        """Return one row per producer, in the iteration order of a Java HashMap."""
         rows = []
         for producer_id in java_hash_map_order(self.producers, self._table_size):
             entry = self.producers[producer_id]

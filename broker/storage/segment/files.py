@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-from barnabas.broker.storage.files.failpoints import reach
+from barnabas.broker.storage.files.failpoints import failpoint
 from barnabas.broker.storage.files.file_names import (
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
@@ -92,7 +92,7 @@ class SegmentFiles:
         for suffix in SEGMENT_SUFFIXES:
             with contextlib.suppress(FileNotFoundError):  # indexes are made at first use
                 os.rename(self._path(suffix, self._stage), self._path(suffix, stage))
-                reach("segment.renamed")
+                failpoint("segment.renamed")
         self.change_stage_names(stage)
 
     def change_stage_names(self, stage: str) -> None:

@@ -61,11 +61,6 @@ class LogSegments:
         """Bytes of all `.log` files."""
         return sum(segment.size_bytes for segment in self.view.segments)
 
-    def higher(self, base_offset: int) -> LogSegment | None:
-        """The segment after the one with this base offset."""
-        index = bisect_right(self.view.base_offsets, base_offset)
-        return self.view.segments[index] if index < len(self.view.segments) else None
-
     def add(self, segment: LogSegment) -> None:
         """Add a segment, in the place of one with the same base offset if there is any."""
         last = self.view.base_offsets[-1] if self.view.base_offsets else -1

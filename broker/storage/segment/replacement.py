@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from barnabas.broker.storage.files.durable_files import sync_directory
-from barnabas.broker.storage.files.failpoints import reach
+from barnabas.broker.storage.files.failpoints import failpoint
 from barnabas.broker.storage.files.file_names import (
     CLEANED_SUFFIX,
     LOG_SUFFIX,
@@ -62,12 +62,12 @@ class Replacement:
         if self._new[-1].base_offset < last_base and self._new[-1].read_next_offset() <= last_base:
             self._mark = self._directory / file_name(last_base, LOG_SUFFIX, SWAP_SUFFIX)
             os.close(os.open(self._mark, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644))
-            reach("replace.marked")
+            failpoint("replace.marked")
         for segment in reversed(self._new):
             segment.change_stage(SWAP_SUFFIX)
         self.is_begun = True
         sync_directory(self._directory)
-        reach("replace.staged")
+        failpoint("replace.staged")
 
     def is_due(self, view: SegmentsView, active: LogSegment) -> bool:
         """Whether the old segments are still all there, and sealed."""
@@ -79,18 +79,18 @@ class Replacement:
         for segment in self._new:
             segments.add(segment)
         segments.remove(self.gone)
-        reach("replace.mapped")
+        failpoint("replace.mapped")
         delete_later(self._old, [], log_dir, services, delay_ms)
         if self._mark is not None:
             os.unlink(self._mark)
-            reach("replace.unmarked")
+            failpoint("replace.unmarked")
         for segment in self._new:
             segment.change_stage("")
 
     def finish(self) -> None:
         """What was renamed lasts when this returns."""
         sync_directory(self._directory)
-        reach("replace.synced")
+        failpoint("replace.synced")
 
     def undo(self) -> None:
         """Remove the new segments, which nobody reads yet; a crash in here leaves the old ones or the new ones, too.

@@ -1,4 +1,4 @@
-"""What all logs of one broker share: clocks, background tasks, and the handling of failed log directories.
+"""Services shared by all logs of a broker: the clock, background tasks, and failed log directories.
 
-`services.StorageServices` carries them to every part of the log engine; tests pass their own.
+`services.StorageServices` passes them to every part of the log engine; tests inject their own.
 """

@@ -1,7 +1,7 @@
 """The two clocks of the log engine, as one injected part.
 
-Wall time stamps records, retention and file ages (milliseconds since 1970, as in Kafka's files); it may jump.
-Monotonic time orders waits and deadlines (seconds, no meaning between processes). Tests inject their own.
+Wall time is for record timestamps, retention and file ages (milliseconds since 1970, as in Kafka's files); it may jump.
+Monotonic time is for waits and deadlines (seconds, not comparable between processes). Tests inject their own clock.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where storage gets its time from."""
+    """Source of time for storage."""
 
     def wall_ms(self) -> int:
-        """Milliseconds since 1970-01-01 UTC."""
+        """Return milliseconds since 1970-01-01 UTC."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never go backwards."""
+        """Return seconds that never go backwards."""
         ...
 
 
@@ -28,9 +28,9 @@ class SystemClock:
     __slots__ = ()
 
     def wall_ms(self) -> int:
-        """Milliseconds since 1970-01-01 UTC."""
+        """Return milliseconds since 1970-01-01 UTC."""
         return time.time_ns() // 1_000_000
 
     def monotonic(self) -> float:
-        """Seconds that never go backwards."""
+        """Return seconds that never go backwards."""
         return time.monotonic()

@@ -1,8 +1,8 @@
-"""What happens when a data directory's disk fails: that directory goes offline, the broker goes on with the others.
+"""Failed log directories: when a disk fails, its directory goes offline and the broker continues with the others.
 
-Whoever meets the error (an append, a flush, a checkpoint) reports the directory here. From that moment its logs refuse
-appends and reads with KAFKA_STORAGE_ERROR; the handler (LogManager) runs later, on another thread, because the
-reporter may hold a log's lock. A full disk is no failure, nor are too many open files: see `is_shortage`.
+The code that gets the error (an append, a flush, a checkpoint) reports the directory here. From then on its logs refuse
+appends and reads with KAFKA_STORAGE_ERROR. The handler (LogManager) runs later, on another thread, because the reporter
+may hold a log's lock. A full disk and too many open files do not count as failures: see `is_shortage`.
 Source: Kafka LogDirFailureChannel.
 """
 
@@ -18,16 +18,16 @@ logger = logging.getLogger(__name__)
 
 
 class LogDirFailures:
-    """Which directories are offline, and why. Thread-safe."""
+    """The offline log directories, with the reason for each. Thread-safe."""
 
     def __init__(self, on_failure: Callable[[Path], None] | None = None) -> None:
-        """`on_failure` is called once per directory, on the reporter's thread: it must only start the handling."""
+        """Call `on_failure` once per directory, on the reporter's thread: it must not do the work itself."""
         self.offline: dict[Path, str] = {}
         self.on_failure = on_failure
         self._lock = threading.Lock()
 
     def report(self, log_dir: Path, message: str, error: Exception) -> None:
-        """Take `log_dir` offline because of `error`; what is offline already stays as it is."""
+        """Take `log_dir` offline because of `error`, unless it is offline already."""
         with self._lock:
             if log_dir in self.offline:
                 return
@@ -37,12 +37,12 @@ class LogDirFailures:
             self.on_failure(log_dir)
 
     def is_offline(self, log_dir: Path) -> bool:
-        """Whether the directory has failed."""
+        """Return whether the directory has failed."""
         return log_dir in self.offline
 
 
 def _reason(error: Exception, log_dir: Path) -> str:
-    """The operating system's sentence alone where its path is the directory, which `message` names already."""
+    """Leave the path out of an OSError's text if it is the directory, which the log line contains already."""
     if isinstance(error, OSError) and error.strerror and error.filename in (None, str(log_dir)):
         return error.strerror
     return str(error)
@@ -52,8 +52,8 @@ _SHORTAGES = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, 
 
 
 def is_shortage(error: OSError) -> bool:
-    """Whether an operation failed for want of room, descriptors or memory only: it can be tried again later.
+    """Return whether an operation lacked disk space, descriptors or memory, so that it can be retried later.
 
-    Never ask this of a failed fsync: there, missing room means that data is lost already.
+    Not for the error of an fsync: ENOSPC from fsync means that data is already lost.
     """
     return error.errno in _SHORTAGES

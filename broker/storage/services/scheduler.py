@@ -1,9 +1,9 @@
-"""Named background tasks: run once after a delay, or again and again.
+"""Named background tasks, run once after a delay or periodically.
 
-A few threads (`background.threads` at most, started as they are needed) take tasks from one queue ordered by due time.
-A task never runs twice at once; a periodic one that was late is not made up for. What a task raises is logged and
-counted, and the task goes on: a retention run that fails must not be the last one. After `shutdown` nothing new starts,
-and delayed tasks that are not due are dropped, as in Kafka (files that wait for their removal survive a clean stop).
+At most `background.threads` threads, started on demand, take tasks from one queue ordered by due time. Runs of a task
+never overlap, and missed periods are not made up for. An exception of a task is logged and counted, and the task stays
+scheduled: a failed retention run must not be the last one. After `shutdown` nothing new starts, and delayed tasks that
+are not due are dropped, as in Kafka (files that wait for their removal survive a clean stop).
 Source: Kafka KafkaScheduler.
 """
 
@@ -22,12 +22,12 @@ from barnabas.broker.storage.services.clock import Clock
 logger = logging.getLogger(__name__)
 
 _MAX_WAIT_SECONDS = 3600.0
-"""A wait is cut at this, because "never" as a period (2**63 - 1 ms) is more than a lock can wait."""
+"""Longest single wait: a period of "never" (2**63 - 1 ms) is more than a lock can wait."""
 
 
 @dataclass(slots=True)
 class TaskCounters:
-    """What is known of all runs of the tasks of one name; plain numbers for the metrics."""
+    """Counters over all runs of the tasks of one name, for the metrics."""
 
     runs: int = 0
     failures: int = 0
@@ -44,12 +44,12 @@ class ScheduledTask:
     is_cancelled: bool = field(default=False)
 
     def cancel(self) -> None:
-        """No further run; one that has begun ends normally."""
+        """Prevent further runs; a run in progress ends normally."""
         self.is_cancelled = True
 
 
 class Scheduler(Protocol):
-    """Where storage puts its background work. Tests inject one that they step by hand."""
+    """Runner of background tasks. Tests inject one that they step by hand."""
 
     counters: dict[str, TaskCounters]
 
@@ -61,7 +61,7 @@ class Scheduler(Protocol):
 
 
 class BackgroundScheduler:
-    """The scheduler of a running broker."""
+    """Scheduler of a running broker, on threads of its own."""
 
     def __init__(self, clock: Clock, max_threads: int, thread_name: str = "barnabas-scheduler") -> None:
         self.counters: dict[str, TaskCounters] = {}
@@ -79,7 +79,7 @@ class BackgroundScheduler:
     def schedule(
         self, name: str, action: Callable[[], object], *, delay_ms: int = 0, period_ms: int | None = None
     ) -> ScheduledTask:
-        """Run `action` after `delay_ms`, then every `period_ms` if that is given. Nothing happens after `shutdown`."""
+        """Run `action` after `delay_ms`, then every `period_ms` if that is given. Ignored after `shutdown`."""
         task = ScheduledTask(name, action, None if period_ms is None else period_ms / 1000)
         with self._condition:
             self.counters.setdefault(name, TaskCounters())
@@ -88,7 +88,7 @@ class BackgroundScheduler:
         return task
 
     def resize(self, max_threads: int) -> None:
-        """Use at most so many threads from now on; those that are too many end with the task at hand."""
+        """Change the maximum number of threads; surplus threads end after their current task."""
         with self._condition:
             self._max_threads = max_threads
             if self._queue:
@@ -96,7 +96,7 @@ class BackgroundScheduler:
             self._condition.notify_all()
 
     def shutdown(self, timeout_seconds: float | None = None) -> bool:
-        """Start nothing more and wait for what runs; whether all of it ended in time."""
+        """Start no more tasks and wait for those in progress; return whether all ended in time."""
         with self._condition:
             self._stopping = True
             self._queue.clear()
@@ -107,7 +107,7 @@ class BackgroundScheduler:
         return not any(thread.is_alive() for thread in threads)
 
     def _push(self, due: float, task: ScheduledTask) -> None:
-        """Queue a task and see to it that a thread will take it. The condition's lock is held."""
+        """Queue a task and make sure that a thread will take it. The condition's lock is held."""
         heapq.heappush(self._queue, (due, next(self._sequence), task))
         if self._idle:
             self._condition.notify()
@@ -139,7 +139,7 @@ class BackgroundScheduler:
             while not self._stopping:
                 if len(self._threads) > self._max_threads:
                     self._threads.remove(threading.current_thread())
-                    self._condition.notify()  # what this thread was woken for is another one's now
+                    self._condition.notify()  # this thread may have consumed the wake-up of a queued task
                     return None
                 wait: float | None = None
                 if self._queue:
@@ -149,7 +149,7 @@ class BackgroundScheduler:
                         if task.is_cancelled:
                             continue
                         if self._queue and not self._idle:
-                            self._maybe_add_thread()  # somebody must watch the queue while this thread works
+                            self._maybe_add_thread()  # another thread must watch the queue while this one works
                         return due, task
                 self._idle += 1
                 try:

@@ -1,6 +1,6 @@
-"""What all logs of one broker share: clocks, background work, open files and the word on failed directories.
+"""Services shared by all logs of one broker, passed to each log as one value.
 
-Handed to each log as one value, so that nothing of it is a global of the process: a process may hold two brokers.
+None of them is a global of the process, so that one process can run two brokers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from barnabas.broker.storage.services.scheduler import Scheduler
 
 @dataclass(frozen=True, slots=True)
 class StorageServices:
-    """The parts that a log works with."""
+    """Clock, scheduler, open files, failed directories and producer expiration of one broker."""
 
     clock: Clock
     scheduler: Scheduler

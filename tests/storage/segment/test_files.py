@@ -12,7 +12,7 @@ import pytest
 
 from barnabas.broker.storage.directories.lock import DirectoryLock
 from barnabas.broker.storage.files.checkpoint_file import OffsetCheckpointFile
-from barnabas.broker.storage.files.checkpoint_order import MADE_TO_GROW, MADE_TO_SIZE, in_kafkas_order
+from barnabas.broker.storage.files.checkpoint_order import DEFAULT_BUCKETS, PRESIZED_BUCKETS, in_kafkas_order
 from barnabas.broker.storage.files.clean_shutdown import CleanShutdownMarker
 from barnabas.broker.storage.files.durable_files import write_durably
 from barnabas.broker.storage.files.errors import CorruptFileError, StartupStorageError
@@ -326,7 +326,7 @@ def test_a_lock_on_a_file_that_its_holder_has_just_removed_is_not_believed(
 
 def test_rows_of_checkpoints_lie_in_the_order_of_kafkas_maps(tmp_path: Path) -> None:
     partitions = [TopicPartition("orders", 0), TopicPartition("orders", 1), TopicPartition("payments", 0)]
-    assert in_kafkas_order(partitions, MADE_TO_SIZE) != in_kafkas_order(partitions, MADE_TO_GROW)
+    assert in_kafkas_order(partitions, PRESIZED_BUCKETS) != in_kafkas_order(partitions, DEFAULT_BUCKETS)
     # As Kafka 4.3.0 wrote them: tests/interop/test_same_bytes.py asks it again.
     written = [
         "codecs 0",
@@ -340,7 +340,7 @@ def test_rows_of_checkpoints_lie_in_the_order_of_kafkas_maps(tmp_path: Path) -> 
         "empty 1",
     ]
     kafkas = [TopicPartition(topic, int(number)) for topic, number in map(str.split, written)]
-    assert in_kafkas_order(sorted(kafkas), MADE_TO_SIZE) == kafkas
+    assert in_kafkas_order(sorted(kafkas), PRESIZED_BUCKETS) == kafkas
     OffsetCheckpointFile(tmp_path / "recovery-point-offset-checkpoint").write(dict.fromkeys(sorted(kafkas), 7))
     lines = (tmp_path / "recovery-point-offset-checkpoint").read_text().splitlines()
     assert lines == ["0", "9", *(f"{row} 7" for row in written)]

@@ -196,7 +196,7 @@ def test_a_page_is_allocated_before_its_first_entry(tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"\0" * 7, "no multiple of 8"),
+        (b"\0" * 7, "not a multiple of 8"),
         (b"\0" * 8, "last entry"),
         (struct.pack(">ii", 5, 5000), "last entry"),
         (struct.pack(">ii", -5, 50), "last entry"),

@@ -151,7 +151,7 @@ def test_a_crash_at_any_point_leaves_the_old_segments_or_the_new_ones(
 def test_the_environment_arms_a_failpoint(tmp_path: Path) -> None:
     log_dir = prepared(tmp_path, something_of_every_segment)
     program = (
-        "import pathlib; from tests.support import crashing_cleaner; "
+        "import pathlib; from tests.support.storage import crashing_cleaner; "
         f"crashing_cleaner.clean_in(pathlib.Path({str(log_dir)!r}))"
     )
 
