@@ -1,4 +1,4 @@
-"""One segment: its files and indexes together, appends, lookups, scans, recovery, splits, replacement and deletion.
+"""One segment: its files and indexes, appends, lookups, scans, recovery, splits, replacement and deletion.
 
-`log` and `cleaning` work on segments; a segment knows no log.
+`log` and `cleaning` work on segments; nothing here imports them.
 """

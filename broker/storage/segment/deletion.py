@@ -1,7 +1,7 @@
-"""Taking segments out of service: renamed `.deleted` at once, removed after file.delete.delay.ms.
+"""Deletion of segments: files are renamed `.deleted` immediately and removed after file.delete.delay.ms.
 
-Readers that found a segment before it went may finish on its files meanwhile. The caller has taken the segments out of
-the log's map, and moved the log start offset, before. Source: Kafka LocalLog.deleteSegmentFiles.
+Readers that already use a segment may finish meanwhile. Before, the caller has removed the segments from the log's map
+and raised the log start offset. Source: Kafka LocalLog.deleteSegmentFiles.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def delete_later(
     services: StorageServices,
     delay_ms: int,
 ) -> None:
-    """Rename the segments' files and schedule their removal with that of `snapshots`. Raises OSError."""
+    """Rename the segments' files, and schedule their removal and that of `snapshots`. Raises OSError."""
     for segment in segments:
         if not segment.stage:
             segment.change_stage(DELETED_SUFFIX)
@@ -42,7 +42,7 @@ def delete_later(
 
 
 def remove_now(segments: Iterable[LogSegment], snapshots: Iterable[Path]) -> None:
-    """Remove the files. Raises OSError; those that are gone already are no error."""
+    """Remove the files; missing files are ignored. Raises OSError."""
     for segment in segments:
         segment.delete_files()
     for path in snapshots:

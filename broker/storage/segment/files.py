@@ -1,9 +1,9 @@
-"""The files of one segment: where they lie, what they are called, and how they are made durable, renamed and removed.
+"""The files of one segment: their names, and how they are synced, renamed and removed.
 
-    <base_offset:020d>.log  .index  .timeindex  .txnindex        and a stage behind it: "", .cleaned, .swap, .deleted
+    <base_offset:020d>.log  .index  .timeindex  .txnindex        followed by a stage: "", .cleaned, .swap, .deleted
 
-All of a segment's files carry one stage. The indexes are made at first use and most segments have no `.txnindex`, so
-a file that is not there is no error where files are renamed or removed. Source: Kafka LogSegment.changeFileSuffixes.
+All files of a segment have the same stage. Indexes are created on first use and most segments have no `.txnindex`, so
+renames and removals ignore missing files. Source: Kafka LogSegment.changeFileSuffixes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from barnabas.broker.storage.index.transaction_index import TransactionIndex
 
 
 class SegmentFiles:
-    """The `.log` file and the indexes of a segment, as files."""
+    """The `.log` file and the index files of a segment."""
 
     __slots__ = ("_directory", "_stage", "_transaction_index", "base_offset", "log", "offset_index", "time_index")
 
@@ -45,12 +45,12 @@ class SegmentFiles:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of whole batches."""
+        """Size of the `.log` file's batches."""
         return self.log.size_bytes
 
     @property
     def transaction_index(self) -> TransactionIndex:
-        """Which transactions were aborted by a marker in this segment; most segments have no such file."""
+        """Transactions that were aborted by a marker in this segment; for most segments the file does not exist."""
         index = self._transaction_index
         if index is None:
             path = self._path(TRANSACTION_INDEX_SUFFIX, self._stage)
@@ -58,16 +58,16 @@ class SegmentFiles:
         return index
 
     def last_modified_ms(self) -> int:
-        """When the `.log` file was last written to. Raises OSError."""
+        """Return the modification time of the `.log` file. Raises OSError."""
         return os.stat(self.log.path).st_mtime_ns // 1_000_000
 
     def set_last_modified(self, ms: int) -> None:
-        """Give the `.log` and its indexes this age. Raises OSError."""
+        """Set the modification time of the `.log` file and its indexes. Raises OSError."""
         for path in (self.log.path, self.offset_index.path, self.time_index.path):
             os.utime(path, ns=(ms * 1_000_000, ms * 1_000_000))
 
     def sync(self, *, with_indexes: bool) -> None:
-        """Make the batches durable, and the indexes if asked. Raises OSError, which takes the directory offline."""
+        """Make the batches durable, and optionally the indexes. Raises OSError: the directory must go offline."""
         self.log.sync()
         if with_indexes:
             self.offset_index.sync()
@@ -75,7 +75,7 @@ class SegmentFiles:
             self.transaction_index.sync()
 
     def release(self) -> None:
-        """Let go of all files and write nothing: the disk may have failed."""
+        """Release all files without writing: the disk may have failed."""
         self.offset_index.close()
         self.time_index.close()
         self.log.close()
@@ -83,25 +83,25 @@ class SegmentFiles:
             self._transaction_index.forget()
 
     def move_to(self, directory: str) -> None:
-        """The partition's directory was renamed."""
+        """Follow a rename of the partition directory."""
         self._directory = directory
         self._set_paths()
 
     def change_stage(self, stage: str) -> None:
-        """Rename all files from the present stage ("" or `.swap`, ...) to another. Raises OSError."""
+        """Rename all files from the current stage ("", `.swap`, ...) to another. Raises OSError."""
         for suffix in SEGMENT_SUFFIXES:
-            with contextlib.suppress(FileNotFoundError):  # indexes are made at first use
+            with contextlib.suppress(FileNotFoundError):  # indexes are created on first use
                 os.rename(self._path(suffix, self._stage), self._path(suffix, stage))
                 failpoint("segment.renamed")
         self.change_stage_names(stage)
 
     def change_stage_names(self, stage: str) -> None:
-        """The files carry this suffix already."""
+        """Set the stage of files that already have its suffix."""
         self._stage = stage
         self._set_paths()
 
     def delete_files(self) -> None:
-        """Let go of all files and remove them. Raises OSError."""
+        """Release all files and remove them. Raises OSError."""
         self.release()
         for suffix in SEGMENT_SUFFIXES:
             with contextlib.suppress(FileNotFoundError):
@@ -109,7 +109,7 @@ class SegmentFiles:
 
     @property
     def stage(self) -> str:
-        """The suffix that the files carry, empty for a segment in service."""
+        """Suffix of the files; empty for a segment in service."""
         return self._stage
 
     def _path(self, suffix: str, stage: str) -> str:

@@ -1,11 +1,11 @@
-"""The indexes of one segment as they are used: looked up, checked before their first use, rebuilt, closed.
+"""Use of a segment's indexes: lookup, sanity check before the first use, rebuilding, closing.
 
-Index interval: an entry is added for a batch when more than `index.interval.bytes` were appended since the last entry,
-counted without this batch. So the first batch of a segment is never indexed. The count lives in memory only and starts
-at 0 at every open.
+Index interval: a batch gets an entry when more than `index.interval.bytes` were appended since the last entry, not
+counting the batch itself. So the first batch of a segment is never indexed. The count is in memory only and starts at 0
+at every open.
 
-Indexes that lie on disk are trusted after an O(1) look at their last entries; those that cannot be right are rebuilt
-from the batches, which costs a read of the `.log` file once. Source: Kafka LogSegment, AbstractIndex.sanityCheck.
+Existing indexes are trusted after an O(1) check of their last entries; if it fails they are rebuilt from the batches,
+which reads the `.log` file once. Source: Kafka LogSegment, AbstractIndex.sanityCheck.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from barnabas.protocol.records.kernels.scanned import ScanFault
 logger = logging.getLogger(__name__)
 
 _rebuild_lock = threading.Lock()
-"""Rebuilding an index is rare and slow; one at a time in the process is enough."""
+"""Serializes index rebuilds in this process: they are rare and slow."""
 
 
 class SegmentIndexes(SegmentFiles):
-    """The offset index and the time index of a segment, and the largest and the first timestamp that go with them."""
+    """Offset index and time index of a segment, with the segment's first and largest timestamp."""
 
     __slots__ = (
         "_bytes_since_index_entry",
@@ -52,20 +52,20 @@ class SegmentIndexes(SegmentFiles):
         self._max_index_bytes = config.segment_index_bytes
         self._bytes_since_index_entry = 0
         self._largest: TimestampOffset | None = None
-        """The largest timestamp so far and the last offset of its batch; None until it is asked for after a load."""
+        """Largest timestamp so far and the last offset of its batch; None after a load until it is first used."""
         self._first_timestamp: int | None = None
         self._indexes_trusted = True
         self.index_is_full = False
-        """Whether one of the indexes has no room for another entry."""
+        """Whether one of the indexes has no space for another entry."""
 
     def open_indexes(self) -> None:
-        """Make the index files of an active segment that has none yet. Raises OSError."""
+        """Create the index files of a new active segment, if not done yet. Raises OSError."""
         if self.offset_index.entries < 0 or self.time_index.entries < 0:
             self.offset_index.open_writable(self._max_index_bytes)
             self.time_index.open_writable(self._max_index_bytes)
 
     def index_position(self, target_offset: int) -> int:
-        """Where to start looking for `target_offset`: at or before its batch. Raises OSError."""
+        """Return the position to scan from for `target_offset`: at or before its batch. Raises OSError."""
         if self.offset_index.entries < 0 and self.log.size_bytes == 0:
             return 0
         if not self._indexes_trusted:
@@ -73,7 +73,7 @@ class SegmentIndexes(SegmentFiles):
         return self.offset_index.position_for(target_offset)
 
     def offset_from_position(self, position: int) -> int | None:
-        """The last offset of some batch that begins at `position` or behind it, by the index. Raises OSError."""
+        """Return the last offset of an indexed batch that begins at or after `position`, or None. Raises OSError."""
         if self.offset_index.entries < 0 and self.log.size_bytes == 0:
             return None
         if not self._indexes_trusted:
@@ -81,7 +81,7 @@ class SegmentIndexes(SegmentFiles):
         return self.offset_index.offset_from_position(position)
 
     def time_position(self, target_timestamp: int, starting_offset: int) -> int:
-        """Where to start looking for the first record at or after a timestamp and an offset. Raises OSError."""
+        """Return the position to scan from for a record at or after a timestamp and an offset. Raises OSError."""
         if self.offset_index.entries < 0 and self.log.size_bytes == 0:
             return 0
         if not self._indexes_trusted:
@@ -90,7 +90,7 @@ class SegmentIndexes(SegmentFiles):
         return self.offset_index.position_for(max(entry.offset, starting_offset))
 
     def largest_timestamp_so_far(self) -> TimestampOffset:
-        """The largest timestamp, and its batch's last offset; (-1, base offset) without any. Raises OSError."""
+        """Return the largest timestamp and its batch's last offset, or (-1, base offset). Raises OSError."""
         largest = self._largest
         if largest is None:
             if not self._indexes_trusted:
@@ -99,7 +99,7 @@ class SegmentIndexes(SegmentFiles):
         return largest
 
     def first_timestamp(self) -> int:
-        """The first batch's maximum timestamp, -1 without one or without a batch. Raises OSError."""
+        """Return the first batch's maximum timestamp, -1 without one or without a batch. Raises OSError."""
         if self._first_timestamp is None:
             for _, header in iter_headers(self.log.handle(), 0, self.log.size_bytes):
                 self._first_timestamp = header.max_timestamp
@@ -107,7 +107,7 @@ class SegmentIndexes(SegmentFiles):
         return NO_TIMESTAMP if self._first_timestamp is None else self._first_timestamp
 
     def rebuild_indexes(self) -> None:
-        """Write both indexes anew from the batches' headers, durably. Raises CorruptRecordError, OSError."""
+        """Rebuild both indexes durably from the batches' headers. Raises CorruptRecordError, OSError."""
         scan = self.new_scan(check_crc=False)
         for _ in scan_segment(scan, self.log.handle(), self.log.size_bytes):
             pass
@@ -118,7 +118,7 @@ class SegmentIndexes(SegmentFiles):
         self.time_index.sync()
 
     def new_scan(self, *, check_crc: bool, latest_epoch: int = -1) -> BatchScan:
-        """A scan of this segment that will find its index entries."""
+        """Create a scan of this segment that collects its index entries."""
         return BatchScan(
             self.base_offset,
             check_crc=check_crc,
@@ -129,7 +129,7 @@ class SegmentIndexes(SegmentFiles):
         )
 
     def replace_indexes(self, scan: BatchScan) -> None:
-        """Write both indexes anew from what a scan of the whole segment has found. Raises OSError."""
+        """Replace both indexes by the entries of a scan of the whole segment. Raises OSError."""
         self._largest = TimestampOffset(scan.max_timestamp, scan.max_timestamp_offset)
         self._first_timestamp = scan.first_timestamp
         self.offset_index.replace(bytes(scan.offset_entries))
@@ -137,7 +137,10 @@ class SegmentIndexes(SegmentFiles):
         self._indexes_trusted = True
 
     def index_batch(self, position: int, size: int, last_offset: int, max_timestamp: int, since: int) -> int:
-        """Note one batch in the indexes by the rule of an append; the bytes since the last entry, to hand in next."""
+        """Index one batch if the interval has passed; return the new count of bytes since the last entry.
+
+        `since` is that count before the batch, which it does not include.
+        """
         assert self._largest is not None
         if self._first_timestamp is None:
             self._first_timestamp = max_timestamp
@@ -160,7 +163,7 @@ class SegmentIndexes(SegmentFiles):
             self.time_index.maybe_append(*largest)
 
     def _check_indexes(self) -> None:
-        """The O(1) look at both indexes before their first use, and the way out when one cannot be right."""
+        """Check both indexes in O(1) before their first use, and rebuild them if one is wrong."""
         with _rebuild_lock:
             if self._indexes_trusted:
                 return
@@ -169,14 +172,14 @@ class SegmentIndexes(SegmentFiles):
                 self.time_index.check(self.log.size_bytes)
                 self._check_last_index_entry()
             except (CorruptFileError, CorruptRecordError, FileNotFoundError) as error:
-                # Gone with the whole segment: what is rebuilt would lie where another segment's index is by now.
+                # Raises if the whole segment was renamed: a rebuild would overwrite another segment's index.
                 os.stat(self.log.path)
                 logger.warning("rebuilding the indexes of %s: %s", self.log.path, error)
                 self.rebuild_indexes()
             self._indexes_trusted = True
 
     def _check_last_index_entry(self) -> None:
-        """The last entry must point to a batch that ends with its offset. Raises CorruptFileError, OSError."""
+        """Check that the last entry points to a batch with its offset. Raises CorruptFileError, OSError."""
         if self.offset_index.entries <= 0:
             return
         offset, position = self.offset_index.entry(self.offset_index.entries - 1)
@@ -185,5 +188,5 @@ class SegmentIndexes(SegmentFiles):
                 return
             break
         raise CorruptFileError(
-            self.offset_index.path, f"no batch at position {position} ends with offset {offset}, as the last entry says"
+            self.offset_index.path, f"last entry has offset {offset}, but no batch at position {position} ends with it"
         )

@@ -1,9 +1,9 @@
 """One segment of a log: a `.log` file and its indexes, from a base offset on.
 
 The newest segment of a log is active: its files are open for writing and its indexes have their maximum size. All
-others are sealed: trimmed, read-only, opened when they are used. A segment knows when it should make room for a new
-one, but rolls nothing itself. Its files are in segment_files, its indexes in segment_indexes; here is what is done with
-batches: appending, finding, the time at which to roll, sealing.
+others are sealed: trimmed, read-only and opened on demand. A segment computes when it is time to roll; the log rolls
+it. This module has the operations on batches: append, find, roll time, seal. `segment.files` has those on files,
+`segment.indexes` those on indexes.
 
 The caller serializes appends (PartitionLog's lock); readers take no lock. Source: Kafka LogSegment.
 """
@@ -35,7 +35,7 @@ _MAX_SCAN_BYTES = 64 * 1024
 
 
 class BatchLocation(NamedTuple):
-    """Where a batch lies in a segment's file, and which offsets it covers."""
+    """Position of a batch in a segment's file, and its offsets."""
 
     position: int
     base_offset: int
@@ -44,7 +44,7 @@ class BatchLocation(NamedTuple):
 
 
 class AppendedBatch(NamedTuple):
-    """One of several batches that are written at once; `position` is within their buffer."""
+    """One of several batches written together; `position` is within their buffer."""
 
     position: int
     size_bytes: int
@@ -53,7 +53,7 @@ class AppendedBatch(NamedTuple):
 
 
 class LogSegment(SegmentIndexes):
-    """A segment, made by `create` (new, active) or `open_sealed` (on disk; `activate` makes it the active one)."""
+    """A segment, from `create` (new, active) or `open_sealed` (existing; `activate` makes it the active one)."""
 
     __slots__ = (
         "_old_messages",
@@ -73,11 +73,11 @@ class LogSegment(SegmentIndexes):
         self.roll_jitter_ms = _draw_jitter(config)
         self._scan_bytes = min(max(config.index_interval_bytes + _MIN_SCAN_BYTES, _MIN_SCAN_BYTES), _MAX_SCAN_BYTES)
         self._old_messages: bool | None = None
-        """Whether there are messages of format 0 or 1; None until that was looked for."""
+        """Whether it contains messages of format 0 or 1; None if not checked yet."""
         self._segment_ms = _NEVER
         self.rolls_by_wall_clock = False
         self.roll_after = _NEVER
-        """A batch later than this rolls: by its maximum timestamp, or by the wall clock where there are none."""
+        """A batch after this time rolls: by its maximum timestamp, or by the wall clock without timestamps."""
 
     @classmethod
     def create(
@@ -90,7 +90,7 @@ class LogSegment(SegmentIndexes):
         *,
         stage: str = "",
     ) -> LogSegment:
-        """A new segment, active; its index files are made with its first batch. Raises OSError."""
+        """Create an active segment; its index files are created with its first batch. Raises OSError."""
         path = f"{directory}/{file_name(base_offset, LOG_SUFFIX, stage)}"
         log = FileRecords.create(path, open_files, preallocate_bytes=config.segment_bytes if config.preallocate else 0)
         segment = cls(directory, base_offset, log, config, clock, open_files)
@@ -110,7 +110,7 @@ class LogSegment(SegmentIndexes):
         clock: Clock,
         open_files: OpenFiles,
     ) -> LogSegment:
-        """A segment that lies on disk. Nothing is read yet: its indexes are checked when they are first used."""
+        """Represent a segment on disk. Nothing is read yet; the indexes are checked when they are first used."""
         path = f"{directory}/{file_name(base_offset, LOG_SUFFIX)}"
         log = FileRecords(path, size_bytes, open_files)
         segment = cls(directory, base_offset, log, config, clock, open_files)
@@ -121,7 +121,7 @@ class LogSegment(SegmentIndexes):
         return f"LogSegment(base_offset={self.base_offset}, size_bytes={self.size_bytes}, path={self.log.path})"
 
     def activate(self, config: LogConfig) -> None:
-        """Open the files for appends, with indexes of their maximum size, making missing ones. Raises OSError."""
+        """Open the files for appends, with indexes of maximum size, creating missing ones. Raises OSError."""
         self._max_index_bytes = config.segment_index_bytes
         if self.log.size_bytes and not self._indexes_trusted:
             self._check_indexes()
@@ -135,7 +135,7 @@ class LogSegment(SegmentIndexes):
         self.update_segment_ms(config.max_segment_ms)
 
     def update_segment_ms(self, segment_ms: int) -> None:
-        """Set after what time this segment rolls. Raises OSError (the first batch's timestamp may be read)."""
+        """Set the age at which this segment rolls. Raises OSError (the first batch's timestamp may be read)."""
         self._segment_ms = segment_ms
         if self.log.size_bytes == 0:
             self.roll_after = _NEVER
@@ -145,7 +145,7 @@ class LogSegment(SegmentIndexes):
         self.roll_after = (self.created_ms if first < 0 else first) + segment_ms - self.roll_jitter_ms
 
     def append(self, data: memoryview | bytes | bytearray, size: int, last_offset: int, max_timestamp: int) -> None:
-        """Write one batch and, if its turn has come, an index entry. Raises OSError; then nothing was added."""
+        """Write one batch and, every index.interval.bytes, an index entry. Raises OSError; then nothing was added."""
         log = self.log
         position = log.size_bytes
         if position == 0:
@@ -154,7 +154,7 @@ class LogSegment(SegmentIndexes):
         since = self._bytes_since_index_entry
         indexed = since > self._index_interval_bytes
         if indexed:
-            # Before the write: an index that has no room on a full disk must not leave a batch behind.
+            # Before the write: if the disk has no space for the index entry, the batch must not be written either.
             self.offset_index.prepare_append()
             self.time_index.prepare_append()
         log.append(data)
@@ -169,9 +169,9 @@ class LogSegment(SegmentIndexes):
         self._bytes_since_index_entry = since + size
 
     def append_many(self, data: memoryview | bytearray, batches: Sequence[AppendedBatch]) -> None:
-        """Write several batches at once. Raises OSError; then nothing was added.
+        """Write several batches in one call. Raises OSError; then nothing was added.
 
-        An index that fills on the way gets no more entries: the next append rolls.
+        If an index becomes full meanwhile, the rest is not indexed, and the next append rolls.
         """
         start = self.log.size_bytes
         self.open_indexes()
@@ -202,14 +202,14 @@ class LogSegment(SegmentIndexes):
         self.update_segment_ms(self._segment_ms)
 
     def find_batch(self, target_offset: int, limit_position: int) -> BatchLocation | None:
-        """The first batch whose last offset is >= the target and that begins below `limit_position`.
+        """Return the first batch with a last offset >= the target that begins below `limit_position`, or None.
 
-        Index lookup, then one small read. Raises CorruptRecordError, CorruptFileError, OSError.
+        Costs an index lookup and a small read. Raises CorruptRecordError, CorruptFileError, OSError.
         """
         position = self.index_position(target_offset)
         handle = self.log.handle()
         while position < limit_position:
-            # Never beyond the limit: what lies there may be half a batch, or preallocated zeros.
+            # Never beyond the limit: there may be half a batch, or preallocated zeros.
             chunk = os.pread(handle.fd, min(self._scan_bytes, limit_position - position), position)
             inside, base_offset, last_offset, size = find_batch(chunk, 0, target_offset)
             position += inside
@@ -218,30 +218,30 @@ class LogSegment(SegmentIndexes):
                     self._old_messages = True
                 return BatchLocation(position, base_offset, last_offset, size)
             if inside == 0:
-                return None  # not even a header before the file's end
+                return None  # less than a header is left
         return None
 
     @property
     def holds_old_messages(self) -> bool:
-        """Whether messages of format 0 or 1 are to be expected: the first is one, or one was met. Raises OSError."""
+        """Whether to expect messages of format 0 or 1: the first one is, or one was found later. Raises OSError."""
         old = self._old_messages
         if old is None:
-            handle = self.log.handle()  # held, so that it cannot be evicted, and its number given away, under the call
+            handle = self.log.handle()  # a reference, so that the descriptor is not closed and reused meanwhile
             head = os.pread(handle.fd, MAGIC_POSITION + 1, 0)
             old = self._old_messages = len(head) > MAGIC_POSITION and head[MAGIC_POSITION] != MAGIC_V2
         return old
 
     def expect_old_messages(self) -> None:
-        """A message of format 0 or 1 was written to it."""
+        """Note that a message of format 0 or 1 was written to this segment."""
         self._old_messages = True
 
     def largest_timestamp(self) -> int:
-        """What retention and lookups go by: the largest timestamp, or the file's age without one. Raises OSError."""
+        """Return the largest timestamp, or the file's modification time without one: for retention. Raises OSError."""
         timestamp = self.largest_timestamp_so_far().timestamp
         return timestamp if timestamp >= 0 else self.last_modified_ms()
 
     def read_next_offset(self) -> int:
-        """The offset after the last batch, by index and scan. Raises CorruptRecordError, OSError."""
+        """Return the offset after the last batch, by index and scan. Raises CorruptRecordError, OSError."""
         next_offset = self.base_offset
         if self.log.size_bytes:
             position = self.index_position(MAX_RELATIVE_OFFSET + self.base_offset)
@@ -250,15 +250,15 @@ class LogSegment(SegmentIndexes):
         return next_offset
 
     def seal(self) -> None:
-        """No more batches: add the closing time entry and trim all files. Raises OSError; may be called again."""
+        """End appends: add the closing time entry and trim all files. Raises OSError; may be called again."""
         self._add_closing_entry()
-        self.index_is_full = True  # if what follows fails (a full disk), the next append must come here again
+        self.index_is_full = True  # if the rest fails (a full disk), the next append must roll and seal again
         self.offset_index.trim()
         self.time_index.trim()
         self.log.seal()
 
     def close(self) -> None:
-        """Seal if active, and let go of all files. Raises OSError."""
+        """Seal the segment if it is active, and release its files. Raises OSError."""
         if self.log.fd >= 0:
             self.seal()
         self.release()

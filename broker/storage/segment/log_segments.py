@@ -1,8 +1,8 @@
 """The segments of one log: a sorted map from base offset to segment that readers use without a lock.
 
-Copy on write: `view` is an immutable pair of tuples that every change replaces as a whole, so a reader takes it once
-and works on it; the caller serializes changes (PartitionLog's lock). Changes are rare (rolls, retention), lookups are
-not. Source: Kafka LogSegments.
+Copy on write: `view` is an immutable pair of tuples that every change replaces as a whole. A reader takes it once and
+works on it. The caller serializes changes (PartitionLog's lock), which are rare (rolls, retention); lookups are
+frequent. Source: Kafka LogSegments.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from barnabas.broker.storage.segment.log_segment import LogSegment
 
 
 class SegmentsView(NamedTuple):
-    """The segments at one moment, and their base offsets in the same order."""
+    """Immutable snapshot of the segments, and their base offsets in the same order."""
 
     base_offsets: tuple[int, ...]
     segments: tuple[LogSegment, ...]
 
     def floor_index(self, offset: int) -> int:
-        """The index of the segment that holds `offset` if any does; -1 when it lies below the first."""
+        """Return the index of the last segment with a base offset <= `offset`; -1 below the first segment."""
         return bisect_right(self.base_offsets, offset) - 1
 
     def overlapping(self, start_offset: int, end_offset: int) -> tuple[LogSegment, ...]:
-        """The segments that may hold offsets in [start, end)."""
+        """Return the segments that may contain offsets in [start, end)."""
         first = max(self.floor_index(start_offset), 0)
         last = bisect_right(self.base_offsets, end_offset - 1)
         return self.segments[first:last]
 
 
 class LogSegments:
-    """The map."""
+    """Map from base offset to segment."""
 
     __slots__ = ("view",)
 
@@ -58,11 +58,11 @@ class LogSegments:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all `.log` files."""
+        """Total size of the `.log` files."""
         return sum(segment.size_bytes for segment in self.view.segments)
 
     def add(self, segment: LogSegment) -> None:
-        """Add a segment, in the place of one with the same base offset if there is any."""
+        """Add a segment; it replaces one with the same base offset."""
         last = self.view.base_offsets[-1] if self.view.base_offsets else -1
         if segment.base_offset > last:
             self.view = SegmentsView((*self.view.base_offsets, segment.base_offset), (*self.view.segments, segment))
@@ -71,7 +71,7 @@ class LogSegments:
         self._replace([*others, segment])
 
     def remove(self, segments: Iterable[LogSegment]) -> None:
-        """Take segments out; those that are not in the map are no error."""
+        """Remove segments; those that are not in the map are ignored."""
         gone = {id(segment) for segment in segments}
         self._replace([segment for segment in self.view.segments if id(segment) not in gone])
 

@@ -1,9 +1,11 @@
-"""Stored bytes that hold messages of format version 0 or 1, which are converted before anybody gets them.
+"""Stored messages of format version 0 or 1, converted to version 2 when they are read.
 
-A segment that a broker before Kafka 0.11 wrote is never rewritten; whoever reads from it gets batches of version 2
-(legacy/up_conversion), made in memory from at most MAX_RAW_BYTES of the file, or from one larger message.
-Formats only rise within a log, but for a topic whose message.format.version was lowered; so the first message of a
-segment tells what must be looked for in it.
+A segment written by a broker before Kafka 0.11 is never rewritten. Readers get batches of version 2, converted in
+memory (legacy/up_conversion) from at most MAX_RAW_BYTES of the file, or from one larger message. Kafka's brokers (3.9,
+4.3) send these formats as they are stored; converting here means that a client needs to support one format only.
+
+Formats only increase within a log, except in a topic whose message.format.version was lowered. So the first message of
+a segment shows whether to expect old formats.
 """
 
 from __future__ import annotations
@@ -14,14 +16,14 @@ from barnabas.broker.storage.files.file_records import FileSlice
 from barnabas.protocol.records.legacy.up_conversion import convert_to_v2
 
 MAX_RAW_BYTES: Final = 4 * 1024 * 1024
-"""A larger read of old messages is answered in parts."""
+"""Maximum bytes of old messages per read; a larger read is answered in parts."""
 
 
 class OldFormatSlice:
-    """A slice as `FileSlice`, to be converted by `convert`, which is no work for the loop.
+    """A slice like `FileSlice` that has to be converted by `convert`, off the event loop.
 
-    It costs about 10 us a message. `size` is that in the file; what is converted has at most `max_bytes`, but for a
-    first batch if `at_least_one_batch`.
+    Converting costs about 10 us per message, and the converted size is known only afterwards: at most `max_bytes`,
+    except for a first batch if `at_least_one_batch`.
     """
 
     __slots__ = ("at_least_one_batch", "max_bytes", "records")
@@ -33,13 +35,13 @@ class OldFormatSlice:
 
     @property
     def size(self) -> int:
-        """Bytes in the file."""
+        """Size in the file, before the conversion."""
         return self.records.size
 
     def convert(self, max_bytes: int) -> bytes:
-        """Batches of version 2, at most `max_bytes` as above. Raises CorruptRecordError, CorruptFileError, OSError."""
+        """Return batches of version 2, up to `max_bytes`. Raises CorruptRecordError, CorruptFileError, OSError."""
         return convert_to_v2(memoryview(self.records.read()), max_bytes, at_least_one_batch=self.at_least_one_batch)
 
     def read(self) -> bytes:
-        """As `convert`, up to the limit that the reader gave."""
+        """Convert up to the slice's own `max_bytes`."""
         return self.convert(self.max_bytes)

@@ -1,18 +1,19 @@
-"""Replacing segments of a log by new ones, so that a crash at any moment leaves the old ones or the new ones.
+"""Replacement of segments by new ones, such that a crash at any moment leaves either the old ones or the new ones.
 
-    <base>.log.cleaned, .index.cleaned, ...    complete, synced, of the new segments; nobody reads them
-    1. .cleaned -> .swap, the last segment first, each .log first; directory synced
-    2. the log's map: new in, old out            (the lock is held from here to 4)
-    3. old files -> .deleted, from the first segment on
-    4. .swap -> no suffix; directory synced afterwards, old files removed after file.delete.delay.ms
+    0. the new segments are complete and synced: <base>.log.cleaned, .index.cleaned, ...
+    1. rename .cleaned to .swap, the last segment first, of each segment the .log first; sync the directory
+    2. in the log's map, add the new and remove the old segments          (under the log's lock, from here to 4)
+    3. rename the old files to .deleted, from the first segment on
+    4. remove the suffix .swap; then sync the directory, and remove old files after file.delete.delay.ms
 
-The moment that counts is the last rename of step 1. Before it a `.cleaned` is left over, and a start drops it with all
-`.swap` from its base on; from then on a start deletes what the `.swap` files cover and renames them.
+The last rename of step 1 decides. Before it a `.cleaned` file is left over, and a start drops it together with all
+`.swap` files from its base offset on. After it a start deletes the segments that the `.swap` files cover, and renames
+the `.swap` files.
 
-What they cover is all a start has to go by: from the first base to the end of the last batch. Where the cleaner dropped
-everything at the end, the last old segments would lie beyond and come back beside the new ones. Kafka leaves it at that
-(the values that come back are stale ones). Here an empty segment, `.swap` too, stands for the last old one: it lets a
-start see the whole range, Kafka's too, and goes with step 3.
+A start knows the covered range only from the offsets in the `.swap` files: from the first base offset to the end of the
+last batch. If the cleaner has dropped all records of the last old segments, those would be outside of the range and
+come back beside the new segment after a crash. Kafka accepts that (stale values come back). Here an empty `.swap` file
+at the last old base offset marks the end of the range, for Kafka's loader, too; it is removed after step 3.
 Source: Kafka LocalLog.replaceSegments, LogLoader.
 """
 
@@ -39,17 +40,17 @@ from barnabas.broker.storage.services.services import StorageServices
 
 
 class SegmentsChangedError(Exception):
-    """The segments to be replaced are not in the log any more: nothing was changed."""
+    """The segments to be replaced are no longer in the log; nothing was changed."""
 
 
 class Replacement:
-    """One replacement. Every method raises OSError; `is_begun` says whether a start would finish it."""
+    """One replacement. Methods raise OSError. If `is_begun`, a start after a crash would finish it."""
 
     def __init__(self, directory: Path, new: Sequence[LogSegment], old: Sequence[LogSegment]) -> None:
-        """`new` are sealed and synced `.cleaned` segments, `old` what they replace, both ascending."""
+        """`new` are sealed and synced `.cleaned` segments, `old` the segments to replace, both ascending."""
         bases = {segment.base_offset for segment in new}
         self.gone = [segment for segment in old if segment.base_offset not in bases]
-        """Old segments in whose place no new one begins."""
+        """Old segments whose base offset no new segment has."""
         self.is_begun = False
         self._directory = directory
         self._new = new
@@ -57,7 +58,7 @@ class Replacement:
         self._mark: Path | None = None
 
     def prepare(self) -> None:
-        """Step 1: when this returns, a start finishes the replacement."""
+        """Do step 1; afterwards a start would finish the replacement."""
         last_base = self._old[-1].base_offset
         if self._new[-1].base_offset < last_base and self._new[-1].read_next_offset() <= last_base:
             self._mark = self._directory / file_name(last_base, LOG_SUFFIX, SWAP_SUFFIX)
@@ -70,12 +71,12 @@ class Replacement:
         failpoint("replace.staged")
 
     def is_due(self, view: SegmentsView, active: LogSegment) -> bool:
-        """Whether the old segments are still all there, and sealed."""
+        """Return whether all old segments are still in the log and sealed."""
         there = {id(segment) for segment in view.segments if segment is not active}
         return all(id(segment) in there for segment in self._old)
 
     def swap_in(self, segments: LogSegments, log_dir: Path, services: StorageServices, delay_ms: int) -> None:
-        """Steps 2 to 4 without the last sync; the log's lock is held."""
+        """Do steps 2 to 4 without the last sync. The caller holds the log's lock."""
         for segment in self._new:
             segments.add(segment)
         segments.remove(self.gone)
@@ -88,15 +89,15 @@ class Replacement:
             segment.change_stage("")
 
     def finish(self) -> None:
-        """What was renamed lasts when this returns."""
+        """Make the renames durable."""
         sync_directory(self._directory)
         failpoint("replace.synced")
 
     def undo(self) -> None:
-        """Remove the new segments, which nobody reads yet; a crash in here leaves the old ones or the new ones, too.
+        """Remove the new segments. A crash during this leaves the old or the new segments, too.
 
-        Nothing but `.log.swap` makes a start finish the replacement, so it goes last where all are `.swap`; and first
-        where one is still `.cleaned`, which makes a start drop them.
+        Only a `.log.swap` makes a start finish the replacement. So it is removed last if all segments are `.swap`, and
+        first if one is still `.cleaned`, which makes a start drop them.
         """
         for segment in self._new:
             segment.release()
@@ -110,12 +111,12 @@ class Replacement:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._mark)
         if self.is_begun:
-            # Lest a `.swap` comes back with the power, and brings back what the log has dropped since.
+            # Otherwise a `.swap` could reappear after a power failure, and with it records dropped since.
             sync_directory(self._directory)
 
 
 def remove_staged(directory: Path, base_offset: int, stage: str) -> None:
-    """Remove what an interrupted cleaning left behind. Raises OSError."""
+    """Remove a segment's files of one stage, left by an interrupted cleaning. Raises OSError."""
     for suffix in SEGMENT_SUFFIXES:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(directory / file_name(base_offset, suffix, stage))

@@ -1,12 +1,12 @@
-"""Splitting a segment that holds more than its indexes can: offsets beyond int32 of its base, or bytes beyond 2 GiB.
+"""Splitting an overflowed segment: one with offsets beyond base + 2^31 - 1, or with more than 2 GiB.
 
-No broker of today writes one, but the cleaner of old Kafka brokers did: it joined segments without a look at the span
-of their offsets. Recovery finds it. A base offset is outside of its batch's CRC, so one flipped bit looks the same;
-what follows tells them apart: after true batches the offsets go on rising up to the next segment.
+No current broker writes one, but the cleaner of old Kafka brokers did: it merged segments without checking the range of
+their offsets. Recovery detects it. A base offset is not covered by its batch's CRC, so a flipped bit looks the same;
+the following batches tell the two apart: after valid batches the offsets keep rising up to the next segment.
 
-The pieces are written as `.cleaned`, made durable, and become `.swap` from the last to the first: until the first one
-has its new name, a `.cleaned` below every `.swap` makes the loader drop them all; from then on the loader finishes what
-was begun. So the split itself only writes the pieces, and loading starts again with them.
+The pieces are written as `.cleaned` files, synced, and renamed to `.swap` from the last to the first. Until the first
+one is renamed, there is a `.cleaned` below every `.swap`, and the loader drops them all; after that the loader finishes
+the split. So the split only writes the pieces, and loading starts again with them.
 Source: Kafka LocalLog.splitOverflowedSegment, LogLoader.retryOnOffsetOverflow.
 """
 
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class SegmentPiece(NamedTuple):
-    """A part of a segment's file that can be a segment."""
+    """Part of a segment's file that fits into a segment of its own."""
 
     base_offset: int
     position: int
@@ -37,19 +37,20 @@ class SegmentPiece(NamedTuple):
 
 
 class SegmentOverflowError(Exception):
-    """A segment has to be split before it can be recovered."""
+    """The segment must be split before it can be recovered."""
 
     def __init__(self, segment: LogSegment, pieces: Sequence[SegmentPiece]) -> None:
-        super().__init__(f"{segment.log.path} holds more than its indexes can")
+        super().__init__(f"{segment.log.path} has more offsets or bytes than its indexes can address")
         self.segment = segment
         self.pieces = pieces
 
 
 def plan_split(segment: LogSegment, next_base_offset: int | None) -> list[SegmentPiece]:
-    """The pieces of an overflowed segment, which is followed by that at `next_base_offset` (None: by none).
+    """Return the pieces to split a segment into; `next_base_offset` is the next segment's (None: it is the last).
 
-    The first begins at the segment's own base, even if it is empty. Empty when what does not fit is no true batch: the
-    rest of the file is not whole, the next segment begins below its end, or nothing at all follows it. Raises OSError.
+    The first piece begins at the segment's own base offset, even if it is empty. Returns no pieces if the overflow is
+    damage and not a valid batch: the rest of the file is not whole, it overlaps the next segment, or it is a single
+    last batch. Raises OSError.
     """
     pieces: list[SegmentPiece] = []
     base_offset, position = segment.base_offset, 0
@@ -75,7 +76,7 @@ def plan_split(segment: LogSegment, next_base_offset: int | None) -> list[Segmen
 
 
 def split_segment(segment: LogSegment, pieces: Sequence[SegmentPiece]) -> None:
-    """Write the pieces as finished `.swap` files beside the segment. Raises OSError."""
+    """Write the pieces as complete `.swap` files beside the segment. Raises OSError."""
     logger.warning("splitting %s into %s segments: %s", segment.log.path, len(pieces), pieces)
     source = segment.log.handle()
     directory = Path(segment.log.path).parent
