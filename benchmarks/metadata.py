@@ -4,6 +4,7 @@
                  made again, so that there is a history), and from a snapshot with the log trimmed behind it
     examine      all that a start reads before it writes: the replay, and partition.metadata of 10,000 directories
     creation     one topic of one partition: milliseconds, syncs of files and directories, bytes in the metadata log
+    planning     one CreateTopics request of 10,000 topics of one partition, then one of 1,000 beside them; without a disk
 
 CPU seconds, because a start is bound by them; each in a process of its own, the first one not counted.
 """
@@ -23,6 +24,8 @@ from statistics import median
 
 from barnabas.broker.metadata.directories.examine import examine
 from barnabas.broker.metadata.directories.meta_properties import write_meta_properties
+from barnabas.broker.metadata.image import MetadataImage
+from barnabas.broker.metadata.image_builder import ImageBuilder
 from barnabas.broker.metadata.log.batches import encode_change
 from barnabas.broker.metadata.log.log_replay import METADATA_DIRECTORY, replay_metadata_directory
 from barnabas.broker.metadata.log.snapshot_file import RaftState, write_snapshot
@@ -48,6 +51,9 @@ from barnabas.protocol.uuids import random_uuid, uuid_text
 
 PARTITIONS_EACH = 10
 CREATIONS = 50
+PLANNED_TOPICS = 10_000
+"""In one request: as many as Kafka allows."""
+PLANNED_BESIDE = 1_000
 
 Samples = dict[str, list[float]]
 
@@ -65,6 +71,32 @@ def examine_once(log_dir: str) -> None:
     report = examine([Path(log_dir)])
     assert not report.problems, report.problems[0].sentence
     print(time.process_time() - started, len(report.directories[0].partitions))
+
+
+def plan_once(beside: str) -> None:
+    """In a process of its own: CPU seconds of planning one CreateTopics request, and how many topics it creates.
+
+    `beside` "yes" measures PLANNED_BESIDE topics on an image that has PLANNED_TOPICS.
+    """
+    config = BrokerConfig.of({"log.dirs": Setting("unused", "benchmark")})
+    image = MetadataImage()
+
+    def plan(prefix: str, count: int) -> list[MetadataRecord]:
+        # Names with "_" can collide with names with ".": the expensive case.
+        topics = [NewTopic(f"{prefix}_{number}", 1) for number in range(count)]
+        placement = Placement(1, [random_uuid()], image)
+        return plan_create_topics(image, topics, config=config, placement=placement).records
+
+    started = time.process_time()
+    records = plan("topic", PLANNED_TOPICS)
+    if beside == "yes":
+        builder = ImageBuilder(image)
+        for record in records:
+            builder.apply(record)
+        image = builder.build()
+        started = time.process_time()
+        records = plan("more", PLANNED_BESIDE)
+    print(time.process_time() - started, sum(isinstance(record, TopicRecord) for record in records))
 
 
 def write_history(log_dir: Path, topics: int) -> None:
@@ -113,14 +145,14 @@ def snapshot_and_trim(log_dir: Path) -> None:
     (directory / f"{image.end_offset:020d}.log").touch()
 
 
-def measure(function: str, log_dir: Path, rounds: int, expected: int) -> list[float]:
+def measure(function: str, argument: Path | str, rounds: int, expected: int) -> list[float]:
     """CPU seconds of each round."""
-    code = f"from benchmarks.metadata import {function}; {function}({str(log_dir)!r})"
+    code = f"from benchmarks.metadata import {function}; {function}({str(argument)!r})"
     samples = []
     for number in range(rounds + 1):
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         seconds, count = done.stdout.split()
-        assert int(count) == expected, f"{count} of {expected} partitions"
+        assert int(count) == expected, f"{count} instead of {expected}"
         if number:
             samples.append(float(seconds))
     return samples
@@ -194,6 +226,8 @@ def main() -> None:
         print(f"snapshot: {snapshot.stat().st_size:,} bytes")
         _print("replay of a snapshot, CPU s", measure("replay_once", log_dir, options.rounds, partitions))
         _print("examine, snapshot, CPU s", measure("examine_once", log_dir, options.rounds, partitions))
+        _print("planning 10,000 topics, CPU s", measure("plan_once", "no", options.rounds, PLANNED_TOPICS))
+        _print("planning 1,000 beside them, CPU s", measure("plan_once", "yes", options.rounds, PLANNED_BESIDE))
         for name, values in creations(home / "creations").items():
             _print(f"creation of a topic, {name}", values[5:], show_all=False)
     finally:

@@ -45,9 +45,9 @@ def has_collision_characters(name: str) -> bool:
     return "." in name or "_" in name
 
 
-def collides(one: str, other: str) -> bool:
-    """Whether the two names differ at most in `.` and `_` (a name collides with itself)."""
-    return one.replace(".", "_") == other.replace(".", "_")
+def collision_key(name: str) -> str:
+    """Return a key that is equal for two names that differ only in `.` and `_`."""
+    return name.replace(".", "_")
 
 
 def is_internal(name: str) -> bool:

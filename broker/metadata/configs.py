@@ -19,7 +19,7 @@ from barnabas.broker.metadata.config_resources import (
     ensure_topic,
     unserved_resource_type,
 )
-from barnabas.broker.metadata.image import ALL_BROKERS, ConfigScope, MetadataImage, group_scope
+from barnabas.broker.metadata.image import ALL_BROKERS, ConfigScope, MetadataImage, broker_scope, group_scope
 from barnabas.broker.metadata.plan import Plan, PlanningImage
 from barnabas.config import (
     BROKER_PROPERTIES,
@@ -75,7 +75,8 @@ def plan_alter_configs(
         try:
             if times_named[(resource.type, resource.name)] > 1:
                 raise BrokerError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-            records, warnings = _plan_resource(planning.image, asked, config, node_id, replace)
+            scope = _scope_of(image, resource, node_id)
+            records, warnings = _plan_resource(planning, scope, asked.operations, config, node_id, replace)
             planning.add(records)
             results.append(AlterConfigsResult(resource, message=" ".join(warnings) or None))
         except BrokerError as error:
@@ -84,21 +85,26 @@ def plan_alter_configs(
 
 
 def _plan_resource(
-    image: MetadataImage, asked: AlterConfigsResource, config: BrokerConfig, node_id: int, replace: bool
+    planning: PlanningImage,
+    scope: ConfigScope,
+    operations: Sequence[AlterConfigOp],
+    config: BrokerConfig,
+    node_id: int,
+    replace: bool,
 ) -> tuple[list[MetadataRecord], list[str]]:
-    scope = _scope_of(image, asked.resource, node_id)
-    before = image.configs.get(scope, {})
-    after = _apply({} if replace else before, asked.operations, _TABLES[scope[0]])
+    before = planning.configs(scope)
+    after = _apply({} if replace else before, operations, _TABLES[scope[0]])
     changed = {name: after.get(name) for name in sorted({*before, *after}) if before.get(name) != after.get(name)}
     try:
         if scope[0] == TOPIC_RESOURCE:
             warnings = _check_topic(after, changed, config)
         elif scope[0] == GROUP_RESOURCE:
-            current = config.with_dynamic(image.default_broker_configs(), image.broker_configs(node_id), stored=True)
+            defaults, ours = planning.configs(ALL_BROKERS), planning.configs(broker_scope(node_id))
+            current = config.with_dynamic(defaults, ours, stored=True)
             warnings = validate_group_configs(after, changed, current)
         else:
             warnings = []
-            _check_broker(image, scope, after, changed, config, node_id)
+            _check_broker(planning, scope, after, changed, config, node_id)
     except ConfigError as error:
         code = ErrorCode.INVALID_REQUEST if scope[0] == BROKER_RESOURCE else ErrorCode.INVALID_CONFIG
         raise BrokerError(code, str(error)) from error
@@ -112,7 +118,7 @@ def _check_topic(after: Mapping[str, str], changed: Mapping[str, str | None], co
 
 
 def _check_broker(
-    image: MetadataImage,
+    planning: PlanningImage,
     scope: ConfigScope,
     after: Mapping[str, str],
     changed: Mapping[str, str | None],
@@ -123,7 +129,7 @@ def _check_broker(
     is_default = scope == ALL_BROKERS
     new = {name: value for name, value in changed.items() if value is not None}
     config.with_dynamic(new if is_default else {}, {} if is_default else new)
-    defaults, ours = image.default_broker_configs(), image.broker_configs(node_id)
+    defaults, ours = planning.configs(ALL_BROKERS), planning.configs(broker_scope(node_id))
     before = config.with_dynamic(defaults, ours, stored=True)
     ensure_reconfigurable(
         before, config.with_dynamic(after if is_default else defaults, ours if is_default else after, stored=True)

@@ -6,6 +6,8 @@ stops on it as well, and going on would lose data quietly.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from barnabas.broker.metadata.image import ConfigScope, MetadataImage, TopicImage, topic_scope
 from barnabas.protocol.metadata.levels import METADATA_VERSION
 from barnabas.protocol.metadata.partition_state import PartitionDelta, PartitionState
@@ -74,6 +76,24 @@ class ImageBuilder:
     def level(self) -> int | None:
         """`metadata.version` so far."""
         return self._features.get(METADATA_VERSION)
+
+    def topic(self, name: str) -> TopicImage | None:
+        """Return a topic as it is so far. Its partitions change with later records."""
+        topic = self._topics.get(name)
+        partitions = self._changed_partitions.get(name)
+        if topic is None or partitions is None:
+            return topic
+        return TopicImage(name, topic.topic_id, partitions)
+
+    def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
+        """Return the topic with that id as it is so far."""
+        name = self._names.get(topic_id)
+        return None if name is None else self.topic(name)
+
+    def configs(self, scope: ConfigScope) -> Mapping[str, str]:
+        """Return the configs of a scope as they are so far. They change with later records."""
+        changed = self._changed_scopes.get(scope)
+        return self._configs.get(scope, {}) if changed is None else changed
 
     def build(self) -> MetadataImage:
         """The image after all records. The builder must not be used after that: the image owns its maps."""

@@ -1,10 +1,11 @@
-"""What an operation would do: the answers for the client, and the records that the writer is to append."""
+"""Planning of metadata changes: answers for the client, and records for the writer to append."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Generic, NamedTuple, TypeVar
 
-from barnabas.broker.metadata.image import MetadataImage
+from barnabas.broker.metadata.image import ConfigScope, MetadataImage, TopicImage
 from barnabas.broker.metadata.image_builder import ImageBuilder
 from barnabas.protocol.metadata.records import MetadataRecord
 
@@ -12,25 +13,36 @@ Result = TypeVar("Result")
 
 
 class Plan(NamedTuple, Generic[Result]):
-    """`results` in the order of the request; `records` of what succeeded, to be appended together."""
+    """`results` in the order of the request; `records` of the items that succeeded, to be appended together."""
 
     results: list[Result]
     records: list[MetadataRecord]
 
 
 class PlanningImage:
-    """The image as it will be once what was planned so far is applied: the items of one request see each other."""
+    """The image with the records planned so far, so that each item of a request sees the items before it.
+
+    The image is copied once for the whole request: the cost of an item does not depend on the number of topics.
+    """
 
     def __init__(self, image: MetadataImage) -> None:
-        self.image = image
         self.records: list[MetadataRecord] = []
+        self._builder = ImageBuilder(image)
 
     def add(self, records: list[MetadataRecord]) -> None:
-        """Plans `records` as well."""
-        if not records:
-            return
-        self.records += records
-        builder = ImageBuilder(self.image)
+        """Apply `records` and plan them."""
         for record in records:
-            builder.apply(record)
-        self.image = builder.build()
+            self._builder.apply(record)
+        self.records += records
+
+    def topic(self, name: str) -> TopicImage | None:
+        """Return the topic of that name."""
+        return self._builder.topic(name)
+
+    def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
+        """Return the topic with that id."""
+        return self._builder.topic_by_id(topic_id)
+
+    def configs(self, scope: ConfigScope) -> Mapping[str, str]:
+        """Return the configs set for a topic, a broker, all brokers, or a group."""
+        return self._builder.configs(scope)

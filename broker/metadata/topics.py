@@ -12,7 +12,7 @@ start says so.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from barnabas.broker.metadata.assignments import assigned_partition_count, ensure_assignments_of_growth
 from barnabas.broker.metadata.config_resources import ensure_texts_fit
@@ -32,7 +32,7 @@ from barnabas.protocol.metadata.records import (
 )
 from barnabas.protocol.topic_name import (
     CLUSTER_METADATA_TOPIC,
-    collides,
+    collision_key,
     has_collision_characters,
     validate_topic_name,
 )
@@ -47,6 +47,7 @@ def plan_create_topics(
 ) -> Plan[TopicResult]:
     """Answers and records for creating `topics`. A result's message may be a warning."""
     planning = PlanningImage(image)
+    collisions = _CollisionIndex(image.topics)
     results = []
     times_named = Counter(topic.name for topic in topics)
     room = MAX_PARTITIONS_PER_REQUEST
@@ -54,13 +55,14 @@ def plan_create_topics(
         try:
             if times_named[topic.name] > 1:
                 raise BrokerError(ErrorCode.INVALID_REQUEST, f"Duplicate topic name: '{topic.name}'.")
-            _ensure_new_name(planning.image, topic.name)
+            _ensure_new_name(planning, collisions, topic.name)
             configs = _texts_of(topic.configs)
             warnings = _ensure_configs(configs, config)
             count = _partition_count(topic, config, placement, room)
             result, records = _create(topic.name, configs, count, placement)
             result.message = " ".join(warnings) or None
             planning.add(records)
+            collisions.add(topic.name)
             room -= count
             results.append(result)
         except BrokerError as error:
@@ -88,7 +90,7 @@ def plan_delete_topics(
             if times_asked[reference.name, reference.topic_id] > 1:
                 message = f"Duplicate topic name: '{reference.name}'." if reference.name else "Duplicate topic id."
                 raise BrokerError(ErrorCode.INVALID_REQUEST, message)
-            topic = _referred(planning.image, reference)
+            topic = _referred(planning, reference)
             planning.add([RemoveTopicRecord(topic.topic_id)])
             results.append(TopicResult(topic.name, topic_id=topic.topic_id, partitions=len(topic.partitions)))
         except BrokerError as error:
@@ -108,7 +110,7 @@ def plan_create_partitions(
         try:
             if times_named[asked.name] > 1:
                 raise BrokerError(ErrorCode.INVALID_REQUEST, f"Duplicate topic name: '{asked.name}'.")
-            topic = _existing(planning.image, asked.name)
+            topic = _existing(planning, asked.name)
             _ensure_growth(topic, asked, placement, room)
             numbers = range(len(topic.partitions), asked.count)
             planning.add([PartitionRecord(number, topic.topic_id, placement.next_state()) for number in numbers])
@@ -119,14 +121,35 @@ def plan_create_partitions(
     return Plan(results, planning.records)
 
 
-def _ensure_new_name(image: MetadataImage, name: str) -> None:
+class _CollisionIndex:
+    """Topic names that differ only in `.` and `_`. Built at the first name that can collide: most cannot."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = names
+        self._first_by_key: dict[str, str] | None = None
+
+    def add(self, name: str) -> None:
+        """Add the name of a topic planned by this request."""
+        if self._first_by_key is not None:
+            self._first_by_key.setdefault(collision_key(name), name)
+
+    def find(self, name: str) -> str | None:
+        """Return the oldest topic that `name` collides with."""
+        if self._first_by_key is None:
+            self._first_by_key = {}
+            for existing in self._names:
+                self._first_by_key.setdefault(collision_key(existing), existing)
+        return self._first_by_key.get(collision_key(name))
+
+
+def _ensure_new_name(planning: PlanningImage, collisions: _CollisionIndex, name: str) -> None:
     if name == CLUSTER_METADATA_TOPIC:
         raise BrokerError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
-    if name in image.topics:
+    if planning.topic(name) is not None:
         raise BrokerError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     validate_topic_name(name)
     if has_collision_characters(name):
-        other = next((existing for existing in image.topics if collides(name, existing)), None)
+        other = collisions.find(name)
         if other is not None:
             message = f"Topic '{name}' collides with existing topic: {other}"
             raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
@@ -192,21 +215,21 @@ def _ensure_configs(configs: Mapping[str, str], config: BrokerConfig) -> list[st
         raise BrokerError(ErrorCode.INVALID_CONFIG, str(error)) from error
 
 
-def _existing(image: MetadataImage, name: str) -> TopicImage:
-    topic = image.topics.get(name)
+def _existing(planning: PlanningImage, name: str) -> TopicImage:
+    topic = planning.topic(name)
     if topic is None:
         raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic '{name}' does not exist")
     return topic
 
 
-def _referred(image: MetadataImage, reference: TopicReference) -> TopicImage:
+def _referred(planning: PlanningImage, reference: TopicReference) -> TopicImage:
     if reference.topic_id == ZERO_UUID:
         if reference.name is None:
             raise BrokerError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
-        return _existing(image, reference.name)
+        return _existing(planning, reference.name)
     if reference.name is not None:
         raise BrokerError(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
-    topic = image.topic_by_id(reference.topic_id)
+    topic = planning.topic_by_id(reference.topic_id)
     if topic is None:
         raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has the id {uuid_text(reference.topic_id)}")
     return topic

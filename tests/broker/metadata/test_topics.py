@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from barnabas.broker.metadata.image import MetadataImage
+from barnabas.broker.metadata.image_builder import ImageBuilder
 from barnabas.broker.metadata.placement import Placement
 from barnabas.broker.metadata.topics import (
     MAX_PARTITIONS_PER_REQUEST,
@@ -141,6 +142,23 @@ def test_topics_of_one_request_see_each_other(image: MetadataImage, config: Brok
         ErrorCode.INVALID_REQUEST,
         ErrorCode.INVALID_REQUEST,
     ]
+
+
+def test_a_request_copies_the_image_once_however_many_topics_it_creates(
+    image: MetadataImage, config: BrokerConfig, placement: Placement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies = []
+
+    class CountedBuilder(ImageBuilder):
+        def __init__(self, copied: MetadataImage) -> None:
+            copies.append(copied)
+            super().__init__(copied)
+
+    monkeypatch.setattr("barnabas.broker.metadata.plan.ImageBuilder", CountedBuilder)
+    topics = [NewTopic(f"orders_{number}", 1) for number in range(20)]
+    plan = plan_create_topics(image, topics, config=config, placement=placement)
+    assert [result.error for result in plan.results] == [ErrorCode.NONE] * 20
+    assert copies == [image]
 
 
 def test_a_config_that_kafka_4_refuses_is_legal_and_said(
