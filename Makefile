@@ -62,6 +62,8 @@ check: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/deptry --no-ansi .
+	$(BIN)/vulture
 	$(BIN)/python -m barnabas.config.document --check
 	$(BIN)/python -m barnabas.broker.metrics.document --check
 	$(BIN)/python -m tools.compatibility --check

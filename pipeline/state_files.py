@@ -21,7 +21,6 @@ class StateFiles:
     """The files of one directory. `location` is an absolute path or a URI (file:, hdfs:, s3:, gs:)."""
 
     def __init__(self, location: str) -> None:
-        self._location = location
         self._file_system, self._path = open_location(location)
         self._local = Path(self._path) if isinstance(self._file_system, fs.LocalFileSystem) else None
 
