@@ -1,1 +1,1 @@
-"""The Kafka dialect: Kafka's own messages, by kio's entities. No sockets, no files, no handlers: bytes only."""
+"""The Kafka dialect: Kafka's own messages, by field tables. No sockets, no files, no handlers: bytes only."""

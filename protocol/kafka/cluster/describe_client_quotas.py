@@ -1,48 +1,55 @@
-"""DescribeClientQuotas (48), versions 0-1."""
+"""DescribeClientQuotas (48), versions 0-1. A refusal has a null list of entries."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from operator import itemgetter
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka import entities
+from barnabas.protocol.kafka.schema import (
+    BOOL,
+    FLOAT64,
+    INT8,
+    INT16,
+    MESSAGE,
+    NO_THROTTLE,
+    NULLABLE_STRING,
+    STRING,
+    Array,
+    Computed,
+    Message,
+    Struct,
+    rows,
+)
 from barnabas.protocol.messages.cluster.describe_client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
     QuotaFilter,
 )
 
-_API: Final = "describe_client_quotas"
+REQUEST = Message(
+    1,
+    DescribeClientQuotasRequest,
+    filters=rows(QuotaFilter, entity_type=STRING, match_type=INT8, match=NULLABLE_STRING),
+    strict=BOOL,
+)
+_ENTITY = Struct(type=Computed(STRING, itemgetter(0)), name=Computed(NULLABLE_STRING, itemgetter(1)))
+_VALUE = Struct(key=Computed(STRING, itemgetter(0)), value=Computed(FLOAT64, itemgetter(1)))
+_ENTRY = Struct(
+    entity=Computed(Array(_ENTITY), lambda entry: entry.entity.items()),
+    values=Computed(Array(_VALUE), lambda entry: entry.values.items()),
+)
+RESPONSE = Message(
+    1,
+    throttle_ms=NO_THROTTLE,
+    error=INT16,
+    message=MESSAGE,
+    entries=Computed(Array(_ENTRY, nullable_from=0), lambda response: None if response.error else response.entries),
+)
 
-
-def decode_request(version: int, body: memoryview) -> DescribeClientQuotasRequest:
-    """Raises DecodeError."""
-    request = entities.read_request(_API, version, body)
-    filters = [QuotaFilter(each.entity_type, each.match_type, each.match) for each in request.components]
-    return DescribeClientQuotasRequest(filters, request.strict)
-
-
-def encode_response(version: int, response: DescribeClientQuotasResponse) -> bytes:
-    """An entry for each entity."""
-    schema = entities.response_schema(_API, version)
-    entries = tuple(
-        schema.EntryData(
-            entity=tuple(schema.EntityData(entity_type=kind, entity_name=name) for kind, name in each.entity.items()),
-            values=tuple(schema.ValueData(key=key, value=value) for key, value in each.values.items()),
-        )
-        for each in response.entries
-    )
-    return _encode(schema, ErrorCode.NONE, None, entries)
+decode_request = REQUEST.read
+encode_response = RESPONSE.write
 
 
 def encode_error(version: int, request: DescribeClientQuotasRequest, code: ErrorCode, message: str) -> bytes:
-    """A refusal: no list at all."""
-    return _encode(entities.response_schema(_API, version), code, entities.sentence(message), None)
-
-
-def _encode(schema: Any, code: ErrorCode, message: str | None, entries: tuple[Any, ...] | None) -> bytes:
-    return entities.write(
-        schema.DescribeClientQuotasResponse(
-            throttle_time=entities.NO_THROTTLE, error_code=code, error_message=message, entries=entries
-        )
-    )
+    """A refusal."""
+    return RESPONSE.write(version, DescribeClientQuotasResponse([], code, message))

@@ -1,24 +1,29 @@
-"""DescribeConfigs (32), versions 1-4: synonyms where they are asked for; from version 3 on types and documentation."""
+"""DescribeConfigs (32), versions 1-4: synonyms on request; from version 3 on types and documentation."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from functools import cache
+from typing import Final, NamedTuple
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka import entities
 from barnabas.protocol.kafka.cluster.config_codes import source_code, type_code
-from barnabas.protocol.kafka.hot_fields import (
+from barnabas.protocol.kafka.schema import (
+    BOOL,
+    INT8,
     INT16,
-    INT32,
-    NO_TAGS,
-    compact_count,
-    compact_nullable_string,
-    compact_string,
-    nullable_string,
-    string,
+    MESSAGE,
+    NO_THROTTLE,
+    NULLABLE_STRING,
+    STRING,
+    Array,
+    Computed,
+    Encoded,
+    Message,
+    Write,
+    rows,
+    since,
 )
 from barnabas.protocol.messages.cluster.configs import (
-    ConfigEntry,
     ConfigResource,
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -26,48 +31,70 @@ from barnabas.protocol.messages.cluster.configs import (
     DescribeConfigsResult,
 )
 
-_API: Final = "describe_configs"
+
+class _Row(NamedTuple):
+    error: ErrorCode
+    message: str | None
+    type: int
+    name: str
+    entries: bytearray
+
+
 _FLEXIBLE_FROM: Final = 4
-_NO_THROTTLE: Final = INT32.pack(0)
 
+REQUEST = Message(
+    _FLEXIBLE_FROM,
+    lambda resources, include_synonyms, include_documentation=False: DescribeConfigsRequest(
+        resources, include_synonyms, include_documentation
+    ),
+    resources=rows(
+        # No names, or an empty list of them, requests every property.
+        lambda type, name, names: DescribeConfigsResource(ConfigResource(type, name), names or None),
+        type=INT8,
+        name=STRING,
+        names=Array(STRING, nullable_from=0),
+    ),
+    include_synonyms=BOOL,
+    include_documentation=since(3, BOOL),
+)
+_SOURCE = Computed(INT8, lambda each: source_code(each.source))
+_ENTRIES = rows(
+    name=STRING,
+    value=NULLABLE_STRING,
+    read_only=BOOL,
+    source=_SOURCE,
+    sensitive=BOOL,
+    synonyms=rows(name=STRING, value=NULLABLE_STRING, source=_SOURCE),
+    type=since(3, Computed(INT8, lambda entry: type_code(entry.type))),
+    documentation=since(3, Computed(NULLABLE_STRING, lambda entry: entry.doc or None)),
+)
+RESPONSE = Message(
+    _FLEXIBLE_FROM,
+    throttle_ms=NO_THROTTLE,
+    rows=Computed(
+        rows(error=INT16, message=MESSAGE, type=INT8, name=STRING, entries=Encoded(_ENTRIES)),
+        lambda results: results,
+    ),
+)
 
-def decode_request(version: int, body: memoryview) -> DescribeConfigsRequest:
-    """Raises DecodeError. No names, or an empty list of them, asks for every property."""
-    request = entities.read_request(_API, version, body)
-    return DescribeConfigsRequest(
-        [
-            DescribeConfigsResource(
-                ConfigResource(each.resource_type, each.resource_name), list(each.configuration_keys or ()) or None
-            )
-            for each in request.resources
-        ],
-        include_synonyms=request.include_synonyms,
-        include_documentation=getattr(request, "include_documentation", False),
-    )
+decode_request = REQUEST.read
 
 
 def encode_response(version: int, response: DescribeConfigsResponse) -> bytes:
-    """A row for each resource. Its head by hand, so that entries which several topics share are written once."""
-    schema = entities.response_schema(_API, version)
-    flexible = version >= _FLEXIBLE_FROM
-    count = compact_count if flexible else INT32.pack
-    text, nullable_text = (compact_string, compact_nullable_string) if flexible else (string, nullable_string)
-    out = bytearray(_NO_THROTTLE + count(len(response.results)))
-    written: dict[int, bytes] = {}
+    """A row for each resource. Entries that several topics share are encoded once, by the identity of their list."""
+    write_entries = _entries_writer(version)
+    encoded: dict[int, bytearray] = {}
+    results = []
     for result in response.results:
         entries = result.entries or []
-        body = written.get(id(entries))
+        body = encoded.get(id(entries))
         if body is None:
-            body = count(len(entries)) + b"".join([entities.write(_entry(schema, each)) for each in entries])
+            body = bytearray()
+            write_entries(body, entries)
             if entries:
-                written[id(entries)] = body  # the response holds the list: its id is nobody else's
-        out += INT16.pack(result.error) + nullable_text(entities.sentence(result.message))
-        out.append(result.resource.type & 0xFF)  # an int8, of the client
-        out += text(result.resource.name)
-        out += body
-        out += NO_TAGS if flexible else b""
-    out += NO_TAGS if flexible else b""
-    return bytes(out)
+                encoded[id(entries)] = body  # the response holds the list, so that its id stays its own
+        results.append(_Row(result.error, result.message, result.resource.type, result.resource.name, body))
+    return RESPONSE.write(version, results)
 
 
 def encode_error(version: int, request: DescribeConfigsRequest, code: ErrorCode, message: str) -> bytes:
@@ -76,18 +103,6 @@ def encode_error(version: int, request: DescribeConfigsRequest, code: ErrorCode,
     return encode_response(version, DescribeConfigsResponse(results))
 
 
-def _entry(schema: Any, entry: ConfigEntry) -> Any:
-    return entities.make(
-        schema.DescribeConfigsResourceResult,
-        name=entry.name,
-        value=entry.value,
-        read_only=entry.read_only,
-        config_source=source_code(entry.source),
-        is_sensitive=entry.sensitive,
-        synonyms=tuple(
-            schema.DescribeConfigsSynonym(name=each.name, value=each.value, source=source_code(each.source))
-            for each in entry.synonyms
-        ),
-        config_type=type_code(entry.type),
-        documentation=entry.doc or None,
-    )
+@cache
+def _entries_writer(version: int) -> Write:
+    return _ENTRIES.writer(version, version >= _FLEXIBLE_FROM)

@@ -2,50 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
-
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka import entities
+from barnabas.protocol.kafka.schema import (
+    INT8,
+    INT16,
+    INT32,
+    MESSAGE,
+    NO_THROTTLE,
+    STRING,
+    Array,
+    Message,
+    Struct,
+    rows,
+)
 from barnabas.protocol.messages.cluster.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
 )
 
-_API: Final = "describe_user_scram_credentials"
+REQUEST = Message(
+    0,
+    lambda users: DescribeUserScramCredentialsRequest(users or []),
+    users=Array(Struct(lambda name: name, name=STRING), nullable_from=0),
+)
+_USER = Struct(user=STRING, error=INT16, message=MESSAGE, credentials=rows(mechanism=INT8, iterations=INT32))
+RESPONSE = Message(0, throttle_ms=NO_THROTTLE, error=INT16, message=MESSAGE, results=Array(_USER))
 
-
-def decode_request(version: int, body: memoryview) -> DescribeUserScramCredentialsRequest:
-    """Raises DecodeError."""
-    request = entities.read_request(_API, version, body)
-    return DescribeUserScramCredentialsRequest([each.name for each in request.users or ()])
-
-
-def encode_response(version: int, response: DescribeUserScramCredentialsResponse) -> bytes:
-    """A row for each user."""
-    schema = entities.response_schema(_API, version)
-    results = tuple(
-        schema.DescribeUserScramCredentialsResult(
-            user=each.user,
-            error_code=each.error,
-            error_message=entities.sentence(each.message),
-            credential_infos=tuple(
-                schema.CredentialInfo(mechanism=info.mechanism, iterations=info.iterations) for info in each.credentials
-            ),
-        )
-        for each in response.results
-    )
-    return _encode(version, ErrorCode.NONE, None, results)
+decode_request = REQUEST.read
+encode_response = RESPONSE.write
 
 
 def encode_error(version: int, request: DescribeUserScramCredentialsRequest, code: ErrorCode, message: str) -> bytes:
     """A refusal."""
-    return _encode(version, code, entities.sentence(message), ())
-
-
-def _encode(version: int, code: ErrorCode, message: str | None, results: tuple[Any, ...]) -> bytes:
-    schema = entities.response_schema(_API, version)
-    return entities.write(
-        schema.DescribeUserScramCredentialsResponse(
-            throttle_time=entities.NO_THROTTLE, error_code=code, error_message=message, results=results
-        )
-    )
+    return RESPONSE.write(version, DescribeUserScramCredentialsResponse([], code, message))

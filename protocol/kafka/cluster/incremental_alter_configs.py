@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka import entities
-from barnabas.protocol.kafka.cluster.alter_configs import refused, rows_of
-from barnabas.protocol.messages.cluster.configs import (
-    AlterConfigOp,
+from barnabas.protocol.kafka.cluster.alter_configs import RESULTS, refused, resources
+from barnabas.protocol.kafka.schema import BOOL, INT8, NULLABLE_STRING, STRING, Message, Struct
+from barnabas.protocol.messages.cluster.configs import AlterConfigOp, AlterConfigsRequest
+
+REQUEST = Message(
+    1,
     AlterConfigsRequest,
-    AlterConfigsResource,
-    AlterConfigsResponse,
-    ConfigResource,
+    resources=resources(Struct(AlterConfigOp, name=STRING, operation=INT8, value=NULLABLE_STRING)),
+    validate_only=BOOL,
 )
+RESPONSE = Message(1, **RESULTS)
 
-_API: Final = "incremental_alter_configs"
-
-
-def decode_request(version: int, body: memoryview) -> AlterConfigsRequest:
-    """Raises DecodeError."""
-    request = entities.read_request(_API, version, body)
-    resources = [
-        AlterConfigsResource(
-            ConfigResource(each.resource_type, each.resource_name),
-            [AlterConfigOp(config.name, config.config_operation, config.value) for config in each.configs],
-        )
-        for each in request.resources
-    ]
-    return AlterConfigsRequest(resources, request.validate_only)
-
-
-def encode_response(version: int, response: AlterConfigsResponse) -> bytes:
-    """A row for each resource."""
-    schema = entities.response_schema(_API, version)
-    rows = rows_of(schema, response.results)
-    return entities.write(schema.IncrementalAlterConfigsResponse(throttle_time=entities.NO_THROTTLE, responses=rows))
+decode_request = REQUEST.read
+encode_response = RESPONSE.write
 
 
 def encode_error(version: int, request: AlterConfigsRequest, code: ErrorCode, message: str) -> bytes:
     """The same refusal for every resource."""
-    return encode_response(version, refused(request, code, message))
+    return RESPONSE.write(version, refused(request, code, message))

@@ -1,12 +1,10 @@
-"""DeleteRecords (21), versions 0-2. The answer has no room for a message."""
+"""DeleteRecords (21), versions 0-2. The answer has no field for a message."""
 
 from __future__ import annotations
 
-from typing import Final
-
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka import entities
 from barnabas.protocol.kafka.repetitions import without_repetitions
+from barnabas.protocol.kafka.schema import INT16, INT32, INT64, NO_THROTTLE, STRING, Array, Message, Struct, rows
 from barnabas.protocol.messages.data.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -16,37 +14,18 @@ from barnabas.protocol.messages.data.delete_records import (
     DeleteRecordsTopicResult,
 )
 
-_API: Final = "delete_records"
+_REQUESTED = Struct(DeleteRecordsPartition, partition=INT32, offset=INT64)
+REQUEST = Message(
+    2,
+    DeleteRecordsRequest,
+    topics=Array(Struct(DeleteRecordsTopic, name=STRING, partitions=Array(_REQUESTED)), make=without_repetitions),
+    timeout_ms=INT32,
+)
+_RESULT = Struct(partition=INT32, low_watermark=INT64, error=INT16)
+RESPONSE = Message(2, throttle_ms=NO_THROTTLE, topics=rows(name=STRING, partitions=Array(_RESULT)))
 
-
-def decode_request(version: int, body: memoryview) -> DeleteRecordsRequest:
-    """Raises DecodeError."""
-    request = entities.read_request(_API, version, body)
-    topics = [
-        DeleteRecordsTopic(
-            topic.name, [DeleteRecordsPartition(each.partition_index, each.offset) for each in topic.partitions]
-        )
-        for topic in request.topics
-    ]
-    return DeleteRecordsRequest(without_repetitions(topics), entities.milliseconds(request.timeout))
-
-
-def encode_response(version: int, response: DeleteRecordsResponse) -> bytes:
-    """A row for each partition."""
-    schema = entities.response_schema(_API, version)
-    topics = tuple(
-        schema.DeleteRecordsTopicResult(
-            name=topic.name,
-            partitions=tuple(
-                schema.DeleteRecordsPartitionResult(
-                    partition_index=each.partition, low_watermark=each.low_watermark, error_code=each.error
-                )
-                for each in topic.partitions
-            ),
-        )
-        for topic in response.topics
-    )
-    return entities.write(schema.DeleteRecordsResponse(throttle_time=entities.NO_THROTTLE, topics=topics))
+decode_request = REQUEST.read
+encode_response = RESPONSE.write
 
 
 def encode_error(version: int, request: DeleteRecordsRequest, code: ErrorCode, message: str) -> bytes:
@@ -57,4 +36,4 @@ def encode_error(version: int, request: DeleteRecordsRequest, code: ErrorCode, m
         )
         for topic in request.topics
     ]
-    return encode_response(version, DeleteRecordsResponse(topics))
+    return RESPONSE.write(version, DeleteRecordsResponse(topics))

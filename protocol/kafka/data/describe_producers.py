@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
-
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka import entities
+from barnabas.protocol.kafka.schema import (
+    INT16,
+    INT32,
+    INT64,
+    MESSAGE,
+    NO_THROTTLE,
+    STRING,
+    Array,
+    Message,
+    Struct,
+    rows,
+)
 from barnabas.protocol.messages.data.describe_producers import (
     DescribeProducersPartitionResult,
     DescribeProducersRequest,
@@ -14,25 +23,22 @@ from barnabas.protocol.messages.data.describe_producers import (
     DescribeProducersTopicResult,
 )
 
-_API: Final = "describe_producers"
+_REQUESTED = Struct(DescribeProducersTopic, name=STRING, partitions=Array(INT32, make=tuple))
+REQUEST = Message(0, DescribeProducersRequest, topics=Array(_REQUESTED))
 
+_PRODUCER = Struct(
+    producer_id=INT64,
+    epoch=INT32,
+    last_sequence=INT32,
+    last_timestamp=INT64,
+    coordinator_epoch=INT32,
+    transaction_start_offset=INT64,
+)
+_PARTITION = Struct(partition=INT32, error=INT16, message=MESSAGE, producers=Array(_PRODUCER))
+RESPONSE = Message(0, throttle_ms=NO_THROTTLE, topics=rows(name=STRING, partitions=Array(_PARTITION)))
 
-def decode_request(version: int, body: memoryview) -> DescribeProducersRequest:
-    """Raises DecodeError."""
-    request = entities.read_request(_API, version, body)
-    return DescribeProducersRequest(
-        [DescribeProducersTopic(topic.name, topic.partition_indexes) for topic in request.topics]
-    )
-
-
-def encode_response(version: int, response: DescribeProducersResponse) -> bytes:
-    """A row for each partition."""
-    schema = entities.response_schema(_API, version)
-    topics = tuple(
-        schema.TopicResponse(name=topic.name, partitions=tuple(_row(schema, each) for each in topic.partitions))
-        for topic in response.topics
-    )
-    return entities.write(schema.DescribeProducersResponse(throttle_time=entities.NO_THROTTLE, topics=topics))
+decode_request = REQUEST.read
+encode_response = RESPONSE.write
 
 
 def encode_error(version: int, request: DescribeProducersRequest, code: ErrorCode, message: str) -> bytes:
@@ -44,23 +50,4 @@ def encode_error(version: int, request: DescribeProducersRequest, code: ErrorCod
         )
         for topic in request.topics
     ]
-    return encode_response(version, DescribeProducersResponse(topics))
-
-
-def _row(schema: Any, result: DescribeProducersPartitionResult) -> Any:
-    return schema.PartitionResponse(
-        partition_index=result.partition,
-        error_code=result.error,
-        error_message=entities.sentence(result.message),
-        active_producers=tuple(
-            schema.ProducerState(
-                producer_id=each.producer_id,
-                producer_epoch=each.epoch,
-                last_sequence=each.last_sequence,
-                last_timestamp=each.last_timestamp,
-                coordinator_epoch=each.coordinator_epoch,
-                current_txn_start_offset=each.transaction_start_offset,
-            )
-            for each in result.producers
-        ),
-    )
+    return RESPONSE.write(version, DescribeProducersResponse(topics))

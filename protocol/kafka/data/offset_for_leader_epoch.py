@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka import entities
+from barnabas.protocol.kafka.schema import INT16, INT32, INT64, NO_THROTTLE, STRING, Array, Message, Struct, rows, since
 from barnabas.protocol.messages.data.offset_for_leader_epoch import (
     EpochPartition,
     EpochPartitionResult,
@@ -15,56 +13,24 @@ from barnabas.protocol.messages.data.offset_for_leader_epoch import (
     OffsetForLeaderEpochResponse,
 )
 
-_API: Final = "offset_for_leader_epoch"
+_REQUESTED = Struct(EpochPartition, partition=INT32, current_leader_epoch=INT32, leader_epoch=INT32)
+REQUEST = Message(
+    4,
+    OffsetForLeaderEpochRequest,
+    _replica_id=since(3, INT32),
+    topics=rows(EpochTopic, name=STRING, partitions=Array(_REQUESTED)),
+)
+_RESULT = Struct(error=INT16, partition=INT32, leader_epoch=INT32, end_offset=INT64)
+RESPONSE = Message(4, throttle_ms=NO_THROTTLE, topics=rows(name=STRING, partitions=Array(_RESULT)))
 
-
-def decode_request(version: int, body: memoryview) -> OffsetForLeaderEpochRequest:
-    """Raises DecodeError."""
-    return OffsetForLeaderEpochRequest(
-        [
-            EpochTopic(
-                topic.topic,
-                [
-                    EpochPartition(each.partition, each.leader_epoch, each.current_leader_epoch)
-                    for each in topic.partitions
-                ],
-            )
-            for topic in entities.read_request(_API, version, body).topics
-        ]
-    )
-
-
-def encode_response(version: int, response: OffsetForLeaderEpochResponse) -> bytes:
-    """The body of an answer."""
-    schema = entities.response_schema(_API, version)
-    topics = tuple(
-        schema.OffsetForLeaderTopicResult(
-            topic=topic.name,
-            partitions=tuple(
-                schema.EpochEndOffset(
-                    error_code=each.error,
-                    partition=each.partition,
-                    leader_epoch=each.leader_epoch,
-                    end_offset=each.end_offset,
-                )
-                for each in topic.partitions
-            ),
-        )
-        for topic in response.topics
-    )
-    return entities.write(
-        entities.make(schema.OffsetForLeaderEpochResponse, throttle_time=entities.NO_THROTTLE, topics=topics)
-    )
+decode_request = REQUEST.read
+encode_response = RESPONSE.write
 
 
 def encode_error(version: int, request: OffsetForLeaderEpochRequest, code: ErrorCode, message: str) -> bytes:
     """The code for every partition."""
-    return encode_response(
-        version,
-        OffsetForLeaderEpochResponse(
-            [
-                EpochTopicResult(topic.name, [EpochPartitionResult(each.partition, code) for each in topic.partitions])
-                for topic in request.topics
-            ]
-        ),
-    )
+    topics = [
+        EpochTopicResult(topic.name, [EpochPartitionResult(each.partition, code) for each in topic.partitions])
+        for topic in request.topics
+    ]
+    return RESPONSE.write(version, OffsetForLeaderEpochResponse(topics))

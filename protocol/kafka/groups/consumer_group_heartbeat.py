@@ -1,66 +1,70 @@
-"""ConsumerGroupHeartbeat (68), versions 0 and 1: from 1 on the client makes its own member id, and may send a regex."""
+"""ConsumerGroupHeartbeat (68), versions 0 and 1: from 1 on the client chooses its member id, and may send a regex."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from operator import itemgetter
+from typing import Final
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka import entities
+from barnabas.protocol.kafka.schema import (
+    INT16,
+    INT32,
+    MESSAGE,
+    NO_THROTTLE,
+    NULLABLE_STRING,
+    STRING,
+    UUID,
+    Array,
+    Computed,
+    Message,
+    Nullable,
+    Struct,
+    since,
+)
 from barnabas.protocol.messages.groups.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
 
-_API: Final = "consumer_group_heartbeat"
 _MEMBER_ID_FROM: Final = 1
+
+_OWNED = Struct(lambda topic_id, partitions: (topic_id, partitions), topic_id=UUID, partitions=Array(INT32, make=tuple))
+REQUEST = Message(
+    0,
+    ConsumerGroupHeartbeatRequest,
+    group_id=STRING,
+    member_id=STRING,
+    member_epoch=INT32,
+    instance_id=NULLABLE_STRING,
+    rack_id=NULLABLE_STRING,
+    rebalance_timeout_ms=INT32,
+    topic_names=Array(STRING, nullable_from=0, make=tuple),
+    topic_regex=since(1, NULLABLE_STRING),
+    assignor=NULLABLE_STRING,
+    owned=Array(_OWNED, nullable_from=0, make=dict),
+)
+_ASSIGNED = Struct(topic_id=Computed(UUID, itemgetter(0)), partitions=Computed(Array(INT32), itemgetter(1)))
+RESPONSE = Message(
+    0,
+    throttle_ms=NO_THROTTLE,
+    error=INT16,
+    message=MESSAGE,
+    member_id=NULLABLE_STRING,
+    member_epoch=INT32,
+    heartbeat_interval_ms=INT32,
+    assignment=Nullable(Struct(topics=Computed(Array(_ASSIGNED), lambda assignment: assignment.items()))),
+)
+
+encode_response = RESPONSE.write
 
 
 def decode_request(version: int, body: memoryview) -> ConsumerGroupHeartbeatRequest:
     """Raises DecodeError."""
-    request = entities.read_request(_API, version, body)
-    topics = request.topic_partitions
-    return ConsumerGroupHeartbeatRequest(
-        group_id=request.group_id,
-        member_id=request.member_id,
-        member_epoch=request.member_epoch,
-        instance_id=request.instance_id,
-        rack_id=request.rack_id,
-        rebalance_timeout_ms=entities.milliseconds(request.rebalance_timeout),
-        topic_names=request.subscribed_topic_names,
-        topic_regex=getattr(request, "subscribed_topic_regex", None),
-        assignor=request.server_assignor,
-        owned=None if topics is None else {entities.id_bytes(each.topic_id): each.partitions for each in topics},
-        requires_member_id=version >= _MEMBER_ID_FROM,
-    )
-
-
-def encode_response(version: int, response: ConsumerGroupHeartbeatResponse) -> bytes:
-    """An assignment only where there is one."""
-    schema = entities.response_schema(_API, version)
-    return entities.write(
-        schema.ConsumerGroupHeartbeatResponse(
-            throttle_time=entities.NO_THROTTLE,
-            error_code=response.error,
-            error_message=entities.sentence(response.message),
-            member_id=response.member_id,
-            member_epoch=response.member_epoch,
-            heartbeat_interval=entities.duration(response.heartbeat_interval_ms),
-            assignment=_assignment(schema, response),
-        )
-    )
+    request: ConsumerGroupHeartbeatRequest = REQUEST.read(version, body)
+    request.requires_member_id = version >= _MEMBER_ID_FROM
+    return request
 
 
 def encode_error(version: int, request: ConsumerGroupHeartbeatRequest, code: ErrorCode, message: str) -> bytes:
     """The refusal."""
-    return encode_response(version, ConsumerGroupHeartbeatResponse(code, message))
-
-
-def _assignment(schema: Any, response: ConsumerGroupHeartbeatResponse) -> Any:
-    if response.assignment is None:
-        return None
-    return schema.Assignment(
-        topic_partitions=tuple(
-            schema.TopicPartitions(topic_id=entities.uuid_of(topic_id), partitions=tuple(partitions))
-            for topic_id, partitions in response.assignment.items()
-        )
-    )
+    return RESPONSE.write(version, ConsumerGroupHeartbeatResponse(code, message))

@@ -1,30 +1,18 @@
-"""DeleteGroups (42), versions 0-2, which say the same."""
+"""DeleteGroups (42), versions 0-2, which have the same fields."""
 
 from __future__ import annotations
 
-from typing import Final
-
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka import entities
+from barnabas.protocol.kafka.schema import INT16, NO_THROTTLE, STRING, Array, Message, rows
 from barnabas.protocol.messages.groups.groups import DeleteGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 
-_API: Final = "delete_groups"
+REQUEST = Message(2, DeleteGroupsRequest, group_ids=Array(STRING, make=tuple))
+RESPONSE = Message(2, throttle_ms=NO_THROTTLE, results=rows(group_id=STRING, error=INT16))
 
-
-def decode_request(version: int, body: memoryview) -> DeleteGroupsRequest:
-    """Raises DecodeError."""
-    return DeleteGroupsRequest(entities.read_request(_API, version, body).groups_names)
-
-
-def encode_response(version: int, response: DeleteGroupsResponse) -> bytes:
-    """A code for each group."""
-    schema = entities.response_schema(_API, version)
-    results = tuple(
-        schema.DeletableGroupResult(group_id=each.group_id, error_code=each.error) for each in response.results
-    )
-    return entities.write(schema.DeleteGroupsResponse(throttle_time=entities.NO_THROTTLE, results=results))
+decode_request = REQUEST.read
+encode_response = RESPONSE.write
 
 
 def encode_error(version: int, request: DeleteGroupsRequest, code: ErrorCode, message: str) -> bytes:
     """The code for every group."""
-    return encode_response(version, DeleteGroupsResponse([DeleteGroupResult(each, code) for each in request.group_ids]))
+    return RESPONSE.write(version, DeleteGroupsResponse([DeleteGroupResult(each, code) for each in request.group_ids]))

@@ -1,15 +1,28 @@
 """FindCoordinator (10), versions 0-6.
 
-Version 0 asks for groups only; 1 brought the type of the key and the error's message, 4 several keys in one request, 5
-nothing that concerns one node, 6 share groups.
+Version 0 takes groups only; 1 added the type of the key and the error's message, 4 several keys in one request, 5
+nothing that concerns a single node, 6 share groups.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka import entities
+from barnabas.protocol.kafka.schema import (
+    INT8,
+    INT16,
+    INT32,
+    MESSAGE,
+    NO_THROTTLE,
+    STRING,
+    Array,
+    Message,
+    rows,
+    since,
+    until,
+)
 from barnabas.protocol.messages.groups.find_coordinator import (
     GROUP_KEY,
     CoordinatorResult,
@@ -17,44 +30,37 @@ from barnabas.protocol.messages.groups.find_coordinator import (
     FindCoordinatorResponse,
 )
 
-_API: Final = "find_coordinator"
-
 _BATCHES_FROM: Final = 4
 
 
-def decode_request(version: int, body: memoryview) -> FindCoordinatorRequest:
-    """Raises DecodeError."""
-    request = entities.read_request(_API, version, body)
-    keys = request.coordinator_keys if version >= _BATCHES_FROM else (request.key,)
-    return FindCoordinatorRequest(keys, getattr(request, "key_type", GROUP_KEY))
+def _request(key: str = "", key_type: int = GROUP_KEY, keys: Sequence[str] | None = None) -> FindCoordinatorRequest:
+    return FindCoordinatorRequest((key,) if keys is None else keys, key_type)
+
+
+REQUEST = Message(
+    3, _request, key=until(3, STRING), key_type=since(1, INT8), keys=since(_BATCHES_FROM, Array(STRING, make=tuple))
+)
+RESPONSE = Message(
+    3,
+    throttle_ms=NO_THROTTLE,
+    coordinators=rows(key=STRING, node_id=INT32, host=STRING, port=INT32, error=INT16, message=MESSAGE),
+)
+RESPONSE_OF_ONE = Message(
+    3, throttle_ms=since(1, NO_THROTTLE), error=INT16, message=since(1, MESSAGE), node_id=INT32, host=STRING, port=INT32
+)
+
+decode_request = REQUEST.read
 
 
 def encode_response(version: int, response: FindCoordinatorResponse) -> bytes:
-    """A node for each key, or before version 4 the one."""
-    schema = entities.response_schema(_API, version)
+    """A node for each key; before version 4 for the only one."""
     if version >= _BATCHES_FROM:
-        coordinators = tuple(schema.Coordinator(key=each.key, **_node(each)) for each in response.coordinators)
-        return entities.write(
-            schema.FindCoordinatorResponse(throttle_time=entities.NO_THROTTLE, coordinators=coordinators)
-        )
+        return RESPONSE.write(version, response)
     (result,) = response.coordinators
-    return entities.write(
-        entities.make(schema.FindCoordinatorResponse, throttle_time=entities.NO_THROTTLE, **_node(result))
-    )
+    return RESPONSE_OF_ONE.write(version, result)
 
 
 def encode_error(version: int, request: FindCoordinatorRequest, code: ErrorCode, message: str) -> bytes:
     """The code for every key."""
-    return encode_response(
-        version, FindCoordinatorResponse([CoordinatorResult(key, code, message) for key in request.keys])
-    )
-
-
-def _node(result: CoordinatorResult) -> dict[str, Any]:
-    return {
-        "error_code": result.error,
-        "error_message": entities.sentence(result.message),
-        "node_id": result.node_id,
-        "host": result.host,
-        "port": result.port,
-    }
+    results = [CoordinatorResult(key, code, message) for key in request.keys]
+    return encode_response(version, FindCoordinatorResponse(results))

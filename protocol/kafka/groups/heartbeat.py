@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Final
+from functools import partial
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka import entities
+from barnabas.protocol.kafka.schema import INT16, INT32, NO_THROTTLE, NULLABLE_STRING, STRING, Message, since
 from barnabas.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
 
-_API: Final = "heartbeat"
+REQUEST = Message(
+    4,
+    partial(HeartbeatRequest, group_instance_id=None),
+    group_id=STRING,
+    generation=INT32,
+    member_id=STRING,
+    group_instance_id=since(3, NULLABLE_STRING),
+)
+RESPONSE = Message(4, throttle_ms=since(1, NO_THROTTLE), error=INT16)
 
-
-def decode_request(version: int, body: memoryview) -> HeartbeatRequest:
-    """Raises DecodeError."""
-    request = entities.read_request(_API, version, body)
-    return HeartbeatRequest(
-        group_id=request.group_id,
-        generation=request.generation_id,
-        member_id=request.member_id,
-        group_instance_id=getattr(request, "group_instance_id", None),
-    )
-
-
-def encode_response(version: int, response: HeartbeatResponse) -> bytes:
-    """One code."""
-    schema = entities.response_schema(_API, version)
-    return entities.write(
-        entities.make(schema.HeartbeatResponse, throttle_time=entities.NO_THROTTLE, error_code=response.error)
-    )
+decode_request = REQUEST.read
+encode_response = RESPONSE.write
 
 
 def encode_error(version: int, request: HeartbeatRequest, code: ErrorCode, message: str) -> bytes:
     """The refusal."""
-    return encode_response(version, HeartbeatResponse(code))
+    return RESPONSE.write(version, HeartbeatResponse(code))

@@ -9,69 +9,77 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka import entities
+from barnabas.protocol.kafka.schema import (
+    BOOL,
+    BYTES,
+    INT16,
+    INT32,
+    NO_THROTTLE,
+    NULLABLE_STRING,
+    STRING,
+    Array,
+    Computed,
+    Message,
+    Struct,
+    rows,
+    since,
+    until,
+)
 from barnabas.protocol.messages.groups.join_group import GroupProtocol, JoinGroupRequest, JoinGroupResponse
 
-_API: Final = "join_group"
-_REBALANCE_TIMEOUT_FROM: Final = 1
 _KNOWN_MEMBER_ID_FROM: Final = 4
-_NULL_PROTOCOL_FROM: Final = 7
 _SKIP_ASSIGNMENT_FROM: Final = 9
+
+
+def _request(session_timeout_ms: int, rebalance_timeout_ms: int | None = None, **fields: Any) -> JoinGroupRequest:
+    return JoinGroupRequest(
+        session_timeout_ms=session_timeout_ms,
+        rebalance_timeout_ms=session_timeout_ms if rebalance_timeout_ms is None else rebalance_timeout_ms,
+        **({"group_instance_id": None} | fields),
+    )
+
+
+REQUEST = Message(
+    6,
+    _request,
+    group_id=STRING,
+    session_timeout_ms=INT32,
+    rebalance_timeout_ms=since(1, INT32),
+    member_id=STRING,
+    group_instance_id=since(5, NULLABLE_STRING),
+    protocol_type=STRING,
+    protocols=rows(GroupProtocol, name=STRING, metadata=BYTES),
+    reason=since(8, NULLABLE_STRING),
+)
+_MEMBER = Struct(member_id=STRING, group_instance_id=since(5, NULLABLE_STRING), metadata=BYTES)
+RESPONSE = Message(
+    6,
+    throttle_ms=since(2, NO_THROTTLE),
+    error=INT16,
+    generation=INT32,
+    protocol_type=since(7, NULLABLE_STRING),
+    protocol_or_empty=until(6, Computed(STRING, lambda response: response.protocol or "")),
+    protocol=since(7, NULLABLE_STRING),
+    leader=STRING,
+    skip_assignment=since(9, BOOL),
+    member_id=STRING,
+    members=Array(_MEMBER),
+)
+
+encode_response = RESPONSE.write
 
 
 def decode_request(version: int, body: memoryview) -> JoinGroupRequest:
     """Raises DecodeError."""
-    request = entities.read_request(_API, version, body)
-    session_timeout_ms = entities.milliseconds(request.session_timeout)
-    return JoinGroupRequest(
-        group_id=request.group_id,
-        session_timeout_ms=session_timeout_ms,
-        rebalance_timeout_ms=(
-            entities.milliseconds(request.rebalance_timeout)
-            if version >= _REBALANCE_TIMEOUT_FROM
-            else session_timeout_ms
-        ),
-        member_id=request.member_id,
-        group_instance_id=getattr(request, "group_instance_id", None),
-        protocol_type=request.protocol_type,
-        protocols=[GroupProtocol(each.name, each.metadata) for each in request.protocols],
-        reason=getattr(request, "reason", None),
-        requires_known_member_id=version >= _KNOWN_MEMBER_ID_FROM,
-        can_skip_assignment=version >= _SKIP_ASSIGNMENT_FROM,
-    )
-
-
-def encode_response(version: int, response: JoinGroupResponse) -> bytes:
-    """The members only in the leader's."""
-    schema = entities.response_schema(_API, version)
-    protocol = response.protocol
-    return entities.write(
-        entities.make(
-            schema.JoinGroupResponse,
-            throttle_time=entities.NO_THROTTLE,
-            error_code=response.error,
-            generation_id=response.generation,
-            protocol_type=response.protocol_type,
-            protocol_name="" if protocol is None and version < _NULL_PROTOCOL_FROM else protocol,
-            leader=response.leader,
-            skip_assignment=response.skip_assignment,
-            member_id=response.member_id,
-            members=tuple(
-                entities.make(
-                    schema.JoinGroupResponseMember,
-                    member_id=each.member_id,
-                    group_instance_id=each.group_instance_id,
-                    metadata=each.metadata,
-                )
-                for each in response.members
-            ),
-        )
-    )
+    request: JoinGroupRequest = REQUEST.read(version, body)
+    request.requires_known_member_id = version >= _KNOWN_MEMBER_ID_FROM
+    request.can_skip_assignment = version >= _SKIP_ASSIGNMENT_FROM
+    return request
 
 
 def encode_error(version: int, request: JoinGroupRequest, code: ErrorCode, message: str) -> bytes:
     """The refusal, with the member id of the request."""
-    return encode_response(version, JoinGroupResponse(code, request.member_id))
+    return RESPONSE.write(version, JoinGroupResponse(code, request.member_id))

@@ -2,49 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka import entities
+from barnabas.protocol.kafka.schema import (
+    INT16,
+    NO_THROTTLE,
+    NULLABLE_STRING,
+    STRING,
+    Array,
+    Message,
+    Struct,
+    since,
+    until,
+)
 from barnabas.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, LeavingMember
 
-_API: Final = "leave_group"
 _MEMBERS_FROM: Final = 3
 
 
-def decode_request(version: int, body: memoryview) -> LeaveGroupRequest:
-    """Raises DecodeError."""
-    request = entities.read_request(_API, version, body)
-    if version < _MEMBERS_FROM:
-        return LeaveGroupRequest(request.group_id, [LeavingMember(request.member_id)])
-    return LeaveGroupRequest(
-        request.group_id,
-        [
-            LeavingMember(each.member_id, each.group_instance_id, getattr(each, "reason", None))
-            for each in request.members
-        ],
-    )
+def _request(group_id: str, member_id: str = "", members: Sequence[LeavingMember] | None = None) -> LeaveGroupRequest:
+    return LeaveGroupRequest(group_id, [LeavingMember(member_id)] if members is None else members)
+
+
+_LEAVING = Struct(LeavingMember, member_id=STRING, group_instance_id=NULLABLE_STRING, reason=since(5, NULLABLE_STRING))
+REQUEST = Message(
+    4, _request, group_id=STRING, member_id=until(2, STRING), members=since(_MEMBERS_FROM, Array(_LEAVING))
+)
+_LEFT = Struct(member_id=STRING, group_instance_id=NULLABLE_STRING, error=INT16)
+RESPONSE = Message(4, throttle_ms=since(1, NO_THROTTLE), error=INT16, members=since(_MEMBERS_FROM, Array(_LEFT)))
+
+decode_request = REQUEST.read
 
 
 def encode_response(version: int, response: LeaveGroupResponse) -> bytes:
-    """What became of each, where the version has room for it."""
-    schema = entities.response_schema(_API, version)
-    error = response.error
-    members: tuple[Any, ...] = ()
-    if version >= _MEMBERS_FROM:
-        members = tuple(
-            schema.MemberResponse(
-                member_id=each.member_id, group_instance_id=each.group_instance_id, error_code=each.error
-            )
-            for each in response.members
-        )
-    elif error == ErrorCode.NONE and response.members:
-        error = response.members[0].error
-    return entities.write(
-        entities.make(schema.LeaveGroupResponse, throttle_time=entities.NO_THROTTLE, error_code=error, members=members)
-    )
+    """The result of each member, where the version has a field for it."""
+    if version < _MEMBERS_FROM and response.error == ErrorCode.NONE and response.members:
+        response = LeaveGroupResponse(response.members[0].error)
+    return RESPONSE.write(version, response)
 
 
 def encode_error(version: int, request: LeaveGroupRequest, code: ErrorCode, message: str) -> bytes:
     """The refusal of all."""
-    return encode_response(version, LeaveGroupResponse(code))
+    return RESPONSE.write(version, LeaveGroupResponse(code))

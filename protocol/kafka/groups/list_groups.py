@@ -1,42 +1,26 @@
-"""ListGroups (16), versions 0-5. Version 4 brought states, 5 types, each with a filter."""
+"""ListGroups (16), versions 0-5. Version 4 added states, 5 types, each with a filter."""
 
 from __future__ import annotations
 
-from typing import Final
-
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka import entities
+from barnabas.protocol.kafka.schema import INT16, NO_THROTTLE, STRING, Array, Computed, Message, Struct, since
 from barnabas.protocol.messages.groups.groups import ListGroupsRequest, ListGroupsResponse
 
-_API: Final = "list_groups"
+_NAMES = Array(STRING, make=tuple)
+REQUEST = Message(3, ListGroupsRequest, states=since(4, _NAMES), types=since(5, _NAMES))
+_GROUP = Struct(
+    group_id=STRING,
+    protocol_type=STRING,
+    state=since(4, STRING),
+    # Kafka's brokers write the type in lower case; its tools print it with a capital.
+    type=since(5, Computed(STRING, lambda group: group.group_type.lower())),
+)
+RESPONSE = Message(3, throttle_ms=since(1, NO_THROTTLE), error=INT16, groups=Array(_GROUP))
 
-
-def decode_request(version: int, body: memoryview) -> ListGroupsRequest:
-    """Raises DecodeError."""
-    request = entities.read_request(_API, version, body)
-    return ListGroupsRequest(getattr(request, "states_filter", ()), getattr(request, "types_filter", ()))
-
-
-def encode_response(version: int, response: ListGroupsResponse) -> bytes:
-    """A row for each group."""
-    schema = entities.response_schema(_API, version)
-    groups = tuple(
-        entities.make(
-            schema.ListedGroup,
-            group_id=each.group_id,
-            protocol_type=each.protocol_type,
-            group_state=each.state,
-            group_type=each.group_type.lower(),  # as Kafka's brokers write it; its tools print it with a capital
-        )
-        for each in response.groups
-    )
-    return entities.write(
-        entities.make(
-            schema.ListGroupsResponse, throttle_time=entities.NO_THROTTLE, error_code=response.error, groups=groups
-        )
-    )
+decode_request = REQUEST.read
+encode_response = RESPONSE.write
 
 
 def encode_error(version: int, request: ListGroupsRequest, code: ErrorCode, message: str) -> bytes:
-    """The code of the whole."""
-    return encode_response(version, ListGroupsResponse(error=code))
+    """The code for the whole request."""
+    return RESPONSE.write(version, ListGroupsResponse(error=code))

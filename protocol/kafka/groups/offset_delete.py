@@ -2,45 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka import entities
+from barnabas.protocol.kafka.schema import INT16, INT32, NO_THROTTLE, STRING, Array, Message, Struct, rows
 from barnabas.protocol.messages.groups.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse, OffsetDeleteTopic
 
-_API: Final = "offset_delete"
+_PARTITIONS = rows(lambda partition: partition, partition=INT32)
+REQUEST = Message(
+    1, OffsetDeleteRequest, group_id=STRING, topics=rows(OffsetDeleteTopic, name=STRING, partitions=_PARTITIONS)
+)
+_RESULT = Struct(partition=INT32, error=INT16)
+RESPONSE = Message(1, error=INT16, throttle_ms=NO_THROTTLE, topics=rows(name=STRING, partitions=Array(_RESULT)))
 
-
-def decode_request(version: int, body: memoryview) -> OffsetDeleteRequest:
-    """Raises DecodeError."""
-    request = entities.read_request(_API, version, body)
-    return OffsetDeleteRequest(
-        request.group_id,
-        [
-            OffsetDeleteTopic(topic.name, [each.partition_index for each in topic.partitions])
-            for topic in request.topics
-        ],
-    )
-
-
-def encode_response(version: int, response: OffsetDeleteResponse) -> bytes:
-    """An error of the whole, and a code for each partition."""
-    schema = entities.response_schema(_API, version)
-    topics = tuple(
-        schema.OffsetDeleteResponseTopic(
-            name=topic.name,
-            partitions=tuple(
-                schema.OffsetDeleteResponsePartition(partition_index=each.partition, error_code=each.error)
-                for each in topic.partitions
-            ),
-        )
-        for topic in response.topics
-    )
-    return entities.write(
-        schema.OffsetDeleteResponse(error_code=response.error, throttle_time=entities.NO_THROTTLE, topics=topics)
-    )
+decode_request = REQUEST.read
+encode_response = RESPONSE.write
 
 
 def encode_error(version: int, request: OffsetDeleteRequest, code: ErrorCode, message: str) -> bytes:
-    """The code of the whole, and no topics."""
-    return encode_response(version, OffsetDeleteResponse(error=code))
+    """The code for the whole request, and no topics."""
+    return RESPONSE.write(version, OffsetDeleteResponse(error=code))

@@ -1,11 +1,9 @@
-"""AlterReplicaLogDirs (34), versions 1-2. The answer has no room for a message."""
+"""AlterReplicaLogDirs (34), versions 1-2. The answer has no field for a message."""
 
 from __future__ import annotations
 
-from typing import Final
-
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka import entities
+from barnabas.protocol.kafka.schema import INT16, INT32, NO_THROTTLE, STRING, Array, Message, Struct, rows
 from barnabas.protocol.messages.topics.log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsPartitionResult,
@@ -15,36 +13,13 @@ from barnabas.protocol.messages.topics.log_dirs import (
     AlterReplicaLogDirsTopicResult,
 )
 
-_API: Final = "alter_replica_log_dirs"
+_TOPIC = Struct(AlterReplicaLogDirsTopic, name=STRING, partitions=Array(INT32))
+REQUEST = Message(2, AlterReplicaLogDirsRequest, dirs=rows(AlterReplicaLogDir, path=STRING, topics=Array(_TOPIC)))
+_RESULT = Struct(partition=INT32, error=INT16)
+RESPONSE = Message(2, throttle_ms=NO_THROTTLE, topics=rows(name=STRING, partitions=Array(_RESULT)))
 
-
-def decode_request(version: int, body: memoryview) -> AlterReplicaLogDirsRequest:
-    """Raises DecodeError."""
-    request = entities.read_request(_API, version, body)
-    return AlterReplicaLogDirsRequest(
-        [
-            AlterReplicaLogDir(
-                each.path, [AlterReplicaLogDirsTopic(topic.name, list(topic.partitions)) for topic in each.topics]
-            )
-            for each in request.dirs
-        ]
-    )
-
-
-def encode_response(version: int, response: AlterReplicaLogDirsResponse) -> bytes:
-    """A row for each partition."""
-    schema = entities.response_schema(_API, version)
-    results = tuple(
-        schema.AlterReplicaLogDirTopicResult(
-            topic_name=topic.name,
-            partitions=tuple(
-                schema.AlterReplicaLogDirPartitionResult(partition_index=each.partition, error_code=each.error)
-                for each in topic.partitions
-            ),
-        )
-        for topic in response.topics
-    )
-    return entities.write(schema.AlterReplicaLogDirsResponse(throttle_time=entities.NO_THROTTLE, results=results))
+decode_request = REQUEST.read
+encode_response = RESPONSE.write
 
 
 def encode_error(version: int, request: AlterReplicaLogDirsRequest, code: ErrorCode, message: str) -> bytes:
@@ -56,4 +31,4 @@ def encode_error(version: int, request: AlterReplicaLogDirsRequest, code: ErrorC
         for each in request.dirs
         for topic in each.topics
     ]
-    return encode_response(version, AlterReplicaLogDirsResponse(topics))
+    return RESPONSE.write(version, AlterReplicaLogDirsResponse(topics))

@@ -2,48 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka import entities
+from barnabas.protocol.kafka.schema import (
+    BOOL,
+    FAILURE_MESSAGE,
+    INT16,
+    INT32,
+    NO_THROTTLE,
+    STRING,
+    Array,
+    Message,
+    Struct,
+    rows,
+)
 from barnabas.protocol.messages.topics.topics import CreatePartitionsRequest, NewPartitions, TopicResult, TopicsResponse
 
-_API: Final = "create_partitions"
+_ASSIGNMENT = Struct(lambda replicas: replicas, replicas=Array(INT32, make=tuple))
+REQUEST = Message(
+    2,
+    CreatePartitionsRequest,
+    topics=rows(NewPartitions, name=STRING, count=INT32, assignments=Array(_ASSIGNMENT, nullable_from=0)),
+    timeout_ms=INT32,
+    validate_only=BOOL,
+)
+RESPONSE = Message(2, throttle_ms=NO_THROTTLE, topics=rows(name=STRING, error=INT16, message=FAILURE_MESSAGE))
 
-
-def decode_request(version: int, body: memoryview) -> CreatePartitionsRequest:
-    """Raises DecodeError."""
-    request = entities.read_request(_API, version, body)
-    topics = [
-        NewPartitions(
-            topic.name,
-            topic.count,
-            None if topic.assignments is None else [each.broker_ids for each in topic.assignments],
-        )
-        for topic in request.topics
-    ]
-    return CreatePartitionsRequest(topics, entities.milliseconds(request.timeout), request.validate_only)
+decode_request = REQUEST.read
 
 
 def encode_response(version: int, response: TopicsResponse) -> bytes:
-    """One row for each topic that was asked for; of a name that comes twice one row in all."""
+    """One row for each topic of the request; a name that occurs twice has one row, as in Kafka."""
     by_name = {topic.name: topic for topic in response.topics}
-    return _encode(version, list(by_name.values()))
+    return RESPONSE.write(version, TopicsResponse(list(by_name.values())))
 
 
 def encode_error(version: int, request: CreatePartitionsRequest, code: ErrorCode, message: str) -> bytes:
     """The same refusal for every topic."""
-    return _encode(version, [TopicResult(topic.name, code, message) for topic in request.topics])
-
-
-def _encode(version: int, topics: list[TopicResult]) -> bytes:
-    schema = entities.response_schema(_API, version)
-    rows = tuple(
-        schema.CreatePartitionsTopicResult(
-            name=topic.name,
-            error_code=topic.error,
-            error_message=None if topic.error is ErrorCode.NONE else entities.sentence(topic.message),
-        )
-        for topic in topics
-    )
-    return entities.write(schema.CreatePartitionsResponse(throttle_time=entities.NO_THROTTLE, results=rows))
+    return RESPONSE.write(version, TopicsResponse([TopicResult(each.name, code, message) for each in request.topics]))

@@ -1,11 +1,23 @@
-"""ElectLeaders (43), versions 0-2. From 1 on there is a type of election, and a code of the whole."""
+"""ElectLeaders (43), versions 0-2. Version 1 added the type of election, and an error for the whole request."""
 
 from __future__ import annotations
 
-from typing import Final
+from functools import partial
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka import entities
+from barnabas.protocol.kafka.schema import (
+    INT8,
+    INT16,
+    INT32,
+    MESSAGE,
+    NO_THROTTLE,
+    STRING,
+    Array,
+    Message,
+    Struct,
+    rows,
+    since,
+)
 from barnabas.protocol.messages.topics.elect_leaders import (
     PREFERRED,
     ElectLeadersPartitionResult,
@@ -15,48 +27,28 @@ from barnabas.protocol.messages.topics.elect_leaders import (
     ElectLeadersTopicResult,
 )
 
-_API: Final = "elect_leaders"
+REQUEST = Message(
+    2,
+    partial(ElectLeadersRequest, election_type=PREFERRED),
+    election_type=since(1, INT8),
+    topics=Array(Struct(ElectLeadersTopic, name=STRING, partitions=Array(INT32)), nullable_from=0),
+    _timeout_ms=INT32,
+)
+_RESULT = Struct(partition=INT32, error=INT16, message=MESSAGE)
+RESPONSE = Message(
+    2, throttle_ms=NO_THROTTLE, error=since(1, INT16), topics=rows(name=STRING, partitions=Array(_RESULT))
+)
 
-
-def decode_request(version: int, body: memoryview) -> ElectLeadersRequest:
-    """Raises DecodeError."""
-    request = entities.read_request(_API, version, body)
-    asked = request.topic_partitions
-    topics = None if asked is None else [ElectLeadersTopic(each.topic, list(each.partitions)) for each in asked]
-    return ElectLeadersRequest(getattr(request, "election_type", PREFERRED), topics)
-
-
-def encode_response(version: int, response: ElectLeadersResponse) -> bytes:
-    """A row for each partition."""
-    schema = entities.response_schema(_API, version)
-    results = tuple(
-        schema.ReplicaElectionResult(
-            topic=topic.name,
-            partition_result=tuple(
-                schema.PartitionResult(
-                    partition_id=each.partition, error_code=each.error, error_message=entities.sentence(each.message)
-                )
-                for each in topic.partitions
-            ),
-        )
-        for topic in response.topics
-    )
-    return entities.write(
-        entities.make(
-            schema.ElectLeadersResponse,
-            throttle_time=entities.NO_THROTTLE,
-            error_code=response.error,
-            replica_election_results=results,
-        )
-    )
+decode_request = REQUEST.read
+encode_response = RESPONSE.write
 
 
 def encode_error(version: int, request: ElectLeadersRequest, code: ErrorCode, message: str) -> bytes:
-    """The code of the whole, and for every partition that was named."""
+    """The code for the whole request, and for every partition that it names."""
     topics = [
         ElectLeadersTopicResult(
             topic.name, [ElectLeadersPartitionResult(each, code, message) for each in topic.partitions]
         )
         for topic in request.topics or ()
     ]
-    return encode_response(version, ElectLeadersResponse(topics, code))
+    return RESPONSE.write(version, ElectLeadersResponse(topics, code))

@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka import entities
+from barnabas.protocol.kafka.schema import (
+    INT16,
+    INT32,
+    MESSAGE,
+    NO_THROTTLE,
+    STRING,
+    Array,
+    Constant,
+    Message,
+    Struct,
+    rows,
+)
 from barnabas.protocol.messages.topics.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
 
-_API: Final = "list_partition_reassignments"
+_REQUESTED = Struct(tuple, _name=STRING, _partitions=Array(INT32))
+REQUEST = Message(0, ListPartitionReassignmentsRequest, _timeout_ms=INT32, _topics=Array(_REQUESTED, nullable_from=0))
+_NODES = Array(INT32)
+_PARTITION = Struct(partition=INT32, replicas=_NODES, adding=_NODES, removing=_NODES)
+RESPONSE = Message(
+    0,
+    throttle_ms=NO_THROTTLE,
+    error=INT16,
+    message=MESSAGE,
+    topics=Constant(rows(name=STRING, partitions=Array(_PARTITION)), ()),
+)
 
-
-def decode_request(version: int, body: memoryview) -> ListPartitionReassignmentsRequest:
-    """Raises DecodeError."""
-    entities.read_request(_API, version, body)
-    return ListPartitionReassignmentsRequest()
-
-
-def encode_response(version: int, response: ListPartitionReassignmentsResponse) -> bytes:
-    """No rows."""
-    return _encode(version, ErrorCode.NONE, None)
+decode_request = REQUEST.read
+encode_response = RESPONSE.write
 
 
 def encode_error(version: int, request: ListPartitionReassignmentsRequest, code: ErrorCode, message: str) -> bytes:
     """A refusal."""
-    return _encode(version, code, entities.sentence(message))
-
-
-def _encode(version: int, code: ErrorCode, message: str | None) -> bytes:
-    schema = entities.response_schema(_API, version)
-    return entities.write(
-        schema.ListPartitionReassignmentsResponse(
-            throttle_time=entities.NO_THROTTLE, error_code=code, error_message=message, topics=()
-        )
-    )
+    return RESPONSE.write(version, ListPartitionReassignmentsResponse(code, message))

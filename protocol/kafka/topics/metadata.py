@@ -24,19 +24,20 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.kafka import entities
 from barnabas.protocol.kafka.hot_fields import INT16, INT32, NO_TAGS, compact_count, compact_string, string
+from barnabas.protocol.kafka.schema import BOOL, UUID, Array, Message, Sized, Struct, Versions, since
 from barnabas.protocol.messages.topics.metadata import (
     MetadataRequest,
     MetadataResponse,
     PartitionMetadata,
     TopicMetadata,
 )
+from barnabas.protocol.messages.topics.topics import TopicReference
+from barnabas.protocol.uuids import ZERO_UUID
 
-_API: Final = "metadata"
 _INTERNAL_FROM: Final = 1
 _RACK_FROM: Final = 1
 _CONTROLLER_FROM: Final = 1
@@ -57,26 +58,35 @@ _NO_THROTTLE: Final = INT32.pack(0)
 _NULL_STRING: Final = INT16.pack(-1)
 
 
+def _named(name: str | None, topic_id: bytes = ZERO_UUID) -> TopicReference:
+    return TopicReference(name, topic_id)
+
+
+REQUEST = Message(
+    _FLEXIBLE_FROM,
+    dict[str, Any],
+    topics=Array(Struct(_named, topic_id=since(10, UUID), name=Sized("string", nullable_from=10)), nullable_from=1),
+    allow_auto_creation=since(4, BOOL),
+    include_cluster_operations=Versions(BOOL, 8, 10),
+    include_topic_operations=since(8, BOOL),
+)
+
+
 def decode_request(version: int, body: memoryview) -> MetadataRequest:
     """Raises DecodeError; BrokerError INVALID_REQUEST for topic ids in a version that has only their field."""
-    request = entities.read_request(_API, version, body)
+    fields = {"allow_auto_creation": True} | REQUEST.read(version, body)
+    topics: list[TopicReference] | None = fields.pop("topics")
     names: list[str] | None = None
     ids: list[bytes] | None = None
-    if request.topics is not None and (request.topics or version > 0):
-        found = [entities.id_bytes(each.topic_id) for each in request.topics if getattr(each, "topic_id", None)]
-        if version < _TOPIC_IDS_FROM and (found or any(each.name is None for each in request.topics)):
+    if topics is not None and (topics or version > 0):
+        found = [each.topic_id for each in topics if each.topic_id != ZERO_UUID]
+        if version < _TOPIC_IDS_FROM and (found or any(each.name is None for each in topics)):
             raise BrokerError(ErrorCode.INVALID_REQUEST, f"Metadata version {version} takes names, no ids")
         if found:
             ids = found
         else:
-            names = [each.name or "" for each in request.topics]
-    return MetadataRequest(
-        topics=names,
-        allow_auto_creation=getattr(request, "allow_auto_topic_creation", True),
-        topic_ids=ids,
-        include_topic_operations=getattr(request, "include_topic_authorized_operations", False),
-        include_cluster_operations=getattr(request, "include_cluster_authorized_operations", False),
-    )
+            names = [each.name or "" for each in topics]
+    return MetadataRequest(names, topic_ids=ids, **fields)
 
 
 def encode_response(version: int, response: MetadataResponse) -> bytes:

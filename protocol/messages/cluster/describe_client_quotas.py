@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from barnabas.protocol.errors import ErrorCode
+
 MATCH_EXACT = 0
 MATCH_DEFAULT = 1
 MATCH_SPECIFIED = 2
@@ -40,3 +42,5 @@ class DescribeClientQuotasResponse:
     """What matches."""
 
     entries: list[QuotaEntry]
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None

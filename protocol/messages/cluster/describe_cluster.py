@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.authorized_operations import NOT_ASKED
 from barnabas.protocol.messages.topics.metadata import BrokerAddress
 
@@ -27,3 +28,5 @@ class DescribeClusterResponse:
     controller_id: int
     brokers: list[BrokerAddress]
     authorized_operations: int = NOT_ASKED
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None

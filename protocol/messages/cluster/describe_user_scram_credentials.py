@@ -37,3 +37,5 @@ class DescribeUserScramCredentialsResponse:
     """Each user once."""
 
     results: list[ScramUserResult]
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None

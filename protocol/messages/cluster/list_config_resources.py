@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.cluster.configs import ConfigResource
 
 
@@ -19,3 +20,4 @@ class ListConfigResourcesResponse:
     """Every resource of the types that were asked for."""
 
     resources: list[ConfigResource]
+    error: ErrorCode = ErrorCode.NONE

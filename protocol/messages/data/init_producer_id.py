@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from barnabas.protocol.errors import ErrorCode
+
 
 @dataclass(slots=True)
 class InitProducerIdRequest:
@@ -23,3 +25,4 @@ class InitProducerIdResponse:
 
     producer_id: int
     producer_epoch: int
+    error: ErrorCode = ErrorCode.NONE

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from barnabas.protocol.errors import ErrorCode
+
 
 @dataclass(slots=True)
 class ListPartitionReassignmentsRequest:
@@ -12,4 +14,7 @@ class ListPartitionReassignmentsRequest:
 
 @dataclass(slots=True)
 class ListPartitionReassignmentsResponse:
-    """None are reassigned."""
+    """No partition is being reassigned."""
+
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None

@@ -70,6 +70,7 @@ class DescribeLogDirsResponse:
     """All configured log directories, in the order of log.dirs."""
 
     results: list[LogDirResult]
+    error: ErrorCode = ErrorCode.NONE
 
 
 @dataclass(slots=True)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from barnabas.config import ConfigSource, PropertyType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka import entities
+from barnabas.protocol.kafka.cluster import describe_configs
 from barnabas.protocol.kafka.cluster.config_codes import source_code, type_code
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.configs import (
@@ -54,17 +52,16 @@ def test_what_is_to_be_described(api: ApiKey, version: int) -> None:
 
 
 @pytest.mark.parametrize(("api", "version"), versions_of(DESCRIBE))
-def test_entries_that_resources_share_are_written_once_and_told_of_each(
+def test_entries_that_resources_share_are_encoded_once_and_in_every_row(
     api: ApiKey, version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written: list[str] = []
-    write = entities.write
+    sources: list[str] = []
 
-    def noted(entity: Any) -> bytes:
-        written.append(entity.name)
-        return write(entity)
+    def noted(source: str) -> int:
+        sources.append(source)
+        return source_code(source)
 
-    monkeypatch.setattr(entities, "write", noted)
+    monkeypatch.setattr(describe_configs, "source_code", noted)
     shared, own = (
         [ConfigEntry("a", "1", "STATIC_BROKER_CONFIG", "int", "")],
         [ConfigEntry("a", "2", "DYNAMIC_TOPIC_CONFIG", "int", "")],
@@ -77,7 +74,7 @@ def test_entries_that_resources_share_are_written_once_and_told_of_each(
         ("y", 2, "2"),
         ("z", -3, "1"),
     ]
-    assert written == ["a", "a"]
+    assert sources == ["STATIC_BROKER_CONFIG", "DYNAMIC_TOPIC_CONFIG"]
 
 
 @pytest.mark.parametrize(("api", "version"), versions_of(DESCRIBE))

@@ -1,0 +1,218 @@
+"""The tables of Kafka's messages: every field of every version as in kio's entities; hostile bytes do no harm."""
+
+from __future__ import annotations
+
+import random
+import struct
+import types
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from importlib import import_module
+from typing import Any, get_args, get_origin
+
+import pytest
+
+from barnabas.protocol.errors import BrokerError, DecodeError
+from barnabas.protocol.kafka import schema as module
+from barnabas.protocol.kafka.apis import KAFKA_APIS, KafkaApi
+from barnabas.protocol.kafka.groups import find_coordinator
+from barnabas.protocol.kafka.schema import (
+    BOOL,
+    INT16,
+    INT32,
+    STRING,
+    Array,
+    Computed,
+    Constant,
+    Encoded,
+    Fixed,
+    Message,
+    Nullable,
+    Sized,
+    Struct,
+    Tagged,
+    Uuid,
+    rows,
+)
+from barnabas.protocol.kafka.topics import create_topics, metadata
+from barnabas.protocol.messages.api_key import ApiKey
+from tests.support.kafka.drawing import draw
+from tests.support.kafka.kafka_wire import message_type, written
+
+BY_HAND = {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH}
+VERSIONS = [
+    pytest.param(api, version, id=f"{api.key.label}-v{version}")
+    for api in KAFKA_APIS
+    if api.key not in BY_HAND
+    for version in range(api.lowest, api.highest + 1)
+]
+UNWRITTEN_TAGS = {"topic_config_error_code", "zk_migration_ready"}
+"""Tagged fields of answers that always have their default."""
+
+Shape = Any
+"""A type as kio names it, whether it is nullable, and of a structure its fields: equal for equal bytes."""
+
+
+def message_of(api: KafkaApi, version: int, kind: str) -> Message | None:
+    """The table of a request or answer; None for an answer that is written by hand."""
+    codec = import_module(api.module)
+    if codec is find_coordinator and kind == "response" and version < 4:
+        return find_coordinator.RESPONSE_OF_ONE
+    message: Message | None = getattr(codec, kind.upper(), None)
+    return message
+
+
+def shape_of_table(kind: Any, version: int) -> Shape:
+    match kind:
+        case Computed() | Constant() | Encoded():
+            return shape_of_table(kind.type, version)
+        case Tagged():
+            return "tagged", kind.tag, shape_of_table(kind.type, version)
+        case Fixed() | Uuid():
+            return kind.kind
+        case Sized():
+            return kind.kind, version >= kind.nullable_from
+        case Array():
+            return "array", version >= kind.nullable_from, shape_of_table(kind.item, version)
+        case Nullable():
+            return "nullable", shape_of_table(kind.struct, version)
+        case Struct():
+            return [shape_of_table(each, version) for _, each in kind.present(version)]
+    raise AssertionError(kind)
+
+
+def shape_of_entity(entity_type: Any) -> Shape:
+    return [
+        shape if (tag := field.metadata.get("tag")) is None else ("tagged", tag, shape)
+        for field in fields(entity_type)
+        if field.name not in UNWRITTEN_TAGS
+        for shape in shapes_of(field)
+    ]
+
+
+def shapes_of(field: Any) -> Iterator[Shape]:
+    inner, is_optional = without_none(field.type)
+    kind = {"error_code": "int16", "timedelta_i32": "int32", "timedelta_i64": "int64"}.get(
+        field.metadata.get("kafka_type"), field.metadata.get("kafka_type")
+    )
+    is_array = get_origin(inner) is tuple
+    item, item_is_optional = without_none(get_args(inner)[0]) if is_array else (inner, is_optional)
+    if is_dataclass(item):
+        shape: Shape = shape_of_entity(item)
+        if item_is_optional and not is_array:
+            shape = "nullable", shape
+    elif kind in ("string", "bytes"):
+        shape = kind, item_is_optional
+    else:
+        shape = kind
+    yield ("array", is_optional, shape) if is_array else shape
+
+
+def without_none(annotation: Any) -> tuple[Any, bool]:
+    if get_origin(annotation) is not types.UnionType:
+        return annotation, False
+    (inner,) = (each for each in get_args(annotation) if each is not types.NoneType)
+    return inner, True
+
+
+@pytest.mark.parametrize("kind", ["request", "response"])
+@pytest.mark.parametrize(("api", "version"), VERSIONS)
+def test_a_table_has_the_fields_of_kafkas_message_definition(api: KafkaApi, version: int, kind: str) -> None:
+    message = message_of(api, version, kind)
+    if message is None:
+        assert (api.key, kind) == (ApiKey.METADATA, "response")
+        return
+    entity_type = message_type(api.key.label, version, kind)
+    assert shape_of_table(message.body, version) == shape_of_entity(entity_type)
+    assert (version >= message.flexible_from) == entity_type.__flexible__ == (version >= api.flexible_from)
+
+
+@pytest.mark.parametrize(("api", "version"), VERSIONS)
+def test_reads_every_field_of_a_request(api: KafkaApi, version: int) -> None:
+    """Every request that kio writes is read up to its last byte."""
+    message = message_of(api, version, "request")
+    assert message is not None
+    read = message.body.reader(version, version >= message.flexible_from)
+    entity_type = message_type(api.key.label, version, "request")
+    rng = random.Random(f"{api.key} {version}")
+    for _ in range(20):
+        body = module.Body(written(draw(entity_type, None, rng)))
+        read(body)
+        assert body.remaining == 0
+
+
+HOSTILE = [
+    (create_topics.REQUEST, 7, b"\xff\xff\xff\xff\x0f", "topics: an array of 4294967294 items, but 0 bytes are left"),
+    (create_topics.REQUEST, 7, b"\x02\x7fab", "topics: name: 126 bytes asked"),
+    (create_topics.REQUEST, 7, b"\x02\x00", "topics: name: a string that is null"),
+    (create_topics.REQUEST, 7, b"\x00", "topics: an array that is null"),
+    (create_topics.REQUEST, 7, b"\x01\x00\x00", "timeout_ms: a field of 4 bytes, but 2 bytes are left"),
+    (create_topics.REQUEST, 7, b"\x01\x00\x00\x00\x00\x00\xff\xff\xff\xff\x0f", "tagged fields: varint at position 11"),
+    (metadata.REQUEST, 0, b"\x7f\xff\xff\xff", "topics: an array of 2147483647 items"),
+    (metadata.REQUEST, 0, b"\x00\x00\x00\x01\x00\x01\xff", "topics: name: a string that is not UTF-8"),
+]
+
+
+@pytest.mark.parametrize(("message", "version", "data", "sentence"), HOSTILE)
+def test_what_cannot_be_is_a_decode_error_that_names_the_field(
+    message: Message, version: int, data: bytes, sentence: str
+) -> None:
+    with pytest.raises(DecodeError) as caught:
+        message.read(version, memoryview(data))
+    assert str(caught.value).startswith(sentence)
+
+
+def test_more_items_than_a_request_may_have_are_refused_before_they_are_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_ITEMS", 10)
+    metadata.REQUEST.read(0, memoryview((10).to_bytes(4, "big") + b"\x00\x01t" * 10))
+    with pytest.raises(DecodeError, match="more than 10 array items in one request"):
+        metadata.REQUEST.read(0, memoryview((11).to_bytes(4, "big") + b"\x00\x01t" * 11))
+
+
+def test_the_items_of_nested_arrays_count_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_ITEMS", 3)
+    message = Message(9, tuple, _items=rows(tuple, _numbers=Array(INT16)))
+    data = b"\x00\x00\x00\x02" + b"\x00\x00\x00\x01\x00\x00" * 2
+    with pytest.raises(DecodeError, match="more than 3 array items"):
+        message.read(0, memoryview(data))
+
+
+def test_an_unknown_tagged_field_is_skipped() -> None:
+    plain = written(message_type("create_topics", 7, "request")(topics=(), validate_only=True))
+    assert create_topics.decode_request(7, memoryview(plain[:-1] + b"\x01\x63\x02ab")).validate_only
+
+
+def test_a_null_that_a_field_cannot_hold_is_not_written() -> None:
+    for kind in (STRING, Array(INT32), INT32):
+        with pytest.raises((AttributeError, TypeError, struct.error)):
+            Message(0, value=Constant(kind, None)).write(0, None)
+
+
+def test_a_tagged_field_with_its_default_is_not_written() -> None:
+    message = Message(0, flag=Tagged(BOOL, tag=3, default=False))
+    assert message.write(0, types.SimpleNamespace(flag=False)) == b"\x00"
+    assert message.write(0, types.SimpleNamespace(flag=True)) == b"\x01\x03\x01\x01"
+
+
+def test_mutated_requests_raise_decode_errors_and_nothing_else() -> None:
+    rng = random.Random("mutations")
+    for param in VERSIONS:
+        api, version = param.values
+        assert isinstance(api, KafkaApi)
+        assert isinstance(version, int)
+        codec = import_module(api.module)
+        original = written(draw(message_type(api.key.label, version, "request"), None, rng))
+        for turn in range(30):
+            data = bytearray(original)
+            for _ in range(rng.randint(1, 3)):
+                if data:
+                    data[rng.randrange(len(data))] = rng.choice((0, 1, 127, 128, 255, rng.randrange(256)))
+            if rng.random() < 0.3:
+                del data[rng.randrange(len(data) + 1) :]
+            try:
+                codec.decode_request(version, memoryview(bytes(data)))
+            except (DecodeError, BrokerError):
+                continue
+            except Exception as error:
+                error.add_note(f"{api.key.label} v{version} turn {turn}: {bytes(data)!r}")
+                raise
