@@ -1,9 +1,9 @@
 """The pieces of messages that are read and written by hand: Produce and Fetch, which every record passes by,
 OffsetCommit and OffsetFetch, which every consumer of a group sends, and the answer of Metadata.
 
-Why by hand: the tables of schema.py cost a Python call for every field and copy bytes, while a produced batch has to stay
-a view of the receive buffer. A fetch of one partition is read in 4 us, a one-record produce is answered in 1.2. The
-readers of requests trust nothing: a body that is cut short raises struct.error or IndexError, which `cut_short` turns
+Why by hand: the tables of schema.py cost a Python call for every field and copy bytes, while a produced batch has to
+stay a view of the receive buffer. A fetch of one partition is read in 4 us, a one-record produce is answered in 1.2.
+Request readers trust nothing: a body that is cut short raises struct.error or IndexError, which `cut_short` turns
 into a DecodeError, and slices are checked against their ends.
 
     classic    string: int16 length (-1 null), UTF-8          array: int32 count (-1 null)
