@@ -25,7 +25,7 @@ from pathlib import Path
 from statistics import median
 
 from barnabas.broker.storage.files.file_names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
-from barnabas.broker.storage.log.reader import LogReader
+from barnabas.broker.storage.log.readable_log import ReadableLog
 from barnabas.broker.storage.log_manager import LogManager
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.value import Setting
@@ -134,7 +134,7 @@ def lookups(home: Path, rounds: int, segment_bytes: int) -> dict[str, list[float
     return samples
 
 
-def _read(log: LogReader, offset: int, end: int) -> None:
+def _read(log: ReadableLog, offset: int, end: int) -> None:
     part = log.read(offset, 1, upper_bound=end, at_least_one_batch=True)
     assert part is not None, f"offset {offset} was not found"
 

@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.partitions.partition import Partition
+from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.log_manager import LogManager
 from barnabas.protocol.errors import BrokerError
 from barnabas.protocol.metadata.partition_state import NO_LEADER
 from barnabas.protocol.topic_partition import TopicPartition
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.store import MetadataStore
     from barnabas.broker.partitions.registry import PartitionRegistry
     from barnabas.broker.probes import BrokerProbes
-    from barnabas.broker.storage.log_manager import LogManager
+    from barnabas.broker.storage.log.readable_log import ReadableLog
+    from barnabas.broker.storage.served_logs import ServedLogs
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +35,7 @@ class ImageApplier:
     def __init__(
         self,
         store: MetadataStore,
-        log_manager: LogManager,
+        log_manager: ServedLogs[ReadableLog],
         partitions: PartitionRegistry,
         config: LiveConfig,
         probes: BrokerProbes,
@@ -83,6 +86,12 @@ class ImageApplier:
         await blocking(self._make_logs, image, [topic_partition])
         self._serve(image, topic_partition)
 
+    @property
+    def _writable(self) -> LogManager:
+        """The log manager, for changes: the metadata of a broker that only reads never changes."""
+        assert isinstance(self._log_manager, LogManager), "a broker that only reads changes no log"
+        return self._log_manager
+
     def _apply_to_logs(
         self, before: MetadataImage, after: MetadataImage, gone: list[str], new: list[TopicPartition]
     ) -> dict[str, BrokerError]:
@@ -95,14 +104,14 @@ class ImageApplier:
         if before.configs == after.configs:
             return
         if self._config.apply(after):
-            self._log_manager.update_broker_config(self._config.broker)  # every log, its topic's own configs included
+            self._writable.update_broker_config(self._config.broker)  # every log, its topic's own configs included
             return
         for name in after.topics:
             if before.topic_configs(name) != after.topic_configs(name):
-                self._log_manager.update_topic_config(name, self._config.log_config(name))
+                self._writable.update_topic_config(name, self._config.log_config(name))
 
     def _delete_logs(self, before: MetadataImage, names: list[str]) -> None:
-        self._log_manager.delete(
+        self._writable.delete(
             TopicPartition(name, number) for name in names for number in before.topics[name].partitions
         )
 
@@ -110,7 +119,7 @@ class ImageApplier:
         failed: dict[str, BrokerError] = {}
         for topic_partition in new:
             try:
-                self._store.make_log(image, topic_partition, self._log_manager)
+                self._store.make_log(image, topic_partition, self._writable)
                 self._begin_epoch(image, topic_partition)
             except BrokerError as error:
                 logger.error("%s is in the metadata, but its log cannot be made: %s", topic_partition, error)
@@ -121,7 +130,7 @@ class ImageApplier:
         """The leader epoch in which this broker appends, durably. Raises BrokerError."""
         partition_log = self._log_manager.get(topic_partition)
         state = image.partition(*topic_partition)
-        if partition_log is not None and state is not None:
+        if isinstance(partition_log, PartitionLog) and state is not None:
             partition_log.assign_epoch_start_offset(state.leader_epoch, partition_log.log_end_offset)
 
     def _serve(self, image: MetadataImage, topic_partition: TopicPartition) -> None:

@@ -47,7 +47,8 @@ from barnabas.broker.storage.services.clock import SystemClock
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from barnabas.broker.storage.services.clock import Clock
+    from barnabas.broker.storage.log.readable_log import ReadableLog
+    from barnabas.broker.storage.served_logs import ServedLogs
     from barnabas.config import BrokerConfig, Listener
     from barnabas.protocol.topic_partition import TopicPartition
 
@@ -80,7 +81,7 @@ class Node:
         self._metrics: MetricsServer | None = None
         self.failed = asyncio.Event()
         """Set when the broker cannot go on: the metadata log's directory has failed."""
-        self._log_manager: LogManager
+        self._log_manager: ServedLogs[ReadableLog]
         self._store: MetadataStore
         self._changes: MetadataChanges
         self._groups: GroupCoordinator
@@ -156,22 +157,25 @@ class Node:
             if self._config.get_bool("read.only"):
                 from barnabas.broker.read_only import ReadOnlyLogManager, read_metadata
 
-                self._open_directories(ReadOnlyLogManager, clock)
+                self._open_directories(
+                    ReadOnlyLogManager(self._config, clock=clock, on_directory_failed=self._directory_failed)
+                )
                 self._store = read_metadata(self._config, clock)
             else:
-                self._open_directories(LogManager, clock)
-                self._store = open_metadata(self._config, self._log_manager, clock)
+                manager = LogManager(self._config, clock=clock, on_directory_failed=self._directory_failed)
+                self._open_directories(manager)
+                self._store = open_metadata(self._config, manager, clock)
             self._live = LiveConfig(self._config, self._store.node_id, self._store.image)
             self._log_manager.load_logs(self._live.log_config, self._store.is_stray, self._store.assign)
-            self._store.reconcile(self._log_manager)
+            if isinstance(self._log_manager, LogManager):
+                self._store.reconcile(self._log_manager)
         finally:
             gc.enable()
         gc.collect()
         gc.freeze()
 
-    def _open_directories(self, manager: type[LogManager], clock: Clock) -> None:
-        self._log_manager = manager(self._config, clock=clock, on_directory_failed=self._directory_failed)
-        self._state.log_manager = self._log_manager
+    def _open_directories(self, manager: ServedLogs[ReadableLog]) -> None:
+        self._log_manager = self._state.log_manager = manager
         self._log_manager.open_directories()
 
     def _assemble(self) -> None:

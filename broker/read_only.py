@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from barnabas.broker.metadata.directories.read_only import read_metadata
-from barnabas.broker.storage.read_only.log import refuse_change
 from barnabas.broker.storage.read_only.log_manager import ReadOnlyLogManager
+from barnabas.broker.storage.read_only.refusal import refuse_change
 from barnabas.protocol.messages.api_key import ApiKey
 
 if TYPE_CHECKING:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from barnabas.broker.partitions.flush_waits import FlushWaits
     from barnabas.broker.partitions.registry import PartitionRegistry
     from barnabas.broker.probes import ApiProbe, BrokerProbes
-    from barnabas.broker.storage.log_manager import LogManager
+    from barnabas.broker.storage.log.readable_log import ReadableLog
+    from barnabas.broker.storage.served_logs import ServedLogs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +39,7 @@ class ApiNeeds:
     loop: asyncio.AbstractEventLoop
     probes: BrokerProbes
     partitions: PartitionRegistry
-    log_manager: LogManager
+    log_manager: ServedLogs[ReadableLog]
     store: MetadataStore
     changes: MetadataChanges
     groups: GroupCoordinator

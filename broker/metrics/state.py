@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from barnabas.broker.groups.offsets.committed import CommittedOffsets
     from barnabas.broker.storage.flusher import GroupCommitFlusher
-    from barnabas.broker.storage.log_manager import LogManager
+    from barnabas.broker.storage.log.readable_log import ReadableLog
+    from barnabas.broker.storage.served_logs import ServedLogs
 
 PHASE_STARTING: Final = "starting"
 PHASE_LOADING: Final = "loading logs"
@@ -32,7 +33,7 @@ class BrokerState:
     def __init__(self) -> None:
         self.phase: str = PHASE_STARTING
         self.ready: bool = False
-        self.log_manager: LogManager | None = None
+        self.log_manager: ServedLogs[ReadableLog] | None = None
         self.flusher: GroupCommitFlusher | None = None
         self.committed_offsets: CommittedOffsets | None = None
 

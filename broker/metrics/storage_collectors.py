@@ -16,8 +16,8 @@ from barnabas.broker.metrics.family import Family
 from barnabas.broker.metrics.state import BrokerState
 
 if TYPE_CHECKING:
-    from barnabas.broker.storage.log.partition_log import PartitionLog
-    from barnabas.broker.storage.log_manager import LogManager
+    from barnabas.broker.storage.log.readable_log import ReadableLog
+    from barnabas.broker.storage.served_logs import ServedLogs
     from barnabas.protocol.topic_partition import TopicPartition
 
 _PARTITION: Final = ("topic", "partition")
@@ -59,7 +59,7 @@ class LogCollector:
     )
     families: ClassVar = (size, segments, start, end, high_watermark, recovery_point, state, segments_left)
 
-    _values: ClassVar[tuple[tuple[Family, Callable[[PartitionLog], int]], ...]] = (
+    _values: ClassVar[tuple[tuple[Family, Callable[[ReadableLog], int]], ...]] = (
         (size, lambda log: log.size_bytes),
         (segments, lambda log: log.segment_count),
         (start, lambda log: log.log_start_offset),
@@ -84,8 +84,8 @@ class LogCollector:
             yield family.render((labels, value(log)) for labels, log in labelled)
         yield self.state.render(
             [
-                *((labels, LOG_STATES[log.state]) for labels, log in labelled),
-                *((labels, LOG_STATES[progress.state]) for labels, progress in unfinished),
+                *((labels, LOG_STATES[log.state.value]) for labels, log in labelled),
+                *((labels, LOG_STATES[progress.state.value]) for labels, progress in unfinished),
             ]
         )
         yield self.segments_left.render((labels, progress.segments_left) for labels, progress in unfinished)
@@ -124,7 +124,8 @@ class LogDirCollector:
         offline = {} if manager is None else manager.failures.offline
         counts: Counter[str] = Counter()
         sizes: Counter[str] = Counter()
-        for log in [*_all_logs(manager), *([] if manager is None else manager.moves.futures())]:
+        copies = [] if manager is None or manager.moves is None else manager.moves.futures()
+        for log in (*_all_logs(manager), *(copy.log for copy in copies)):
             counts[str(log.log_dir)] += 1
             sizes[str(log.log_dir)] += log.size_bytes
         paths = sorted({*map(str, offline), *(str(directory.path) for directory in directories)})
@@ -218,7 +219,7 @@ class TaskCollector:
         yield self.duration.render(((task,), counters.last_duration_seconds) for task, counters in tasks)
 
 
-def _all_logs(manager: LogManager | None) -> list[PartitionLog]:
+def _all_logs(manager: ServedLogs[ReadableLog] | None) -> list[ReadableLog]:
     """The partitions' logs and the metadata log."""
     if manager is None:
         return []

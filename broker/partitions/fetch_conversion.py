@@ -15,7 +15,7 @@ from barnabas.protocol.messages.data.fetch import FetchPartitionResult, RecordBy
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from barnabas.broker.storage.log.partition_log import PartitionLog
+    from barnabas.broker.storage.log.readable_log import ReadableLog
     from barnabas.broker.storage.segment.old_format_slice import OldFormatSlice
 
 
@@ -23,7 +23,7 @@ class OldFormatPart(NamedTuple):
     """One partition's answer whose records, read from `offset`, are to be converted."""
 
     result: FetchPartitionResult
-    log: PartitionLog
+    log: ReadableLog
     offset: int
     records: OldFormatSlice
 

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.network.deferred import Deferred
-from barnabas.broker.storage.flusher import FlushCompletion, FlushRequest, GroupCommitFlusher
+from barnabas.broker.storage.flusher import FlushCallback, FlushCompletion, FlushRequest, GroupCommitFlusher
 from barnabas.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -54,21 +54,23 @@ class FlushWaits:
                 answer.resolve(response)
 
         for partition, up_to_offset, result in flushes:
-            self._gather(FlushRequest(partition.log, up_to_offset, partial(flushed, partition, result)))
+            self._gather(partition, up_to_offset, partial(flushed, partition, result))
         return answer
 
     def wait(self, partition: Partition, up_to_offset: int, flushed: Callable[[Exception | None], None]) -> None:
         """Call `flushed` in the event loop once it is durable up to that offset, or with why it is not."""
-        self._gather(FlushRequest(partition.log, up_to_offset, flushed))
+        self._gather(partition, up_to_offset, flushed)
 
     def begin(self, partition: Partition, up_to_offset: int) -> None:
         """Flush for nobody who waits; a failure takes the log directory offline."""
-        self._gather(FlushRequest(partition.log, up_to_offset, _nobody_waits))
+        self._gather(partition, up_to_offset, _nobody_waits)
 
-    def _gather(self, request: FlushRequest) -> None:
+    def _gather(self, partition: Partition, up_to_offset: int, callback: FlushCallback) -> None:
+        log = partition.writable_log
+        assert log is not None, "only what was appended is flushed"
         if not self._gathered:
             self._loop.call_soon(self._hand_over)
-        self._gathered.append(request)
+        self._gathered.append(FlushRequest(log, up_to_offset, callback))
 
     def _hand_over(self) -> None:
         gathered, self._gathered = self._gathered, []

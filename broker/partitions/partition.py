@@ -7,9 +7,12 @@ wants its records flushed (flush.messages), until the flusher's group commit rea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from barnabas.broker.storage.log.append import AppendOrigin
+from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.log.state import LogState
+from barnabas.broker.storage.read_only.refusal import refuse_change
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
 
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from barnabas.broker.probes import TopicProbe
     from barnabas.broker.storage.files.file_records import FileSlice
     from barnabas.broker.storage.log.append import AppendResult
-    from barnabas.broker.storage.log.partition_log import PartitionLog
+    from barnabas.broker.storage.log.readable_log import ReadableLog
     from barnabas.broker.storage.segment.old_format_slice import OldFormatSlice
 
 
@@ -48,17 +51,20 @@ class Partition:
         "log",
         "probe",
         "topic_id",
+        "writable_log",
     )
 
     def __init__(
         self,
-        log: PartitionLog,
+        log: ReadableLog,
         leader_epoch: int,
         topic_id: bytes,
         probe: TopicProbe,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self.log = log
+        self.writable_log = log if isinstance(log, PartitionLog) else None
+        """The same log, for changes; None if the broker only reads."""
         self.leader_epoch = leader_epoch
         self.topic_id = topic_id
         self.probe = probe
@@ -71,14 +77,23 @@ class Partition:
 
     def append(self, records: memoryview) -> AppendResult:
         """Append one client batch, which is stamped in place. Raises BrokerError with the partition's code."""
-        result = self.log.append_as_leader(records, leader_epoch=self.leader_epoch)
+        log = self.writable_log
+        if log is None:
+            self._refuse_append()
+        result = log.append_as_leader(records, leader_epoch=self.leader_epoch)
         return result if result.is_duplicate else self._appended(result)
 
     def append_internal(self, records: memoryview) -> AppendResult:
         """Append whole batches of a coordinator of this broker, stamped in place. Raises BrokerError."""
+        log = self.writable_log
+        if log is None:
+            self._refuse_append()
         return self._appended(
-            self.log.append_as_leader(records, leader_epoch=self.leader_epoch, origin=AppendOrigin.COORDINATOR)
+            log.append_as_leader(records, leader_epoch=self.leader_epoch, origin=AppendOrigin.COORDINATOR)
         )
+
+    def _refuse_append(self) -> NoReturn:
+        refuse_change(f"nothing is appended to {self.log.topic_partition}")
 
     def _appended(self, result: AppendResult) -> AppendResult:
         self.appended_bytes += result.size_bytes
@@ -102,8 +117,8 @@ class Partition:
         log = self.log
         upper_bound = log.last_stable_offset if committed_only else log.high_watermark
         records = log.read(offset, max_bytes, upper_bound=upper_bound, at_least_one_batch=at_least_one_batch)
-        if records is None and log.state != "online":
-            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log.topic_partition} is {log.state}")
+        if records is None and log.state is not LogState.ONLINE:
+            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log.topic_partition} is {log.state.value}")
         return records
 
     @property
@@ -127,15 +142,18 @@ class Partition:
     @property
     def is_available(self) -> bool:
         """Whether it is still served, and its log directory works."""
-        return not self._retired and self.log.state == "online"
+        return not self._retired and self.log.state is LogState.ONLINE
 
     def delete_records(self, offset: int) -> int:
         """Drop what lies below `offset` (-1: the high watermark); the log start offset then. Raises BrokerError.
 
         Fetches that wait are answered: one that waits below the new start would else wait for records that are gone.
         """
-        before = self.log.log_start_offset
-        start = self.log.delete_records(offset)
+        log = self.writable_log
+        if log is None:
+            refuse_change(f"no records of {self.log.topic_partition} are deleted")
+        before = log.log_start_offset
+        start = log.delete_records(offset)
         if start != before:
             for waiter in list(self._waiters):
                 waiter.finish()

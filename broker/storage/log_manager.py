@@ -28,23 +28,21 @@ from barnabas.broker.storage.directories.log_creation import LogCreator, ensure_
 from barnabas.broker.storage.directories.opening import open_data_directories
 from barnabas.broker.storage.files.clean_shutdown import NO_BROKER_EPOCH
 from barnabas.broker.storage.files.errors import StartupStorageError, StorageError
-from barnabas.broker.storage.files.open_files import OpenFiles, raise_descriptor_limit
+from barnabas.broker.storage.files.open_files import raise_descriptor_limit
 from barnabas.broker.storage.files.partition_directory import (
     delete_directory_name,
     directory_name,
     stray_directory_name,
 )
 from barnabas.broker.storage.log.future_log import FutureLog
-from barnabas.broker.storage.log.loader import LoadProgress, LoadRequest
+from barnabas.broker.storage.log.loader import LoadRequest
 from barnabas.broker.storage.log.opening import open_log
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.maintenance import Maintenance
 from barnabas.broker.storage.partition_moves import PartitionMoves
-from barnabas.broker.storage.producers.expiration import ProducerExpiration
-from barnabas.broker.storage.services.clock import Clock, SystemClock
-from barnabas.broker.storage.services.log_dir_failure import LogDirFailures
-from barnabas.broker.storage.services.scheduler import BackgroundScheduler, Scheduler
-from barnabas.broker.storage.services.services import StorageServices
+from barnabas.broker.storage.served_logs import THREADS_PER_DIRECTORY, ServedLogs
+from barnabas.broker.storage.services.clock import Clock
+from barnabas.broker.storage.services.scheduler import Scheduler
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.errors import BrokerError, ErrorCode
@@ -54,11 +52,11 @@ logger = logging.getLogger(__name__)
 
 DIRECTORY_FAILURE_TASK = "log-dir-failure"
 
-_THREADS_PER_DIRECTORY = "num.recovery.threads.per.data.dir"
 
+class LogManager(ServedLogs[PartitionLog]):
+    """Owner of all logs of a broker."""
 
-class LogManager:
-    """Owner of all logs of a broker. Thread-safe once the start is over."""
+    moves: PartitionMoves
 
     def __init__(
         self,
@@ -69,33 +67,13 @@ class LogManager:
         on_directory_failed: Callable[[Path, tuple[TopicPartition, ...]], None] | None = None,
     ) -> None:
         """`on_directory_failed(directory, its partitions)` is called on a background thread, once per directory."""
-        self.config = config
-        self.directories: tuple[DataDirectory, ...] = ()
-        """Those that could be opened, in the order of log.dirs; one that fails later is still among them."""
-        self.load_progress: dict[TopicPartition, LoadProgress] = {}
-        """How far each log's loading is, while it goes on and afterwards."""
+        super().__init__(config, clock=clock, scheduler=scheduler, on_failure=self._schedule_failure)
         self.found_futures: tuple[FutureLog, ...] = ()
-        """The copies that lay in the directories at start, for whoever knows where the partitions belong."""
-        self.metadata_log: PartitionLog | None = None
-        self.failures = LogDirFailures(self._schedule_failure)
-        clock = clock or SystemClock()
-        self._own_scheduler: BackgroundScheduler | None = None
-        if scheduler is None:
-            scheduler = self._own_scheduler = BackgroundScheduler(clock, config.get_int("background.threads"))
-        self.scheduler: Scheduler = scheduler
-        self.services = StorageServices(
-            clock,
-            scheduler,
-            OpenFiles(),
-            self.failures,
-            ProducerExpiration(config.get_int("producer.id.expiration.ms")),
-        )
+        """The copies found at start; the caller knows from the metadata what becomes of them."""
         self.deletions = DeletionQueue(self.services, lambda: self.config.log_config.file_delete_delay_ms)
-        self.cleaner: CleanerManager | None = None
-        """None without log.cleaner.enable: compacted logs only grow then."""
         if config.get_bool("log.cleaner.enable"):
             self.cleaner = CleanerManager(config, self.services, logs=self.logs, get=self.get)
-        self.maintenance = Maintenance(self.services, self.logs_and_futures, self._live, self.cleaner)
+        self.maintenance = Maintenance(self.services, self.logs, self._live, self.cleaner, copies=self._copies)
         self.moves = PartitionMoves(
             self.services,
             self.maintenance,
@@ -104,15 +82,12 @@ class LogManager:
             assign=self._assign,
             cleaner=self.cleaner,
         )
-        self._creator = LogCreator(self.services, lambda: self.live_directories, self.logs_and_futures)
+        self._creator = LogCreator(self.services, lambda: self.live_directories, self.logs_and_copies)
         self._on_directory_failed = on_directory_failed
         self._metadata_directory: DataDirectory | None = None
-        self._log_config_of: Callable[[str], LogConfig] = lambda _: self.config.log_config
         self._assign_directory: Callable[[PartitionLog, Path], None] | None = None
-        self._logs: dict[TopicPartition, PartitionLog] = {}
-        """Replaced as a whole, never changed: readers take no lock."""
         self._lock = threading.Lock()
-        """Held while logs are made, taken away or taken offline."""
+        """Held while logs are created, removed or taken offline."""
 
     # -- start
 
@@ -161,7 +136,7 @@ class LogManager:
         self._log_config_of = log_config_of
         self._assign_directory = assign_directory
         loader = DirectoryLoader(
-            self.services, log_config_of, is_stray, self.load_progress, self.config.get_int(_THREADS_PER_DIRECTORY)
+            self.services, log_config_of, is_stray, self.load_progress, self.config.get_int(THREADS_PER_DIRECTORY)
         )
         found = loader.load(self._live())
         self._logs = {**self._logs, **{log.topic_partition: log for log in found.logs}}
@@ -179,22 +154,12 @@ class LogManager:
 
     # -- logs
 
-    @property
-    def live_directories(self) -> tuple[Path, ...]:
-        """The log directories that are in use."""
-        return tuple(directory.path for directory in self._live())
+    def logs_and_copies(self) -> list[PartitionLog]:
+        """Return all logs, and the copies that moves are filling."""
+        return [*self._logs.values(), *self._copies()]
 
-    def get(self, topic_partition: TopicPartition) -> PartitionLog | None:
-        """The partition's log, or None. A failed directory's logs are still there and refuse (KAFKA_STORAGE_ERROR)."""
-        return self._logs.get(topic_partition)
-
-    def logs(self) -> list[PartitionLog]:
-        """All logs at this moment, without the metadata log."""
-        return list(self._logs.values())
-
-    def logs_and_futures(self) -> list[PartitionLog]:
-        """All logs, and the copies that moves fill."""
-        return [*self._logs.values(), *self.moves.futures()]
+    def _copies(self) -> list[PartitionLog]:
+        return [future.log for future in self.moves.futures()]
 
     def move(self, topic_partition: TopicPartition, log_dir: Path) -> bool:
         """Begin to move a log to `log_dir`; False when it is there, or on its way, already.
@@ -206,7 +171,7 @@ class LogManager:
             if current is None:
                 raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no log of {topic_partition}")
             future = self.moves.future_of(topic_partition)
-            if future is not None and (future.log_dir != log_dir or not self.moves.is_running(topic_partition)):
+            if future is not None and (future.log.log_dir != log_dir or not self.moves.is_running(topic_partition)):
                 self.moves.cancel(topic_partition)
                 future = None
             if current.log_dir == log_dir or future is not None:
@@ -224,7 +189,7 @@ class LogManager:
         """Serve a copy as the log that it is of, which has gone. Raises OSError."""
         self.moves.promote(future)
         with self._lock:
-            self._logs = {**self._logs, future.topic_partition: future}
+            self._logs = {**self._logs, future.topic_partition: future.log}
 
     def get_or_create(
         self, topic_partition: TopicPartition, topic_id: bytes, *, is_new: bool = True, log_dir: Path | None = None
@@ -272,7 +237,7 @@ class LogManager:
 
     def update_topic_config(self, topic: str, config: LogConfig) -> None:
         """Give the topic's logs another configuration."""
-        for log in self.logs_and_futures():
+        for log in self.logs_and_copies():
             if log.topic_partition.topic == topic:
                 self._update_config(log, config)
         if self.cleaner is not None:
@@ -284,7 +249,7 @@ class LogManager:
         self.services.producer_expiration.ms = config.get_int("producer.id.expiration.ms")
         if self._own_scheduler is not None:
             self._own_scheduler.resize(config.get_int("background.threads"))
-        for log in self.logs_and_futures():
+        for log in self.logs_and_copies():
             self._update_config(log, self._log_config_of(log.topic_partition.topic))
         if self.cleaner is not None:
             self.cleaner.reconfigure(config)
@@ -319,9 +284,6 @@ class LogManager:
         if self.cleaner is not None:
             self.cleaner.resume((topic_partition,))
         return log
-
-    def _live(self) -> list[DataDirectory]:
-        return [directory for directory in self.directories if not self.failures.is_offline(directory.path)]
 
     # -- failures
 
@@ -364,8 +326,8 @@ class LogManager:
         self.maintenance.checkpoint_high_watermarks()
         if self.cleaner is not None:
             self.cleaner.shutdown()
-        threads = self.config.get_int(_THREADS_PER_DIRECTORY) * max(len(self.directories), 1)
-        not_closed = close_logs(self.logs_and_futures(), threads)
+        threads = self.config.get_int(THREADS_PER_DIRECTORY) * max(len(self.directories), 1)
+        not_closed = close_logs(self.logs_and_copies(), threads)
         self.maintenance.checkpoint_recovery_points()
         self.maintenance.checkpoint_log_starts()
         metadata_closed = self._close_metadata_log()

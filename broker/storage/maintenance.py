@@ -14,6 +14,7 @@ from barnabas.broker.storage.directories.data_directory import DataDirectory
 from barnabas.broker.storage.files.checkpoint_file import OffsetCheckpointFile
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.log.state import LogState
 from barnabas.broker.storage.services.log_dir_failure import is_shortage
 from barnabas.broker.storage.services.services import StorageServices
 from barnabas.config.broker_config import BrokerConfig
@@ -39,9 +40,13 @@ class Maintenance:
         logs: Callable[[], Iterable[PartitionLog]],
         directories: Callable[[], Iterable[DataDirectory]],
         cleaner: CleanerManager | None = None,
+        *,
+        copies: Callable[[], Iterable[PartitionLog]] = tuple,
     ) -> None:
+        """`copies` returns the logs that moves are filling: flushed and checkpointed, but kept from retention."""
         self._services = services
         self._logs = logs
+        self._copies = copies
         self._directories = directories
         self._cleaner = cleaner
 
@@ -76,7 +81,7 @@ class Maintenance:
     def _delete_old_segments(self, logs: Iterable[PartitionLog]) -> int:
         deleted = 0
         for log in logs:
-            if log.state != "online":
+            if log.state is not LogState.ONLINE:
                 continue
             try:
                 deleted += log.delete_old_segments()
@@ -122,11 +127,11 @@ class Maintenance:
             self._write(directory, directory.high_watermarks, offsets)
 
     def _online(self) -> list[PartitionLog]:
-        return [log for log in self._logs() if log.state == "online"]
+        return [log for log in (*self._logs(), *self._copies()) if log.state is LogState.ONLINE]
 
     def _by_directory(self) -> list[tuple[DataDirectory, list[PartitionLog]]]:
         by_path: dict[object, list[PartitionLog]] = {}
-        for log in self._logs():
+        for log in (*self._logs(), *self._copies()):
             by_path.setdefault(log.log_dir, []).append(log)
         return [(directory, by_path.get(directory.path, [])) for directory in self._directories()]
 

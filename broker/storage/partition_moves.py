@@ -1,14 +1,16 @@
-"""PartitionMoves: the partitions that are on their way to another log directory of this broker.
+"""PartitionMoves: moves partitions to another log directory of this broker.
 
-Each has a FutureLog that is fed by one background task, round by round, a chunk of one partition at a time, at
-replica.alter.log.dirs.io.max.bytes.per.second in all. Once it has caught up it takes the log's place. The cleaner lets
-a partition alone while it moves: what it would rewrite has been copied already.
+Each moving partition has a FutureLog. One background task feeds them in turn, a chunk of one partition at a time, at
+replica.alter.log.dirs.io.max.bytes.per.second in all. A copy that has caught up takes over. The cleaner leaves a
+partition alone while it moves: the segments that it would rewrite are copied already.
 
-Asking again is how a move is changed: the directory in which the partition is cancels it, a third one begins anew. A
-move that cannot go on for want of room, or because the metadata log refuses, is tried again every second; a directory
-that fails and a damaged batch end it, with an ERROR, and leave the log as it was; the copy goes, unless the log's
-directory is what has failed. At start the copies that lie there go on, take the log's place, or are given up: see
-`adopt`, `promote`, `discard`.
+A second request changes a move: the partition's own directory cancels it, a third directory starts a new move. A move
+that cannot continue (no room, or the metadata log refuses) is retried every second. A failed directory or a damaged
+batch ends it with an ERROR and leaves the log as it was; the copy is deleted unless the log's directory is the one that
+failed. Copies found at start continue, take over, or are given up: see `adopt`, `promote`, `discard`.
+
+A move that had to be level with a fast producer would never end, so the last part is copied under the log's lock; each
+time that it was too much, twice as much is allowed.
 Source: Kafka ReplicaAlterLogDirsManager, ReplicaAlterLogDirsThread.
 """
 
@@ -29,6 +31,8 @@ from barnabas.broker.storage.files.partition_directory import (
 )
 from barnabas.broker.storage.log.future_log import FutureLog
 from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.log.readable_log import ReadableLog
+from barnabas.broker.storage.log.state import LogState
 from barnabas.broker.storage.maintenance import Maintenance
 from barnabas.broker.storage.services.services import StorageServices
 from barnabas.protocol.errors import BrokerError
@@ -39,19 +43,18 @@ logger = logging.getLogger(__name__)
 MOVE_TASK = "replica-alter-log-dirs"
 
 CHUNK_BYTES = 1024 * 1024
-"""What is copied at once (Kafka's replica.fetch.max.bytes): a move that is given up waits for at most this."""
+"""Size of one chunk (Kafka's replica.fetch.max.bytes): the cancellation of a move waits for at most one."""
 
 RETRY_MS = 1000
-"""Kafka's replica.fetch.backoff.ms."""
-
+"""Pause before a move is retried: Kafka's replica.fetch.backoff.ms."""
 
 MAX_TAIL_BYTES = 256 * 1024
-"""What is copied with the log's lock held, at the end; twice as much after each time that this was not enough, so that
-a producer that is faster than the disk syncs cannot hold a move up for ever."""
+"""How much may be copied at the end with the log's lock held. It doubles after each attempt that was not enough, so
+that a producer that is faster than the disk syncs cannot delay a move forever."""
 
 
 class PartitionMove:
-    """One partition on its way. `lock` is held while it is worked on."""
+    """The move of one partition. Whoever works on it holds `lock`."""
 
     __slots__ = ("bytes_left", "current", "future", "is_over", "lock", "max_tail_bytes", "retry_at")
 
@@ -93,48 +96,49 @@ class PartitionMoves:
         self._assign = assign
         self._cleaner = cleaner
         self._moves: dict[TopicPartition, PartitionMove] = {}
-        """Replaced as a whole, never changed: readers take no lock."""
+        """Replaced as a whole, never changed in place: readers take no lock."""
         self._idle_futures: dict[TopicPartition, FutureLog] = {}
-        """Copies without a log to feed them: its directory is offline."""
+        """Copies without a log to copy from: its directory is offline."""
         self._lock = threading.Lock()
         self._is_scheduled = False
         self._turn = 0
         self._quota_time = 0.0
-        """When the bytes copied so far are within the limit."""
+        """The monotonic time at which the bytes copied so far are within the limit."""
 
-    # -- what there is
+    # -- looking up
 
     @property
     def running(self) -> int:
-        """Partitions that are being moved."""
+        """Number of partitions that are being moved."""
         return len(self._moves)
 
     @property
     def bytes_left(self) -> int:
-        """What all moves have still to copy."""
+        """Bytes that the running moves have still to copy."""
         return sum(move.bytes_left for move in self._moves.values())
 
     def futures(self) -> list[FutureLog]:
-        """The copies at this moment."""
+        """Return all copies of this moment."""
         return [*(move.future for move in self._moves.values()), *self._idle_futures.values()]
 
-    def is_future(self, log: PartitionLog) -> bool:
-        """Whether `log` is the copy of a partition."""
-        return self.future_of(log.topic_partition) is log
+    def is_future(self, log: ReadableLog) -> bool:
+        """Return whether `log` is the copy of a partition."""
+        future = self.future_of(log.topic_partition)
+        return future is not None and future.log is log
 
     def future_of(self, topic_partition: TopicPartition) -> FutureLog | None:
-        """The partition's copy, if it is being moved."""
+        """Return the partition's copy, or None if it is not being moved."""
         move = self._moves.get(topic_partition)
         return self._idle_futures.get(topic_partition) if move is None else move.future
 
     def is_running(self, topic_partition: TopicPartition) -> bool:
-        """Whether the partition is being moved."""
+        """Return whether the partition is being moved."""
         return topic_partition in self._moves
 
     # -- beginning and ending
 
     def begin(self, current: PartitionLog, future: FutureLog) -> None:
-        """Fill `future` until it takes the place of `current`. The partition must not be moving."""
+        """Fill `future` until it replaces `current`. The partition must not be moving."""
         topic_partition = current.topic_partition
         if self._cleaner is not None:
             self._cleaner.abort_and_pause(topic_partition)
@@ -145,21 +149,24 @@ class PartitionMoves:
             "moving %s to another log directory: from=%s, to=%s, bytes=%s",
             topic_partition,
             current.directory,
-            future.directory,
+            future.log.directory,
             current.size_bytes,
         )
         self._schedule(0)
 
     def adopt(self, current: PartitionLog | None, future: FutureLog) -> None:
-        """Go on with a copy that was found at start; without its log, whose directory is offline, it only waits."""
+        """Continue with a copy found at start. Without `current` (its directory is offline) the copy only waits."""
         if current is None:
-            logger.warning("a copy waits for its log, which is not here: %s", future.directory)
+            logger.warning("a copy waits for its log, which is not here: %s", future.log.directory)
             self._idle_futures[future.topic_partition] = future
         else:
             self.begin(current, future)
 
     def cancel(self, topic_partition: TopicPartition) -> bool:
-        """Give the partition's move up and delete its copy; whether there was one. Waits for the chunk at hand."""
+        """Cancel the partition's move and delete its copy; return whether it was moving.
+
+        Waits for the chunk that is being copied.
+        """
         future = self._idle_futures.pop(topic_partition, None)
         move = self._moves.get(topic_partition)
         if move is not None:
@@ -168,40 +175,40 @@ class PartitionMoves:
                 self._end(move)
         if future is None:
             return False
-        logger.info("move given up: %s, the copy is deleted: %s", topic_partition, future.directory)
+        logger.info("move given up: %s, the copy is deleted: %s", topic_partition, future.log.directory)
         self.discard(future)
         return True
 
     def discard(self, future: FutureLog) -> None:
-        """Delete a copy that nobody wants. Nothing is raised: a disk that fails takes its directory offline."""
+        """Delete a copy that is not needed. Raises nothing: a failed disk takes its log directory offline."""
         self._retire(future, delete_directory_name(future.topic_partition))
-        self._deletions.add(future)
+        self._deletions.add(future.log)
 
     def set_aside(self, future: FutureLog) -> None:
-        """Keep a copy that belongs to nothing known as `-stray`."""
+        """Rename a copy that belongs to no known partition `-stray`, and keep it."""
         self._retire(future, stray_directory_name(future.topic_partition))
-        logger.warning("a copy is stray, its directory is kept: %s", future.directory)
+        logger.warning("a copy is stray, its directory is kept: %s", future.log.directory)
 
     def promote(self, future: FutureLog) -> None:
-        """Make a copy the log, because there is no other: a crash came between the renames. Raises OSError."""
-        future.rename_directory(directory_name(future.topic_partition))
-        logger.warning("a finished copy takes the place of its log, which has gone: %s", future.directory)
+        """Rename a copy to the name of its log, which is gone: a crash came between the renames. Raises OSError."""
+        future.log.rename_directory(directory_name(future.topic_partition))
+        logger.warning("a finished copy takes the place of its log, which has gone: %s", future.log.directory)
 
     def directory_failed(self, log_dir: Path) -> None:
-        """The moves from and to it are over; a copy in a directory that works stays there for the next start."""
+        """End the moves from and to a failed log directory; a copy in a working one stays there for the next start."""
         for move in list(self._moves.values()):
-            if log_dir in (move.current.log_dir, move.future.log_dir):
+            if log_dir in (move.current.log_dir, move.future.log.log_dir):
                 with move.lock:
                     if not move.is_over:
                         self._fail(move, f"log directory {log_dir} is offline")
         for future in self.futures():
-            if future.log_dir == log_dir:
-                future.go_offline()
+            if future.log.log_dir == log_dir:
+                future.log.go_offline()
 
     # -- the work
 
     def step(self) -> int | None:
-        """Work on the next partition; in how many milliseconds to come again, None when none is moving."""
+        """Work on the next partition; return the milliseconds until the next step, None when no partition is moving."""
         moves = list(self._moves.values())
         if not moves:
             return None
@@ -242,7 +249,7 @@ class PartitionMoves:
         self._services.scheduler.schedule(MOVE_TASK, self._run, delay_ms=delay_ms)
 
     def _work_on(self, move: PartitionMove, max_bytes: int) -> int:
-        """Copy a chunk, and take over when little is left; the bytes."""
+        """Copy a chunk, and take over when little is left; return the bytes copied."""
         current, future = move.current, move.future
         copied = 0
         try:
@@ -250,11 +257,11 @@ class PartitionMoves:
             move.bytes_left = future.bytes_behind(current)
             if copied and move.bytes_left > move.max_tail_bytes:
                 return copied
-            # Before the log's place is taken: its start must not go back if the process dies right after.
+            # Before the take-over: the log start offset must not go back if the process dies right after it.
             self._maintenance.checkpoint_log_starts()
             source = current.log_dir
             tail = move.max_tail_bytes
-            if future.take_over(current, lambda: self._assign(current, future.log_dir), max_tail_bytes=tail):
+            if future.take_over(current, lambda: self._assign(current, future.log.log_dir), max_tail_bytes=tail):
                 self._finish(move, source)
             else:
                 move.max_tail_bytes = 2 * tail
@@ -267,33 +274,33 @@ class PartitionMoves:
         return copied
 
     def _can_go_on(self, move: PartitionMove) -> bool:
-        return move.current.state == "online" and move.future.state == "online"
+        return move.current.state is LogState.ONLINE and move.future.log.state is LogState.ONLINE
 
     def _finish(self, move: PartitionMove, source: Path) -> None:
-        """The copy has taken the log's place: `move.current` has its files now, `move.future` the old ones."""
+        """Clean up after a take-over: `move.current` has the copy's files now, `move.future` the old ones."""
         self.completed += 1
         if self._cleaner is not None:
             self._cleaner.alter_checkpoint_dir(move.current.topic_partition, source, move.current.log_dir)
         self._end(move)
-        self._deletions.add(move.future)
+        self._deletions.add(move.future.log)
         self._maintenance.checkpoint_recovery_points()
         self._maintenance.checkpoint_log_starts()
         self._maintenance.checkpoint_high_watermarks()
 
     def _fail(self, move: PartitionMove, reason: str) -> None:
-        """The lock of the move is held."""
+        """End a move that cannot continue. The lock of the move is held."""
         self.failed += 1
         logger.error("move of %s has failed, the log stays where it is: %s", move.current.topic_partition, reason)
         self._end(move)
-        if move.future.state != "online" or self._services.failures.is_offline(move.future.log_dir):
+        if move.future.log.state is not LogState.ONLINE or self._services.failures.is_offline(move.future.log.log_dir):
             return
-        if move.current.state == "online":
-            self.discard(move.future)  # asking again begins anew
+        if move.current.state is LogState.ONLINE:
+            self.discard(move.future)  # the next request starts from the beginning
         else:
             self._idle_futures[move.future.topic_partition] = move.future  # the next start may find the log again
 
     def _end(self, move: PartitionMove) -> None:
-        """No more work on it; the cleaner may have the partition again. The lock of the move is held."""
+        """Stop working on a move and let the cleaner resume the partition. The lock of the move is held."""
         if move.is_over:
             return
         move.is_over = True
@@ -304,8 +311,10 @@ class PartitionMoves:
             self._cleaner.resume([topic_partition])
 
     def _retire(self, future: FutureLog, name: str) -> None:
+        """Rename a copy's directory and take the copy out of service."""
+        log = future.log
         try:
-            future.rename_directory(name)
+            log.rename_directory(name)
         except OSError as error:
-            self._services.failures.report(future.log_dir, f"cannot rename {future.directory}", error)
-        future.go_offline()
+            self._services.failures.report(log.log_dir, f"cannot rename {log.directory}", error)
+        log.go_offline()

@@ -15,7 +15,8 @@ from barnabas.broker.metadata.directories.report import DirectoryReport
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.inspection.lock_probe import lock_holder
 from barnabas.broker.storage.inspection.verify_directory import log_bytes
-from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.log.readable_log import ReadableLog
+from barnabas.broker.storage.log.state import LoadState
 from barnabas.broker.storage.read_only.log_manager import ReadOnlyLogManager
 from barnabas.config import BrokerConfig
 from barnabas.config.value import Setting
@@ -84,8 +85,8 @@ def survey(report: DirectoryReport) -> Survey:
                 transactions += _open_transactions(log)
                 if log.topic_partition.topic == _OFFSETS_TOPIC:
                     notes += _add_groups(log, groups)
-            unread = [f"{each} cannot be read" for each, how in manager.load_progress.items() if how.state == "failed"]
-            notes += unread
+            progress = manager.load_progress.items()
+            notes += [f"{each} cannot be read" for each, how in progress if how.state is LoadState.FAILED]
         finally:
             manager.shutdown()
     return Survey(_topics(report), dict(sorted(groups.items())), tuple(transactions), holders, tuple(notes))
@@ -124,7 +125,7 @@ def _topics(report: DirectoryReport) -> tuple[FoundTopic, ...]:
     )
 
 
-def _open_transactions(log: PartitionLog) -> list[OpenTransaction]:
+def _open_transactions(log: ReadableLog) -> list[OpenTransaction]:
     return [
         OpenTransaction(log.topic_partition, producer.producer_id, producer.epoch, producer.transaction_start_offset)
         for producer in log.active_producers()
@@ -132,7 +133,7 @@ def _open_transactions(log: PartitionLog) -> list[OpenTransaction]:
     ]
 
 
-def _add_groups(log: PartitionLog, groups: dict[str, int]) -> list[str]:
+def _add_groups(log: ReadableLog, groups: dict[str, int]) -> list[str]:
     """Adds the groups of one partition of the offsets topic; what could not be read of them."""
     try:
         loaded = load_offsets_partition(log, lambda _: True, _BUFFER_BYTES)
@@ -151,7 +152,7 @@ def _add_groups(log: PartitionLog, groups: dict[str, int]) -> list[str]:
     ]
 
 
-def _groups_of_new_protocols(log: PartitionLog) -> set[str]:
+def _groups_of_new_protocols(log: ReadableLog) -> set[str]:
     """Those whose group epoch (key 3) was not taken back. Raises nothing that the load before did not."""
     found: set[str] = set()
     offset = log.log_start_offset

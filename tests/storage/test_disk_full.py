@@ -14,6 +14,7 @@ import pytest
 
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.log.state import LogState
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from tests.support.storage.bench import START_MS, LogBench, append, log_config, read_batches, sized_batch
 
@@ -62,7 +63,7 @@ def test_half_a_batch_is_cut_off_again_and_the_next_append_is_taken(
     disk.left = room
     assert "No space left" in _refused(log)
     assert bench.log_path().read_bytes() == whole
-    assert (log.state, bench.failed_directories) == ("online", [])
+    assert (log.state, bench.failed_directories) == (LogState.ONLINE, [])
     disk.left = None
     assert append(log, sized_batch(100)) == 1
     bench.close(log)
@@ -149,7 +150,7 @@ def test_any_other_error_takes_the_directory_offline(
             log.flush()
     monkeypatch.undo()
     assert bench.failed_directories == [bench.directory.parent]
-    assert log.state == "offline"
+    assert log.state is LogState.OFFLINE
     assert "offline" in _refused(log)
     with pytest.raises(BrokerError) as caught:
         log.read(0, 100, upper_bound=1, at_least_one_batch=True)

@@ -12,6 +12,7 @@ import pytest
 
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.flusher import FLUSHER_THREAD, FlushCompletion, FlushRequest, GroupCommitFlusher
+from barnabas.broker.storage.log.state import LogState
 from barnabas.broker.storage.segment.log_segment import AppendedBatch, LogSegment
 from tests.support.storage.bench import START_MS, AnnouncedLock, LogBench, append, log_config, sized_batch
 
@@ -128,7 +129,7 @@ def test_a_failed_sync_fails_all_who_wait_takes_the_directory_offline_and_is_nev
     disk.error = None
     flusher.request([FlushRequest(log, 1, answers.errors.append)])
     assert isinstance(answers.wait_for(2)[1], StorageError)
-    assert (disk.syncs, log.recovery_point, log.state) == (1, 0, "offline")
+    assert (disk.syncs, log.recovery_point, log.state) == (1, 0, LogState.OFFLINE)
 
 
 def test_an_error_that_nobody_foresaw_fails_who_waits_and_the_next_one_is_served(
@@ -294,7 +295,7 @@ def test_the_logs_of_one_round_are_synced_side_by_side_and_a_failed_one_fails_al
     flusher.request([FlushRequest(log, 1, answers.errors.append) for log in logs])
     errors = answers.wait_for(2)
     assert sorted(isinstance(error, StorageError) for error in errors) == [False, True]
-    assert sorted(log.state for log in logs) == ["offline", "online"]
+    assert {log.state for log in logs} == {LogState.OFFLINE, LogState.ONLINE}
     assert (flusher.rounds, flusher.syncs, flusher.failures) == (1, 2, 1)
 
 
@@ -304,16 +305,16 @@ def test_a_flush_that_comes_in_the_middle_of_a_roll_syncs_the_segment_that_is_se
     log = bench.open()
     append(log, sized_batch(100))
     lock = AnnouncedLock("flush")
-    monkeypatch.setattr(log, "_lock", lock)
+    monkeypatch.setattr(log.core, "lock", lock)
     flush = threading.Thread(target=log.flush, name="flush")
-    take_snapshot = log._producers.take_snapshot
+    take_snapshot = log.core.producers.take_snapshot
 
     def while_it_rolls(*, durably: bool) -> Path | None:
         flush.start()
         assert lock.wanted.wait(_WAIT_S)  # as far as it gets without the lock
         return take_snapshot(durably=durably)
 
-    monkeypatch.setattr(log._producers, "take_snapshot", while_it_rolls)
+    monkeypatch.setattr(log.core.producers, "take_snapshot", while_it_rolls)
     synced = _synced_files(monkeypatch)
     log.roll()
     flush.join(_WAIT_S)
@@ -355,4 +356,4 @@ def test_a_flush_whose_sealed_segment_is_taken_away_meanwhile_goes_on_with_what_
 
     monkeypatch.setattr(LogSegment, "sync", sync)
     assert log.flush() == 15
-    assert (log.durable_offset, log.recovery_point, log.state) == (15, 15, "online")
+    assert (log.durable_offset, log.recovery_point, log.state) == (15, 15, LogState.ONLINE)

@@ -15,9 +15,11 @@ import pytest
 from barnabas.broker.storage.directories import loading as directory_loading
 from barnabas.broker.storage.directories.deletion_queue import DELETE_LOGS_TASK
 from barnabas.broker.storage.files.errors import StartupStorageError
+from barnabas.broker.storage.log.flusher import LogFlusher
 from barnabas.broker.storage.log.loader import LoadProgress, LoadRequest
 from barnabas.broker.storage.log.opening import open_log
 from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.log.state import LoadState, LogState
 from barnabas.broker.storage.log_manager import DIRECTORY_FAILURE_TASK, LogManager
 from barnabas.broker.storage.maintenance import (
     HIGH_WATERMARK_TASK,
@@ -166,7 +168,7 @@ def test_logs_and_their_topic_ids_come_back_after_a_clean_stop(tmp_path: Path) -
     assert _offsets(log) == list(range(25))
     assert manager.directories[0].had_clean_shutdown
     assert (manager.directories[0].logs_total, manager.directories[0].logs_loaded) == (2, 2)
-    assert {progress.state for progress in manager.load_progress.values()} == {"online"}
+    assert {progress.state for progress in manager.load_progress.values()} == {LoadState.ONLINE}
 
 
 def test_after_a_crash_logs_are_recovered(tmp_path: Path) -> None:
@@ -386,7 +388,7 @@ def test_the_metadata_log_is_opened_apart_recovered_and_closed_with_the_rest(tmp
     manager.load_logs(node.config_of)
     assert manager.logs() == []
     assert manager.shutdown()
-    assert log.state == "closed"
+    assert log.state is LogState.CLOSED
     assert (node.paths[0] / "__cluster_metadata-0" / "partition.metadata").exists()
     manager = node.manager()
     manager.open_directories()
@@ -568,13 +570,14 @@ def test_a_topic_that_is_deleted_while_the_flusher_comes_to_it_is_no_error(
     node.configs["orders"] = replace(node.config_of("x"), flush_ms=0)
     manager = node.start()
     _make(manager, 0, 3)
-    flush = PartitionLog.flush
+    [log] = manager.logs()
+    flush = log.flush
 
-    def flush_too_late(log: PartitionLog, up_to: int | None = None) -> int:
+    def flush_too_late(up_to: int | None = None) -> int:
         manager.delete([log.topic_partition])
-        return flush(log, up_to)
+        return flush(up_to)
 
-    monkeypatch.setattr(PartitionLog, "flush", flush_too_late)
+    monkeypatch.setattr(log, "flush", flush_too_late)
     manager.maintenance.flush_dirty_logs()
     assert manager.logs() == []
     assert [record.message for record in caplog.records if record.levelno >= logging.ERROR] == []
@@ -739,7 +742,7 @@ def test_the_real_scheduler_and_clock_run_a_broker_start_to_stop(tmp_path: Path)
     for _ in range(10):
         append(log, sized_batch(100))
     assert manager.shutdown()
-    assert log.state == "closed"
+    assert log.state is LogState.CLOSED
 
 
 def test_a_disk_that_is_full_at_the_stop_leaves_no_marker_and_stays_online(
@@ -789,14 +792,14 @@ def test_a_topic_that_goes_while_it_is_flushed_is_no_error(
     log = _make(manager, batches=20)  # several rolls, whose flushes are still to come
     scheduled = list(node.scheduler.pending())
     assert "flush-log" in scheduled
-    real = PartitionLog.flush
+    real = LogFlusher.flush
 
-    def flush(self: PartitionLog, up_to: int | None = None) -> int:
-        if self is log and self.state == "online":
+    def flush(self: LogFlusher, up_to: int | None = None) -> int:
+        if log.state is LogState.ONLINE:
             manager.delete([_tp()])  # between the task's look at the state and the sync
         return real(self, up_to)
 
-    monkeypatch.setattr(PartitionLog, "flush", flush)
+    monkeypatch.setattr(LogFlusher, "flush", flush)
     node.scheduler.run_due()
     assert manager.get(_tp()) is None
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []

@@ -16,6 +16,7 @@ from barnabas.broker.storage.files.partition_metadata_file import write_partitio
 from barnabas.broker.storage.log.future_log import FutureLog
 from barnabas.broker.storage.log.lookup import FoundOffset
 from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.log.state import LogState
 from barnabas.broker.storage.log_manager import LogManager
 from barnabas.broker.storage.partition_moves import MOVE_TASK
 from barnabas.protocol.errors import BrokerError, ErrorCode
@@ -166,7 +167,7 @@ def test_what_was_durable_is_durable_in_the_new_directory_before_the_old_one_goe
     node.manager.move(TP, node.b)
     future = node.manager.moves.futures()[0]
     durable: list[int] = []
-    node.assign = lambda log, log_dir: durable.append(future.durable_offset)
+    node.assign = lambda log, log_dir: durable.append(future.log.durable_offset)
     node.run()
     assert durable == [12]
     assert (log.durable_offset, log.recovery_point) == (12, 12)
@@ -181,7 +182,7 @@ def test_log_start_epochs_producers_and_topic_id_move_along(node: MovingNode) ->
     append(log, sized_batch(200), leader_epoch=5)
     log.assign_epoch_start_offset(8, 8)
     log.delete_records(6)
-    epochs = log._epochs.entries
+    epochs = log.core.epochs.entries
 
     node.manager.move(TP, node.b)
     node.run()
@@ -191,14 +192,15 @@ def test_log_start_epochs_producers_and_topic_id_move_along(node: MovingNode) ->
     assert (log.directory / "partition.metadata").exists()
     repeated = log.append_as_leader(sized_batch(200, producer_id=77, producer_epoch=0, base_sequence=4), leader_epoch=8)
     assert (repeated.is_duplicate, repeated.base_offset) == (True, 4)
-    assert log._epochs.entries == epochs
+    assert log.core.epochs.entries == epochs
     node.manager.shutdown()
     node.manager = node.start()
     loaded = node.manager.get(TP)
     assert loaded is not None
     assert (loaded.log_start_offset, loaded.log_end_offset) == (6, 8)
-    assert loaded._epochs.entries == epochs[:-1]  # the last one has no record: a load drops it, the next append adds it
-    assert loaded._producers.producers[77].last_sequence == 6
+    # The last epoch has no record: a load drops it, and the next append adds it again.
+    assert loaded.core.epochs.entries == epochs[:-1]
+    assert loaded.core.producers.producers[77].last_sequence == 6
 
 
 def test_a_copy_forgets_nobody_who_appended_old_records_while_the_log_knows_him(node: MovingNode) -> None:
@@ -213,7 +215,7 @@ def test_a_copy_forgets_nobody_who_appended_old_records_while_the_log_knows_him(
     future = node.manager.moves.future_of(TP)
     assert future is not None
     assert node.manager.maintenance.expire_producers() == 0
-    assert (future.log_end_offset > 0, future.producer_count, log.producer_count) == (True, 1, 1)
+    assert (future.log.log_end_offset > 0, future.log.producer_count, log.producer_count) == (True, 1, 1)
     node.run()
     assert log.append_as_leader(old, leader_epoch=0).is_duplicate
 
@@ -250,7 +252,7 @@ def test_a_lookup_while_a_moved_directory_is_renamed_waits_and_finds_what_there_
     node.manager = node.start()  # nothing of the old segment was looked at yet
     log = node.log()
     lock = AnnouncedLock("reader")
-    monkeypatch.setattr(log, "_lock", lock)
+    monkeypatch.setattr(log.core, "lock", lock)
     found: list[object] = []
 
     def ask() -> None:
@@ -331,18 +333,17 @@ def test_retention_during_a_move_is_followed(node: MovingNode) -> None:
 
 
 def test_a_copy_follows_its_logs_start_and_no_retention_rule_of_its_own(tmp_path: Path) -> None:
-    node = MovingNode(tmp_path, log_retention_bytes=2000)
+    node = MovingNode(tmp_path, log_retention_bytes=2000, log_cleaner_enable="false")
     log = node.log(batches=30)
     node.manager.move(TP, node.b)
     for _ in range(3):
         node.manager.moves.step()
     [future] = node.manager.moves.futures()
-    assert future.size_bytes > 2000
-    assert future.delete_old_segments() == 0
-    assert future.log_start_offset == log.log_start_offset == 0
-    log.delete_old_segments()
+    assert future.log.size_bytes > 2000
+    node.manager.maintenance.run_retention()
+    assert future.log.log_start_offset == 0 < log.log_start_offset
     node.manager.moves.step()
-    assert future.log_start_offset == min(log.log_start_offset, future.log_end_offset) > 0
+    assert future.log.log_start_offset == min(log.log_start_offset, future.log.log_end_offset) > 0
     node.run()
     assert log.log_dir == node.b
     assert [batch.base_offset for batch in read_batches(log)] == list(range(20, 30))
@@ -368,7 +369,7 @@ def test_a_flush_that_a_take_over_overtakes_syncs_the_new_files(
 ) -> None:
     log = node.log(batches=3)
     node.manager.move(TP, node.b)
-    real = log._active.sync
+    real = log.core.active.sync
     synced: list[int] = []
 
     def sync(*, with_indexes: bool) -> None:
@@ -378,7 +379,7 @@ def test_a_flush_that_a_take_over_overtakes_syncs_the_new_files(
             node.run()  # the whole move, while the old active segment is synced
             append(log, sized_batch(200))
 
-    monkeypatch.setattr(type(log._active), "sync", lambda segment, *, with_indexes: sync(with_indexes=with_indexes))
+    monkeypatch.setattr(type(log.core.active), "sync", lambda segment, *, with_indexes: sync(with_indexes=with_indexes))
     assert log.flush() == 4
     assert log.log_dir == node.b
 
@@ -430,7 +431,7 @@ def test_a_metadata_log_that_refuses_leaves_the_log_and_the_move_is_tried_again(
     node.assign = refuse
     node.manager.move(TP, node.b)
     node.run()
-    assert (log.log_dir, log.state, kinds(node.b)) == (node.a, "online", ["orders-0-future"])
+    assert (log.log_dir, log.state, kinds(node.b)) == (node.a, LogState.ONLINE, ["orders-0-future"])
     append(log, sized_batch(200))
     node.assign = node.note_assignment
     node.scheduler.advance(1000)
@@ -443,12 +444,12 @@ def test_a_full_disk_holds_a_move_up_and_neither_log_suffers(node: MovingNode, m
     node.manager.move(TP, node.b)
 
     def refuse(self: FutureLog, records: memoryview) -> int:
-        self._refuse_append(OSError(errno.ENOSPC, "full"))
+        self.log.core.refuse_append(OSError(errno.ENOSPC, "full"))
 
     with monkeypatch.context() as full:
         full.setattr(FutureLog, "append_as_follower", refuse)
         node.run()
-    assert (log.state, node.manager.moves.running, node.manager.failures.offline) == ("online", 1, {})
+    assert (log.state, node.manager.moves.running, node.manager.failures.offline) == (LogState.ONLINE, 1, {})
     node.scheduler.advance(1000)
     assert log.log_dir == node.b
 
@@ -462,7 +463,7 @@ def test_a_directory_that_fails_ends_the_move(node: MovingNode, failing: str) ->
     node.manager.failures.report(path, "pulled out", OSError(errno.EIO, "io"))
     node.run()
     assert node.manager.moves.running == 0
-    assert log.state == ("offline" if failing == "a" else "online")
+    assert log.state is (LogState.OFFLINE if failing == "a" else LogState.ONLINE)
     assert node.assigned == []
     if failing == "b":
         assert append(log, sized_batch(200)) == 30
@@ -478,7 +479,7 @@ def test_a_damaged_batch_ends_the_move_and_the_log_stays(node: MovingNode, caplo
         file.write(b"\xff\xff\xff")
     node.manager.move(TP, node.b)
     node.run()
-    assert (log.log_dir, log.state, node.manager.moves.running) == (node.a, "online", 0)
+    assert (log.log_dir, log.state, node.manager.moves.running) == (node.a, LogState.ONLINE, 0)
     assert "damaged after offset 1" in caplog.text
     assert (node.manager.moves.futures(), kinds(node.b)) == ([], ["orders-0-delete"])
     assert not node.manager.move(TP, node.a)
@@ -504,12 +505,12 @@ def test_the_flusher_and_the_checkpoints_take_copies_along(node: MovingNode) -> 
     future = node.manager.moves.futures()[0]
     node.manager.moves.step()
     node.manager.moves.step()
-    for each in (log, future):
+    for each in (log, future.log):
         each.update_config(replace(each.config, flush_ms=0))
     node.manager.maintenance.flush_dirty_logs()
     node.manager.maintenance.checkpoint_recovery_points()
     assert (node.a / "recovery-point-offset-checkpoint").read_text() == "0\n1\norders 0 30\n"
-    assert (node.b / "recovery-point-offset-checkpoint").read_text() == f"0\n1\norders 0 {future.log_end_offset}\n"
+    assert (node.b / "recovery-point-offset-checkpoint").read_text() == f"0\n1\norders 0 {future.log.log_end_offset}\n"
 
 
 class _Cleaner:
@@ -574,7 +575,7 @@ def test_a_rename_that_fails_in_the_new_directory_leaves_the_log_where_it_was(
 
     monkeypatch.setattr(os, "rename", rename)
     node.run()
-    assert (log.directory, log.state) == (node.a / "orders-0", "online")
+    assert (log.directory, log.state) == (node.a / "orders-0", LogState.ONLINE)
     assert list(node.manager.failures.offline) == [node.b]
     assert append(log, sized_batch(200)) == 3
 

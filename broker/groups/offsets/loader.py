@@ -26,7 +26,7 @@ from barnabas.protocol.records.reader import read_records
 
 if TYPE_CHECKING:
     from barnabas.broker.groups.group_records import GroupRecord
-    from barnabas.broker.storage.log.partition_log import PartitionLog
+    from barnabas.broker.storage.log.readable_log import ReadableLog
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class LoadedPartition(NamedTuple):
 
 
 def load_offsets_partition(
-    partition_log: PartitionLog, belongs: Callable[[str], bool], buffer_bytes: int
+    partition_log: ReadableLog, belongs: Callable[[str], bool], buffer_bytes: int
 ) -> LoadedPartition:
     """Everything up to the end of the log; `belongs` says whether a group is of this partition.
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from barnabas.broker.partitions.registry import PartitionRegistry, TopicName
     from barnabas.broker.probes import BrokerProbes
     from barnabas.broker.storage.files.file_records import FileSlice
-    from barnabas.broker.storage.log.partition_log import PartitionLog
+    from barnabas.broker.storage.log.readable_log import ReadableLog
 
 _WHOLE_REQUESTS = (-1, 0)
 """The session epochs of requests that name all that they want: no session, or a new one."""
@@ -245,7 +245,7 @@ class FetchAttempt:
         return any(offset < partition.log.segments[-1].base_offset for partition, offset, _ in self.taken)
 
 
-def _aborted(log: PartitionLog, offset: int, records: FileSlice | OldFormatSlice) -> list[AbortedTransaction]:
+def _aborted(log: ReadableLog, offset: int, records: FileSlice | OldFormatSlice) -> list[AbortedTransaction]:
     """What a read_committed consumer skips in `records`. Raises BrokerError."""
     rows = log.aborted_transactions_of(offset, records)
     return [AbortedTransaction(row.producer_id, row.first_offset) for row in rows]

@@ -46,14 +46,14 @@ if TYPE_CHECKING:
     from barnabas.broker.network.session import Session
     from barnabas.broker.partitions.registry import PartitionRegistry
     from barnabas.broker.probes import ApiProbe
-    from barnabas.broker.storage.log.partition_log import PartitionLog
-    from barnabas.broker.storage.log_manager import LogManager
+    from barnabas.broker.storage.log.readable_log import ReadableLog
+    from barnabas.broker.storage.served_logs import ServedLogs
 
 
 class DescribeLogDirsHandler:
     """Serves DescribeLogDirs."""
 
-    def __init__(self, log_manager: LogManager, blocking_io: Executor, probe: ApiProbe) -> None:
+    def __init__(self, log_manager: ServedLogs[ReadableLog], blocking_io: Executor, probe: ApiProbe) -> None:
         self._log_manager = log_manager
         self._blocking_io = blocking_io
         self._probe = probe
@@ -66,8 +66,8 @@ class DescribeLogDirsHandler:
         wanted = None
         if request.topics is not None:
             wanted = {TopicPartition(topic.name, number) for topic in request.topics for number in topic.partitions}
-        by_directory: dict[Path, list[PartitionLog]] = {}
-        for log in self._log_manager.logs_and_futures():
+        by_directory: dict[Path, list[ReadableLog]] = {}
+        for log in self._log_manager.logs_and_copies():
             if wanted is None or log.topic_partition in wanted:
                 by_directory.setdefault(log.log_dir, []).append(log)
         live = set(self._log_manager.live_directories)
@@ -80,7 +80,7 @@ class DescribeLogDirsHandler:
                 results.append(LogDirResult(os.path.abspath(path), ErrorCode.KAFKA_STORAGE_ERROR))
         return DescribeLogDirsResponse(results)
 
-    def _describe(self, path: Path, logs: Iterable[PartitionLog]) -> LogDirResult:
+    def _describe(self, path: Path, logs: Iterable[ReadableLog]) -> LogDirResult:
         topics: dict[str, list[LogDirPartition]] = {}
         for log in sorted(logs, key=lambda log: log.topic_partition):
             topics.setdefault(log.topic_partition.topic, []).append(self._partition(log))
@@ -90,15 +90,16 @@ class DescribeLogDirsHandler:
         result.total_bytes, result.usable_bytes = _file_system_bytes(path)
         return result
 
-    def _partition(self, log: PartitionLog) -> LogDirPartition:
+    def _partition(self, log: ReadableLog) -> LogDirPartition:
         number = log.topic_partition.partition
-        if not self._log_manager.moves.is_future(log):
+        moves = self._log_manager.moves
+        if moves is None or not moves.is_future(log):
             return self._cleaning(log, LogDirPartition(number, log.size_bytes))
         current = self._log_manager.get(log.topic_partition)
         lag = NO_OFFSET_LAG if current is None else max(current.log_end_offset - log.log_end_offset, 0)
         return LogDirPartition(number, log.size_bytes, lag, is_future=True)
 
-    def _cleaning(self, log: PartitionLog, answer: LogDirPartition) -> LogDirPartition:
+    def _cleaning(self, log: ReadableLog, answer: LogDirPartition) -> LogDirPartition:
         """The same answer with what the cleaner knows of the log."""
         if self._log_manager.cleaner is not None:
             described = self._log_manager.cleaner.describe(log)
@@ -112,7 +113,11 @@ class AlterReplicaLogDirsHandler:
     """Serves AlterReplicaLogDirs."""
 
     def __init__(
-        self, log_manager: LogManager, partitions: PartitionRegistry, blocking_io: Executor, probe: ApiProbe
+        self,
+        log_manager: ServedLogs[ReadableLog],
+        partitions: PartitionRegistry,
+        blocking_io: Executor,
+        probe: ApiProbe,
     ) -> None:
         self._log_manager = log_manager
         self._partitions = partitions

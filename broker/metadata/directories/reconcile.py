@@ -39,16 +39,16 @@ def settle_futures(image: MetadataImage, log_manager: LogManager, directory_ids:
     because it may be the only copy that is left.
     """
     seen: dict[TopicPartition, FutureLog] = {}
-    for future in sorted(log_manager.found_futures, key=lambda each: each.log_end_offset, reverse=True):
+    for future in sorted(log_manager.found_futures, key=lambda each: each.log.log_end_offset, reverse=True):
         topic_partition = future.topic_partition
         current = log_manager.get(topic_partition)
-        if topic_partition in seen or (current is not None and current.log_dir == future.log_dir):
-            logger.info("deleting a copy that no move wants: %s", future.directory)
+        if topic_partition in seen or (current is not None and current.log_dir == future.log.log_dir):
+            logger.info("deleting a copy that no move wants: %s", future.log.directory)
             log_manager.moves.discard(future)
             continue
         seen[topic_partition] = future
         state = image.partition(*topic_partition)
-        named = state is not None and directory_ids.get(future.log_dir) in state.directories
+        named = state is not None and directory_ids.get(future.log.log_dir) in state.directories
         if current is not None or (log_manager.failures.offline and not named):
             log_manager.moves.adopt(current, future)
         elif named:

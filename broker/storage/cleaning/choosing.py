@@ -14,6 +14,7 @@ from barnabas.broker.storage.cleaning.cleanable_part import CleanablePart, measu
 from barnabas.broker.storage.cleaning.cleaner import LogToClean
 from barnabas.broker.storage.cleaning.cleaning_context import CleaningContext
 from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.log.state import LogState
 from barnabas.broker.storage.services.log_dir_failure import is_shortage
 from barnabas.protocol.topic_partition import TopicPartition
 
@@ -39,7 +40,7 @@ class FilthiestLogChooser:
         measured: dict[TopicPartition, CleanablePart] = {}
         candidates: list[tuple[CleanablePart, PartitionLog]] = []
         for log in self._logs():
-            if not log.config.compact or log.state != "online":
+            if not log.config.compact or log.state is not LogState.ONLINE:
                 continue
             part = self._measure(log, now_ms)
             if part is None:
@@ -66,7 +67,7 @@ class FilthiestLogChooser:
         return [
             log
             for log in self._logs()
-            if log.config.compact and log.state == "online" and not self._context.is_uncleanable(log)
+            if log.config.compact and log.state is LogState.ONLINE and not self._context.is_uncleanable(log)
         ]
 
     def _may_clean(self, log: PartitionLog) -> bool:
@@ -80,7 +81,7 @@ class FilthiestLogChooser:
     def _claim(self, log: PartitionLog, now_ms: int) -> LogToClean | None:
         if not self._context.states.claim(log.topic_partition):
             return None
-        part = self._measure(log, now_ms) if log.state == "online" and log.config.compact else None
+        part = self._measure(log, now_ms) if log.state is LogState.ONLINE and log.config.compact else None
         if part is None or not part.is_due(log.config.min_cleanable_dirty_ratio):
             self._context.states.release(log.topic_partition)
             return None
@@ -97,12 +98,12 @@ class FilthiestLogChooser:
         try:
             return measure_cleanable_part(log, checkpoint, now_ms)
         except OSError as error:
-            if log.state == "online" and not is_shortage(error) and log.directory.exists():
+            if log.state is LogState.ONLINE and not is_shortage(error) and log.directory.exists():
                 self._context.failures.report(
                     log.log_dir, f"cannot measure {log.topic_partition} for the cleaner", error
                 )
         except Exception as error:
-            if not self._context.is_uncleanable(log) and log.state == "online":
+            if not self._context.is_uncleanable(log) and log.state is LogState.ONLINE:
                 logger.exception("cannot measure %s for the cleaner, it is not cleaned any more", log.topic_partition)
                 self._context.uncleanable.mark(log.log_dir, log.topic_partition, f"cannot be measured: {error}")
         return None

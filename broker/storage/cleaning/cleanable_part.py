@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.log.readable_log import ReadableLog
 from barnabas.broker.storage.segment.log_segment import LogSegment
 from barnabas.broker.storage.segment.log_segments import SegmentsView
 
@@ -50,7 +50,7 @@ class CleanablePart(NamedTuple):
         return self.dirty_ratio > min_cleanable_dirty_ratio or (self.delay_ms > 0 and self.dirty_bytes > 0)
 
 
-def measure_cleanable_part(log: PartitionLog, checkpoint: int | None, now_ms: int) -> CleanablePart:
+def measure_cleanable_part(log: ReadableLog, checkpoint: int | None, now_ms: int) -> CleanablePart:
     """Measure a log; `checkpoint` is its entry of cleaner-offset-checkpoint. Raises OSError, StorageError."""
     start, end = log.log_start_offset, log.log_end_offset
     segments = log.segments
@@ -77,7 +77,7 @@ def _sealed_from(view: SegmentsView, offset: int) -> tuple[LogSegment, ...]:
     return view.overlapping(offset, active_base) if offset < active_base else ()
 
 
-def _first_young(log: PartitionLog, dirty: Iterable[LogSegment], now_ms: int) -> int:
+def _first_young(log: ReadableLog, dirty: Iterable[LogSegment], now_ms: int) -> int:
     """Base offset of the first segment with a record younger than min.compaction.lag.ms; the log's end without one."""
     lag_ms = log.config.min_compaction_lag_ms
     if lag_ms > 0:

@@ -34,6 +34,7 @@ from barnabas.broker.storage.files.failpoints import failpoint
 from barnabas.broker.storage.files.file_names import CLEANED_SUFFIX
 from barnabas.broker.storage.log.aborted_transactions import aborted_transactions
 from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.log.state import LogState
 from barnabas.broker.storage.producers.entry import LastRecord
 from barnabas.broker.storage.segment.log_segment import LogSegment
 from barnabas.broker.storage.segment.replacement import SegmentsChangedError, remove_staged
@@ -131,8 +132,8 @@ class Cleaner:
             raise CleaningAborted(str(error)) from error
         except FileNotFoundError as error:
             # The topic is being deleted: its directory was renamed. Were it not, a file would be missing for good.
-            if log.state != "online" or not log.directory.exists():
-                raise CleaningAborted(f"{log.topic_partition} is {log.state}") from error
+            if log.state is not LogState.ONLINE or not log.directory.exists():
+                raise CleaningAborted(f"{log.topic_partition} is {log.state.value}") from error
             raise UncleanableLogError(log.directory, f"a file is missing: {error}") from error
         except OSError as error:
             if is_shortage(error):

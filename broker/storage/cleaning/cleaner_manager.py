@@ -27,6 +27,7 @@ from barnabas.broker.storage.cleaning.throttler import Throttler
 from barnabas.broker.storage.cleaning.uncleanable import UncleanablePartitions
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.log.readable_log import ReadableLog
 from barnabas.broker.storage.services.services import StorageServices
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.protocol.topic_partition import TopicPartition
@@ -73,7 +74,7 @@ class CleanerManager:
         services: StorageServices,
         *,
         logs: Callable[[], Iterable[PartitionLog]],
-        get: Callable[[TopicPartition], PartitionLog | None],
+        get: Callable[[TopicPartition], ReadableLog | None],
         make_cleaner: CleanerFactory = make_cleaner,
     ) -> None:
         """`logs` and `get` are the log manager's; `make_cleaner` is injected by tests."""
@@ -162,7 +163,7 @@ class CleanerManager:
 
     # -- what it knows
 
-    def describe(self, log: PartitionLog) -> CleaningDescription:
+    def describe(self, log: ReadableLog) -> CleaningDescription:
         """How clean a log is at this moment. May read the disk; what cannot be read has no ratio."""
         if not log.config.compact:
             return CleaningDescription()

@@ -8,7 +8,7 @@ from barnabas.broker.storage.cleaning.cleaner_checkpoints import CleanerCheckpoi
 from barnabas.broker.storage.cleaning.cleaning_states import CleaningStates
 from barnabas.broker.storage.cleaning.cleaning_statistics import CleaningStatistics
 from barnabas.broker.storage.cleaning.uncleanable import UncleanablePartitions
-from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.log.readable_log import ReadableLog
 from barnabas.broker.storage.services.clock import Clock
 from barnabas.broker.storage.services.log_dir_failure import LogDirFailures
 
@@ -24,10 +24,10 @@ class CleaningContext:
     failures: LogDirFailures
     clock: Clock
 
-    def is_uncleanable(self, log: PartitionLog) -> bool:
+    def is_uncleanable(self, log: ReadableLog) -> bool:
         """Whether the log's partition is marked as uncleanable in the log's directory."""
         return self.uncleanable.reason(log.log_dir, log.topic_partition) is not None
 
-    def clean_offset(self, log: PartitionLog) -> int | None:
+    def clean_offset(self, log: ReadableLog) -> int | None:
         """Return the log's entry of cleaner-offset-checkpoint; None without one."""
         return self.checkpoints.get(log.log_dir, log.topic_partition)

@@ -23,6 +23,7 @@ from barnabas.broker.storage.cleaning.cleaner import CleanResult, LogToClean
 from barnabas.broker.storage.cleaning.cleaning_context import CleaningContext
 from barnabas.broker.storage.cleaning.errors import CleaningAborted, CleaningOutOfRoom, UncleanableLogError
 from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.log.state import LogState
 from barnabas.broker.storage.services.log_dir_failure import is_shortage
 
 logger = logging.getLogger(__name__)
@@ -99,8 +100,8 @@ class CleaningPass:
                 error,
                 backoff_seconds,
             )
-        elif log.state != "online":
-            logger.info("cleaning of %s ended with its log: state=%s, %s", log.topic_partition, log.state, error)
+        elif log.state is not LogState.ONLINE:
+            logger.info("cleaning of %s ended with its log: state=%s, %s", log.topic_partition, log.state.value, error)
         elif isinstance(error, OSError):
             self._context.failures.report(log.log_dir, f"cannot clean {log.topic_partition}", error)
         else:
@@ -112,7 +113,7 @@ class CleaningPass:
         try:
             log.delete_old_segments()
         except Exception as error:  # noqa: BLE001 - as above
-            if log.state == "online":
+            if log.state is LogState.ONLINE:
                 self._mark(log, "retention cannot be applied", error)
             else:
                 logger.error("retention of %s failed, the others go on: %s", log.topic_partition, error)

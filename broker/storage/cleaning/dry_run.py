@@ -16,7 +16,9 @@ from pathlib import Path
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.files.file_names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX
 from barnabas.broker.storage.files.partition_directory import directory_name
+from barnabas.broker.storage.log.core import LogCore
 from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.log.replacer import SegmentReplacer
 from barnabas.broker.storage.segment.log_segment import AppendedBatch, LogSegment
 from barnabas.broker.storage.segment.replacement import remove_staged
 from barnabas.protocol.records.batch import iter_batches
@@ -36,17 +38,26 @@ class CountingSegment(LogSegment):
         self.tombstones += count_tombstones(memoryview(data))
 
 
-class DryRunLog(PartitionLog):
-    """A log whose segments are never replaced; `tombstones_kept` counts over all rounds."""
+class DryRunReplacer(SegmentReplacer):
+    """Replaces no segment; `tombstones_kept` counts over all rounds."""
 
-    tombstones_kept = 0
+    __slots__ = ("tombstones_kept",)
+
+    def __init__(self, core: LogCore) -> None:
+        super().__init__(core)
+        self.tombstones_kept = 0
 
     def create_segment(self, base_offset: int, stage: str) -> LogSegment:
-        """A segment that counts."""
-        remove_staged(self.directory, base_offset, stage)
-        services = self._services
+        """Create a segment that counts. Raises OSError."""
+        core = self._core
+        remove_staged(core.directory, base_offset, stage)
         segment = CountingSegment.create(
-            os.fspath(self.directory), base_offset, self.config, services.clock, services.open_files, stage=stage
+            os.fspath(core.directory),
+            base_offset,
+            core.config,
+            core.services.clock,
+            core.services.open_files,
+            stage=stage,
         )
         assert isinstance(segment, CountingSegment)
         segment.tombstones = 0
@@ -54,14 +65,29 @@ class DryRunLog(PartitionLog):
         return segment
 
     def replace_segments(self, new: Sequence[LogSegment], old: Sequence[LogSegment]) -> None:
-        """Count, and leave the old ones where they are."""
+        """Count, and leave the old segments where they are."""
         for segment in new:
             assert isinstance(segment, CountingSegment)
             self.tombstones_kept += segment.tombstones
             segment.delete_files()
 
+
+class DryRunLog(PartitionLog):
+    """A log whose segments are never replaced."""
+
+    __slots__ = ("_replacer",)
+
+    def __init__(self, core: LogCore) -> None:
+        self._replacer = DryRunReplacer(core)
+        super().__init__(core, self._replacer)
+
+    @property
+    def tombstones_kept(self) -> int:
+        """Tombstones that the rounds would have kept."""
+        return self._replacer.tombstones_kept
+
     def tombstones_below(self, offset: int) -> int:
-        """Tombstones in the segments that a round up to `offset` reads. Raises DecodeError, OSError."""
+        """Return the tombstones in the segments that a round up to `offset` reads. Raises DecodeError, OSError."""
         count = 0
         for segment in self.segments_view.overlapping(0, offset):
             data = Path(segment.log.path).read_bytes()  # a segment at a time: 1 GiB at most, as a rule

@@ -14,6 +14,7 @@ from pathlib import Path
 from barnabas.broker.storage.directories.data_directory import DataDirectory
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.log.state import LogState
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +32,7 @@ def close_log(log: PartitionLog) -> bool:
     except (StorageError, OSError) as error:
         logger.error("closing %s failed, the next start recovers it: %s", log.topic_partition, error)
         return False
-    return log.state == "closed"
+    return log.state is LogState.CLOSED
 
 
 def write_clean_markers(directories: Iterable[DataDirectory], not_closed: set[Path], broker_epoch: int) -> bool:

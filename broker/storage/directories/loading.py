@@ -22,7 +22,7 @@ from barnabas.broker.storage.files.errors import StartupStorageError, StorageErr
 from barnabas.broker.storage.files.partition_directory import DirectoryKind, ParsedDirectoryName, stray_directory_name
 from barnabas.broker.storage.log.future_log import FutureLog
 from barnabas.broker.storage.log.loader import LoadProgress, LoadRequest
-from barnabas.broker.storage.log.opening import open_future_log, open_log
+from barnabas.broker.storage.log.opening import open_log
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.services.services import StorageServices
 from barnabas.config.log_config import LogConfig
@@ -217,11 +217,10 @@ class DirectoryLoader:
         def load() -> None:
             if self._services.failures.is_offline(directory.path):
                 return
-            log: PartitionLog
             with self._lock:
                 self._under_way[path] = progress
             try:
-                log = (open_future_log if is_future else open_log)(request, self._services, progress)
+                log = open_log(request, self._services, progress)
             except DecodeError as error:
                 raise DecodeError(f"{path}: {error}") from error
             finally:
@@ -239,8 +238,8 @@ class DirectoryLoader:
                     directory.logs_total -= 1
                 return
             with self._lock:
-                if isinstance(log, FutureLog):
-                    self._found.futures.append(log)
+                if is_future:
+                    self._found.futures.append(FutureLog(log))
                 else:
                     self._found.logs.append(log)
                 directory.logs_loaded += 1

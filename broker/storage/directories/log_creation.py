@@ -15,7 +15,7 @@ from barnabas.broker.storage.files.partition_directory import directory_name, fu
 from barnabas.broker.storage.files.partition_metadata_file import PARTITION_METADATA_FILE, write_partition_metadata
 from barnabas.broker.storage.log.future_log import FutureLog
 from barnabas.broker.storage.log.loader import LoadRequest
-from barnabas.broker.storage.log.opening import open_future_log, open_log
+from barnabas.broker.storage.log.opening import open_log
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.services.log_dir_failure import is_shortage
 from barnabas.broker.storage.services.services import StorageServices
@@ -84,7 +84,7 @@ class LogCreator:
         try:
             make_partition_directory(directory, current.topic_id)
             request = LoadRequest(directory, topic_partition, current.config, True, start, start)
-            return open_future_log(request, self._services)
+            return FutureLog(open_log(request, self._services))
         except (OSError, StorageError) as error:
             self._refuse_shortage(directory, error)
             self._services.failures.report(log_dir, f"cannot make {directory}", error)

@@ -33,6 +33,7 @@ from barnabas.broker.storage.index.transaction_index import TransactionIndex
 from barnabas.broker.storage.log.leftovers import remove_leftovers
 from barnabas.broker.storage.log.producer_rebuild import rebuild_producer_state
 from barnabas.broker.storage.log.segment_recovery import recover_segment
+from barnabas.broker.storage.log.state import LoadState
 from barnabas.broker.storage.producers.entry import ProducerEntry
 from barnabas.broker.storage.producers.state import ProducerState
 from barnabas.broker.storage.segment.deletion import delete_later
@@ -51,8 +52,7 @@ logger = logging.getLogger(__name__)
 class LoadProgress:
     """How far a log's loading is; plain fields that the metrics read while it runs."""
 
-    state: str = "loading"
-    """loading, recovering, online or failed."""
+    state: LoadState = LoadState.LOADING
     segments_total: int = 0
     segments_left: int = 0
 
@@ -171,7 +171,7 @@ class LogLoader:
             self._segments.add(segment)
 
     def _recover(self) -> None:
-        self._progress.state = "recovering"
+        self._progress.state = LoadState.RECOVERING
         unflushed = self._segments.view.overlapping(self._request.recovery_point, 2**63)
         self._progress.segments_total = self._progress.segments_left = len(unflushed)
         for index, segment in enumerate(unflushed):

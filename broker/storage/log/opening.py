@@ -1,4 +1,4 @@
-"""Opening a log: its files are loaded, and become a PartitionLog, or a FutureLog in a `-future` directory."""
+"""Opens a log: loads its files and builds the log object on them."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from barnabas.broker.storage.files.partition_metadata_file import read_partition_metadata
-from barnabas.broker.storage.log.future_log import FutureLog
+from barnabas.broker.storage.log.core import LogCore
 from barnabas.broker.storage.log.loader import LoadedLog, LoadProgress, LoadRequest, LogLoader
 from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.log.readable_log import ReadableLog
+from barnabas.broker.storage.log.state import LoadState
 from barnabas.broker.storage.services.services import StorageServices
 
-Log = TypeVar("Log", bound=PartitionLog)
+Log = TypeVar("Log", bound=ReadableLog)
 
 
 class Loader(Protocol):
     """Loads one log."""
 
     def load(self) -> LoadedLog:
-        """The log as it was found. Raises OSError."""
+        """Return the log as it was found. Raises OSError."""
         ...
 
 
@@ -36,13 +38,8 @@ def open_log(
     return open_log_as(PartitionLog, request, services, progress, topic_id)
 
 
-def open_future_log(request: LoadRequest, services: StorageServices, progress: LoadProgress | None = None) -> FutureLog:
-    """As `open_log`, for the copy that a move fills."""
-    return open_log_as(FutureLog, request, services, progress)
-
-
 def open_log_as(
-    kind: type[Log],
+    build: Callable[[LogCore], Log],
     request: LoadRequest,
     services: StorageServices,
     progress: LoadProgress | None = None,
@@ -50,11 +47,11 @@ def open_log_as(
     *,
     loader: Callable[[LoadRequest, StorageServices, LoadProgress], Loader] = LogLoader,
 ) -> Log:
-    """As `open_log`, for a log of another class, or loaded in another way."""
+    """Load a log as `open_log` does, with another `loader`, and `build` another kind of log on it."""
     progress = progress or LoadProgress()
     try:
         loaded = loader(request, services, progress).load()
-        log = kind(
+        core = LogCore(
             loaded,
             topic_partition=request.topic_partition,
             topic_id=topic_id if topic_id is not None else read_partition_metadata(request.directory),
@@ -62,8 +59,9 @@ def open_log_as(
             config=request.config,
             services=services,
         )
+        log = build(core)
     except BaseException:
-        progress.state = "failed"
+        progress.state = LoadState.FAILED
         raise
-    progress.state = "online"
+    progress.state = LoadState.ONLINE
     return log

@@ -2,14 +2,25 @@
 
     log_start_offset <= recovery_point <= high_watermark = log_end_offset (a single node commits what it has written)
 
-- Offsets are given in the order of appends; a batch is there as a whole or not at all.
-- What lies below the recovery point is durable; of the segment that holds it the indexes need not be, because recovery
-  begins there. A roll makes the old segment and its indexes durable in the background.
+- Offsets are assigned in the order of appends; a batch is stored whole or not at all.
+- Everything below the recovery point is durable. The indexes of the segment that contains it need not be, because
+  recovery begins there. A roll makes the old segment and its indexes durable in the background.
 - One lock serializes appends and changes of the segment map. It is never held across a scan, an unlink or an fsync of
   records; a new leader epoch and a truncation, which are rare, are synced under it. Reads take no lock: they use the
-  immutable map and `_end`, which an append replaces as a whole when it is done.
-- An I/O error takes the data directory offline; a full disk does not: the half batch is cut off again and the next
-  append tries anew.
+  immutable map and `LogCore.end`, which an append replaces as a whole when it is done.
+- An I/O error takes the log directory offline; a full disk does not: the half batch is cut off again and the next
+  append tries once more.
+
+PartitionLog is composed of parts that share one LogCore, each with one concern:
+
+    core         LogCore          segments, offsets, epochs, producers, lock, config
+    reading      LogReader        records by offset and timestamp (from ReadableLog)
+    appending    LogAppender      client batches and the broker's own
+    rolling      LogRoller        a new active segment
+    flushing     LogFlusher       durability
+    retention    LogRetainer      old segments, log start offset, expired producers
+    compaction   SegmentReplacer  cleaned segments instead of old ones
+    truncation   LogTruncation    the end of the log cut off
 
 Source: Kafka UnifiedLog, LocalLog.
 """
@@ -17,258 +28,147 @@ Source: Kafka UnifiedLog, LocalLog.
 from __future__ import annotations
 
 import contextlib
-import logging
-import os
 import shutil
-from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from barnabas.broker.storage.files.durable_files import sync_directory
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.files.partition_metadata_file import write_partition_metadata
+from barnabas.broker.storage.log.appender import LogAppender
+from barnabas.broker.storage.log.core import LogCore
+from barnabas.broker.storage.log.flusher import LogFlusher
+from barnabas.broker.storage.log.readable_log import ReadableLog
 from barnabas.broker.storage.log.reader import LogReader
-from barnabas.broker.storage.log.retention import RetentionRule, deletable_segments, rules_of
+from barnabas.broker.storage.log.replacer import SegmentReplacer
+from barnabas.broker.storage.log.retainer import LogRetainer
+from barnabas.broker.storage.log.roller import LogRoller
+from barnabas.broker.storage.log.state import LogState
 from barnabas.broker.storage.log.truncation import LogTruncation
-from barnabas.broker.storage.log.validator import ClientBatchRules
 from barnabas.broker.storage.producers.entry import LastRecord
-from barnabas.broker.storage.segment.deletion import delete_later
-from barnabas.broker.storage.segment.log_segment import LogSegment
-from barnabas.broker.storage.segment.replacement import Replacement, SegmentsChangedError, remove_staged
 from barnabas.broker.storage.services.log_dir_failure import is_shortage
 from barnabas.config.log_config import LogConfig
-from barnabas.protocol.errors import BrokerError, ErrorCode
-
-logger = logging.getLogger(__name__)
-
-EPOCH_FLUSH_TASK = "leader-epoch-cache-flush"
 
 
-class PartitionLog(LogReader, LogTruncation):
-    """One log. Made by LogManager; attributes may be read by any thread without a lock."""
+class PartitionLog(ReadableLog):
+    """One log that can be changed. The parts' methods are attributes bound once: an append costs no extra call."""
 
-    # -- the end of its life
+    __slots__ = (
+        "_appender",
+        "append_as_leader",
+        "assign_epoch_start_offset",
+        "create_segment",
+        "delete_old_segments",
+        "delete_records",
+        "flush",
+        "remove_expired_producers",
+        "replace_segments",
+        "report_failure",
+        "retainer",
+        "roll",
+        "roller",
+        "truncate_fully_and_start_at",
+        "truncate_to",
+        "wall_ms",
+    )
+
+    def __init__(self, core: LogCore, replacer: SegmentReplacer | None = None) -> None:
+        """`replacer` stands in for the one that changes files, in a dry run of the cleaner."""
+        super().__init__(core, LogReader(core, core.fail))
+        flusher = LogFlusher(core)
+        self.roller = LogRoller(core, flusher)
+        self.retainer = LogRetainer(core, self.roller)
+        self._appender = LogAppender(core, self.roller)
+        replacer = replacer or SegmentReplacer(core)
+        truncation = LogTruncation(core)
+        self.wall_ms = core.wall_ms
+        self.report_failure = core.fail
+        self.append_as_leader = self._appender.append_as_leader
+        self.assign_epoch_start_offset = self._appender.assign_epoch_start_offset
+        self.flush = flusher.flush
+        self.roll = self.roller.roll
+        self.delete_old_segments = self.retainer.delete_old_segments
+        self.delete_records = self.retainer.delete_records
+        self.remove_expired_producers = self.retainer.remove_expired_producers
+        self.create_segment = replacer.create_segment
+        self.replace_segments = replacer.replace_segments
+        self.truncate_to = truncation.truncate_to
+        self.truncate_fully_and_start_at = truncation.truncate_fully_and_start_at
+
+    @property
+    def durable_offset(self) -> int:
+        """Batches below this are synced."""
+        return self.core.durable_offset
+
+    @property
+    def last_flush_ms(self) -> int:
+        """When a flush last moved the recovery point, by the wall clock; the time of loading before that."""
+        return self.core.last_flush_ms
+
+    @property
+    def is_retired(self) -> bool:
+        """Whether the log is out of service although its directory works: its topic was deleted."""
+        core = self.core
+        return core.state is LogState.OFFLINE and not core.services.failures.is_offline(core.log_dir)
+
+    def last_records(self) -> dict[int, LastRecord]:
+        """Return each producer's last batch, by producer id; compaction must not lose these."""
+        with self.core.lock:
+            return self.core.producers.last_records()
+
+    def update_config(self, config: LogConfig) -> None:
+        """Use another configuration from now on; index sizes and the index interval hold for new segments."""
+        core = self.core
+        with core.lock:
+            core.config = config
+            self._appender.use_config(config)
+            if core.state is LogState.ONLINE:
+                try:
+                    core.active.update_segment_ms(config.max_segment_ms)
+                except OSError as error:
+                    core.fail("cannot read the first batch", error)
 
     def close(self) -> None:
         """Make everything durable, write a producer snapshot, trim and close all files. Raises StorageError.
 
-        Nothing happens unless the log is online.
+        Does nothing unless the log is online.
         """
-        if self.state != "online":
+        core = self.core
+        if core.state is not LogState.ONLINE:
             return
         self.flush()
-        with self._lock:
+        with core.lock:
             try:
-                self._producers.map_end_offset = self.log_end_offset
-                self._producers.take_snapshot(durably=True)
-                self._active.seal()
+                core.producers.map_end_offset = core.log_end_offset
+                core.producers.take_snapshot(durably=True)
+                core.active.seal()
                 # The clean-shutdown marker says that indexes can be trusted, so they must be on disk before it.
-                self._active.sync(with_indexes=True)
-                sync_directory(self.directory)
+                core.active.sync(with_indexes=True)
+                sync_directory(core.directory)
             except OSError as error:
-                self.state = "offline"
+                core.state = LogState.OFFLINE
                 if not is_shortage(error):
-                    self._fail("cannot close the log", error)
-                raise StorageError(self.directory, f"cannot close {self.topic_partition}: {error}") from error
+                    core.fail("cannot close the log", error)
+                raise StorageError(core.directory, f"cannot close {core.topic_partition}: {error}") from error
             else:
-                self.state = "closed"
+                core.state = LogState.CLOSED
             finally:
-                for segment in self._segments:
-                    segment.release()
-
-    def go_offline(self) -> None:
-        """Let go of all files and write nothing: the disk has failed."""
-        with self._lock:
-            if self.state == "closed":
-                return
-            self.state = "offline"
-            for segment in self._segments:
-                segment.release()
-
-    # -- retention
-
-    def delete_old_segments(self) -> int:
-        """Apply the retention rules; how many segments went. Raises BrokerError KAFKA_STORAGE_ERROR."""
-        return sum(self._delete_by(rule) for rule in rules_of(self.config))
-
-    def delete_records(self, offset: int) -> int:
-        """Move the log start offset up to `offset` (-1: the high watermark); the new one. Segments go with retention.
-
-        Raises BrokerError OFFSET_OUT_OF_RANGE above the high watermark.
-        """
-        with self._lock:
-            self._ensure_online()
-            if offset == -1:
-                offset = self.high_watermark
-            if offset < 0 or offset > self.high_watermark:
-                raise BrokerError(
-                    ErrorCode.OFFSET_OUT_OF_RANGE,
-                    f"{self.topic_partition}: log start cannot go to {offset}, high watermark {self.high_watermark}",
-                )
-            self._move_log_start(offset)
-            return self.log_start_offset
-
-    def remove_expired_producers(self) -> int:
-        """Forget producers that have been silent for producer.id.expiration.ms; how many."""
-        with self._lock:
-            return self._producers.remove_expired(self._wall_ms())
-
-    def _delete_by(self, rule: RetentionRule) -> int:
-        while True:
-            view = self._segments.view
-            end = self._end
-            try:
-                doomed = deletable_segments(
-                    rule,
-                    view,
-                    self.config,
-                    log_start_offset=self.log_start_offset,
-                    high_watermark=self.high_watermark,
-                    log_end_offset=end.offset,
-                    now_ms=self._wall_ms(),
-                )
-                if not doomed:
-                    return 0
-                with self._lock:
-                    self._ensure_online()
-                    drops_active = len(doomed) == len(view.segments)
-                    if self._segments.view is not view or (drops_active and self._end is not end):
-                        continue  # rolled or appended meanwhile: look again
-                    if drops_active:
-                        self._roll(self.log_end_offset)
-                    after = self._segments.view.segments[len(doomed)]
-                    self._move_log_start(after.base_offset)
-                    self._segments.remove(doomed)
-                    self._unsynced_sealed = [segment for segment in self._unsynced_sealed if segment not in doomed]
-                    snapshots = [
-                        path
-                        for segment in doomed
-                        if (path := self._producers.mark_snapshot_deleted(segment.base_offset)) is not None
-                    ]
-                logger.info(
-                    "deleting %s segments of %s by %s: log_start_offset=%s, delay_ms=%s",
-                    len(doomed),
-                    self.topic_partition,
-                    rule.value,
-                    self.log_start_offset,
-                    self.config.file_delete_delay_ms,
-                )
-                self._remove_later(doomed, snapshots)
-            except FileNotFoundError as error:
-                logger.warning(
-                    "retention of %s finds a file missing, nothing is deleted: %s", self.topic_partition, error
-                )
-                return 0
-            except OSError as error:
-                if is_shortage(error):
-                    logger.warning("retention of %s waits: %s", self.topic_partition, error)
-                    return 0
-                self._fail("cannot delete old segments", error)
-                raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic_partition}: {error}") from error
-            else:
-                return len(doomed)
-
-    def _remove_later(self, segments: Sequence[LogSegment], snapshots: Iterable[Path]) -> None:
-        """They are out of the map already. Raises OSError."""
-        delete_later(segments, snapshots, self.log_dir, self._services, self.config.file_delete_delay_ms)
-
-    def _move_log_start(self, offset: int) -> None:
-        """Raise the log start offset. The lock is held."""
-        if offset <= self.log_start_offset:
-            return
-        self.log_start_offset = offset
-        self.recovery_point = max(self.recovery_point, offset)
-        self.durable_offset = max(self.durable_offset, offset)
-        self._producers.on_log_start_moved(offset)
-        if self._epochs.truncate_from_start(offset):
-            self._services.scheduler.schedule(EPOCH_FLUSH_TASK, self._write_epochs)
-
-    def _write_epochs(self) -> None:
-        if self.state != "online":
-            return
-        try:
-            self._epochs.write()
-        except FileNotFoundError:
-            logger.debug("the directory of %s was renamed meanwhile", self.topic_partition)
-        except OSError as error:
-            if not is_shortage(error):
-                self._fail("cannot write the leader epochs", error)
-
-    # -- compaction
-
-    def create_segment(self, base_offset: int, stage: str) -> LogSegment:
-        """A new segment of this log that is in no map yet, in place of what an earlier attempt left. Raises OSError."""
-        remove_staged(self.directory, base_offset, stage)
-        services = self._services
-        segment = LogSegment.create(
-            os.fspath(self.directory), base_offset, self.config, services.clock, services.open_files, stage=stage
-        )
-        segment.open_indexes()
-        return segment
-
-    def last_records(self) -> dict[int, LastRecord]:
-        """What the log knows of its producers' last batches, by producer id; compaction must not lose them."""
-        with self._lock:
-            return self._producers.last_records()
-
-    def replace_segments(self, new: Sequence[LogSegment], old: Sequence[LogSegment]) -> None:
-        """Put sealed, synced `.cleaned` segments in the place of `old` ones: segment_replacement.py says how.
-
-        Reads go on meanwhile. Raises SegmentsChangedError when an old one is not in the log any more, OSError: a
-        shortage before anything was replaced, or else the directory goes offline.
-        """
-        stage = Replacement(self.directory, new, old)
-        try:
-            stage.prepare()
-            with self._lock:
-                if self.state != "online" or not stage.is_due(self._segments.view, self._active):
-                    stage.undo()
-                    raise SegmentsChangedError(f"{self.topic_partition}: segments went while they were cleaned")
-                stage.swap_in(self._segments, self.log_dir, self._services, self.config.file_delete_delay_ms)
-                self._unsynced_sealed = [segment for segment in self._unsynced_sealed if segment not in old]
-                snapshots = [
-                    path
-                    for segment in stage.gone
-                    if (path := self._producers.mark_snapshot_deleted(segment.base_offset)) is not None
-                ]
-            delete_later([], snapshots, self.log_dir, self._services, self.config.file_delete_delay_ms)
-            stage.finish()
-        except OSError as error:
-            if stage.is_begun or not is_shortage(error):
-                self._fail("cannot replace segments", error)
-            else:
-                stage.undo()
-            raise
-
-    # -- the directory
-
-    def update_config(self, config: LogConfig) -> None:
-        """Use another configuration from now on; index sizes and the index interval hold for new segments."""
-        with self._lock:
-            self.config = config
-            self._rules = ClientBatchRules(self.topic_partition, config)
-            self._segment_bytes = config.segment_bytes
-            self._flush_messages = config.flush_messages
-            if self.state == "online":
-                try:
-                    self._active.update_segment_ms(config.max_segment_ms)
-                except OSError as error:
-                    self._fail("cannot read the first batch", error)
+                core.release_files()
 
     def assign_topic_id(self, topic_id: bytes) -> None:
-        """Write partition.metadata for a log that has none. Raises OSError, StorageError if it has another id."""
-        if self.topic_id is None:
-            write_partition_metadata(self.directory, topic_id)
-            self.topic_id = topic_id
-        elif self.topic_id != topic_id:
-            raise StorageError(self.directory, f"{self.topic_partition} belongs to another topic id")
+        """Write partition.metadata for a log without it. Raises OSError, StorageError if the log has another id."""
+        core = self.core
+        if core.topic_id is None:
+            write_partition_metadata(core.directory, topic_id)
+            core.topic_id = topic_id
+        elif core.topic_id != topic_id:
+            raise StorageError(core.directory, f"{core.topic_partition} belongs to another topic id")
 
     def rename_directory(self, name: str) -> None:
-        """Rename the log's directory within its data directory; open files go on. Raises OSError."""
-        with self._lock:
-            self._rename(name)
+        """Rename the log's directory within its log directory; open files stay open. Raises OSError."""
+        with self.core.lock:
+            self.core.rename(name)
 
     def delete_directory(self) -> None:
-        """Remove the directory and all that is in it; the log was retired before. Raises OSError."""
+        """Remove the directory with all files; the log was taken out of service before. Raises OSError."""
         self.go_offline()
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(self.directory)

@@ -1,17 +1,18 @@
-"""Cutting the end of a live log off: what lies at or above an offset goes, and the next append gets that offset.
+"""LogTruncation: cuts off the end of a live log; the next append gets the offset of the cut.
 
-    truncate_to(offset)                         batches below it stay; one that contains it goes whole
-    truncate_fully_and_start_at(offset)         nothing stays
+    truncate_to(offset)                         batches below it stay; one that contains it goes as a whole
+    truncate_fully_and_start_at(offset)         no batch stays
 
-Everything that knows of the end follows at once, under the log's lock: segments (renamed `.deleted`, removed later),
-the last one's file and indexes, leader epochs, producer state and its snapshots, recovery point and start offset. What
-is cut is synced, unlike in Kafka: after a power failure an old tail whose CRC is right would be taken for records.
+Everything derived from the end follows in one step, under the log's lock: segments (renamed `.deleted`, removed later),
+the last one's file and indexes, leader epochs, producer state and its snapshots, recovery point and start offset. The
+cut is synced, unlike in Kafka: after a power failure an old tail with a right CRC would be taken for records.
 
-A single node never cuts a live log, so nothing in the broker calls this yet: a follower will, when its leader's log is
-another. The offline command has its own way (inspection/truncation), which needs no loaded log.
+A single node never truncates a live log, so the broker does not call this yet. A follower will, when its log differs
+from its leader's: that is what mirrors need. The offline command truncates files without a loaded log
+(inspection/truncation).
 
 The caller stops the cleaner before, and writes the directory's checkpoints afterwards (Kafka LogManager.truncateTo). A
-crash before that does no harm: recovery reads the newest segment even if the recovery point lies above its end.
+crash before that does no harm: recovery reads the newest segment even if the recovery point is above its end.
 Source: Kafka UnifiedLog.truncateTo, LocalLog.truncateTo, LogSegment.truncateTo.
 """
 
@@ -25,9 +26,10 @@ from typing import NoReturn
 from barnabas.broker.storage.files.durable_files import sync_directory
 from barnabas.broker.storage.files.errors import CorruptFileError
 from barnabas.broker.storage.index.time_index import TimestampOffset
+from barnabas.broker.storage.log.core import LogCore
 from barnabas.broker.storage.log.producer_rebuild import rebuild_producer_state
 from barnabas.broker.storage.log.read import LogEnd
-from barnabas.broker.storage.log.writer import LogWriter
+from barnabas.broker.storage.log.state import LogState
 from barnabas.broker.storage.segment.deletion import delete_later
 from barnabas.broker.storage.segment.log_segment import LogSegment
 from barnabas.broker.storage.segment.scan import iter_headers
@@ -37,120 +39,134 @@ from barnabas.protocol.records.errors import CorruptRecordError
 logger = logging.getLogger(__name__)
 
 
-class LogTruncation(LogWriter):
-    """The cutting half of a PartitionLog."""
+class LogTruncation:
+    """Truncates one log."""
+
+    __slots__ = ("_core",)
+
+    def __init__(self, core: LogCore) -> None:
+        self._core = core
 
     def truncate_to(self, offset: int) -> bool:
-        """Let the log end at `offset`; whether anything went. Below the first segment all of it goes.
+        """Let the log end at `offset`; return whether records went. Below the first segment all of them go.
 
         Raises BrokerError KAFKA_STORAGE_ERROR: the log is offline then, and recovered at the next start.
         """
+        core = self._core
         if offset < 0:
-            raise ValueError(f"{self.topic_partition} cannot be truncated to offset {offset}")
-        with self._lock:
-            self._ensure_online()
+            raise ValueError(f"{core.topic_partition} cannot be truncated to offset {offset}")
+        with core.lock:
+            core.ensure_online()
             try:
-                if offset >= self.log_end_offset:
-                    if self._epochs.truncate_from_end(offset):
-                        self._write_truncated_epochs()
+                if offset >= core.log_end_offset:
+                    if core.epochs.truncate_from_end(offset):
+                        self._write_epochs()
                     return False
-                logger.info("truncating %s to offset=%s: log_end_offset=%s", self, offset, self.log_end_offset)
-                if offset < self._segments.first.base_offset:
-                    self._start_anew(offset)
+                logger.info("truncating %s to offset=%s: log_end_offset=%s", core, offset, core.log_end_offset)
+                if offset < core.segments.first.base_offset:
+                    self._drop_all(offset)
                 else:
                     self._cut_to(offset)
             except (OSError, CorruptRecordError, CorruptFileError) as error:
-                self._refuse_truncation(error)
+                self._refuse(error)
             return True
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop all records; the log begins again at `offset`. Raises BrokerError as `truncate_to`."""
+        core = self._core
         if offset < 0:
-            raise ValueError(f"{self.topic_partition} cannot begin at offset {offset}")
-        with self._lock:
-            self._ensure_online()
-            logger.info("dropping all of %s, it begins again at offset=%s", self, offset)
+            raise ValueError(f"{core.topic_partition} cannot begin at offset {offset}")
+        with core.lock:
+            core.ensure_online()
+            logger.info("dropping all records of %s, it begins again at offset=%s", core, offset)
             try:
-                self._start_anew(offset)
+                self._drop_all(offset)
             except (OSError, CorruptRecordError, CorruptFileError) as error:
-                self._refuse_truncation(error)
+                self._refuse(error)
 
     def _cut_to(self, offset: int) -> None:
-        view = self._segments.view
+        core = self._core
+        view = core.segments.view
         index = view.floor_index(offset)
         self._drop(view.segments[index + 1 :])
         _cut_segment(view.segments[index], offset)
         self._reopen_last(view.segments[index])
-        self._epochs.truncate_from_end(offset)
-        self._write_truncated_epochs()
-        self._end_at(offset, min(self.log_start_offset, offset))
+        core.epochs.truncate_from_end(offset)
+        self._write_epochs()
+        self._end_at(offset, min(core.log_start_offset, offset))
 
-    def _start_anew(self, offset: int) -> None:
-        self._drop(self._segments.view.segments)
-        self._segments.add(
+    def _drop_all(self, offset: int) -> None:
+        core = self._core
+        self._drop(core.segments.view.segments)
+        core.segments.add(
             LogSegment.create(
-                os.fspath(self.directory), offset, self.config, self._services.clock, self._services.open_files
+                os.fspath(core.directory), offset, core.config, core.services.clock, core.services.open_files
             )
         )
-        self._epochs.clear()
-        self._latest_epoch = self._epochs.latest_epoch
-        self._producers.truncate_fully(offset)
+        core.epochs.clear()
+        core.latest_epoch = core.epochs.latest_epoch
+        core.producers.truncate_fully(offset)
         self._end_at(offset, offset)
 
     def _drop(self, segments: Iterable[LogSegment]) -> None:
+        core = self._core
         doomed = tuple(segments)
-        self._segments.remove(doomed)
-        snapshots = [path for segment in doomed if (path := self._producers.mark_snapshot_deleted(segment.base_offset))]
+        core.segments.remove(doomed)
+        snapshots = core.mark_snapshots_deleted(doomed)
         # Newest first: a crash in between leaves no hole.
-        delete_later(doomed[::-1], snapshots, self.log_dir, self._services, self.config.file_delete_delay_ms)
-        sync_directory(self.directory)
+        delete_later(doomed[::-1], snapshots, core.log_dir, core.services, core.config.file_delete_delay_ms)
+        sync_directory(core.directory)
 
     def _reopen_last(self, old: LogSegment) -> None:
-        """Put a fresh segment object in the place of one whose file was cut, and open it for appends."""
+        """Replace the object of a segment whose file was cut by a new one, open for appends."""
+        core = self._core
         old.release()
         last = LogSegment.open_sealed(
-            os.fspath(self.directory),
+            os.fspath(core.directory),
             old.base_offset,
             old.size_bytes,
-            self.config,
-            self._services.clock,
-            self._services.open_files,
+            core.config,
+            core.services.clock,
+            core.services.open_files,
         )
-        last.activate(self.config)
-        self._segments.add(last)
+        last.activate(core.config)
+        core.segments.add(last)
 
     def _end_at(self, offset: int, log_start_offset: int) -> None:
-        """All that is derived from the log's end. The segments are right already."""
-        active = self._active = self._segments.last
-        self._end = LogEnd(offset, active, active.size_bytes, -1, active.size_bytes)
-        self.log_end_offset = offset
-        self.log_start_offset = log_start_offset
-        self.truncations += 1
-        self.recovery_point = max(min(self.recovery_point, offset), log_start_offset)
-        self.durable_offset = max(min(self.durable_offset, offset), log_start_offset)
-        segments = self._segments.view.segments
-        self._unsynced_sealed = [segment for segment in self._unsynced_sealed if segment in segments[:-1]]
+        """Set everything that is derived from the log's end. The segments are right already."""
+        core = self._core
+        active = core.active = core.segments.last
+        core.end = LogEnd(offset, active, active.size_bytes, -1, active.size_bytes)
+        core.log_end_offset = offset
+        core.log_start_offset = log_start_offset
+        core.truncations += 1
+        core.recovery_point = max(min(core.recovery_point, offset), log_start_offset)
+        core.durable_offset = max(min(core.durable_offset, offset), log_start_offset)
+        sealed = core.segments.view.segments[:-1]
+        core.unsynced_sealed = [segment for segment in core.unsynced_sealed if segment in sealed]
         rebuild_producer_state(
-            self._producers, self._segments, log_start_offset, offset, self._wall_ms(), after_clean_stop=False
+            core.producers, core.segments, log_start_offset, offset, core.wall_ms(), after_clean_stop=False
         )
-        self._first_unstable_offset = self._producers.first_unstable_offset
+        core.first_unstable_offset = core.producers.first_unstable_offset
 
-    def _write_truncated_epochs(self) -> None:
-        self._epochs.write()
-        self._latest_epoch = self._epochs.latest_epoch
+    def _write_epochs(self) -> None:
+        core = self._core
+        core.epochs.write()
+        core.latest_epoch = core.epochs.latest_epoch
 
-    def _refuse_truncation(self, error: Exception) -> NoReturn:
-        """Half of it may have happened: only a start sorts that out."""
+    def _refuse(self, error: Exception) -> NoReturn:
+        """Take the log offline: the truncation may be half done, and only a start can repair that."""
+        core = self._core
         if isinstance(error, OSError):
-            self._fail("cannot truncate the log", error)
+            core.fail("cannot truncate the log", error)
         else:
-            self.state = "offline"
-            logger.error("%s is offline, it cannot be truncated: %s", self.topic_partition, error)
-        raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic_partition}: cannot truncate: {error}") from error
+            core.state = LogState.OFFLINE
+            logger.error("%s is offline, it cannot be truncated: %s", core.topic_partition, error)
+        raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{core.topic_partition}: cannot truncate: {error}") from error
 
 
 def _cut_segment(segment: LogSegment, offset: int) -> None:
-    """Cut a segment's files before the batch that reaches to `offset`, durably; they are trimmed afterwards.
+    """Cut a segment's files before the batch that contains `offset`, durably; they are trimmed afterwards.
 
     The time index gets a closing entry, so that its last one is the segment's largest timestamp again.
     """

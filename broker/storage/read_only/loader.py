@@ -23,6 +23,7 @@ from barnabas.broker.storage.files.file_names import (
 from barnabas.broker.storage.files.leader_epoch import LeaderEpochFile
 from barnabas.broker.storage.log.loader import LoadedLog, LoadProgress, LoadRequest
 from barnabas.broker.storage.log.producer_rebuild import rebuild_producer_state
+from barnabas.broker.storage.log.state import LoadState
 from barnabas.broker.storage.producers.state import ProducerState
 from barnabas.broker.storage.read_only.segment import ReadOnlySegment
 from barnabas.broker.storage.segment.log_segment import LogSegment
@@ -107,7 +108,7 @@ class ReadOnlyLoader:
             segment.release()
 
     def _recover(self) -> None:
-        self._progress.state = "recovering"
+        self._progress.state = LoadState.RECOVERING
         unflushed = self._segments.view.overlapping(self._request.recovery_point, 2**63)
         self._progress.segments_total = self._progress.segments_left = len(unflushed)
         for index, segment in enumerate(unflushed):

@@ -1,60 +1,38 @@
-"""ReadOnlyLog: a PartitionLog that is read and refuses everything else with POLICY_VIOLATION (44).
+"""ReadOnlyLog: a log that can be read and nothing else; its type has no method that changes anything.
 
-A read that fails is that read's failure: on a disk that is dying the rest is still wanted, so no directory goes
-offline.
+A failed read fails alone: the rest of a dying disk is still wanted, so no directory goes offline.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import NoReturn
 
-from barnabas.broker.storage.log.append import AppendOrigin, AppendResult
+from barnabas.broker.storage.log.core import LogCore
 from barnabas.broker.storage.log.loader import LoadProgress, LoadRequest
 from barnabas.broker.storage.log.opening import open_log_as
-from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.log.readable_log import ReadableLog
+from barnabas.broker.storage.log.reader import LogReader
+from barnabas.broker.storage.log.state import LogState
 from barnabas.broker.storage.read_only.loader import ReadOnlyLoader
 from barnabas.broker.storage.services.services import StorageServices
-from barnabas.config.log_config import LogConfig
-from barnabas.protocol.errors import BrokerError, ErrorCode
 
 logger = logging.getLogger(__name__)
 
 
-def refuse_change(what: str) -> NoReturn:
-    """Raises BrokerError POLICY_VIOLATION."""
-    raise BrokerError(ErrorCode.POLICY_VIOLATION, f"{what}: this broker only reads (read.only=true)")
+class ReadOnlyLog(ReadableLog):
+    """One log of a broker that only reads."""
 
+    __slots__ = ()
 
-class ReadOnlyLog(PartitionLog):
-    """One log."""
-
-    def append_as_leader(
-        self, records: memoryview, *, leader_epoch: int, origin: AppendOrigin = AppendOrigin.CLIENT
-    ) -> AppendResult:
-        """Raises BrokerError POLICY_VIOLATION."""
-        refuse_change(f"nothing is appended to {self.topic_partition}")
-
-    def delete_records(self, offset: int) -> int:
-        """Raises BrokerError POLICY_VIOLATION."""
-        refuse_change(f"no records of {self.topic_partition} are deleted")
-
-    def assign_epoch_start_offset(self, epoch: int, start_offset: int) -> None:
-        """Nothing: nobody writes in this epoch."""
-
-    def flush(self, up_to: int | None = None) -> int:
-        """Nothing was written; what can be read is as durable as it is."""
-        return self.log_end_offset
-
-    def update_config(self, config: LogConfig) -> None:
-        """Nothing that is read depends on it."""
+    def __init__(self, core: LogCore) -> None:
+        super().__init__(core, LogReader(core, self._log_disk_error))
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Close all files."""
         self.go_offline()
-        self.state = "closed"
+        self.core.state = LogState.CLOSED
 
-    def _fail(self, what: str, error: OSError) -> None:
+    def _log_disk_error(self, what: str, error: OSError) -> None:
         logger.error("%s (%s): %s", what, self.topic_partition, error)
 
 

@@ -6,11 +6,12 @@ A directory that another broker has open is refused: what that one writes, and m
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NoReturn
 
+from barnabas.broker.storage.cleaning.cleaner_manager import CleanerManager
 from barnabas.broker.storage.directories.data_directory import DataDirectory
 from barnabas.broker.storage.directories.loading import FoundPartition
 from barnabas.broker.storage.files.checkpoint_file import OffsetCheckpointFile
@@ -21,8 +22,12 @@ from barnabas.broker.storage.files.partition_directory import DirectoryKind, par
 from barnabas.broker.storage.inspection.lock_probe import lock_holder
 from barnabas.broker.storage.log.loader import LoadProgress, LoadRequest
 from barnabas.broker.storage.log.partition_log import PartitionLog
-from barnabas.broker.storage.log_manager import LogManager
-from barnabas.broker.storage.read_only.log import ReadOnlyLog, open_read_only_log, refuse_change
+from barnabas.broker.storage.read_only.log import ReadOnlyLog, open_read_only_log
+from barnabas.broker.storage.read_only.refusal import refuse_change
+from barnabas.broker.storage.served_logs import THREADS_PER_DIRECTORY, ServedLogs
+from barnabas.broker.storage.services.clock import Clock
+from barnabas.broker.storage.services.scheduler import Scheduler
+from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.topic_name import CLUSTER_METADATA_TOPIC
@@ -30,11 +35,23 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
-_THREADS_PER_DIRECTORY = "num.recovery.threads.per.data.dir"
 
-
-class ReadOnlyLogManager(LogManager):
+class ReadOnlyLogManager(ServedLogs[ReadOnlyLog]):
     """Owner of the logs of a broker that only reads."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        clock: Clock | None = None,
+        scheduler: Scheduler | None = None,
+        on_directory_failed: Callable[[Path, tuple[TopicPartition, ...]], None] | None = None,
+    ) -> None:
+        """`on_directory_failed` is never called: a read that fails takes no directory offline."""
+        super().__init__(config, clock=clock, scheduler=scheduler)
+        if config.get_bool("log.cleaner.enable"):
+            # Never started: it only describes how clean the compacted logs are.
+            self.cleaner = CleanerManager(config, self.services, logs=tuple, get=self.get)
 
     def open_directories(self) -> tuple[Path, ...]:
         """Those of log.dirs, all of which must be there. Raises StartupStorageError."""
@@ -58,7 +75,7 @@ class ReadOnlyLogManager(LogManager):
     ) -> int:
         """Load all logs in parallel; how many. One that cannot be read is left out, and said."""
         self._log_config_of = log_config_of
-        threads = self.config.get_int(_THREADS_PER_DIRECTORY) * len(self.directories)
+        threads = self.config.get_int(THREADS_PER_DIRECTORY) * len(self.directories)
         requests = [request for directory in self.directories for request in self._requests(directory)]
         with ThreadPoolExecutor(threads, thread_name_prefix="log-reading") as pool:
             logs = [log for log in pool.map(self._open, requests) if log is not None]
@@ -87,19 +104,9 @@ class ReadOnlyLogManager(LogManager):
             log.close()
         return True
 
-    def move(self, topic_partition: TopicPartition, log_dir: Path) -> bool:
+    def move(self, topic_partition: TopicPartition, log_dir: Path) -> NoReturn:
         """Raises BrokerError POLICY_VIOLATION."""
         refuse_change(f"{topic_partition} is not moved")
-
-    def get_or_create(
-        self, topic_partition: TopicPartition, topic_id: bytes, *, is_new: bool = True, log_dir: Path | None = None
-    ) -> NoReturn:
-        """Raises BrokerError POLICY_VIOLATION."""
-        refuse_change(f"no log is made for {topic_partition}")
-
-    def delete(self, topic_partitions: Iterable[TopicPartition]) -> int:
-        """Raises BrokerError POLICY_VIOLATION."""
-        refuse_change("no log is deleted")
 
     def _requests(self, directory: DataDirectory) -> list[LoadRequest]:
         directory.had_clean_shutdown = (directory.path / CLEAN_SHUTDOWN_FILE).exists()

@@ -144,6 +144,21 @@ class LogSegment(SegmentIndexes):
         self.rolls_by_wall_clock = first < 0
         self.roll_after = (self.created_ms if first < 0 else first) + segment_ms - self.roll_jitter_ms
 
+    def should_roll(self, size: int, last_offset: int, max_timestamp: int, now_ms: int, segment_bytes: int) -> bool:
+        """Return whether a batch (`size` in bytes) belongs in a new segment.
+
+        Because this one would exceed `segment_bytes`, an index is full, segment.ms is over, or `last_offset` does not
+        fit the four bytes of a relative offset. Only the last can be true of an empty segment.
+        """
+        size_bytes = self.log.size_bytes
+        if size_bytes and (
+            size_bytes + size > segment_bytes
+            or self.index_is_full
+            or (now_ms if self.rolls_by_wall_clock else max_timestamp) > self.roll_after
+        ):
+            return True
+        return last_offset - self.base_offset > MAX_RELATIVE_OFFSET
+
     def append(self, data: memoryview | bytes | bytearray, size: int, last_offset: int, max_timestamp: int) -> None:
         """Write one batch and, every index.interval.bytes, an index entry. Raises OSError; then nothing was added."""
         log = self.log

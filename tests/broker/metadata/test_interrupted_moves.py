@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from barnabas.broker.metadata.errors import MetadataError
-from barnabas.broker.storage.log.future_log import FutureLog
+from barnabas.broker.storage.log.core import LogCore
 from barnabas.broker.storage.log.partition_log import PartitionLog
-from barnabas.broker.storage.log.state import LogState
 from barnabas.config import BrokerConfig, Setting
 from barnabas.protocol.messages.topics.topics import NewTopic
 from barnabas.protocol.topic_partition import TopicPartition
@@ -100,24 +99,25 @@ def move_and_keep_each_stage(broker: Broker, tmp_path: Path, monkeypatch: pytest
     def keep(stage: str) -> None:
         kept[stage] = broker.copy_as(tmp_path / stage.replace(" ", "-"))
 
-    real_assign, real_rename = opened.store.assign, LogState._rename
+    real_assign, real_rename = opened.store.assign, LogCore.rename
 
     def assign(log: PartitionLog, log_dir: Path) -> None:
         keep("before assign")
         real_assign(log, log_dir)
         keep("after assign")
 
-    def rename(renamed: LogState, name: str) -> None:
+    def rename(renamed: LogCore, name: str) -> None:
         real_rename(renamed, name)
-        keep("new one renamed" if isinstance(renamed, FutureLog) else "old one renamed")
+        keep("new one renamed" if renamed is future.log.core else "old one renamed")
 
     monkeypatch.setattr(opened.store, "assign", assign)
     opened.log_manager.move(TP, broker.b)
-    opened.log_manager.moves.futures()[0].catch_up(log, 500)
+    [future] = opened.log_manager.moves.futures()
+    future.catch_up(log, 500)
     keep("copying")
-    monkeypatch.setattr(LogState, "_rename", rename)
+    monkeypatch.setattr(LogCore, "rename", rename)
     run_moves(opened)
-    monkeypatch.setattr(LogState, "_rename", real_rename)
+    monkeypatch.setattr(LogCore, "rename", real_rename)
     assert log.log_dir == broker.b
     assert tuple(kept) == STAGES
     return kept
@@ -163,7 +163,7 @@ def stop_in_the_middle(broker: Broker) -> Path:
     future = opened.log_manager.moves.futures()[0]
     future.catch_up(log, 500)
     opened.close()
-    return future.directory
+    return future.log.directory
 
 
 def test_a_copy_of_a_partition_whose_log_has_gone_is_kept_as_stray(broker: Broker) -> None:

@@ -99,7 +99,7 @@ def test_segments_that_go_while_a_query_is_planned_are_passed_over(running: tupl
     options = read_options(bench, failOnDataLoss="false", maxPartitionBytes="600", minPartitions="20")
     source = SegmentLog(options)
     source.partitions()
-    least = max(segment for segment in log._segments.view.base_offsets if segment <= 30)
+    least = max(segment for segment in log.core.segments.view.base_offsets if segment <= 30)
     delete_before(log, 30)
     bench.scheduler.advance(log.config.file_delete_delay_ms)
     assert source.at({TP: START_MS}) == {TP: least}

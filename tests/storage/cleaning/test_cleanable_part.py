@@ -75,7 +75,7 @@ def test_a_log_that_starts_inside_a_segment_is_dirty_from_there(bench: LogBench)
 
 def test_the_segment_that_holds_the_last_stable_offset_waits(bench: LogBench) -> None:
     log = _filled(bench, 35)
-    log._first_unstable_offset = 15  # an open transaction, which no client can begin here
+    log.core.first_unstable_offset = 15  # an open transaction, which no client can begin here
     assert log.last_stable_offset == 15
     assert _range(_part(log)) == (0, 10)
 

@@ -16,6 +16,7 @@ from barnabas.broker.storage.cleaning.cleaner import Cleaner
 from barnabas.broker.storage.cleaning.errors import CleaningAborted, CleaningOutOfRoom, UncleanableLogError
 from barnabas.broker.storage.files import failpoints
 from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.log.state import LogState
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.storage.bench import START_MS, TP, LogBench, append, batch, log_config, read_batches, read_records
@@ -304,7 +305,7 @@ def test_a_full_disk_ends_the_round_and_nothing_is_lost(bench: LogBench, point: 
 
     assert bench.names() == before
     assert read_records(log) == records
-    assert log.state == "online"
+    assert log.state is LogState.ONLINE
     clean(log)
     assert read_records(log) == last_of_each_key(records)
 
@@ -319,7 +320,7 @@ def test_a_failed_disk_takes_the_directory_offline(bench: LogBench, point: str) 
 
     assert raised.value.errno == errno.EIO
     assert bench.failed_directories == [bench.directory.parent]
-    assert log.state == "offline"
+    assert log.state is LogState.OFFLINE
     log.go_offline()
     assert read_records(bench.open(COMPACT, clean=False)) in (records, last_of_each_key(records))
 
@@ -354,7 +355,7 @@ def test_a_corrupt_batch_makes_the_log_uncleanable_and_is_named(
 
     assert raised.value.path == bench.log_path()
     assert bench.names() == before
-    assert log.state == "online"
+    assert log.state is LogState.ONLINE
 
 
 def test_what_is_read_and_written_is_told_to_the_throttler(bench: LogBench) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from barnabas.broker.storage.log import truncation as log_truncation
 from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.log.state import LogState
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from tests.support.storage.bench import START_MS, LogBench, append, batch, log_config, read_batches, sized_batch
 
@@ -124,7 +125,7 @@ def test_a_log_that_begins_anew_keeps_nothing_of_the_old_one(bench: LogBench) ->
     log = _filled(bench, producer_id=7, producer_epoch=0)
     log.truncate_fully_and_start_at(100)
     assert (log.log_start_offset, log.log_end_offset, _bases(log), log.producer_count) == (100, 100, [100], 0)
-    assert (log.latest_leader_epoch, log.recovery_point, log.unflushed_records) == (-1, 100, 0)
+    assert (log.latest_leader_epoch, log.recovery_point, log.durable_offset) == (-1, 100, 100)
     assert append(log, sized_batch(100, producer_id=7, producer_epoch=0, base_sequence=3), leader_epoch=1) == 100
     assert (bench.directory / "leader-epoch-checkpoint").read_text() == "0\n1\n1 100\n"
     bench.close(log)
@@ -201,7 +202,7 @@ def test_a_disk_error_in_the_middle_takes_the_log_offline_and_the_next_start_men
         with pytest.raises(BrokerError) as caught:
             log.truncate_to(15)
     assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
-    assert log.state == "offline"
+    assert log.state is LogState.OFFLINE
     assert bench.failed_directories == [bench.directory.parent]
     bench.crash(log)
     log = bench.open(_CONFIG, clean=False)

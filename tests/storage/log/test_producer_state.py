@@ -346,8 +346,10 @@ def test_a_first_segment_without_index_behind_what_retention_removed_is_recovere
     bench.close(log)
     bench.log_start_offset = 0  # the checkpoint names no start that is a segment's own
     bench.path(first, ".index").unlink()
-    for reopened in (bench.open_read_only(config), bench.open(config)):
-        assert (reopened.log_start_offset, reopened.producer_count) == (first, 1)
+    read_only = bench.open_read_only(config)
+    assert (read_only.log_start_offset, read_only.producer_count) == (first, 1)
+    reopened = bench.open(config)
+    assert (reopened.log_start_offset, reopened.producer_count) == (first, 1)
     assert reopened.append_as_leader(_batch(0, 3), leader_epoch=0).is_duplicate
 
 

@@ -113,13 +113,13 @@ def test_a_read_goes_on_in_the_next_segment(bench: LogBench) -> None:
 def test_a_hole_in_the_offsets_goes_on_with_the_next_batch(bench: LogBench) -> None:
     log = bench.open()
     append(log, sized_batch(100))
-    log.log_end_offset = 10  # as compaction leaves it
+    log.core.log_end_offset = 10  # as compaction leaves it
     append(log, sized_batch(100))
     log.roll()
-    log.log_end_offset = 20
+    log.core.log_end_offset = 20
     append(log, sized_batch(100))
     log.roll()
-    log.log_end_offset = 30
+    log.core.log_end_offset = 30
     append(log, sized_batch(100))
     assert [found.base_offset for found in read_batches(log)] == [0, 10, 20, 30]
     assert _offsets(_read(log, 5)) == [(10, 10)]
@@ -239,7 +239,7 @@ def test_reads_take_no_lock(bench: LogBench) -> None:
     log = bench.open()
     append(log, sized_batch(100))
     append(log, sized_batch(100))
-    with log._lock:
+    with log.core.lock:
         assert _offsets(_read(log, 0)) == [(0, 0), (1, 1)]
         found = log.offset_for_timestamp(START_MS)
     assert found is not None
@@ -279,7 +279,7 @@ def test_readers_see_whole_batches_only_while_appends_go_on(bench: LogBench) -> 
 def test_a_hole_at_the_end_of_a_preallocated_segment_is_empty(bench: LogBench) -> None:
     log = bench.open(log_config(segment_bytes=8192, preallocate=True))
     append(log, sized_batch(100))
-    log.log_end_offset = 10
+    log.core.log_end_offset = 10
     append(log, sized_batch(100))
     assert log.segments[0].find_batch(11, 200) is None
     assert _offsets(_read(log, 5)) == [(10, 10)]
@@ -289,9 +289,9 @@ def test_a_read_ends_where_the_log_ended_when_it_began(bench: LogBench) -> None:
     log = bench.open()
     for _ in range(3):
         append(log, sized_batch(100))
-    end = log._end
+    end = log.core.end
     append(log, sized_batch(100))
-    part = as_stored(read_slice(log._segments.view, end, 0, 1000, upper_bound=3, at_least_one_batch=True))
+    part = as_stored(read_slice(log.core.segments.view, end, 0, 1000, upper_bound=3, at_least_one_batch=True))
     assert _offsets(part) == [(0, 0), (1, 1), (2, 2)]
 
 

@@ -12,6 +12,7 @@ import pytest
 from barnabas.broker.storage.log.loader import LoadProgress, LoadRequest
 from barnabas.broker.storage.log.opening import open_log
 from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.log.state import LoadState
 from tests.support.storage.bench import (
     START_MS,
     TOPIC_ID,
@@ -351,4 +352,4 @@ def test_loading_tells_how_far_it_is(bench: LogBench) -> None:
     bench.crash(log)
     progress = LoadProgress()
     open_log(LoadRequest(bench.directory, TP, _CONFIG, False, 0, 0), bench.services, progress, topic_id=TOPIC_ID)
-    assert (progress.state, progress.segments_total, progress.segments_left) == ("online", 3, 0)
+    assert (progress.state, progress.segments_total, progress.segments_left) == (LoadState.ONLINE, 3, 0)

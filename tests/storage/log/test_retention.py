@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.storage.log import partition_log as log_module
-from barnabas.broker.storage.log.partition_log import EPOCH_FLUSH_TASK, PartitionLog
+from barnabas.broker.storage.log import retainer
+from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.log.retainer import EPOCH_FLUSH_TASK
 from barnabas.broker.storage.log.retention import deletable_segments
 from barnabas.broker.storage.segment.deletion import DELETE_FILE_TASK
 from barnabas.broker.storage.segment.log_segment import LogSegment
@@ -206,7 +207,7 @@ def test_a_record_appended_while_retention_decides_is_not_dropped(
             append(log, sized_batch(100, bench.clock.now_ms))
         return doomed
 
-    monkeypatch.setattr(log_module, "deletable_segments", decide)
+    monkeypatch.setattr(retainer, "deletable_segments", decide)
     assert log.delete_old_segments() == 0
     assert decisions == [0, 0, 1, 0]
     assert [found.base_offset for found in read_batches(log)] == list(range(6))

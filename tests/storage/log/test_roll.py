@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from barnabas.broker.storage.log.append import AppendOrigin
-from barnabas.broker.storage.log.writer import FLUSH_LOG_TASK
+from barnabas.broker.storage.log.roller import FLUSH_LOG_TASK
 from barnabas.broker.storage.segment.log_segment import MAX_RELATIVE_OFFSET
 from barnabas.config.log_config import LogConfig
 from tests.support.storage.bench import START_MS, LogBench, append, batch, log_config, sized_batch
@@ -194,10 +194,10 @@ def test_offsets_beyond_what_an_index_can_hold_begin_a_new_segment(bench: LogBen
     log = bench.open()
     append(log, sized_batch(100))
     # As a compacted log may be: far fewer records than offsets. No real batch can carry 2^31 of them.
-    log.log_end_offset = MAX_RELATIVE_OFFSET
+    log.core.log_end_offset = MAX_RELATIVE_OFFSET
     append(log, sized_batch(100))
     assert log.segment_count == 1
-    log.log_end_offset = MAX_RELATIVE_OFFSET + 1
+    log.core.log_end_offset = MAX_RELATIVE_OFFSET + 1
     append(log, sized_batch(100))
     assert [segment.base_offset for segment in log.segments] == [0, MAX_RELATIVE_OFFSET + 1]
 

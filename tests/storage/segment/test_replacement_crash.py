@@ -17,6 +17,7 @@ import pytest
 
 from barnabas.broker.storage.files import failpoints
 from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.log.readable_log import ReadableLog
 from barnabas.broker.storage.segment import replacement as segment_replacement
 from barnabas.broker.storage.segment.replacement import SegmentsChangedError
 from tests.support.daemon import REPOSITORY
@@ -65,7 +66,7 @@ def prepared(log_dir: Path, fill: Callable[[PartitionLog], None]) -> Path:
     return log_dir
 
 
-def state_of(log: PartitionLog) -> State:
+def state_of(log: ReadableLog) -> State:
     records = tuple((record.offset, record.key, record.value) for record in read_records(log))
     return tuple(segment.base_offset for segment in log.segments if segment.size_bytes), records
 

@@ -20,7 +20,8 @@ from barnabas.broker.storage.files.open_files import OpenFiles
 from barnabas.broker.storage.log.loader import LoadProgress, LoadRequest
 from barnabas.broker.storage.log.opening import open_log
 from barnabas.broker.storage.log.partition_log import PartitionLog
-from barnabas.broker.storage.read_only.log import open_read_only_log
+from barnabas.broker.storage.log.readable_log import ReadableLog
+from barnabas.broker.storage.read_only.log import ReadOnlyLog, open_read_only_log
 from barnabas.broker.storage.segment.old_format_slice import OldFormatSlice
 from barnabas.broker.storage.services.log_dir_failure import LogDirFailures
 from barnabas.broker.storage.services.scheduler import ScheduledTask, TaskCounters
@@ -123,7 +124,7 @@ class LogBench:
         )
         return open_log(request, self.services, topic_id=TOPIC_ID)
 
-    def open_read_only(self, config: LogConfig | None = None, *, clean: bool = True) -> PartitionLog:
+    def open_read_only(self, config: LogConfig | None = None, *, clean: bool = True) -> ReadOnlyLog:
         """As `open`, for a broker that only reads."""
         request = LoadRequest(
             self.directory, TP, config or log_config(), clean, self.recovery_point, self.log_start_offset
@@ -202,7 +203,7 @@ def as_stored(records: FileSlice | OldFormatSlice | None) -> FileSlice | None:
     return records
 
 
-def read_batches(log: PartitionLog, offset: int | None = None, max_bytes: int = 1 << 20) -> Iterator[RecordBatch]:
+def read_batches(log: ReadableLog, offset: int | None = None, max_bytes: int = 1 << 20) -> Iterator[RecordBatch]:
     """All batches from an offset (the log's start) to the high watermark, fetch by fetch."""
     offset = log.log_start_offset if offset is None else offset
     while (part := log.read(offset, max_bytes, upper_bound=log.high_watermark, at_least_one_batch=True)) is not None:
@@ -212,7 +213,7 @@ def read_batches(log: PartitionLog, offset: int | None = None, max_bytes: int = 
             offset = found.next_offset
 
 
-def read_records(log: PartitionLog, offset: int | None = None, max_bytes: int = 1 << 20) -> list[Record]:
+def read_records(log: ReadableLog, offset: int | None = None, max_bytes: int = 1 << 20) -> list[Record]:
     """All records from an offset to the high watermark."""
     from barnabas.protocol.records.reader import read_records as records_of
 

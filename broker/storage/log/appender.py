@@ -1,0 +1,216 @@
+"""LogAppender: appends of clients and of this broker's own writers.
+
+Order of an append: epoch cache, size check, producer check, roll, write, indexes, end offset. (Kafka rolls before the
+producer check: there a repeated batch can leave an empty segment.) Source: Kafka UnifiedLog, LocalLog.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import NoReturn
+
+from barnabas.broker.storage.log.append import AppendOrigin, AppendResult
+from barnabas.broker.storage.log.core import LogCore
+from barnabas.broker.storage.log.read import LogEnd
+from barnabas.broker.storage.log.roller import LogRoller
+from barnabas.broker.storage.log.state import LogState
+from barnabas.broker.storage.log.trusted_append import (
+    append_with_row,
+    check_trusted_batches,
+    end_marker_of,
+    note_appended,
+)
+from barnabas.broker.storage.log.validator import ClientBatchRules
+from barnabas.broker.storage.producers.entry import BatchMetadata
+from barnabas.broker.storage.segment.log_segment import AppendedBatch
+from barnabas.config.log_config import LogConfig
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.records.batch import RecordBatch
+from barnabas.protocol.records.layout import LOG_OVERHEAD
+
+_pack_placement = struct.Struct(">qii").pack_into  # base offset, length, partition leader epoch
+_new_tuple = tuple.__new__
+
+_ONLINE = LogState.ONLINE
+_CLIENT = AppendOrigin.CLIENT
+
+
+class LogAppender:
+    """Appends to one log."""
+
+    __slots__ = ("_core", "_flush_messages", "_roller", "_rules", "_segment_bytes")
+
+    def __init__(self, core: LogCore, roller: LogRoller) -> None:
+        self._core = core
+        self._roller = roller
+        self.use_config(core.config)
+
+    def use_config(self, config: LogConfig) -> None:
+        """Use another configuration for the next appends. After the constructor the lock is held."""
+        self._rules = ClientBatchRules(self._core.topic_partition, config)
+        self._segment_bytes = config.segment_bytes
+        self._flush_messages = config.flush_messages
+
+    def append_as_leader(
+        self, records: memoryview, *, leader_epoch: int, origin: AppendOrigin = _CLIENT
+    ) -> AppendResult:
+        """Append one client batch, or whole batches of another origin; `records` is patched in place.
+
+        The records are in the page cache on return; `flush_due` says that the answer must wait for a group commit.
+        Raises BrokerError: the codes of validator.py, RECORD_LIST_TOO_LARGE (18) above segment.bytes,
+        OUT_OF_ORDER_SEQUENCE_NUMBER (45) and INVALID_PRODUCER_EPOCH (47), INVALID_TXN_STATE (48),
+        KAFKA_STORAGE_ERROR (56). Costs about 5 us.
+        """
+        if origin is not _CLIENT:
+            return self._append_trusted(records, leader_epoch, origin)
+        core = self._core
+        now_ms = core.wall_ms()
+        (
+            data,
+            length,
+            last_offset_delta,
+            record_count,
+            max_timestamp,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            log_append_time_ms,
+        ) = self._rules.check(records, now_ms)
+        size = length + LOG_OVERHEAD
+        with core.lock:
+            if core.state is not _ONLINE:
+                core.refuse_state()
+            base_offset = core.log_end_offset
+            last_offset = base_offset + last_offset_delta
+            try:
+                if leader_epoch != core.latest_epoch:
+                    core.assign_epoch(leader_epoch, base_offset)
+                if size > self._segment_bytes:
+                    self._refuse_size(size)
+                if producer_id >= 0:
+                    repeated = core.producers.check_batch(producer_id, producer_epoch, base_sequence, last_offset_delta)
+                    if repeated is not None:
+                        return self._repeated_result(repeated, size)
+                segment = core.active
+                position = segment.log.size_bytes
+                if segment.should_roll(size, last_offset, max_timestamp, now_ms, self._segment_bytes):
+                    segment = self._roller.roll_at(base_offset)
+                    position = 0
+                _pack_placement(data, 0, base_offset, length, leader_epoch)
+                segment.append(data, size, last_offset, max_timestamp)
+            except OSError as error:
+                core.refuse_append(error)
+            next_offset = last_offset + 1
+            core.end = _new_tuple(LogEnd, (next_offset, segment, position + size, base_offset, position))
+            core.log_end_offset = next_offset
+            if producer_id >= 0:
+                core.producers.note_batch(
+                    producer_id,
+                    producer_epoch,
+                    base_sequence,
+                    last_offset,
+                    last_offset_delta,
+                    max_timestamp,
+                    appended_ms=now_ms,
+                )
+            result: AppendResult = _new_tuple(
+                AppendResult,
+                (
+                    base_offset,
+                    last_offset,
+                    log_append_time_ms,
+                    core.log_start_offset,
+                    size,
+                    record_count,
+                    next_offset - core.durable_offset >= self._flush_messages,
+                    False,
+                ),
+            )
+            return result
+
+    def assign_epoch_start_offset(self, epoch: int, start_offset: int) -> None:
+        """Record that leader `epoch` writes from `start_offset` on; durable on return. Raises BrokerError."""
+        core = self._core
+        with core.lock:
+            core.ensure_online()
+            try:
+                core.assign_epoch(epoch, start_offset)
+            except OSError as error:
+                core.refuse_append(error)
+
+    def _append_trusted(self, records: memoryview, leader_epoch: int, origin: AppendOrigin) -> AppendResult:
+        """Append batches of this broker itself: any number, control batches too; offsets and epoch are stamped."""
+        core = self._core
+        batches = check_trusted_batches(core.topic_partition, records, core.config, origin)
+        size = len(records)
+        now_ms = core.wall_ms()
+        end = end_marker_of(core.topic_partition, batches)
+        max_timestamp = max(batch.max_timestamp for batch in batches)
+        offsets = sum(batch.last_offset_delta + 1 for batch in batches)
+        with core.lock:
+            core.ensure_online()
+            base_offset = core.log_end_offset
+            next_offset = base_offset + offsets
+            try:
+                if leader_epoch != core.latest_epoch:
+                    core.assign_epoch(leader_epoch, base_offset)
+                if size > self._segment_bytes:
+                    self._refuse_size(size)
+                if end is not None:
+                    core.producers.check_marker(batches[0].producer_id, batches[0].producer_epoch, end.marker)
+                segment = core.active
+                if segment.should_roll(size, next_offset - 1, max_timestamp, now_ms, self._segment_bytes):
+                    segment = self._roller.roll_at(base_offset)
+                position = segment.size_bytes
+                placed = self._place(batches, base_offset, leader_epoch)
+                row = None
+                if end is not None:
+                    row = core.producers.aborted_by(batches[0].producer_id, end.marker, base_offset)
+                append_with_row(segment, records, placed, row)
+            except OSError as error:
+                core.refuse_append(error)
+            last = batches[-1]
+            # Before the end of the log: read_committed must not see a transaction that has just begun.
+            note_appended(core.producers, batches, end, now_ms)
+            core.first_unstable_offset = core.producers.first_unstable_offset
+            core.end = LogEnd(next_offset, segment, position + size, base_offset, position)
+            core.log_end_offset = next_offset
+            return AppendResult(
+                base_offset,
+                last.last_offset,
+                -1,
+                core.log_start_offset,
+                size,
+                sum(batch.record_count for batch in batches),
+                next_offset - core.durable_offset >= self._flush_messages,
+            )
+
+    @staticmethod
+    def _place(batches: Sequence[RecordBatch], base_offset: int, leader_epoch: int) -> list[AppendedBatch]:
+        placed = []
+        for batch in batches:
+            batch.stamp_offset_and_epoch(base_offset, leader_epoch)
+            placed.append(AppendedBatch(batch.position, batch.size_bytes, batch.last_offset, batch.max_timestamp))
+            base_offset = batch.next_offset
+        return placed
+
+    def _repeated_result(self, repeated: BatchMetadata, size: int) -> AppendResult:
+        core = self._core
+        return AppendResult(
+            repeated.first_offset,
+            repeated.last_offset,
+            repeated.timestamp if core.config.timestamp_type == "LogAppendTime" else -1,
+            core.log_start_offset,
+            size,
+            repeated.offset_delta + 1,
+            # The first answer may have been lost before its group commit: the repeat must not overtake it.
+            self._flush_messages == 1 and repeated.last_offset >= core.durable_offset,
+            is_duplicate=True,
+        )
+
+    def _refuse_size(self, size: int) -> NoReturn:
+        raise BrokerError(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"{self._core.topic_partition}: the batch has {size} bytes, segment.bytes is {self._segment_bytes}",
+        )
