@@ -125,7 +125,7 @@ class Node:
         for server in self._servers:
             server.close()
         self._apis.fetch.answer_all()
-        self._groups.members.stop()
+        self._groups.refuse_members()
         await self._connections.drain(DRAIN_SECONDS)
         self._loop_lag.stop()
         await self._groups.stop()

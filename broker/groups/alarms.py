@@ -1,7 +1,7 @@
-"""Wakes groups at their deadlines: at most one timer of the event loop for each.
+"""Wakes groups at their deadlines, with at most one timer of the event loop per group.
 
-A deadline that moved to later, as a session's does with each heartbeat, leaves the timer where it is; it then wakes the
-group for nothing, once for each session timeout rather than once for each heartbeat.
+A deadline that moves to later, as a session's does with each heartbeat, leaves the timer unchanged. The group then
+wakes too early, once per session timeout instead of once per heartbeat.
 """
 
 from __future__ import annotations
@@ -9,41 +9,33 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
+
+from barnabas.broker.groups.group import Group
+
+AlarmedGroup = TypeVar("AlarmedGroup", bound=Group)
 
 
-class Alarmed(Protocol):
-    """A group of either protocol."""
-
-    @property
-    def wake_at(self) -> float:
-        """When its first deadline may have passed, in seconds of the loop's clock."""
-        ...
-
-
-Group = TypeVar("Group", bound=Alarmed)
-
-
-class GroupAlarms(Generic[Group]):
-    """Calls `wake` with a group when the first of its deadlines may have passed; whoever is woken sets it again."""
+class GroupAlarms(Generic[AlarmedGroup]):
+    """Calls `wake` with a group when its first deadline may have passed. The callee sets the next alarm."""
 
     __slots__ = ("_is_silent", "_loop", "_set", "_wake")
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, wake: Callable[[Group], None], *, is_silent: bool = False
+        self, loop: asyncio.AbstractEventLoop, wake: Callable[[AlarmedGroup], None], *, is_silent: bool = False
     ) -> None:
-        """`is_silent`: nobody is ever woken. The groups of a broker that only reads stay as they were found."""
+        """Create it without alarms. `is_silent`: never wake a group, because a read-only broker cannot change it."""
         self._is_silent = is_silent
         self._loop = loop
         self._wake = wake
         self._set: dict[str, tuple[float, asyncio.TimerHandle]] = {}
-        """By group id: when, and by what."""
+        """Time and timer by group id."""
 
-    def set(self, group_id: str, group: Group) -> None:
-        """At the group's next deadline, unless it is woken even before."""
+    def set(self, group: AlarmedGroup) -> None:
+        """Wake the group at its next deadline, unless an earlier alarm is set."""
         if self._is_silent:
             return
-        wake_at = group.wake_at
+        group_id, wake_at = group.group_id, group.wake_at
         current = self._set.get(group_id)
         if current is not None:
             if current[0] <= wake_at:
@@ -54,11 +46,11 @@ class GroupAlarms(Generic[Group]):
         self._set[group_id] = (wake_at, self._loop.call_at(wake_at, self._ring, group_id, group))
 
     def forget(self, group_id: str) -> None:
-        """Not any more."""
+        """Cancel the group's alarm, if it has one."""
         alarm = self._set.pop(group_id, None)
         if alarm is not None:
             alarm[1].cancel()
 
-    def _ring(self, group_id: str, group: Group) -> None:
+    def _ring(self, group_id: str, group: AlarmedGroup) -> None:
         del self._set[group_id]
         self._wake(group)

@@ -1,12 +1,12 @@
-"""GroupCoordinator: the parts of it, and when they begin and end.
+"""GroupCoordinator: its parts, their start and their stop.
 
     start    every partition of `__consumer_offsets` that has records is read on a thread, one after the other; its
-             groups are refused meanwhile (COORDINATOR_LOAD_IN_PROGRESS), all others are served
-    later    offsets that have expired are taken back, and those of topics that were deleted
-    stop     members who wait are told to look for the coordinator again; the background tasks end; whatever was
-             answered is in the log
+             groups are refused until then (COORDINATOR_LOAD_IN_PROGRESS), all others are served
+    later    expired offsets are deleted, and those of deleted topics
+    stop     waiting members are told to look for the coordinator again; the background tasks end; every answered change
+             is in the log
 
-If `__consumer_offsets` itself is deleted, all groups are forgotten, and the next commit makes it anew.
+If `__consumer_offsets` itself is deleted, all groups are forgotten, and the next commit creates it again.
 """
 
 from __future__ import annotations
@@ -18,16 +18,18 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.groups.classic.core import GroupClock, GroupSettings
-from barnabas.broker.groups.classic.membership import GroupMembership
-from barnabas.broker.groups.consumer.late_groups import LateConsumerGroups
-from barnabas.broker.groups.consumer.settings import ConsumerGroupSettings, Surroundings
-from barnabas.broker.groups.directory import GroupDirectory
-from barnabas.broker.groups.group_log import GroupLog
-from barnabas.broker.groups.group_records import GroupRecord
+from barnabas.broker.groups.classic.groups import ClassicGroups
+from barnabas.broker.groups.classic.settings import GroupSettings
+from barnabas.broker.groups.consumer.settings import ConsumerGroupSettings, GroupContext
+from barnabas.broker.groups.group import GroupType
+from barnabas.broker.groups.log.group_log import GroupLog
+from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
+from barnabas.broker.groups.log.records import GroupRecord
+from barnabas.broker.groups.membership import ClassicMembership
 from barnabas.broker.groups.offsets.expiry import OffsetExpiryTask
 from barnabas.broker.groups.offsets.service import GroupOffsets
-from barnabas.broker.groups.offsets.topic import OFFSETS_TOPIC
+from barnabas.broker.groups.registry import GroupRegistry
+from barnabas.broker.groups.timers import GroupClock
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.protocol.errors import BrokerError, DecodeError
 from barnabas.protocol.groups.keys import OffsetCommitKey
@@ -50,11 +52,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PROGRESS_SECONDS: Final = 5.0
-"""Between two lines about a load that takes long."""
+"""Interval of the log lines during a long load."""
 
 
 class GroupCoordinator:
-    """Owns the group log, the members, the offsets and their background tasks."""
+    """Owns the group log, the registry, the services of both protocols, the offsets and their background tasks."""
 
     def __init__(
         self,
@@ -83,46 +85,59 @@ class GroupCoordinator:
             wall_ms=wall_ms,
             loop=loop,
         )
-        broker = config.broker
-        reads_only = config.static.get_bool("read.only")
-        classic = GroupMembership(
-            group_log=self.log,
-            settings=GroupSettings(
-                min_session_timeout_ms=broker.get_int("group.min.session.timeout.ms"),
-                max_session_timeout_ms=broker.get_int("group.max.session.timeout.ms"),
-                initial_rebalance_delay_ms=broker.get_int("group.initial.rebalance.delay.ms"),
-                max_size=broker.get_int("group.max.size"),
-            ),
-            loop=loop,
-            wall_ms=wall_ms,
-            probe=probe,
-            reads_only=reads_only,
-        )
         clock = GroupClock(loop.time, wall_ms)
-        around = Surroundings(ConsumerGroupSettings.of(broker), clock, lambda: store.image)
-        self.has_consumer_protocol = around.settings.is_enabled
-
-        def make_consumer_groups() -> ConsumerGroups:
-            from barnabas.broker.groups.consumer.groups import ConsumerGroups
-
-            return ConsumerGroups(
-                group_log=self.log, classic=classic, around=around, loop=loop, probe=probe, reads_only=reads_only
-            )
-
-        self.consumer_groups = LateConsumerGroups(make_consumer_groups)
-        self.members = GroupDirectory(self.log, classic, self.consumer_groups)
-        self.offsets = GroupOffsets(self.log, self.members, store, config, wall_ms)
-        self._expiry = OffsetExpiryTask(self.offsets, config, wall_ms)
+        self._reads_only = config.static.get_bool("read.only")
+        self._context = GroupContext(ConsumerGroupSettings.of(config.broker), clock, lambda: store.image)
+        self._consumer: ConsumerGroups | None = None
+        self.registry = GroupRegistry(probe)
+        self.classic = ClassicGroups(
+            group_log=self.log,
+            registry=self.registry,
+            settings=GroupSettings.of(config.broker),
+            clock=clock,
+            loop=loop,
+            reads_only=self._reads_only,
+        )
+        self.members = ClassicMembership(self.registry, self.log, self.classic, lambda: self.consumer)
+        self.offsets = GroupOffsets(self.log, self.registry, store, config, wall_ms)
+        self._expiry = OffsetExpiryTask(self.offsets, self.registry, config, wall_ms)
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
+        self._refusing = False
+
+    @property
+    def has_consumer_protocol(self) -> bool:
+        """Whether group.coordinator.rebalance.protocols includes the consumer protocol."""
+        return self._context.settings.is_enabled
+
+    @property
+    def consumer(self) -> ConsumerGroups:
+        """The consumer groups, created with the first request of their protocol or the first record at a start.
+
+        Their modules are 21 files that most brokers never need, and a start loads without them some 50 ms faster.
+        """
+        if self._consumer is None:
+            from barnabas.broker.groups.consumer.groups import ConsumerGroups
+
+            self._consumer = ConsumerGroups(
+                group_log=self.log,
+                registry=self.registry,
+                classic=self.classic,
+                context=self._context,
+                loop=self._loop,
+                reads_only=self._reads_only,
+            )
+            if self._refusing:
+                self._consumer.stop()
+        return self._consumer
 
     def start(self) -> None:
-        """Begin to load. Before the first client is accepted: its groups must not be taken for unknown."""
+        """Begin to load. Called before the first client is accepted, which would find its group unknown."""
         topic = self._store.image.topics.get(OFFSETS_TOPIC)
         to_load = []
         for number in sorted(topic.partitions) if topic is not None else ():
             partition = self._partitions.get(OFFSETS_TOPIC, number)
-            if partition is None:  # its directory is offline: nobody knows what its groups have committed
+            if partition is None:  # its directory is offline: the offsets of its groups are unknown
                 self.log.end_loading(number, failed=True)
             elif partition.log.log_start_offset < partition.log.high_watermark:
                 self.log.begin_loading(number)
@@ -130,8 +145,15 @@ class GroupCoordinator:
         self._store.add_listener(self._image_changed)
         if to_load:
             self._tasks.append(self._loop.create_task(self._load(to_load)))
-        if not self._config.static.get_bool("read.only"):
+        if not self._reads_only:
             self._tasks.append(self._loop.create_task(self._expiry.run()))
+
+    def refuse_members(self) -> None:
+        """Answer NOT_COORDINATOR to waiting and to later requests: their clients look for the coordinator again."""
+        self._refusing = True
+        self.classic.stop()
+        if self._consumer is not None:
+            self._consumer.stop()
 
     async def stop(self) -> None:
         """End the background tasks."""
@@ -149,7 +171,7 @@ class GroupCoordinator:
             if time.monotonic() - said >= PROGRESS_SECONDS:
                 said = time.monotonic()
                 logger.info("loading %s, partitions=%d/%d records=%d", OFFSETS_TOPIC, done + 1, len(numbers), records)
-        gc.freeze()  # what was loaded stays: no collection needs to look at it again
+        gc.freeze()  # loaded offsets are long-lived: no collection needs to scan them
         logger.info(
             "%s is loaded, partitions=%d records=%d offsets=%d seconds=%.3f",
             OFFSETS_TOPIC,
@@ -160,7 +182,7 @@ class GroupCoordinator:
         )
 
     async def _load_partition(self, number: int) -> int:
-        """The records that it has. Whatever happens, its groups are not left to ask again for ever."""
+        """Load a partition and return its number of records. Its groups leave the state `loading` whatever happens."""
         partition = self._partitions.get(OFFSETS_TOPIC, number)
         records, failed, gone = 0, False, list[OffsetCommitKey]()
         if partition is not None:
@@ -168,22 +190,22 @@ class GroupCoordinator:
                 records, gone = await self._read_partition(number, partition)
             except (DecodeError, BrokerError, StorageError, OSError) as error:
                 logger.error("%s-%d cannot be loaded, its groups are not served: %s", OFFSETS_TOPIC, number, error)
-                failed = not partition.is_retired  # else it was deleted meanwhile
-            except Exception:  # a bug, which says nothing of the other partitions
+                failed = not partition.is_retired  # a retired one was deleted meanwhile
+            except Exception:  # a bug must not keep the other partitions from loading
                 logger.exception("%s-%d cannot be loaded, its groups are not served", OFFSETS_TOPIC, number)
                 failed = not partition.is_retired
         self.log.end_loading(number, failed=failed)
-        if not self._config.static.get_bool("read.only"):
-            self._take_back(gone)
+        if not self._reads_only:
+            self._delete_offsets(gone)
         return records
 
     async def _read_partition(self, number: int, partition: Partition) -> tuple[int, list[OffsetCommitKey]]:
-        """How many records it has, and the offsets in topics that are not there any more.
+        """Load a partition; return its number of records, and the offsets in topics that no longer exist.
 
-        Those were deleted while nobody could take their offsets back: before a kill, or during this load. A new topic
-        of the same name must not be read from there.
+        Such a topic was deleted before a kill or during this load, when its offsets could not be deleted. They have to
+        go: a new topic of the same name must not be read from there.
         """
-        from barnabas.broker.groups.offsets.loader import load_offsets_partition  # a new broker has nothing to load
+        from barnabas.broker.groups.offsets.loader import load_offsets_partition  # only if there is something to load
 
         buffer_bytes = self._config.broker.get_int("offsets.load.buffer.size")
         loaded: LoadedPartition = await self._loop.run_in_executor(
@@ -204,20 +226,23 @@ class GroupCoordinator:
                 loaded.skipped,
             )
         self.offsets.committed.adopt(loaded.offsets)
+        consumer_group_ids = {record.key.group for record in loaded.consumer_groups}
         for group_id, value in loaded.groups.items():
-            self.members.load(group_id, value)
-        self.members.load_consumer_groups(loaded.consumer_groups)
-        there = self._store.image.names
+            if group_id not in consumer_group_ids:
+                self.classic.load(group_id, value)
+        if loaded.consumer_groups:
+            self.consumer.load(loaded.consumer_groups)
+        existing = self._store.image.names
         gone = [
             OffsetCommitKey(group_id, topic, number)
             for group_id, offsets in loaded.offsets.items()
             for (topic, number), value in offsets.items()
-            if value.topic_id != ZERO_UUID and value.topic_id not in there
+            if value.topic_id != ZERO_UUID and value.topic_id not in existing
         ]
         return loaded.records, gone
 
     def _image_changed(self, before: MetadataImage, after: MetadataImage) -> None:
-        """On the metadata writer's thread."""
+        """Pass changes of topics on to the event loop. Called on the metadata writer's thread."""
         if before.topics is after.topics:
             return
         gone = {
@@ -230,7 +255,11 @@ class GroupCoordinator:
             self._loop.call_soon_threadsafe(self._topics_deleted, gone)
         if gone or new:
             changed, are_new = frozenset(gone) | new, not new <= before.topics.keys()
-            self._loop.call_soon_threadsafe(lambda: self.consumer_groups.topics_changed(changed, are_new=are_new))
+            self._loop.call_soon_threadsafe(self._topics_changed, changed, are_new)
+
+    def _topics_changed(self, names: frozenset[str], are_new: bool) -> None:
+        if self._consumer is not None:
+            self._consumer.topics_changed(names, are_new=are_new)
 
     def _topics_deleted(self, topics: dict[str, bytes]) -> None:
         if self._stopping:
@@ -238,28 +267,31 @@ class GroupCoordinator:
         if OFFSETS_TOPIC in topics:
             self._forget_all()
             return
-        self._take_back(self.offsets.committed.of_topics(topics))
+        self._delete_offsets(self.offsets.committed.of_topics(topics))
 
-    def _take_back(self, keys: Iterable[OffsetCommitKey]) -> None:
-        """Of topics that were deleted."""
+    def _delete_offsets(self, keys: Iterable[OffsetCommitKey]) -> None:
+        """Delete offsets in topics that were deleted."""
         by_group: dict[str, list[GroupRecord]] = {}
         topics = set()
         for key in keys:
             by_group.setdefault(key.group, []).append(GroupRecord(key, None))
             topics.add(key.topic)
         for group_id, records in by_group.items():
-            self.log.append(group_id, records, atomic=False).then(_say)
+            self.log.append(group_id, records, atomic=False).then(_log_failure)
         if by_group:
-            logger.info("offsets of deleted topics are taken back, groups=%d topics=%s", len(by_group), sorted(topics))
+            logger.info("offsets of deleted topics are deleted, groups=%d topics=%s", len(by_group), sorted(topics))
 
     def _forget_all(self) -> None:
         logger.warning("%s was deleted: all groups and their offsets are forgotten", OFFSETS_TOPIC)
-        for group_id in list(self.members.group_ids()):
-            self.members.forget(group_id)
+        for group in self.registry:
+            if group.group_type is GroupType.CLASSIC:
+                self.classic.unload(group.group_id)
+            else:
+                self.consumer.forget(group.group_id)
         self.offsets.committed.forget(list(self.offsets.committed.group_ids()))
         self.log.forget_topic()
 
 
-def _say(error: BrokerError | None) -> None:
+def _log_failure(error: BrokerError | None) -> None:
     if error is not None:
         logger.warning("offsets of a deleted topic stay until they expire: %s", error)

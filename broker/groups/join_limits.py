@@ -1,8 +1,9 @@
-"""The limits of a JoinGroup and a ConsumerGroupHeartbeat: the bounds of the session timeout, how long texts may be.
+"""Limits of the texts in a JoinGroup and a ConsumerGroupHeartbeat.
 
-The texts go into the group's records, and flexible versions of the requests could carry more than those: strings have
-an int16 size there, or Kafka reads none above it, and could not load the partition. A member id is a client's or an
-instance's id with a dash and a uuid behind it. Kafka answers a join whose texts are too long UNKNOWN_SERVER_ERROR.
+The texts go into the group's records, where strings have an int16 size, or where Kafka reads no longer ones. Flexible
+versions of the requests can carry longer texts, and with one of them in its log Kafka could not load the partition. A
+member id is a client id or an instance id, a dash and a uuid. Kafka answers UNKNOWN_SERVER_ERROR to a join whose texts
+are too long.
 """
 
 from __future__ import annotations
@@ -13,30 +14,18 @@ from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.groups.classic_fields import MAX_STRING_BYTES
 
 if TYPE_CHECKING:
-    from barnabas.broker.groups.classic.core import GroupSettings
-    from barnabas.broker.groups.classic.joining import JoiningClient
+    from barnabas.broker.groups.client import JoiningClient
     from barnabas.protocol.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
     from barnabas.protocol.messages.groups.join_group import JoinGroupRequest
 
 UUID_CHARACTERS: Final = 37
-"""What a member id has behind the client's or the instance's id."""
+"""The dash and the uuid at the end of a member id."""
 
 MAX_ID_BYTES: Final = MAX_STRING_BYTES - UUID_CHARACTERS
 
 
-def ensure_session_timeout(request: JoinGroupRequest, settings: GroupSettings) -> None:
-    """Raises BrokerError INVALID_SESSION_TIMEOUT."""
-    lowest, highest = settings.min_session_timeout_ms, settings.max_session_timeout_ms
-    if not lowest <= request.session_timeout_ms <= highest:
-        raise BrokerError(
-            ErrorCode.INVALID_SESSION_TIMEOUT,
-            f"a session timeout of {request.session_timeout_ms} ms is not between group.min.session.timeout.ms "
-            f"({lowest}) and group.max.session.timeout.ms ({highest})",
-        )
-
-
-def ensure_storable(request: JoinGroupRequest, client: JoiningClient) -> None:
-    """What goes into the group's record has to fit its strings. Raises BrokerError."""
+def ensure_join_is_storable(request: JoinGroupRequest, client: JoiningClient) -> None:
+    """Raise BrokerError INVALID_GROUP_ID or INVALID_REQUEST for a text that does not fit the group's record."""
     if _too_long(request.group_id):
         raise BrokerError(ErrorCode.INVALID_GROUP_ID, f"a group id is longer than {MAX_ID_BYTES} bytes")
     names = (request.protocol_type, request.group_instance_id or "", client.client_id)
@@ -47,8 +36,8 @@ def ensure_storable(request: JoinGroupRequest, client: JoiningClient) -> None:
         )
 
 
-def ensure_short(request: ConsumerGroupHeartbeatRequest) -> None:
-    """What goes into a consumer group's records has to fit the strings that Kafka reads. Raises BrokerError."""
+def ensure_heartbeat_is_storable(request: ConsumerGroupHeartbeatRequest) -> None:
+    """Raise BrokerError INVALID_GROUP_ID or INVALID_REQUEST for a text longer than the strings that Kafka reads."""
     if _too_long(request.group_id):
         raise BrokerError(ErrorCode.INVALID_GROUP_ID, f"a group id is longer than {MAX_ID_BYTES} bytes")
     texts = (request.member_id, request.instance_id, request.rack_id, request.topic_regex, *(request.topic_names or ()))

@@ -142,7 +142,13 @@ def _offset_commit(needs: ApiNeeds) -> Handler:
 def _offset_fetch(needs: ApiNeeds) -> Handler:
     from barnabas.broker.handlers.groups.offset_fetch import OffsetFetchHandler
 
-    return OffsetFetchHandler(needs.groups.offsets, needs.groups.log, needs.store, needs.probe(ApiKey.OFFSET_FETCH))
+    return OffsetFetchHandler(
+        needs.groups.offsets.committed,
+        needs.groups.registry,
+        needs.groups.log,
+        needs.store,
+        needs.probe(ApiKey.OFFSET_FETCH),
+    )
 
 
 @_serves(ApiKey.FIND_COORDINATOR)
@@ -193,9 +199,7 @@ def _describe_groups(needs: ApiNeeds) -> Handler:
 def _consumer_group_heartbeat(needs: ApiNeeds) -> Handler:
     from barnabas.broker.handlers.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatHandler
 
-    return ConsumerGroupHeartbeatHandler(
-        needs.groups.consumer_groups.made(), needs.probe(ApiKey.CONSUMER_GROUP_HEARTBEAT)
-    )
+    return ConsumerGroupHeartbeatHandler(needs.groups.consumer, needs.probe(ApiKey.CONSUMER_GROUP_HEARTBEAT))
 
 
 @_serves(ApiKey.CONSUMER_GROUP_DESCRIBE)
@@ -203,7 +207,7 @@ def _consumer_group_describe(needs: ApiNeeds) -> Handler:
     from barnabas.broker.handlers.groups.consumer_group_describe import ConsumerGroupDescribeHandler
 
     probe = needs.probe(ApiKey.CONSUMER_GROUP_DESCRIBE)
-    return ConsumerGroupDescribeHandler(needs.groups.consumer_groups.made(), needs.store, probe)
+    return ConsumerGroupDescribeHandler(needs.groups.consumer, needs.store, probe)
 
 
 @_serves(ApiKey.LIST_GROUPS)
@@ -224,7 +228,9 @@ def _delete_groups(needs: ApiNeeds) -> Handler:
 def _offset_delete(needs: ApiNeeds) -> Handler:
     from barnabas.broker.handlers.groups.groups import OffsetDeleteHandler
 
-    return OffsetDeleteHandler(needs.groups.offsets, needs.store, needs.probe(ApiKey.OFFSET_DELETE))
+    return OffsetDeleteHandler(
+        needs.groups.offsets, needs.groups.registry, needs.store, needs.probe(ApiKey.OFFSET_DELETE)
+    )
 
 
 @_serves(ApiKey.DELETE_RECORDS)

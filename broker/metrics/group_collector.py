@@ -7,8 +7,7 @@ from typing import ClassVar, Final
 
 from prometheus_client.core import Metric
 
-from barnabas.broker.groups.classic.state import GroupState
-from barnabas.broker.groups.consumer.group import ConsumerGroupState
+from barnabas.broker.groups.group import GroupState
 from barnabas.broker.metrics.family import Family
 from barnabas.broker.probes import BrokerProbes
 
@@ -16,9 +15,9 @@ _STATES: Final = (
     (GroupState.EMPTY.value, "empty", "Groups without members."),
     (GroupState.PREPARING_REBALANCE.value, "preparing_rebalance", "Groups that wait for their members to join."),
     (GroupState.COMPLETING_REBALANCE.value, "completing_rebalance", "Groups that wait for their leader's assignment."),
-    (ConsumerGroupState.ASSIGNING.value, "assigning", "Groups of the consumer protocol that need a new assignment."),
+    (GroupState.ASSIGNING.value, "assigning", "Groups of the consumer protocol that need a new assignment."),
     (
-        ConsumerGroupState.RECONCILING.value,
+        GroupState.RECONCILING.value,
         "reconciling",
         "Groups of the consumer protocol whose members give up and take over partitions.",
     ),

@@ -1,317 +1,339 @@
-"""A group of the classic protocol: who is in it, which generation it has, who may commit. Pure: no I/O, no loop.
+"""A group of the classic protocol: its members, its generation, and the checks of its requests. No I/O, no event loop.
 
-Every call works one request or event off and ends in `take_actions`: answers for those that wait, and records to write.
-Deadlines are looked at by `tick`, at the latest when `wake_at` has come. The group's invariants:
+JoinGroup, SyncGroup, LeaveGroup and deadlines change the group through functions of `joining`, `syncing`, `leaving` and
+`rebalance`. Each of them handles one request or event; then the caller takes the actions: responses to requests that
+waited, and records to write. The group's invariants:
 
   - one generation at a time, whose number only grows; members of another one are refused (ILLEGAL_GENERATION)
-  - a member has an assignment only from the leader of its own generation, and only once that is written down
-  - nobody waits for ever: a request that waits is answered by the next generation, an error or the member's end
+  - a member's assignment comes from the leader of its own generation, and only once the assignment is written
+  - no request waits for ever: the next generation, an error or the member's end answers it
 
 Source: Kafka's ClassicGroup and GroupMetadataManager.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from barnabas.broker.groups.classic.core import GroupClock, GroupCore, GroupSettings
-from barnabas.broker.groups.classic.joining import Joining, JoiningClient
-from barnabas.broker.groups.classic.member import GroupMember
-from barnabas.broker.groups.classic.rebalance import Rebalance
-from barnabas.broker.groups.classic.state import GroupState
-from barnabas.broker.groups.classic.timers import JOIN, SYNC
+from barnabas.broker.groups.classic.actions import Action, Outbox, Waiter, WhenWritten
+from barnabas.broker.groups.classic.member import ClassicGroupMember
+from barnabas.broker.groups.classic.roster import GroupRoster
+from barnabas.broker.groups.classic.state import PREVIOUS_STATES, WITH_MEMBERS
+from barnabas.broker.groups.group import SINCE_COMMIT, GroupState, GroupType, OffsetExpiry
+from barnabas.broker.groups.log.records import GroupRecord
+from barnabas.broker.groups.timers import GroupClock, GroupTimers, session_of
+from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
+from barnabas.protocol.groups.keys import GroupMetadataKey
 from barnabas.protocol.groups.metadata import GroupMetadataValue
 from barnabas.protocol.groups.subscription import CONSUMER, subscribed_topics
 from barnabas.protocol.messages.groups.describe_groups import DescribedGroup
-from barnabas.protocol.messages.groups.join_group import NO_MEMBER_ID, JoinGroupRequest, JoinGroupResponse
-from barnabas.protocol.messages.groups.leave_group import LeavingMember, LeftMember
-from barnabas.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas.protocol.messages.groups.join_group import NO_MEMBER_ID, JoinedMember, JoinGroupResponse
+from barnabas.protocol.messages.groups.sync_group import SyncGroupResponse
 
 if TYPE_CHECKING:
-    from barnabas.broker.groups.classic.actions import Action, Waiter
-    from barnabas.broker.groups.classic.roster import GroupRoster
+    from barnabas.broker.groups.classic.settings import GroupSettings
+
+
+class InitialRebalance:
+    """The first rebalance of an empty group, which waits for more members; `rebalance` says for how long."""
+
+    __slots__ = ("delay_ms", "has_newcomer", "remaining_ms")
+
+    def __init__(self) -> None:
+        self.delay_ms = 0
+        self.remaining_ms: int | None = None
+        """How much longer it may be delayed. None: no initial rebalance is in progress."""
+        self.has_newcomer = False
+        """Whether a member joined since the last delay began."""
 
 
 class ClassicGroup:
-    """One group. Each method that changes it is followed by `take_actions`."""
+    """One group. Take the actions after every call that changes it.
 
-    __slots__ = ("_core", "_joining", "_rebalance")
+    generation       of the last completed join phase; 0 before the first one
+    protocol_type    `consumer`, `connect`; empty until the first member joins
+    protocol         the assignor of the generation; None before the first one
+    state_since_ms   wall time of the last change of state
+    """
+
+    __slots__ = (
+        "_clock",
+        "_outbox",
+        "generation",
+        "group_id",
+        "initial",
+        "previous_state",
+        "protocol",
+        "protocol_type",
+        "roster",
+        "settings",
+        "state",
+        "state_since_ms",
+        "timers",
+    )
+
+    group_type = GroupType.CLASSIC
 
     def __init__(self, group_id: str, settings: GroupSettings, clock: GroupClock) -> None:
-        self._core = GroupCore(group_id, settings, clock)
-        self._rebalance = Rebalance(self._core)
-        self._joining = Joining(self._core, self._rebalance)
-
-    @classmethod
-    def restored(
-        cls, group_id: str, value: GroupMetadataValue, settings: GroupSettings, clock: GroupClock
-    ) -> ClassicGroup:
-        """The group of a record: stable, with every member's session from now on, or empty.
-
-        Without a leader it was a consumer group that had not settled (`downgraded`): it rebalances.
-        """
-        group = cls(group_id, settings, clock)
-        core = group._core
-        core.generation = value.generation
-        core.protocol_type = value.protocol_type
-        core.protocol = value.protocol
-        if value.current_state_timestamp >= 0:
-            core.state_since_ms = value.current_state_timestamp
-        for each in value.members:
-            member = GroupMember(
-                each.member_id,
-                group_instance_id=each.group_instance_id,
-                client_id=each.client_id,
-                client_host=each.client_host,
-                rebalance_timeout_ms=each.rebalance_timeout_ms
-                if each.rebalance_timeout_ms >= 0
-                else each.session_timeout_ms,
-                session_timeout_ms=each.session_timeout_ms,
-                protocols={} if value.protocol is None else {value.protocol: each.subscription},
-                assignment=each.assignment,
-            )
-            core.roster.add(member)
-            core.extend_session(member)
-        if value.members:
-            core.state = GroupState.STABLE
-            if value.leader is not None and value.leader in core.roster:
-                core.roster.leader = value.leader
-            else:
-                group._rebalance.prepare("it was a consumer group")
-            if len(core.roster) > settings.max_size and core.state == GroupState.STABLE:
-                group._rebalance.prepare("there are more members than group.max.size")
-        return group
-
-    # --- what it is
+        self.group_id = group_id
+        self.settings = settings
+        self._clock = clock
+        self.state = GroupState.EMPTY
+        self.previous_state = GroupState.DEAD
+        self.state_since_ms = clock.wall_ms()
+        self.generation = 0
+        self.protocol_type = ""
+        self.protocol: str | None = None
+        self.roster = GroupRoster()
+        self.timers = GroupTimers(clock.now)
+        self.initial = InitialRebalance()
+        self._outbox = Outbox()
 
     @property
-    def group_id(self) -> str:
-        """Its name."""
-        return self._core.group_id
+    def wake_at(self) -> float:
+        """When to call `rebalance.tick` next; infinite without a deadline."""
+        return self.timers.wake_at
 
-    @property
-    def state(self) -> GroupState:
-        """Now."""
-        return self._core.state
-
-    @property
-    def generation(self) -> int:
-        """Of the last completed joining; 0 before the first one."""
-        return self._core.generation
-
-    @property
-    def protocol_type(self) -> str:
-        """`consumer`, `connect`; empty while nobody has joined."""
-        return self._core.protocol_type
-
-    @property
-    def state_since_ms(self) -> int:
-        """When the state changed last, in ms of wall time."""
-        return self._core.state_since_ms
-
-    @property
-    def protocol(self) -> str | None:
-        """The assignor of the generation; None before the first one."""
-        return self._core.protocol
-
-    @property
-    def roster(self) -> GroupRoster:
-        """Who is in it; to look at."""
-        return self._core.roster
-
-    @property
-    def members(self) -> int:
-        """How many there are."""
-        return len(self._core.roster)
-
-    @property
-    def is_idle(self) -> bool:
-        """Empty, and nobody is about to join."""
-        return self._core.state == GroupState.EMPTY and not self._core.roster.pending_join
-
-    def is_subscribed(self, topic: str) -> bool:
-        """Whether a member reads `topic`, or may: the subscription of consumers is looked into, others' cannot be."""
-        core = self._core
-        if core.protocol_type != CONSUMER or core.protocol is None:
-            return False
-        try:
-            return any(topic in subscribed_topics(member.metadata(core.protocol)) for member in core.roster)
-        except DecodeError:
-            return True  # made by a client that does not keep to Kafka's format: nobody knows
+    def transition_to(self, state: GroupState) -> None:
+        """Enter `state`. An impossible transition is a bug."""
+        assert self.state in PREVIOUS_STATES[state], f"{self.group_id}: {self.state} -> {state}"
+        self.previous_state, self.state = self.state, state
+        self.state_since_ms = self._clock.wall_ms()
 
     def describe(self) -> DescribedGroup:
-        """For operators."""
-        core = self._core
-        protocol = core.protocol if core.state == GroupState.STABLE else None
-        members = [member.describe(protocol) for member in core.roster]
-        return DescribedGroup(core.group_id, core.state.value, core.protocol_type, protocol or "", members)
+        """Return the group as DescribeGroups shows it."""
+        protocol = self.protocol if self.state is GroupState.STABLE else None
+        members = [member.describe(protocol) for member in self.roster]
+        return DescribedGroup(self.group_id, self.state.value, self.protocol_type, protocol or "", members)
 
-    # --- requests
+    # --- members and their sessions
 
-    def join(self, request: JoinGroupRequest, client: JoiningClient, waiter: Waiter) -> None:
-        """`joining` says what becomes of it."""
-        self._joining.join(request, client, waiter)
+    def validate_member(self, member_id: str, group_instance_id: str | None) -> ClassicGroupMember:
+        """Return the member. Raises BrokerError UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID for a replaced one."""
+        if group_instance_id is not None:
+            current = self.roster.static_id(group_instance_id)
+            if current is not None and current != member_id:
+                raise BrokerError(
+                    ErrorCode.FENCED_INSTANCE_ID,
+                    f"{group_instance_id!r} of group {self.group_id!r} is {current!r} now, not {member_id!r}",
+                )
+            if current is None:
+                raise self.unknown_member(member_id)
+        member = self.roster.get(member_id)
+        if member is None:
+            raise self.unknown_member(member_id)
+        return member
+
+    def unknown_member(self, member_id: str) -> BrokerError:
+        """Return the error UNKNOWN_MEMBER_ID."""
+        return BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {self.group_id!r} has no member {member_id!r}")
+
+    def extend_session(self, member: ClassicGroupMember, timeout_ms: int | None = None) -> None:
+        """Restart the member's session timeout."""
+        self.timers.schedule(
+            session_of(member.member_id), member.session_timeout_ms if timeout_ms is None else timeout_ms
+        )
+
+    def heartbeat(self, member_id: str, group_instance_id: str | None, generation: int) -> ErrorCode:
+        """Extend the member's session. Return NONE, REBALANCE_IN_PROGRESS, or why it is not of this generation."""
+        if self.state is GroupState.DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        try:
+            member = self.validate_member(member_id, group_instance_id)
+        except BrokerError as error:
+            return error.code
+        if generation != self.generation:
+            return ErrorCode.ILLEGAL_GENERATION
+        self.extend_session(member)
+        return ErrorCode.REBALANCE_IN_PROGRESS if self.state is GroupState.PREPARING_REBALANCE else ErrorCode.NONE
+
+    def remove(self, member: ClassicGroupMember, error: ErrorCode = ErrorCode.UNKNOWN_MEMBER_ID) -> None:
+        """Remove the member, and answer its waiting requests with `error`."""
+        self.answer_join(member, JoinGroupResponse(error))
+        self.answer_sync(member, SyncGroupResponse(error))
+        self.timers.cancel(session_of(member.member_id))
+        self.roster.remove(member.member_id)
+
+    def forget_pending(self, member_id: str) -> None:
+        """Forget a member id that was handed out and with which no client joined."""
+        self.timers.cancel(session_of(member_id))
+        self.roster.remove(member_id)
+
+    def answer_all(self, error: ErrorCode) -> None:
+        """Answer all waiting requests with `error`; the members stay."""
+        for member in self.roster:
+            self.answer_join(member, JoinGroupResponse(error, member.member_id))
+            self.answer_sync(member, SyncGroupResponse(error))
+
+    def die(self) -> None:
+        """Refuse all waiting requests and stop all deadlines: the group is deleted."""
+        self.answer_all(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        self.timers.clear()
+        self.transition_to(GroupState.DEAD)
+
+    # --- committed offsets and deletion (see Group)
+
+    def validate_offset_commit(
+        self, member_id: str, group_instance_id: str | None, generation: int, *, knows_member_epochs: bool = True
+    ) -> None:
+        """Raise BrokerError if offsets may not be committed: the member is not of this generation.
+
+        A consumer that assigns its partitions itself commits without a generation (below 0), member id and instance id;
+        it may while the group has no members. A member's commit counts as a heartbeat.
+        """
+        if self.state is GroupState.DEAD:
+            raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"group {self.group_id!r} is being deleted")
+        if generation < 0 and self.state is GroupState.EMPTY:
+            return
+        if generation < 0 and member_id == NO_MEMBER_ID and group_instance_id is None:
+            raise self.unknown_member(member_id)
+        member = self.validate_member(member_id, group_instance_id)
+        if generation != self.generation:
+            raise BrokerError(
+                ErrorCode.ILLEGAL_GENERATION,
+                f"group {self.group_id!r} has generation {self.generation}, not {generation}",
+            )
+        if self.state is GroupState.COMPLETING_REBALANCE:
+            raise BrokerError(ErrorCode.REBALANCE_IN_PROGRESS, f"group {self.group_id!r} rebalances, join again")
+        self.extend_session(member)
+
+    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Allow it: classic members fetch offsets without their generation."""
+
+    def validate_offset_delete(self) -> None:
+        """Raise BrokerError NON_EMPTY_GROUP for members that are not consumers: their topics are unknown."""
+        if self.protocol_type != CONSUMER:
+            self.validate_delete()
+
+    def validate_delete(self) -> None:
+        """Raise BrokerError NON_EMPTY_GROUP for a group with members."""
+        if self.state in WITH_MEMBERS:
+            raise BrokerError(
+                ErrorCode.NON_EMPTY_GROUP,
+                f"group {printable(self.group_id)} has {len(self.roster)} members ({self.state.value})",
+            )
+
+    def is_subscribed(self, topic: str) -> bool:
+        """Return whether a member reads `topic`, or may. Only the subscriptions of consumers can be read."""
+        if self.protocol_type != CONSUMER or self.protocol is None:
+            return False
+        try:
+            return any(topic in subscribed_topics(member.metadata(self.protocol)) for member in self.roster)
+        except DecodeError:
+            return True  # the client does not use Kafka's format: its topics are unknown
+
+    def offset_expiry(self) -> OffsetExpiry | None:
+        """Return how the group's offsets age; None while it rebalances or its members' topics are unknown."""
+        if not self.protocol_type:
+            return SINCE_COMMIT
+        if self.state is GroupState.EMPTY:
+            return OffsetExpiry(self.state_since_ms)
+        return SINCE_COMMIT if self.state is GroupState.STABLE and self.protocol_type == CONSUMER else None
+
+    def tombstones(self) -> list[GroupRecord]:
+        """Return the record that deletes the group."""
+        return [GroupRecord(GroupMetadataKey(self.group_id), None)]
+
+    # --- responses
+
+    def answer(self, waiter: Waiter, response: JoinGroupResponse | SyncGroupResponse) -> None:
+        """Respond to a request that does not wait, or no longer waits."""
+        self._outbox.respond(waiter, response)
+
+    def wait_for_join(self, member: ClassicGroupMember, waiter: Waiter) -> None:
+        """Let a join wait for the next generation. It replaces an earlier waiting join of the same member."""
+        self.answer_join(member, JoinGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
+        member.joining = waiter
+
+    def answer_join(self, member: ClassicGroupMember, response: JoinGroupResponse) -> None:
+        """Respond to the member's waiting join, if one waits."""
+        waiter, member.joining = member.joining, None
+        if waiter is not None:
+            self.answer(waiter, response)
+
+    def wait_for_sync(self, member: ClassicGroupMember, waiter: Waiter) -> None:
+        """Let a sync wait for the leader's assignment. It replaces an earlier waiting sync of the same member."""
+        self.answer_sync(member, SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS))
+        member.syncing = waiter
+
+    def answer_sync(self, member: ClassicGroupMember, response: SyncGroupResponse) -> bool:
+        """Respond to the member's waiting sync; return whether one waited."""
+        waiter, member.syncing = member.syncing, None
+        if waiter is None:
+            return False
+        self.answer(waiter, response)
+        return True
+
+    def joined(
+        self, member: ClassicGroupMember, *, with_members: bool, skip_assignment: bool = False
+    ) -> JoinGroupResponse:
+        """Return the response to a join: the present generation."""
+        return JoinGroupResponse(
+            ErrorCode.NONE,
+            member.member_id,
+            self.generation,
+            self.protocol_type,
+            self.protocol,
+            self.roster.leader or "",
+            skip_assignment,
+            self._joined_members() if with_members else (),
+        )
+
+    def synced(self, member: ClassicGroupMember) -> SyncGroupResponse:
+        """Return the response to a sync: the member's assignment."""
+        return SyncGroupResponse(ErrorCode.NONE, self.protocol_type, self.protocol, member.assignment)
+
+    def propagate_assignment(self, assignments: Mapping[str, bytes], error: ErrorCode = ErrorCode.NONE) -> None:
+        """Set every member's assignment and answer the waiting syncs, all of them with `error` if there is one."""
+        for member in self.roster:
+            member.assignment = assignments.get(member.member_id, b"")
+            response = self.synced(member) if error == ErrorCode.NONE else SyncGroupResponse(error)
+            if self.answer_sync(member, response):
+                self.extend_session(member)
+
+    # --- records
+
+    def write(self, assignments: Mapping[str, bytes], when_written: WhenWritten) -> None:
+        """Write the group's record with these assignments."""
+        self._outbox.write(self._record(assignments), when_written)
 
     def write_existence(self) -> None:
-        """Write the group down for the first time; without that, nobody is let in. Kafka does the same."""
-        core = self._core
+        """Write the record of a new group before its first member joins, as Kafka does; refuse joins if that fails."""
 
         def written(error: ErrorCode) -> None:
             if error != ErrorCode.NONE:
                 self.answer_all(error)
 
-        core.write_new(written)
-
-    def sync(self, request: SyncGroupRequest, waiter: Waiter) -> None:
-        """The leader's assignment is written down before anybody gets it; the others wait for it."""
-        core = self._core
-        try:
-            member = self._validate_sync(request)
-        except BrokerError as error:
-            core.answer(waiter, SyncGroupResponse(error.code))
-            return
-        if core.state == GroupState.PREPARING_REBALANCE:
-            core.answer(waiter, SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS))
-            return
-        core.roster.pending_sync.discard(member.member_id)
-        if core.state == GroupState.STABLE:
-            core.answer(waiter, core.synced(member))
-            return
-        core.wait_for_sync(member, waiter)
-        if core.roster.leader == member.member_id:
-            self._assign(dict(request.assignments))
-
-    def heartbeat(self, member_id: str, group_instance_id: str | None, generation: int) -> ErrorCode:
-        """NONE, REBALANCE_IN_PROGRESS, or why the member is none of this generation."""
-        core = self._core
-        if core.state == GroupState.DEAD:
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        try:
-            member = core.validate_member(member_id, group_instance_id)
-        except BrokerError as error:
-            return error.code
-        if generation != core.generation:
-            return ErrorCode.ILLEGAL_GENERATION
-        core.extend_session(member)
-        return ErrorCode.REBALANCE_IN_PROGRESS if core.state == GroupState.PREPARING_REBALANCE else ErrorCode.NONE
-
-    def leave(self, members: list[LeavingMember]) -> list[LeftMember]:
-        """Remove them, in one rebalance."""
-        results = [LeftMember(each.member_id, each.group_instance_id, self._leave(each)) for each in members]
-        if any(result.error == ErrorCode.NONE for result in results):
-            if self._core.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-                self._rebalance.prepare("members left")
-            else:
-                self._rebalance.maybe_complete()
-        return results
-
-    def validate_commit(self, member_id: str, group_instance_id: str | None, generation: int) -> None:
-        """Raises BrokerError if offsets may not be committed: who commits is no member of this generation.
-
-        Without a generation (below 0), member and instance: a consumer that assigns its partitions itself; it may
-        commit while the group has no members. A member's commit counts as a heartbeat.
-        """
-        core = self._core
-        if core.state == GroupState.DEAD:
-            raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"group {core.group_id!r} is being deleted")
-        if generation < 0 and core.state == GroupState.EMPTY:
-            return
-        if generation < 0 and member_id == NO_MEMBER_ID and group_instance_id is None:
-            raise core.unknown_member(member_id)
-        member = core.validate_member(member_id, group_instance_id)
-        if generation != core.generation:
-            raise BrokerError(
-                ErrorCode.ILLEGAL_GENERATION,
-                f"group {core.group_id!r} has generation {core.generation}, not {generation}",
-            )
-        if core.state == GroupState.COMPLETING_REBALANCE:
-            raise BrokerError(ErrorCode.REBALANCE_IN_PROGRESS, f"group {core.group_id!r} rebalances, join again")
-        core.extend_session(member)
-
-    # --- events
-
-    @property
-    def wake_at(self) -> float:
-        """When to call `tick` next, in seconds of the injected clock; infinite where there is nothing to wait for."""
-        return self._core.timers.wake_at
-
-    def tick(self) -> None:
-        """Do what the deadlines that have passed ask for."""
-        timers = self._core.timers
-        key = timers.pop_due()
-        while key is not None:
-            if key == JOIN:
-                self._rebalance.joining_ends()
-            elif key == SYNC:
-                self._rebalance.syncing_ends()
-            else:
-                self._rebalance.session_ends(key[1])
-            key = timers.pop_due()
+        self._outbox.write(GroupMetadataValue("", 0, None, None, self.state_since_ms), written)
 
     def written(self, write_id: int, error: ErrorCode) -> None:
-        """The record of a `WriteGroup` is durable (NONE), or could not be written."""
-        self._core.written(write_id, error)
-
-    def answer_all(self, error: ErrorCode) -> None:
-        """Whoever waits is told `error`; the members stay."""
-        for member in self._core.roster:
-            self._core.answer_join(member, JoinGroupResponse(error, member.member_id))
-            self._core.answer_sync(member, SyncGroupResponse(error))
-
-    def die(self) -> None:
-        """The group is deleted: whoever waits is refused, and nothing happens any more."""
-        self.answer_all(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        self._core.timers.clear()
-        self._core.transition_to(GroupState.DEAD)
+        """Report that the record of a `WriteGroup` is durable (NONE), or could not be written."""
+        self._outbox.written(write_id, error)
 
     def take_actions(self) -> list[Action]:
-        """What is to be done, in this order; then forgotten here."""
-        return self._core.take_actions()
+        """Remove and return the actions, in their order."""
+        return self._outbox.take()
 
-    # --- steps
+    def _record(self, assignments: Mapping[str, bytes]) -> GroupMetadataValue:
+        protocol = self.protocol
+        members = (
+            []
+            if protocol is None
+            else [member.record(protocol, assignments.get(member.member_id, b"")) for member in self.roster]
+        )
+        return GroupMetadataValue(
+            protocol_type=self.protocol_type,
+            generation=self.generation,
+            protocol=protocol,
+            leader=self.roster.leader if members else None,
+            current_state_timestamp=self.state_since_ms,
+            members=members,
+        )
 
-    def _validate_sync(self, request: SyncGroupRequest) -> GroupMember:
-        core = self._core
-        if core.state == GroupState.DEAD:
-            raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"group {core.group_id!r} is being deleted")
-        member = core.validate_member(request.member_id, request.group_instance_id)
-        if request.generation != core.generation:
-            raise BrokerError(ErrorCode.ILLEGAL_GENERATION, f"the generation is {core.generation}")
-        if request.protocol_type not in (None, core.protocol_type) or request.protocol not in (None, core.protocol):
-            raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"{core.protocol_type} {core.protocol} it is")
-        return member
-
-    def _assign(self, assignments: dict[str, bytes]) -> None:
-        core = self._core
-        generation = core.generation
-
-        def written(error: ErrorCode) -> None:
-            if core.state != GroupState.COMPLETING_REBALANCE or core.generation != generation:
-                return  # a rebalance began meanwhile, and told those that waited
-            if error != ErrorCode.NONE:
-                core.propagate_assignment({}, error)
-                self._rebalance.prepare(f"the assignment could not be written ({error.name})")
-                return
-            core.propagate_assignment(assignments)
-            core.transition_to(GroupState.STABLE)
-
-        core.write(assignments, written)
-
-    def _leave(self, leaving: LeavingMember) -> ErrorCode:
-        core = self._core
-        if leaving.member_id in core.roster.pending_join:
-            self._rebalance.forget_pending(leaving.member_id)
-            return ErrorCode.NONE
-        try:
-            if leaving.member_id == NO_MEMBER_ID:
-                if leaving.group_instance_id is None:
-                    raise core.unknown_member(NO_MEMBER_ID)
-                member_id = core.roster.static_id(leaving.group_instance_id) or NO_MEMBER_ID
-                member = core.validate_member(member_id, None)
-            else:
-                member = core.validate_member(leaving.member_id, leaving.group_instance_id)
-        except BrokerError as error:
-            return error.code
-        core.remove(member)
-        return ErrorCode.NONE
+    def _joined_members(self) -> list[JoinedMember]:
+        assert self.protocol is not None
+        return [
+            JoinedMember(each.member_id, each.group_instance_id, each.metadata(self.protocol)) for each in self.roster
+        ]

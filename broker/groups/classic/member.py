@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from barnabas.broker.groups.classic.actions import Waiter
 
 
-class GroupMember:
+class ClassicGroupMember:
     """Timeouts in ms. `protocols`: metadata by assignor, in the order of preference."""
 
     __slots__ = (

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from barnabas.broker.groups.classic.member import GroupMember
+from barnabas.broker.groups.classic.member import ClassicGroupMember
 
 
 class GroupRoster:
@@ -19,7 +19,7 @@ class GroupRoster:
     __slots__ = ("_known", "_members", "_static", "leader", "pending_join", "pending_sync")
 
     def __init__(self) -> None:
-        self._members: dict[str, GroupMember] = {}
+        self._members: dict[str, ClassicGroupMember] = {}
         self._static: dict[str, str] = {}
         self._known: Counter[str] = Counter()
         """How many members know each assignor."""
@@ -32,13 +32,13 @@ class GroupRoster:
     def __len__(self) -> int:
         return len(self._members)
 
-    def __iter__(self) -> Iterator[GroupMember]:
+    def __iter__(self) -> Iterator[ClassicGroupMember]:
         return iter(list(self._members.values()))
 
     def __contains__(self, member_id: str) -> bool:
         return member_id in self._members
 
-    def get(self, member_id: str) -> GroupMember | None:
+    def get(self, member_id: str) -> ClassicGroupMember | None:
         """None: no such member."""
         return self._members.get(member_id)
 
@@ -61,7 +61,7 @@ class GroupRoster:
         """The largest of the members'."""
         return max((member.rebalance_timeout_ms for member in self._members.values()), default=0)
 
-    def add(self, member: GroupMember) -> None:
+    def add(self, member: ClassicGroupMember) -> None:
         """The first one leads."""
         assert member.member_id not in self._members
         if member.group_instance_id is not None:
@@ -85,7 +85,7 @@ class GroupRoster:
         if self.leader == member_id:
             self.leader = next(iter(self._members), None)
 
-    def rename(self, member: GroupMember, member_id: str) -> None:
+    def rename(self, member: ClassicGroupMember, member_id: str) -> None:
         """A static member came back under another id; it keeps its place, and the leadership."""
         old_id = member.member_id
         assert member.group_instance_id is not None
@@ -99,7 +99,7 @@ class GroupRoster:
         if self.leader == old_id:
             self.leader = member_id
 
-    def update(self, member: GroupMember, protocols: Mapping[str, bytes]) -> None:
+    def update(self, member: ClassicGroupMember, protocols: Mapping[str, bytes]) -> None:
         """The member knows other assignors, or says other things about itself."""
         self._known.subtract(member.protocols.keys())
         member.protocols = protocols

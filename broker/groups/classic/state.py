@@ -1,30 +1,11 @@
-"""The states of a classic group, and from which to which it goes.
-
-    Empty                no members; offsets may be there
-    PreparingRebalance   waits for the members to join
-    CompletingRebalance  a generation is formed and waits for its leader's assignment
-    Stable               everybody has an assignment
-    Dead                 deleted
-
-Source: Kafka's ClassicGroupState.
-"""
+"""Which states of a classic group may follow each other. Source: Kafka's ClassicGroupState."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
 from typing import Final
 
-
-class GroupState(Enum):
-    """By Kafka's names, which clients see."""
-
-    EMPTY = "Empty"
-    PREPARING_REBALANCE = "PreparingRebalance"
-    COMPLETING_REBALANCE = "CompletingRebalance"
-    STABLE = "Stable"
-    DEAD = "Dead"
-
+from barnabas.broker.groups.group import GroupState
 
 PREVIOUS_STATES: Final[Mapping[GroupState, frozenset[GroupState]]] = {
     GroupState.EMPTY: frozenset({GroupState.PREPARING_REBALANCE}),
@@ -33,6 +14,8 @@ PREVIOUS_STATES: Final[Mapping[GroupState, frozenset[GroupState]]] = {
     GroupState.STABLE: frozenset({GroupState.COMPLETING_REBALANCE}),
     GroupState.DEAD: frozenset(GroupState),
 }
-"""Of each state, those that may come before it."""
+"""For each state, the states from which a group may enter it."""
 
 CAN_REBALANCE: Final = PREVIOUS_STATES[GroupState.PREPARING_REBALANCE]
+
+WITH_MEMBERS: Final = frozenset({GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE, GroupState.STABLE})

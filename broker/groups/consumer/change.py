@@ -31,8 +31,8 @@ from barnabas.protocol.groups.consumer_group_values import Partitions
 if TYPE_CHECKING:
     from barnabas.broker.groups.consumer.group import ConsumerGroup
     from barnabas.broker.groups.consumer.member import ConsumerGroupMember
-    from barnabas.broker.groups.consumer.settings import Surroundings
-    from barnabas.broker.groups.group_records import GroupRecord
+    from barnabas.broker.groups.consumer.settings import GroupContext
+    from barnabas.broker.groups.log.records import GroupRecord
     from barnabas.broker.metadata.image import MetadataImage
 
 ASSIGNORS: Final[Mapping[str, Assignor]] = {each.name: each for each in (UniformAssignor(), RangeAssignor())}
@@ -41,11 +41,11 @@ ASSIGNORS: Final[Mapping[str, Assignor]] = {each.name: each for each in (Uniform
 class GroupChange:
     """The records of one request or event, in their order."""
 
-    def __init__(self, group: ConsumerGroup, around: Surroundings) -> None:
+    def __init__(self, group: ConsumerGroup, context: GroupContext) -> None:
         self.group = group
-        self.around = around
-        self.image: MetadataImage = around.image()
-        self.settings = around.settings_of(group.group_id)
+        self.context = context
+        self.image: MetadataImage = context.image()
+        self.settings = context.settings_of(group.group_id)
         self.records: list[GroupRecord] = []
         self.epoch = group.epoch
         self.regexes = group.regexes
@@ -77,7 +77,7 @@ class GroupChange:
             target = targets.get(member_id, {})
             if target != group.target.get(member_id):
                 self.records.append(target_record(group.group_id, member_id, target))
-        self.records.append(target_epoch_record(group.group_id, self.epoch, self.around.clock.wall_ms()))
+        self.records.append(target_epoch_record(group.group_id, self.epoch, self.context.clock.wall_ms()))
         return self.epoch, targets.get(member.member_id, {})
 
     def reconcile(
@@ -120,7 +120,7 @@ class GroupChange:
 
     def _may_assign(self) -> bool:
         interval_ms, last_ms = self.settings.assignment_interval_ms, self.group.assignment_ms
-        return not interval_ms or not last_ms or self.around.clock.wall_ms() >= last_ms + interval_ms
+        return not interval_ms or not last_ms or self.context.clock.wall_ms() >= last_ms + interval_ms
 
     def _target_of(self, member: ConsumerGroupMember) -> Partitions:
         """The target up to now; a static member that came back under another id has that of the old one."""

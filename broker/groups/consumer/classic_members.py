@@ -25,7 +25,7 @@ from barnabas.protocol.messages.groups.leave_group import LeaveGroupRequest, Lef
 from barnabas.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
 
 if TYPE_CHECKING:
-    from barnabas.broker.groups.classic.joining import JoiningClient
+    from barnabas.broker.groups.client import JoiningClient
     from barnabas.broker.groups.consumer.change import GroupChange
     from barnabas.broker.groups.consumer.group import ConsumerGroup
     from barnabas.broker.metadata.image import MetadataImage
@@ -43,7 +43,7 @@ def join(change: GroupChange, request: JoinGroupRequest, client: JoiningClient) 
     group = change.group
     is_new = request.member_id == NO_MEMBER_ID
     member_id = str(uuid4()) if is_new else request.member_id
-    ensure_room(change, member_id, change.around.settings.max_size)
+    ensure_room(change, member_id, change.context.settings.max_size)
     subscription = _subscription(group, request)
     if is_new and request.requires_known_member_id and request.group_instance_id is None:
         return ClassicJoin(JoinGroupResponse(ErrorCode.MEMBER_ID_REQUIRED, member_id))

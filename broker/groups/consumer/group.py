@@ -1,11 +1,11 @@
-"""A consumer group (KIP-848): what its records say. Nothing but `replay` changes it, at a start and at run time alike.
+"""A consumer group (KIP-848) as its records describe it. Only `replay` changes it, at a start and at run time alike.
 
-    group epoch        grows with every change that asks for a new assignment: a member came, left or reads other topics
-    assignment epoch   that of the target assignment, which says what every member shall have
-    member epoch       how far a member has come: it goes to the assignment epoch once it gave up what it shall not have
+    group epoch        grows with every change that needs a new assignment: a member joins, leaves or reads other topics
+    assignment epoch   the group epoch of the target assignment, which gives every member its partitions
+    member epoch       how far a member has come: it enters the assignment epoch once it gave up what it has to
 
-A partition belongs to at most one member: who shall have it waits until who had it has given it up (`owners`). The
-deadlines are the group's own, and not in its records: each member's session, and its time to give up partitions.
+A partition belongs to at most one member: its next owner waits until the present one has given it up (`owners`). The
+deadlines are not in the records: each member's session, and its time to give up partitions.
 Source: Kafka's ConsumerGroup, ModernGroup.
 """
 
@@ -14,11 +14,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.groups.classic.timers import GroupTimers, TimerKey, session_of
 from barnabas.broker.groups.consumer.member import ConsumerGroupMember, MemberState
+from barnabas.broker.groups.consumer.records import (
+    current_record,
+    epoch_record,
+    member_record,
+    partition_metadata_tombstone,
+    regex_record,
+    target_epoch_record,
+    target_record,
+)
+from barnabas.broker.groups.group import SINCE_COMMIT, CommitCheck, GroupState, GroupType, OffsetExpiry
+from barnabas.broker.groups.log.records import GroupRecord
+from barnabas.broker.groups.timers import GroupTimers, TimerKey, session_of
+from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.groups.consumer_group_keys import (
     ConsumerGroupKey,
@@ -41,9 +52,10 @@ from barnabas.protocol.groups.consumer_group_values import (
     TargetAssignmentMemberValue,
     TargetAssignmentMetadataValue,
 )
+from barnabas.protocol.groups.subscription import CONSUMER
 
 if TYPE_CHECKING:
-    from barnabas.broker.groups.classic.core import GroupClock
+    from barnabas.broker.groups.timers import GroupClock
 
 GONE_EPOCH: Final = -1
 
@@ -55,18 +67,13 @@ SYNC: Final = "sync"
 """The timer of a classic member that joined and has not synced."""
 
 
-class ConsumerGroupState(Enum):
-    """By Kafka's names."""
-
-    EMPTY = "Empty"
-    ASSIGNING = "Assigning"
-    RECONCILING = "Reconciling"
-    STABLE = "Stable"
-
-
 class ConsumerGroup:
-    """One group. `is_checked`: its topics are those that its epoch was made for; `is_resolved`: its expressions saw
-    all topics that there are. A change of a topic takes them back, and the next heartbeat looks.
+    """One group.
+
+    is_checked    its epoch was computed for its topics as they are now
+    is_resolved   its expressions were matched against all topics that exist now
+
+    A change of a topic resets both, and the next heartbeat looks at the topics again.
     """
 
     __slots__ = (
@@ -86,6 +93,9 @@ class ConsumerGroup:
         "timers",
     )
 
+    group_type = GroupType.CONSUMER
+    protocol_type = CONSUMER
+
     def __init__(self, group_id: str, clock: GroupClock) -> None:
         self.group_id = group_id
         self.is_checked = False
@@ -102,70 +112,153 @@ class ConsumerGroup:
         self.regexes: dict[str, RegularExpressionValue] = {}
         self.timers = GroupTimers(clock.now)
 
-    # --- what it is
-
     @property
-    def state(self) -> ConsumerGroupState:
-        """Now."""
+    def state(self) -> GroupState:
+        """Empty, Assigning, Reconciling or Stable."""
         if not self.members:
-            return ConsumerGroupState.EMPTY
+            return GroupState.EMPTY
         if self.epoch > self.assignment_epoch:
-            return ConsumerGroupState.ASSIGNING
+            return GroupState.ASSIGNING
         if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
-            return ConsumerGroupState.STABLE
-        return ConsumerGroupState.RECONCILING
+            return GroupState.STABLE
+        return GroupState.RECONCILING
 
-    @property
-    def wake_at(self) -> float:
-        """When its first deadline may have passed."""
-        return self.timers.wake_at
+    # --- members
 
     def member(self, member_id: str) -> ConsumerGroupMember:
-        """Raises BrokerError UNKNOWN_MEMBER_ID."""
+        """Return the member. Raises BrokerError UNKNOWN_MEMBER_ID."""
         member = self.members.get(member_id)
         if member is None:
             raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {self.group_id!r} has no member {member_id!r}")
         return member
 
     def static_member(self, instance_id: str | None) -> ConsumerGroupMember | None:
-        """The member of that instance."""
+        """Return the member with that instance id, if there is one."""
         member_id = None if instance_id is None else self.static_ids.get(instance_id)
         return None if member_id is None else self.members.get(member_id)
 
-    def is_subscribed(self, topic: str) -> bool:
-        """Whether a member reads that topic."""
-        return any(topic in topics_of(member, self.regexes) for member in self.members.values())
-
     def preferred_assignor(self, members: Iterable[ConsumerGroupMember], default: str) -> str:
-        """The one that most of `members` ask for."""
+        """Return the assignor that most of `members` name; `default` if none does."""
         votes = Counter(member.assignor for member in members if member.assignor is not None)
         return votes.most_common(1)[0][0] if votes else default
 
     @property
     def classic_members(self) -> int:
-        """How many speak the classic protocol."""
+        """The number of members that use the classic protocol."""
         return sum(member.classic is not None for member in self.members.values())
 
     # --- deadlines
 
+    @property
+    def wake_at(self) -> float:
+        """No deadline is before this time."""
+        return self.timers.wake_at
+
     def extend_session(self, member_id: str, timeout_ms: int) -> None:
-        """The member was heard of now."""
+        """Restart the member's session timeout."""
         self.timers.schedule(session_of(member_id), timeout_ms)
 
     def begin_session(self, member_id: str, timeout_ms: int) -> None:
-        """As `extend_session`, of one that has none yet."""
+        """Start the member's session timeout, unless it runs already."""
         if session_of(member_id) not in self.timers:
             self.extend_session(member_id, timeout_ms)
 
     def cancel_timers(self, member_id: str) -> None:
-        """The member is not here any more."""
+        """Drop all deadlines of a member that was removed."""
         for key in timers_of(member_id):
             self.timers.cancel(key)
 
-    # --- replay
+    # --- committed offsets and deletion (see Group)
+
+    def validate_offset_commit(
+        self, member_id: str, group_instance_id: str | None, generation: int, *, knows_member_epochs: bool
+    ) -> CommitCheck | None:
+        """Return what remains to be checked of each partition; None if nothing does. Raises BrokerError.
+
+        A commit is valid in the member's epoch, and in an older one for partitions that the member has had ever since:
+        each assigned partition carries the epoch of its assignment. Source: Kafka's ConsumerGroup
+        (validateOffsetCommit, createAssignmentEpochValidator).
+        """
+        epoch = generation
+        if epoch < 0 and not self.members:
+            return None
+        member = self.member(member_id)
+        if member.classic is None and not knows_member_epochs:
+            raise BrokerError(
+                ErrorCode.UNSUPPORTED_VERSION, "members of the consumer protocol commit with version 9 or later"
+            )
+        if epoch == member.member_epoch:
+            return None
+        if epoch > member.member_epoch:
+            raise _stale(member, f"epoch {epoch} is newer than {member.member_epoch}, that of member {member_id!r}")
+
+        def check(topic_id: bytes, partition: int) -> None:
+            assigned_in = member.assignment_epoch(topic_id, partition)
+            if assigned_in is None:
+                raise _stale(member, f"member {member_id!r} does not have partition {partition} of {topic_id.hex()}")
+            if epoch < assigned_in:
+                raise _stale(
+                    member, f"member {member_id!r} has partition {partition} since epoch {assigned_in}, not {epoch}"
+                )
+
+        return check
+
+    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Raise BrokerError for a wrong member epoch. A request without a member id may always fetch."""
+        if member_id is None and member_epoch < 0:
+            return
+        member = self.member(member_id or "")
+        if member_epoch != member.member_epoch:
+            raise _stale(member, f"epoch {member_epoch} is not {member.member_epoch}, that of member {member_id!r}")
+
+    def validate_offset_delete(self) -> None:
+        """Allow it: the topics of all members are known."""
+
+    def validate_delete(self) -> None:
+        """Raise BrokerError NON_EMPTY_GROUP for a group with members."""
+        if self.members:
+            raise BrokerError(
+                ErrorCode.NON_EMPTY_GROUP, f"group {printable(self.group_id)} has {len(self.members)} members"
+            )
+
+    def is_subscribed(self, topic: str) -> bool:
+        """Return whether a member reads the topic."""
+        return any(topic in topics_of(member, self.regexes) for member in self.members.values())
+
+    def offset_expiry(self) -> OffsetExpiry:
+        """Return that offsets age since their commit; those of subscribed topics do not expire anyway."""
+        return SINCE_COMMIT
+
+    # --- records
+
+    def records(self) -> list[GroupRecord]:
+        """Return the records of the whole group."""
+        group_id, members = self.group_id, self.members.values()
+        return [
+            *(member_record(group_id, member) for member in members),
+            epoch_record(group_id, self.epoch, self.metadata_hash),
+            *(target_record(group_id, each.member_id, self.target.get(each.member_id, {})) for each in members),
+            target_epoch_record(group_id, self.assignment_epoch, self.assignment_ms),
+            *(current_record(group_id, member) for member in members),
+            *(regex_record(group_id, regex, value) for regex, value in self.regexes.items()),
+        ]
+
+    def tombstones(self) -> list[GroupRecord]:
+        """Return the records that delete the group with its members. Kafka's replay needs this order."""
+        group_id = self.group_id
+        ids = list(dict.fromkeys((*self.members, *self.target)))
+        return [
+            *(GroupRecord(CurrentMemberAssignmentKey(group_id, each), None) for each in ids),
+            *(GroupRecord(TargetAssignmentMemberKey(group_id, each), None) for each in ids),
+            GroupRecord(TargetAssignmentMetadataKey(group_id), None),
+            *(GroupRecord(ConsumerGroupMemberMetadataKey(group_id, each), None) for each in ids),
+            *(regex_record(group_id, regex, None) for regex in self.regexes),
+            partition_metadata_tombstone(group_id),
+            GroupRecord(ConsumerGroupMetadataKey(group_id), None),
+        ]
 
     def replay(self, key: ConsumerGroupKey, value: ConsumerGroupValue | None) -> None:
-        """Make a record of the group state; without a value it takes back what it said."""
+        """Apply one record of the group; a tombstone undoes the record of its key."""
         match key, value:
             case ConsumerGroupMetadataKey(), ConsumerGroupMetadataValue():
                 self.epoch, self.metadata_hash = value
@@ -244,15 +337,22 @@ class ConsumerGroup:
 
 
 def timers_of(member_id: str) -> tuple[TimerKey, ...]:
-    """The keys of all deadlines that a member may have."""
+    """Return the keys of all deadlines that a member may have."""
     return (session_of(member_id), (REBALANCE, member_id), (JOIN, member_id), (SYNC, member_id))
 
 
 def topics_of(member: ConsumerGroupMember, regexes: Mapping[str, RegularExpressionValue]) -> frozenset[str]:
-    """The topics that a member reads, whether they are there or not."""
+    """Return the topics that a member subscribes to, whether they exist or not."""
     resolved = regexes.get(member.topic_regex) if member.topic_regex else None
     return member.topic_names if resolved is None else member.topic_names.union(resolved.topics)
 
 
 def _pairs(topics: PartitionEpochs) -> Iterable[tuple[bytes, int]]:
     return ((topic_id, number) for topic_id, epochs in topics.items() for number in epochs)
+
+
+def _stale(member: ConsumerGroupMember, message: str) -> BrokerError:
+    """Return the error for a wrong epoch, in the terms of the member's protocol."""
+    return BrokerError(
+        ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION, message
+    )

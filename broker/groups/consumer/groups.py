@@ -1,25 +1,24 @@
-"""The consumer groups of this broker: requests of members of either protocol, and what their deadlines ask for.
+"""The consumer groups of this broker: requests of members of either protocol, and their deadlines.
 
-A request becomes a `GroupChange`: records, and the answer that holds once these are written (`consumer_group_log`).
-Heartbeats that change nothing write nothing. Source: Kafka's GroupCoordinatorService, GroupMetadataManager.
+A request becomes a `GroupChange`: records, and the response that is valid once they are written (`log`). A heartbeat
+that changes nothing writes nothing. Source: Kafka's GroupCoordinatorService, GroupMetadataManager.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from barnabas.broker.groups.classic.state import GroupState
-from barnabas.broker.groups.consumer import classic_members as consumer_group_classic
+from barnabas.broker.groups.consumer import classic_members
 from barnabas.broker.groups.consumer.change import GroupChange
 from barnabas.broker.groups.consumer.group import JOIN, SYNC, ConsumerGroup
 from barnabas.broker.groups.consumer.heartbeat import heartbeat, leaving, validate_heartbeat
 from barnabas.broker.groups.consumer.log import ConsumerGroupLog, Outcome
 from barnabas.broker.groups.consumer.migration import can_downgrade, downgraded, replayed, upgraded
-from barnabas.broker.groups.consumer.records import group_records, group_tombstones
-from barnabas.broker.groups.group_records import GroupRecord
+from barnabas.broker.groups.group import GroupState
+from barnabas.broker.groups.log.records import GroupRecord
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
@@ -34,75 +33,86 @@ from barnabas.protocol.messages.groups.leave_group import LeaveGroupRequest, Lea
 from barnabas.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
 
 if TYPE_CHECKING:
-    from barnabas.broker.groups.classic.joining import JoiningClient
-    from barnabas.broker.groups.classic.membership import GroupMembership
+    from barnabas.broker.groups.classic.groups import ClassicGroups
+    from barnabas.broker.groups.client import JoiningClient
     from barnabas.broker.groups.consumer.member import ConsumerGroupMember
-    from barnabas.broker.groups.consumer.settings import Surroundings
-    from barnabas.broker.groups.group_log import GroupLog
-    from barnabas.broker.probes import ApiProbe, GroupProbe
+    from barnabas.broker.groups.consumer.settings import GroupContext
+    from barnabas.broker.groups.log.group_log import GroupLog
+    from barnabas.broker.groups.registry import GroupRegistry
+    from barnabas.broker.probes import ApiProbe
 
 logger = logging.getLogger(__name__)
 
-Answer = TypeVar("Answer")
+Response = TypeVar("Response")
 
 RETRY_MS: Final = 500
-"""Until a member whose time is over is removed again, where the log did not take it. As in Kafka."""
+"""Delay until a late member's removal is tried again after a failed append. As in Kafka."""
 
 
 class ConsumerGroups:
-    """In the event loop only; nothing in here blocks."""
+    """Serves the consumer groups of the registry. In the event loop only; no method blocks."""
 
     def __init__(
         self,
         *,
         group_log: GroupLog,
-        classic: GroupMembership,
-        around: Surroundings,
+        registry: GroupRegistry,
+        classic: ClassicGroups,
+        context: GroupContext,
         loop: asyncio.AbstractEventLoop,
-        probe: GroupProbe,
         reads_only: bool = False,
     ) -> None:
-        """`reads_only`: nobody's session ends, because nothing that follows from it could be written."""
+        """Create it without groups. `reads_only`: no session ends, because the change could not be written."""
         self._group_log = group_log
         self._classic = classic
-        self._around = around
-        self.log = ConsumerGroupLog(
-            group_log=group_log, around=around, loop=loop, probe=probe, wake=self._wake, reads_only=reads_only
+        self._context = context
+        self._log = ConsumerGroupLog(
+            group_log=group_log, registry=registry, context=context, loop=loop, wake=self._wake, reads_only=reads_only
         )
-        self._groups = self.log.groups
         self._stopping = False
 
     def get(self, group_id: str) -> ConsumerGroup | None:
-        """None: there is no such consumer group."""
-        return self._groups.get(group_id)
+        """Return the consumer group of that id; None if there is no group or a classic one."""
+        return self._log.get(group_id)
 
     @property
     def is_enabled(self) -> bool:
-        """Whether the protocol is served."""
-        return self._around.settings.is_enabled
+        """Whether group.coordinator.rebalance.protocols includes the protocol."""
+        return self._context.settings.is_enabled
+
+    @property
+    def default_assignor(self) -> str:
+        """The assignor of groups whose members name none."""
+        return self._context.settings.assignors[0]
 
     def ensure_serving(self, group_id: str) -> None:
-        """Raises BrokerError while the group's log is being loaded, and when the broker stops."""
+        """Raise BrokerError while the group's log is loaded, and once the broker stops."""
         if self._stopping:
             raise BrokerError(ErrorCode.NOT_COORDINATOR, "the broker stops")
         self._group_log.ensure_loaded(group_id)
 
-    def tombstones(self, group_id: str) -> list[GroupRecord]:
-        """What takes a group back."""
-        return group_tombstones(self._groups[group_id])
+    # --- start, deletion and stop
 
-    @property
-    def default_assignor(self) -> str:
-        """Of groups that ask for none."""
-        return self._around.settings.assignors[0]
+    def load(self, records: Sequence[GroupRecord]) -> None:
+        """Add the groups of a start's records, the newest value of each key in the order of `replay_rank`."""
+        self._log.load(records)
+
+    def forget(self, group_id: str) -> None:
+        """Remove a group whose log is deleted."""
+        self._log.forget(group_id)
+
+    def stop(self) -> None:
+        """Answer NOT_COORDINATOR from now on: clients look for the coordinator again."""
+        self._stopping = True
+        self._log.stop()
 
     # --- members of the consumer protocol
 
     def heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, client: JoiningClient, api: ApiProbe
     ) -> Deferred[ConsumerGroupHeartbeatResponse]:
-        """The answer, once what changed is durable. Raises BrokerError."""
-        validate_heartbeat(request, self._around.settings.assignors)
+        """Handle a heartbeat; the response comes once its changes are durable. Raises BrokerError."""
+        validate_heartbeat(request, self._context.settings.assignors)
         self.ensure_serving(request.group_id)
         answer: Deferred[ConsumerGroupHeartbeatResponse] = Deferred()
 
@@ -115,7 +125,7 @@ class ConsumerGroups:
                 api.count_error(refused.code.name.lower())
                 answer.resolve(_refused_heartbeat(refused))
 
-        if request.member_epoch == JOIN_EPOCH:  # before the topic is there, one join would not see the other
+        if request.member_epoch == JOIN_EPOCH:  # before the topic exists, two joins would not see each other
             self._group_log.when_ready(request.group_id, ready)
         else:
             ready(None)
@@ -133,71 +143,69 @@ class ConsumerGroups:
             gone = leaving(change, request)
             outcome = Outcome(answer, lambda: left, _refused_heartbeat)
             if gone is None:
-                self.log.write(change, outcome)
+                self._log.write(change, outcome)
             else:
                 self._fence(change.group, [gone], outcome)
             return
         response = heartbeat(change, request, client)
-        if request.group_id not in self._groups:
-            self._classic.ask_to_join_again(request.group_id)  # where it is to become a consumer group
+        self._classic.ask_to_join_again(request.group_id)  # if it is a classic group, it is upgraded now
 
         def written() -> ConsumerGroupHeartbeatResponse:
-            group = self._groups.get(request.group_id)
+            group = self.get(request.group_id)
             if group is not None and response.member_id in group.members:
-                self._topics_are_known(group, change)
-                group.extend_session(response.member_id, self._around.settings_of(group.group_id).session_timeout_ms)
-                self._begin_sessions(group)
+                self._mark_topics_checked(group, change)
+                group.extend_session(response.member_id, self._context.settings_of(group.group_id).session_timeout_ms)
+                self._begin_classic_sessions(group)
             return response
 
-        self.log.write(change, Outcome(answer, written, _refused_heartbeat))
+        self._log.write(change, Outcome(answer, written, _refused_heartbeat))
 
-    # --- members of the classic protocol, in a group that has members
+    # --- members of the classic protocol, in a consumer group
 
-    def join(self, request: JoinGroupRequest, client: JoiningClient) -> Deferred[JoinGroupResponse]:
-        """Raises BrokerError."""
-        group = self._groups[request.group_id]
-        change = GroupChange(group, self._around)
-        response, replaced = consumer_group_classic.join(change, request, client)
+    def join(
+        self, group: ConsumerGroup, request: JoinGroupRequest, client: JoiningClient
+    ) -> Deferred[JoinGroupResponse]:
+        """Handle a JoinGroup in a group with members. Raises BrokerError."""
+        change = GroupChange(group, self._context)
+        response, replaced = classic_members.join(change, request, client)
         answer: Deferred[JoinGroupResponse] = Deferred()
 
         def written() -> JoinGroupResponse:
-            if response.error == ErrorCode.NONE and self._groups.get(request.group_id) is group:
+            if response.error == ErrorCode.NONE and self.get(request.group_id) is group:
                 group.timers.cancel((JOIN, response.member_id))
                 group.timers.schedule((SYNC, response.member_id), request.rebalance_timeout_ms)
                 group.extend_session(response.member_id, request.session_timeout_ms)
-                self._topics_are_known(group, change)
+                self._mark_topics_checked(group, change)
             return response
 
         outcome = Outcome(answer, written, lambda error: JoinGroupResponse(error.code, request.member_id))
-        if replaced is not None and can_downgrade(group, [replaced], self._around, coming=1):
+        if replaced is not None and can_downgrade(group, [replaced], self._context, coming=1):
             self._downgrade(change, [], outcome)
         else:
-            self.log.write(change, outcome)
+            self._log.write(change, outcome)
         return answer
 
-    def sync(self, request: SyncGroupRequest) -> SyncGroupResponse:
-        """Raises BrokerError."""
-        group = self._groups[request.group_id]
+    def sync(self, group: ConsumerGroup, request: SyncGroupRequest) -> SyncGroupResponse:
+        """Handle a SyncGroup. Raises BrokerError."""
         try:
-            response = consumer_group_classic.sync(group, request, self._around.image())
+            response = classic_members.sync(group, request, self._context.image())
             group.timers.cancel((SYNC, request.member_id))
             return response
         finally:
-            self.log.set_alarm(group.group_id)
+            self._log.set_alarm(group.group_id)
 
     def classic_heartbeat(
-        self, group_id: str, member_id: str, group_instance_id: str | None, generation: int
+        self, group: ConsumerGroup, member_id: str, group_instance_id: str | None, generation: int
     ) -> ErrorCode:
-        """NONE or REBALANCE_IN_PROGRESS. Raises BrokerError."""
+        """Handle a Heartbeat: return NONE or REBALANCE_IN_PROGRESS. Raises BrokerError."""
         try:
-            return consumer_group_classic.heartbeat(self._groups[group_id], member_id, group_instance_id, generation)
+            return classic_members.heartbeat(group, member_id, group_instance_id, generation)
         finally:
-            self.log.set_alarm(group_id)
+            self._log.set_alarm(group.group_id)
 
-    def leave(self, request: LeaveGroupRequest) -> Deferred[LeaveGroupResponse]:
-        """What became of each."""
-        group = self._groups[request.group_id]
-        gone, results = consumer_group_classic.leaving(group, request)
+    def leave(self, group: ConsumerGroup, request: LeaveGroupRequest) -> Deferred[LeaveGroupResponse]:
+        """Handle a LeaveGroup: remove the members, and return the result for each."""
+        gone, results = classic_members.leaving(group, request)
         answer: Deferred[LeaveGroupResponse] = Deferred()
         response = LeaveGroupResponse(members=results)
         if gone:
@@ -208,21 +216,19 @@ class ConsumerGroups:
 
     # --- events
 
-    def topics_changed(self, names: frozenset[str], *, are_new: bool) -> None:
-        """Topics were made, deleted or given partitions: the groups that read them look at their next heartbeat."""
-        for group in self._groups.values():
+    def topics_changed(self, names: Iterable[str], *, are_new: bool) -> None:
+        """Make the groups that read these topics look at them at their next heartbeat.
+
+        `names` were created, deleted or given partitions; `are_new`: at least one was created.
+        """
+        for group in self._log:
             if are_new and group.regexes:
                 group.is_resolved = group.is_checked = False
             elif any(map(group.is_subscribed, names)):
                 group.is_checked = False
 
-    def stop(self) -> None:
-        """Send everybody who comes from now on to ask for the coordinator again."""
-        self._stopping = True
-        self.log.stop()
-
     def _wake(self, group: ConsumerGroup) -> None:
-        """Members whose time is over are removed."""
+        """Remove the members whose deadlines have passed."""
         late: dict[str, ConsumerGroupMember] = {}
         key = group.timers.pop_due()
         while key is not None:
@@ -232,7 +238,7 @@ class ConsumerGroups:
                 logger.info("member %r of group %r is removed: its %s time is over", key[1], group.group_id, key[0])
             key = group.timers.pop_due()
         if not late:
-            self.log.set_alarm(group.group_id)
+            self._log.set_alarm(group.group_id)
             return
 
         def refused(error: BrokerError) -> None:
@@ -244,60 +250,64 @@ class ConsumerGroups:
     # --- steps
 
     def _change(self, request: ConsumerGroupHeartbeatRequest) -> GroupChange:
-        """Of the group that there is, that a classic one becomes, or of a new one. Raises BrokerError."""
+        """Open a change of the existing consumer group, of an upgraded classic one, or of a new group.
+
+        Raises BrokerError GROUP_ID_NOT_FOUND.
+        """
         group_id = request.group_id
-        group = self._groups.get(group_id)
+        group = self.get(group_id)
         if group is not None:
-            return GroupChange(group, self._around)
+            return GroupChange(group, self._context)
         classic = self._classic.get(group_id)
         if request.member_epoch != JOIN_EPOCH:
             what = "there is no group" if classic is None else "this is no consumer group:"
             raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"{what} {printable(group_id)}")
-        if classic is None or classic.state == GroupState.EMPTY:
-            change = GroupChange(ConsumerGroup(group_id, self._around.clock), self._around)
+        if classic is None or classic.state is GroupState.EMPTY:
+            change = GroupChange(ConsumerGroup(group_id, self._context.clock), self._context)
             if classic is not None:
-                change.records.append(GroupRecord(GroupMetadataKey(group_id), None))
+                change.records += classic.tombstones()
             return change
-        upgraded_group, records = upgraded(classic, self._around)
-        change = GroupChange(upgraded_group, self._around)
+        upgraded_group, records = upgraded(classic, self._context)
+        change = GroupChange(upgraded_group, self._context)
         change.records += records
         return change
 
-    def _topics_are_known(self, group: ConsumerGroup, change: GroupChange) -> None:
-        """Unless topics changed while the records of `change` became durable: the next heartbeat looks at those."""
-        if change.image.topics is self._around.image().topics:
+    def _mark_topics_checked(self, group: ConsumerGroup, change: GroupChange) -> None:
+        """Mark the group's topics as checked, unless they changed while the records of `change` became durable."""
+        if change.image.topics is self._context.image().topics:
             group.is_checked = group.is_resolved = True
 
-    def _begin_sessions(self, group: ConsumerGroup) -> None:
-        """Of classic members that were in the group before it was a consumer group."""
+    def _begin_classic_sessions(self, group: ConsumerGroup) -> None:
+        """Start the sessions of classic members that were in the group before its upgrade."""
         for member in group.members.values():
             if member.classic is not None:
                 group.begin_session(member.member_id, member.classic.session_timeout_ms)
 
-    def _fence(self, group: ConsumerGroup, gone: Sequence[ConsumerGroupMember], outcome: Outcome[Answer]) -> None:
-        change = GroupChange(group, self._around)
-        if can_downgrade(group, gone, self._around):
+    def _fence(self, group: ConsumerGroup, gone: Sequence[ConsumerGroupMember], outcome: Outcome[Response]) -> None:
+        """Remove members; a group that only classic members remain in is downgraded."""
+        change = GroupChange(group, self._context)
+        if can_downgrade(group, gone, self._context):
             self._downgrade(change, gone, outcome)
         else:
             change.fence(gone)
-            self.log.write(change, outcome)
+            self._log.write(change, outcome)
 
-    def _downgrade(self, change: GroupChange, gone: Sequence[ConsumerGroupMember], outcome: Outcome[Answer]) -> None:
-        """Those that are left are a classic group, which rebalances."""
+    def _downgrade(self, change: GroupChange, gone: Sequence[ConsumerGroupMember], outcome: Outcome[Response]) -> None:
+        """Make the group without the members `gone` a classic group, which rebalances."""
         group_id = change.group.group_id
-        after = ConsumerGroup(group_id, self._around.clock)
-        replayed(after, [*group_records(change.group), *change.records])
+        after = ConsumerGroup(group_id, self._context.clock)
+        replayed(after, [*change.group.records(), *change.records])
         ids = {member.member_id for member in gone}
         left = [member for member in after.members.values() if member.member_id not in ids]
-        value = downgraded(after, left, self._around)
-        change.records += group_tombstones(after)
+        value = downgraded(after, left, self._context)
+        change.records += after.tombstones()
         change.records.append(GroupRecord(GroupMetadataKey(group_id), value))
 
-        def is_classic() -> None:
+        def load_classic() -> None:
             logger.info("group %s becomes a classic group, members=%d", printable(group_id), len(left))
             self._classic.load(group_id, value)
 
-        self.log.write(change, outcome, then=is_classic)
+        self._log.write(change, outcome, then=load_classic)
 
 
 def _refused_heartbeat(error: BrokerError) -> ConsumerGroupHeartbeatResponse:

@@ -29,7 +29,7 @@ from barnabas.protocol.messages.groups.consumer_group_heartbeat import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from barnabas.broker.groups.classic.joining import JoiningClient
+    from barnabas.broker.groups.client import JoiningClient
     from barnabas.broker.groups.consumer.change import GroupChange
     from barnabas.broker.groups.consumer.reconcile import Owned
 
@@ -149,7 +149,9 @@ def ensure_room(change: GroupChange, member_id: str, max_size: int) -> None:
 def replace_static(change: GroupChange, current: ConsumerGroupMember, member_id: str) -> ConsumerGroupMember:
     """The static member under its new id, with what the old one had."""
     new = replace(current, member_id=member_id, member_epoch=JOIN_EPOCH, previous_member_epoch=JOIN_EPOCH)
-    change.records += replacement_records(change.group, current, new)
+    change.records += replacement_records(
+        change.group.group_id, current.member_id, new, change.group.target.get(current.member_id, {})
+    )
     return new
 
 

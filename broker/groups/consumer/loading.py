@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.groups.group_records import GroupRecord
+from barnabas.broker.groups.log.records import GroupRecord
 from barnabas.protocol.groups.consumer_group_keys import (
     ConsumerGroupKey,
     ConsumerGroupMemberMetadataKey,

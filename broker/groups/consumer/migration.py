@@ -19,12 +19,11 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from barnabas.broker.groups.classic.state import GroupState
 from barnabas.broker.groups.consumer.group import ConsumerGroup
 from barnabas.broker.groups.consumer.member import ConsumerGroupMember
-from barnabas.broker.groups.consumer.records import group_records
 from barnabas.broker.groups.expressions.topics_hash import group_hash
-from barnabas.broker.groups.group_records import GroupRecord
+from barnabas.broker.groups.group import GroupState
+from barnabas.broker.groups.log.records import GroupRecord
 from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
 from barnabas.protocol.groups.consumer_group_keys import ConsumerGroupKey
 from barnabas.protocol.groups.consumer_group_values import ClassicMemberMetadata, Partitions
@@ -34,7 +33,6 @@ from barnabas.protocol.groups.consumer_protocol import (
     decode_subscription,
     encode_assignment,
 )
-from barnabas.protocol.groups.keys import GroupMetadataKey
 from barnabas.protocol.groups.metadata import GroupMetadataValue, MemberMetadata
 from barnabas.protocol.groups.offsets import OffsetCommitValue
 from barnabas.protocol.groups.subscription import CONSUMER
@@ -43,24 +41,24 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from barnabas.broker.groups.classic.group import ClassicGroup
-    from barnabas.broker.groups.classic.member import GroupMember
-    from barnabas.broker.groups.consumer.settings import Surroundings
+    from barnabas.broker.groups.classic.member import ClassicGroupMember
+    from barnabas.broker.groups.consumer.settings import GroupContext
     from barnabas.broker.metadata.image import MetadataImage
 
 
-def upgraded(classic: ClassicGroup, around: Surroundings) -> tuple[ConsumerGroup, list[GroupRecord]]:
+def upgraded(classic: ClassicGroup, context: GroupContext) -> tuple[ConsumerGroup, list[GroupRecord]]:
     """The consumer group that `classic` becomes, and the records of that.
 
     Raises BrokerError GROUP_ID_NOT_FOUND where it may not, or cannot: no consumers, an assignor with data of its own.
     """
-    if not around.settings.migration.may_upgrade:
+    if not context.settings.migration.may_upgrade:
         raise _no_upgrade(classic, "group.consumer.migration.policy does not allow it")
     if classic.protocol_type != CONSUMER:
         raise _no_upgrade(classic, f"its members are not consumers but {classic.protocol_type!r}")
-    if classic.members > around.settings.max_size:
-        raise _no_upgrade(classic, f"it has more members than group.consumer.max.size ({around.settings.max_size})")
-    group = ConsumerGroup(classic.group_id, around.clock)
-    image = around.image()
+    if len(classic.roster) > context.settings.max_size:
+        raise _no_upgrade(classic, f"it has more members than group.consumer.max.size ({context.settings.max_size})")
+    group = ConsumerGroup(classic.group_id, context.clock)
+    image = context.image()
     group.epoch = group.assignment_epoch = classic.generation
     try:
         members = [_upgraded_member(each, classic, image) for each in classic.roster]
@@ -71,8 +69,8 @@ def upgraded(classic: ClassicGroup, around: Surroundings) -> tuple[ConsumerGroup
         group.target[member.member_id] = {topic_id: frozenset(each) for topic_id, each in member.assigned.items()}
     if classic.state == GroupState.STABLE:  # else nothing is agreed on, and whoever comes first has it assigned
         group.metadata_hash = group_hash(frozenset().union(*(member.topic_names for member in members)), image)
-    records = [GroupRecord(GroupMetadataKey(classic.group_id), None), *group_records(group)]
-    return replayed(ConsumerGroup(classic.group_id, around.clock), records), records
+    records = [*classic.tombstones(), *group.records()]
+    return replayed(ConsumerGroup(classic.group_id, context.clock), records), records
 
 
 def replayed(group: ConsumerGroup, records: Iterable[GroupRecord]) -> ConsumerGroup:
@@ -85,27 +83,27 @@ def replayed(group: ConsumerGroup, records: Iterable[GroupRecord]) -> ConsumerGr
 
 
 def can_downgrade(
-    group: ConsumerGroup, gone: Sequence[ConsumerGroupMember], around: Surroundings, *, coming: int = 0
+    group: ConsumerGroup, gone: Sequence[ConsumerGroupMember], context: GroupContext, *, coming: int = 0
 ) -> bool:
     """Whether all are classic but those that go, and somebody is left; `coming` classic ones take the place of some."""
     left = len(group.members) - len(gone) + coming
     classic_left = group.classic_members - sum(member.classic is not None for member in gone) + coming
-    settings = around.settings
+    settings = context.settings
     return classic_left == left > 0 and settings.migration.may_downgrade and left <= settings.classic_max_size
 
 
 def downgraded(
-    group: ConsumerGroup, members: Sequence[ConsumerGroupMember], around: Surroundings
+    group: ConsumerGroup, members: Sequence[ConsumerGroupMember], context: GroupContext
 ) -> GroupMetadataValue:
     """The classic group of `members`, all of them classic, that is yet to agree on anything."""
     protocol = _select_protocol(members)
-    image = around.image()
+    image = context.image()
     return GroupMetadataValue(
         protocol_type=CONSUMER,
         generation=group.epoch,
         protocol=protocol,
         leader=None,
-        current_state_timestamp=around.clock.wall_ms(),
+        current_state_timestamp=context.clock.wall_ms(),
         members=[_downgraded_member(member, protocol, image) for member in members],
     )
 
@@ -117,7 +115,7 @@ def classic_assignment(topics: Partitions, subscription: bytes, image: MetadataI
     return encode_assignment(Assignment(names, version=version))
 
 
-def _upgraded_member(member: GroupMember, classic: ClassicGroup, image: MetadataImage) -> ConsumerGroupMember:
+def _upgraded_member(member: ClassicGroupMember, classic: ClassicGroup, image: MetadataImage) -> ConsumerGroupMember:
     protocol = classic.protocol
     if protocol is None or protocol not in member.protocols:
         protocol = next(iter(member.protocols))  # it has joined, and nothing was agreed on yet

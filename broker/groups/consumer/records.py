@@ -1,14 +1,15 @@
-"""The records that make and unmake parts of a consumer group, in the order that Kafka's replay asks for.
+"""The records of the parts of a consumer group, in the order that Kafka's replay needs.
 
-A member goes by three tombstones: what it has, what it shall have, then itself. A group goes when none of its members
-and no target is left. Source: Kafka's GroupCoordinatorRecordHelpers, ConsumerGroup.createGroupTombstoneRecords.
+A member is removed by three tombstones: its current assignment, its target assignment, then its metadata. Kafka accepts
+the tombstone of a group once no member and no target is left. Source: Kafka's GroupCoordinatorRecordHelpers,
+ConsumerGroup.createGroupTombstoneRecords.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.groups.group_records import GroupRecord
+from barnabas.broker.groups.log.records import GroupRecord
 from barnabas.protocol.groups.consumer_group_keys import (
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMetadataKey,
@@ -27,47 +28,46 @@ from barnabas.protocol.groups.consumer_group_values import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.broker.groups.consumer.group import ConsumerGroup
     from barnabas.broker.groups.consumer.member import ConsumerGroupMember
 
 
 def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> GroupRecord:
-    """The group is in that epoch."""
+    """Return the record of the group's epoch."""
     return GroupRecord(ConsumerGroupMetadataKey(group_id), ConsumerGroupMetadataValue(epoch, metadata_hash))
 
 
 def member_record(group_id: str, member: ConsumerGroupMember) -> GroupRecord:
-    """What the member says of itself."""
+    """Return the record of the member's metadata."""
     return GroupRecord(ConsumerGroupMemberMetadataKey(group_id, member.member_id), member.metadata_record())
 
 
 def current_record(group_id: str, member: ConsumerGroupMember) -> GroupRecord:
-    """What the member has."""
+    """Return the record of the member's current assignment."""
     return GroupRecord(CurrentMemberAssignmentKey(group_id, member.member_id), member.current_record())
 
 
 def target_record(group_id: str, member_id: str, target: Partitions) -> GroupRecord:
-    """What the member shall have."""
+    """Return the record of the member's target assignment."""
     return GroupRecord(TargetAssignmentMemberKey(group_id, member_id), TargetAssignmentMemberValue(target))
 
 
 def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> GroupRecord:
-    """The targets are those of that epoch."""
+    """Return the record of the epoch that the target assignments belong to."""
     return GroupRecord(TargetAssignmentMetadataKey(group_id), TargetAssignmentMetadataValue(epoch, timestamp_ms))
 
 
 def regex_record(group_id: str, regex: str, value: RegularExpressionValue | None) -> GroupRecord:
-    """The topics of an expression; None: nobody subscribes with it any more."""
+    """Return the record of the topics that an expression matches, or its tombstone."""
     return GroupRecord(RegularExpressionKey(group_id, regex), value)
 
 
 def partition_metadata_tombstone(group_id: str) -> GroupRecord:
-    """What Kafka before 4.1 kept of the topics is not needed."""
+    """Return the tombstone of the topics' partition counts, which Kafka before 4.1 stored."""
     return GroupRecord(ConsumerGroupPartitionMetadataKey(group_id), None)
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[GroupRecord]:
-    """The member is gone."""
+    """Return the records that remove a member."""
     return [
         GroupRecord(CurrentMemberAssignmentKey(group_id, member_id), None),
         GroupRecord(TargetAssignmentMemberKey(group_id, member_id), None),
@@ -75,40 +75,11 @@ def member_tombstones(group_id: str, member_id: str) -> list[GroupRecord]:
     ]
 
 
-def replacement_records(group: ConsumerGroup, old: ConsumerGroupMember, new: ConsumerGroupMember) -> list[GroupRecord]:
-    """A static member came back under another id, and has what the old one had."""
-    group_id = group.group_id
+def replacement_records(group_id: str, old_id: str, new: ConsumerGroupMember, target: Partitions) -> list[GroupRecord]:
+    """Return the records that give a static member's place to its new id, with its target assignment."""
     return [
-        *member_tombstones(group_id, old.member_id),
+        *member_tombstones(group_id, old_id),
         member_record(group_id, new),
-        target_record(group_id, new.member_id, group.target.get(old.member_id, {})),
+        target_record(group_id, new.member_id, target),
         current_record(group_id, new),
-    ]
-
-
-def group_records(group: ConsumerGroup) -> list[GroupRecord]:
-    """All of a group."""
-    group_id, members = group.group_id, group.members.values()
-    return [
-        *(member_record(group_id, member) for member in members),
-        epoch_record(group_id, group.epoch, group.metadata_hash),
-        *(target_record(group_id, each.member_id, group.target.get(each.member_id, {})) for each in members),
-        target_epoch_record(group_id, group.assignment_epoch, group.assignment_ms),
-        *(current_record(group_id, member) for member in members),
-        *(regex_record(group_id, regex, value) for regex, value in group.regexes.items()),
-    ]
-
-
-def group_tombstones(group: ConsumerGroup) -> list[GroupRecord]:
-    """The group is gone, with whoever is in it."""
-    group_id = group.group_id
-    ids = list(dict.fromkeys((*group.members, *group.target)))
-    return [
-        *(GroupRecord(CurrentMemberAssignmentKey(group_id, each), None) for each in ids),
-        *(GroupRecord(TargetAssignmentMemberKey(group_id, each), None) for each in ids),
-        GroupRecord(TargetAssignmentMetadataKey(group_id), None),
-        *(GroupRecord(ConsumerGroupMemberMetadataKey(group_id, each), None) for each in ids),
-        *(regex_record(group_id, regex, None) for regex in group.regexes),
-        partition_metadata_tombstone(group_id),
-        GroupRecord(ConsumerGroupMetadataKey(group_id), None),
     ]

@@ -48,7 +48,7 @@ def update_regexes(
                 raise
             continue  # a Kafka with another syntax took it: the group goes on with what it had
         if known is None or tuple(known.topics) != topics:
-            value = RegularExpressionValue(topics, change.image.end_offset - 1, change.around.clock.wall_ms())
+            value = RegularExpressionValue(topics, change.image.end_offset - 1, change.context.clock.wall_ms())
             regexes[regex] = value
             change.records.append(regex_record(group.group_id, regex, value))
             has_changed = True

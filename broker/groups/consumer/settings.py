@@ -1,4 +1,4 @@
-"""What the broker's properties and a group's own configs say of it, and what is around a group at a moment."""
+"""Settings of consumer groups, from the broker's properties and a group's own configs, and their context."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from barnabas.config.group_configs import ASSIGNMENT_INTERVAL, HEARTBEAT_INTERVAL, SESSION_TIMEOUT, group_value
 
 if TYPE_CHECKING:
-    from barnabas.broker.groups.classic.core import GroupClock
+    from barnabas.broker.groups.timers import GroupClock
     from barnabas.broker.metadata.image import MetadataImage
     from barnabas.config.broker_config import BrokerConfig
 
@@ -78,7 +78,7 @@ def _assignor_name(text: str) -> str:
     return text.rpartition(".")[2].removesuffix("Assignor").lower()
 
 
-class Surroundings(NamedTuple):
+class GroupContext(NamedTuple):
     """`image` gives the metadata of now; it may be replaced between two calls."""
 
     settings: ConsumerGroupSettings

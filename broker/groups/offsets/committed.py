@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from barnabas.broker.groups.group_records import GroupRecord
+from barnabas.broker.groups.log.records import GroupRecord
 from barnabas.protocol.groups.keys import OffsetCommitKey
 from barnabas.protocol.groups.offsets import OffsetCommitValue
 from barnabas.protocol.uuids import ZERO_UUID

@@ -25,7 +25,7 @@ from barnabas.protocol.records.end_marker import decode_end_marker, is_end_marke
 from barnabas.protocol.records.reader import read_records
 
 if TYPE_CHECKING:
-    from barnabas.broker.groups.group_records import GroupRecord
+    from barnabas.broker.groups.log.records import GroupRecord
     from barnabas.broker.storage.log.readable_log import ReadableLog
 
 logger = logging.getLogger(__name__)

@@ -1,11 +1,11 @@
-"""Committing, fetching and deleting offsets, and listing and deleting groups: the rules of the coordinator.
+"""Commit and delete offsets, list and delete groups: the rules of the coordinator.
 
-Everything is decided from memory; what changes goes through the group log. Order of the checks of a commit, as in
-Kafka: each partition is of a topic that is here (UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION); the group's log is
-loaded (COORDINATOR_LOAD_IN_PROGRESS); the group and the member (GROUP_ID_NOT_FOUND or, to a client of before that code,
-ILLEGAL_GENERATION for a member of an unknown group; then the members' own codes); the metadata is not too long
-(OFFSET_METADATA_TOO_LARGE). What is left of the request is one batch of the log.
-Source: Kafka's OffsetMetadataManager, GroupCoordinatorShard, KafkaApis.handleOffsetCommitRequest.
+Everything is decided from memory, and every change goes through the group log. The checks of a commit, in Kafka's
+order: each partition is of an existing topic (UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION); the group's log is loaded
+(COORDINATOR_LOAD_IN_PROGRESS); the group exists (GROUP_ID_NOT_FOUND, or ILLEGAL_GENERATION for a client that does not
+know that code); the member may commit (errors of `Group.validate_offset_commit`); the metadata is not too long
+(OFFSET_METADATA_TOO_LARGE). The remaining partitions are one batch of the log. Source: Kafka's OffsetMetadataManager,
+GroupCoordinatorShard, KafkaApis.handleOffsetCommitRequest.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.groups.group_records import GroupRecord
-from barnabas.broker.groups.members import CLASSIC, EMPTY, GroupMembers, GroupSummary
+from barnabas.broker.groups.group import SIMPLE_GROUP, CommitCheck, GroupSummary
+from barnabas.broker.groups.log.records import GroupRecord
 from barnabas.broker.groups.offsets.committed import CommittedOffsets, PartitionKey
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.printable import printable
@@ -32,55 +32,52 @@ from barnabas.protocol.messages.groups.offset_commit import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.broker.groups.consumer.offsets import CommitCheck
-    from barnabas.broker.groups.group_log import Appended, GroupLog
+    from barnabas.broker.groups.log.group_log import Appended, GroupLog
+    from barnabas.broker.groups.registry import GroupRegistry
     from barnabas.broker.live_config import LiveConfig
     from barnabas.broker.metadata.image import TopicImage
     from barnabas.broker.metadata.store import MetadataStore
 
 _LONG_MAX: Final = 2**63 - 1
 
-_SIMPLE: Final = GroupSummary(EMPTY, "", CLASSIC)
-"""A group that has offsets and never had a member."""
-
 
 class GroupOffsets:
-    """The offsets' half of the group coordinator; in the event loop."""
+    """The committed offsets of all groups. In the event loop only."""
 
     def __init__(
         self,
         group_log: GroupLog,
-        members: GroupMembers,
+        registry: GroupRegistry,
         store: MetadataStore,
         config: LiveConfig,
         wall_ms: Callable[[], int],
     ) -> None:
-        self.members = members
         self.committed = CommittedOffsets()
         self._log = group_log
+        self._registry = registry
         self._store = store
         self._config = config
         self._wall_ms = wall_ms
-        group_log.add_replay(self._replay)
+        group_log.add_replay(self.committed.replay)
 
     def summary(self, group_id: str) -> GroupSummary | None:
-        """None for a group that does not exist. Raises BrokerError while its log is being loaded."""
+        """Return the group, None if it does not exist. Raises BrokerError while its log is loaded."""
         self._log.ensure_loaded(group_id)
-        known = self.members.summary(group_id)
-        return known if known is not None or group_id not in self.committed else _SIMPLE
+        group = self._registry.get(group_id)
+        if group is not None:
+            return GroupSummary(group.state, group.protocol_type, group.group_type)
+        return SIMPLE_GROUP if group_id in self.committed else None
 
     def summaries(self) -> dict[str, GroupSummary]:
-        """All groups that could be loaded. Raises BrokerError while any log is being loaded."""
+        """Return all groups that could be loaded, by id. Raises BrokerError while any log is loaded."""
         self._log.ensure_all_loaded()
-        found = dict.fromkeys(self.committed.group_ids(), _SIMPLE)
-        for group_id in self.members.group_ids():
-            summary = self.members.summary(group_id)
-            if summary is not None:
-                found[group_id] = summary
+        found = dict.fromkeys(self.committed.group_ids(), SIMPLE_GROUP)
+        for group in self._registry:
+            found[group.group_id] = GroupSummary(group.state, group.protocol_type, group.group_type)
         return found
 
     def commit(self, request: OffsetCommitRequest) -> OffsetCommitResponse | Deferred[OffsetCommitResponse]:
-        """The answer, at once where nothing has to be waited for. Raises BrokerError for the whole request."""
+        """Commit offsets. The response is deferred until they are durable. Raises BrokerError for the whole request."""
         response, accepted = self._accept(request)
         if not accepted:
             return response
@@ -105,7 +102,7 @@ class GroupOffsets:
         return _commit_answer(request, response, self._log.append(request.group_id, records))
 
     def delete(self, group_id: str, partitions: Sequence[PartitionKey]) -> Appended:
-        """Take offsets back; those that are not there are gone anyway."""
+        """Delete offsets; partitions without one are ignored."""
         offsets = self.committed.of(group_id)
         records = [
             GroupRecord(OffsetCommitKey(group_id, topic, number), None)
@@ -115,32 +112,37 @@ class GroupOffsets:
         return self._log.append(group_id, records, atomic=False) if records else _done()
 
     def delete_group(self, group_id: str) -> Appended:
-        """Take a group back, with its offsets.
+        """Delete a group and its offsets.
 
         Raises BrokerError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, or as `summary`.
         """
         self.ensure_exists(group_id)
-        if self.members.summary(group_id) is not None:
-            self.members.validate_delete(group_id)
+        group = self._registry.get(group_id)
+        if group is not None:
+            group.validate_delete()
         return self.remove_group(group_id)
 
     def remove_group(self, group_id: str) -> Appended:
-        """Tombstones of all that the log has of the group."""
+        """Append tombstones of all records of the group."""
         records = [
             GroupRecord(OffsetCommitKey(group_id, topic, number), None) for topic, number in self.committed.of(group_id)
         ]
-        records += self.members.tombstones(group_id)
+        group = self._registry.get(group_id)
+        if group is not None:
+            records += group.tombstones()
+        else:
+            records.append(GroupRecord(GroupMetadataKey(group_id), None))  # Kafka writes it for simple groups, too
         return self._log.append(group_id, records, atomic=False)
 
     def ensure_exists(self, group_id: str) -> None:
-        """Raises BrokerError GROUP_ID_NOT_FOUND, or as `summary`."""
+        """Raise BrokerError GROUP_ID_NOT_FOUND if there is no group, or as `summary`."""
         if self.summary(group_id) is None:
             raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {printable(group_id)}")
 
     def _accept(
         self, request: OffsetCommitRequest
     ) -> tuple[OffsetCommitResponse, list[tuple[TopicImage, OffsetCommitPartition, OffsetCommitPartitionResult]]]:
-        """An answer without errors but for unknown partitions; and the others."""
+        """Return a response with errors for unknown partitions, and the other partitions with their results."""
         accepted = []
         topics = []
         image = self._store.image
@@ -163,12 +165,12 @@ class GroupOffsets:
     def _validate(self, request: OffsetCommitRequest) -> CommitCheck | None:
         group_id = request.group_id
         self._log.ensure_loaded(group_id)
-        if self.members.summary(group_id) is not None:
-            return self.members.validate_offset_commit(
-                group_id,
-                member_id=request.member_id,
-                group_instance_id=request.group_instance_id,
-                generation=request.generation,
+        group = self._registry.get(group_id)
+        if group is not None:
+            return group.validate_offset_commit(
+                request.member_id,
+                request.group_instance_id,
+                request.generation,
                 knows_member_epochs=request.knows_unknown_groups,
             )
         if request.generation >= 0:
@@ -178,14 +180,9 @@ class GroupOffsets:
             raise BrokerError(code, f"there is no group {printable(group_id)}")
         return None
 
-    def _replay(self, record: GroupRecord) -> None:
-        self.committed.replay(record)
-        if isinstance(record.key, GroupMetadataKey) and record.value is None:
-            self.members.unload(record.key.group)
-
 
 def _utf16_length(text: str) -> int:
-    """As Java counts a string's characters."""
+    """Return the length of a string as Java counts it."""
     return len(text) if text.isascii() else len(text.encode("utf-16-be", "surrogatepass")) // 2
 
 
@@ -198,7 +195,7 @@ def _done() -> Appended:
 def _commit_answer(
     request: OffsetCommitRequest, response: OffsetCommitResponse, appended: Appended
 ) -> OffsetCommitResponse | Deferred[OffsetCommitResponse]:
-    """Whatever is not known is not committed: an error of the log is every partition's."""
+    """Answer once the records are appended; an error of the log is the error of every partition."""
     answer: Deferred[OffsetCommitResponse] = Deferred()
     appended.then(lambda error: answer.resolve(response if error is None else refuse_commit(request, error.code)))
     return answer

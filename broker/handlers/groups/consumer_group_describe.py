@@ -1,7 +1,7 @@
-"""ConsumerGroupDescribe (key 69): consumer groups with their members, what these have and what they shall have.
+"""ConsumerGroupDescribe (key 69): consumer groups with their members, and their current and target assignments.
 
-GROUP_ID_NOT_FOUND for a group that there is not, and for a classic one, which DescribeGroups (15) describes;
-UNSUPPORTED_VERSION as ConsumerGroupHeartbeat. What a member has includes what it still has to give up.
+GROUP_ID_NOT_FOUND for an unknown group, and for a classic one, which DescribeGroups (15) describes; UNSUPPORTED_VERSION
+as in ConsumerGroupHeartbeat. A member's current assignment includes the partitions that it still has to give up.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ConsumerGroupDescribeHandler:
         self._probe = probe
 
     def __call__(self, session: Session, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
-        """The answer to one request; the contract is at the top of the file."""
+        """Answer one request; the module docstring has the contract."""
         ensure_enabled(self._groups)
         groups = [self._describe(group_id) for group_id in request.group_ids]
         if request.include_authorized_operations:
@@ -88,7 +88,7 @@ class ConsumerGroupDescribeHandler:
         )
 
     def _topics(self, topics: Mapping[bytes, Iterable[int]]) -> list[AssignedTopic]:
-        """Those that there still are."""
+        """Leave out deleted topics."""
         names = self._store.image.names
         return [
             AssignedTopic(topic_id, names[topic_id], sorted(numbers))

@@ -1,16 +1,17 @@
-"""ConsumerGroupHeartbeat (key 68): the one request by which members of the consumer protocol join, live and leave.
+"""ConsumerGroupHeartbeat (key 68): the request with which members of the consumer protocol join, stay and leave.
 
-UNSUPPORTED_VERSION where group.coordinator.rebalance.protocols leaves the protocol out; then the checks of
-`groups/consumer_group_heartbeat`, in the order that it gives. What changed is durable, as `__consumer_offsets` is
-flushed, before the member is told. Differs from Kafka: an expression is resolved before the answer, not after it.
+UNSUPPORTED_VERSION if group.coordinator.rebalance.protocols does not name the protocol; then the checks of
+`groups.consumer.heartbeat`, in the order given there. A change is as durable as the flush settings of
+`__consumer_offsets` demand before the member gets the response. Differs from Kafka: an expression is resolved before
+the response, not after it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.groups.classic.joining import JoiningClient
-from barnabas.broker.groups.join_limits import ensure_short
+from barnabas.broker.groups.client import JoiningClient
+from barnabas.broker.groups.join_limits import ensure_heartbeat_is_storable
 from barnabas.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
@@ -34,14 +35,13 @@ class ConsumerGroupHeartbeatHandler:
     def __call__(
         self, session: Session, request: ConsumerGroupHeartbeatRequest
     ) -> Deferred[ConsumerGroupHeartbeatResponse]:
-        """The answer to one request; the contract is at the top of the file."""
+        """Answer one request; the module docstring has the contract."""
         ensure_enabled(self._groups)
-        ensure_short(request)
-        host = session.peer.rpartition(":")[0].removeprefix("::ffff:")
-        return self._groups.heartbeat(request, JoiningClient(session.client_id or "", f"/{host}"), self._probe)
+        ensure_heartbeat_is_storable(request)
+        return self._groups.heartbeat(request, JoiningClient.of(session), self._probe)
 
 
 def ensure_enabled(groups: ConsumerGroups) -> None:
-    """Raises BrokerError UNSUPPORTED_VERSION."""
+    """Raise BrokerError UNSUPPORTED_VERSION if the protocol is not served."""
     if not groups.is_enabled:
         raise BrokerError(ErrorCode.UNSUPPORTED_VERSION, "group.coordinator.rebalance.protocols does not name consumer")

@@ -1,14 +1,14 @@
-"""DescribeGroups (key 15): groups with their members, their metadata and assignments.
+"""DescribeGroups (key 15): classic groups with their members, their metadata and assignments.
 
-A group that there is not is Dead, and from version 6 on GROUP_ID_NOT_FOUND. One that only has committed offsets is
-Empty, as in Kafka. The members' metadata and the assignor are shown while the group is stable.
+An unknown group is Dead, from version 6 on with GROUP_ID_NOT_FOUND. A group that only has committed offsets is Empty,
+as in Kafka. The members' metadata and the assignor are shown while the group is stable.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.groups.classic.state import GroupState
+from barnabas.broker.groups.group import GroupState
 from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.authorized_operations import GROUP_OPERATIONS
@@ -21,21 +21,21 @@ from barnabas.protocol.messages.groups.describe_groups import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from barnabas.broker.groups.directory import GroupDirectory
+    from barnabas.broker.groups.membership import ClassicMembership
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import ApiProbe
 
 
 class DescribeGroupsHandler:
-    """Serves DescribeGroups. `has_offsets` says whether a group has committed any."""
+    """Serves DescribeGroups. `has_offsets` returns whether a group has committed offsets."""
 
-    def __init__(self, groups: GroupDirectory, has_offsets: Callable[[str], bool], probe: ApiProbe) -> None:
+    def __init__(self, groups: ClassicMembership, has_offsets: Callable[[str], bool], probe: ApiProbe) -> None:
         self._groups = groups
         self._has_offsets = has_offsets
         self._probe = probe
 
     def __call__(self, session: Session, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
-        """The answer to one request; the contract is at the top of the file."""
+        """Answer one request; the module docstring has the contract."""
         groups = [self._describe(group_id, unknown_is_error=request.unknown_is_error) for group_id in request.groups]
         if request.include_authorized_operations:
             groups = [
@@ -49,7 +49,7 @@ class DescribeGroupsHandler:
         except BrokerError as error:
             self._probe.count_error(error.code.name.lower())
             return DescribedGroup(group_id, error=error.code, message=error.message)
-        if group is not None:  # of a consumer group this is its refusal
+        if group is not None:  # a classic group, or the refusal of a consumer group
             is_dead = group.error == ErrorCode.GROUP_ID_NOT_FOUND and not unknown_is_error
             return DescribedGroup(group_id, group.state) if is_dead else group
         if self._has_offsets(group_id):

@@ -1,9 +1,9 @@
-"""FindCoordinator (key 10): the broker that serves a group. On a single node it is this one, whatever the group.
+"""FindCoordinator (key 10): the broker that serves a group. On a single node it is always this one.
 
-A transactional id is TRANSACTIONAL_ID_AUTHORIZATION_FAILED while transactions are not served: the one code that every
-client takes for fatal, where others make it ask for ever. A key of another type is INVALID_REQUEST. Different from
-Kafka: `__consumer_offsets` is made when a group first writes to it, not when somebody first asks for a coordinator,
-which clients that never commit do as well; so nobody is told to ask again.
+A transactional id gets TRANSACTIONAL_ID_AUTHORIZATION_FAILED, because transactions are not served: every client takes
+this code as fatal, while others make it retry for ever. A key of another type gets INVALID_REQUEST. Differs from Kafka:
+`__consumer_offsets` is created when a group first writes to it, not at the first FindCoordinator, which clients that
+never commit send as well. So no client is told to retry.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class FindCoordinatorHandler:
         self._probe = probe
 
     def __call__(self, session: Session, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-        """The answer to one request; the contract is at the top of the file."""
+        """Answer one request; the module docstring has the contract."""
         if request.key_type != GROUP_KEY:
             return FindCoordinatorResponse([self._refuse(key, request.key_type) for key in request.keys])
         node = self._addresses.address_for(session)

@@ -1,14 +1,14 @@
-"""ListGroups (16), DeleteGroups (42) and OffsetDelete (47): groups as their administrator sees them.
+"""ListGroups (key 16), DeleteGroups (42) and OffsetDelete (47): the administration of groups.
 
-ListGroups: all groups, but for those that the filters of states and types leave out (in whatever case). A group that
-only ever committed offsets is Empty, of no protocol type. COORDINATOR_LOAD_IN_PROGRESS until all logs are loaded; the
-groups of one that cannot be are left out, as in Kafka.
+ListGroups: all groups that match the filters of states and types (case-insensitive). A group that never had a member
+and only committed offsets is Empty, without a protocol type. COORDINATOR_LOAD_IN_PROGRESS until all logs are loaded;
+groups whose log cannot be loaded are left out, as in Kafka.
 
-DeleteGroups, by group: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP; without an error the group and its offsets are gone,
-durably as the flush settings of `__consumer_offsets` say.
+DeleteGroups, for each group: GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP. Without an error the group and its offsets are
+deleted, as durably as the flush settings of `__consumer_offsets` demand.
 
-OffsetDelete: INVALID_GROUP_ID for an empty id, GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP for all; by partition
-GROUP_SUBSCRIBED_TO_TOPIC where a member reads the topic, UNKNOWN_TOPIC_OR_PARTITION where there is no such partition.
+OffsetDelete, for the request: INVALID_GROUP_ID for an empty id, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP. For each
+partition: GROUP_SUBSCRIBED_TO_TOPIC if a member reads the topic, UNKNOWN_TOPIC_OR_PARTITION if it does not exist.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from barnabas.protocol.messages.groups.offset_delete import (
 
 if TYPE_CHECKING:
     from barnabas.broker.groups.offsets.service import GroupOffsets
+    from barnabas.broker.groups.registry import GroupRegistry
     from barnabas.broker.metadata.store import MetadataStore
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import ApiProbe
@@ -46,14 +47,15 @@ class ListGroupsHandler:
         self._offsets = offsets
 
     def __call__(self, session: Session, request: ListGroupsRequest) -> ListGroupsResponse:
-        """The answer to one request; the contract is at the top of the file."""
+        """Answer one request; the module docstring has the contract."""
         states = {each.lower() for each in request.states}
         types = {each.lower() for each in request.types}
         return ListGroupsResponse(
             [
-                ListedGroup(group_id, group.protocol_type, group.state, group.group_type)
+                ListedGroup(group_id, group.protocol_type, group.state.value, group.group_type.value)
                 for group_id, group in self._offsets.summaries().items()
-                if (not states or group.state.lower() in states) and (not types or group.group_type.lower() in types)
+                if (not states or group.state.value.lower() in states)
+                and (not types or group.group_type.value.lower() in types)
             ]
         )
 
@@ -66,7 +68,7 @@ class DeleteGroupsHandler:
         self._probe = probe
 
     def __call__(self, session: Session, request: DeleteGroupsRequest) -> Deferred[DeleteGroupsResponse]:
-        """The answer to one request; the contract is at the top of the file."""
+        """Answer one request; the module docstring has the contract."""
         answer: Deferred[DeleteGroupsResponse] = Deferred()
         results = [DeleteGroupResult(group_id) for group_id in dict.fromkeys(request.group_ids)]
         missing = len(results) + 1
@@ -94,23 +96,24 @@ class DeleteGroupsHandler:
 class OffsetDeleteHandler:
     """Serves OffsetDelete."""
 
-    def __init__(self, offsets: GroupOffsets, store: MetadataStore, probe: ApiProbe) -> None:
+    def __init__(self, offsets: GroupOffsets, registry: GroupRegistry, store: MetadataStore, probe: ApiProbe) -> None:
         self._offsets = offsets
+        self._registry = registry
         self._store = store
         self._probe = probe
 
     def __call__(self, session: Session, request: OffsetDeleteRequest) -> Deferred[OffsetDeleteResponse]:
-        """The answer to one request; the contract is at the top of the file."""
-        group_id, members = request.group_id, self._offsets.members
+        """Answer one request; the module docstring has the contract."""
+        group_id = request.group_id
         if not group_id:
             raise BrokerError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
         self._offsets.ensure_exists(group_id)
-        has_members = members.summary(group_id) is not None
-        if has_members:
-            members.validate_offset_delete(group_id)
+        group = self._registry.get(group_id)
+        if group is not None:
+            group.validate_offset_delete()
         topics, deleted = [], []
         for topic in request.topics:
-            subscribed = has_members and members.is_subscribed(group_id, topic.name)
+            subscribed = group is not None and group.is_subscribed(topic.name)
             results = []
             for number in topic.partitions:
                 error = self._error_of(topic.name, number, subscribed=subscribed)

@@ -1,7 +1,7 @@
-"""Heartbeat (key 12): a member lives. REBALANCE_IN_PROGRESS tells it to join again.
+"""Heartbeat (key 12): keeps a member's session alive. REBALANCE_IN_PROGRESS tells it to join again.
 
-UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID and ILLEGAL_GENERATION for who is not of the generation. While the group's records
-are being loaded, the answer is that all is well.
+UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID and ILLEGAL_GENERATION for a member that is not of the generation. While the
+group's records are loaded, the response has no error.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 if TYPE_CHECKING:
-    from barnabas.broker.groups.directory import GroupDirectory
+    from barnabas.broker.groups.membership import ClassicMembership
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import ApiProbe
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 class HeartbeatHandler:
     """Serves Heartbeat."""
 
-    def __init__(self, groups: GroupDirectory, probe: ApiProbe) -> None:
+    def __init__(self, groups: ClassicMembership, probe: ApiProbe) -> None:
         self._groups = groups
         self._probe = probe
 
     def __call__(self, session: Session, request: HeartbeatRequest) -> HeartbeatResponse:
-        """The answer to one request; the contract is at the top of the file."""
+        """Answer one request; the module docstring has the contract."""
         code = self._groups.heartbeat(
             request.group_id, request.member_id, request.group_instance_id, request.generation
         )

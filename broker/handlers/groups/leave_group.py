@@ -1,7 +1,7 @@
-"""LeaveGroup (key 13): members go, each by its id or, a static one, by its instance id; the rest rebalances once.
+"""LeaveGroup (key 13): members leave, named by member id or, static ones, by instance id; the rest rebalances once.
 
-UNKNOWN_MEMBER_ID for one that is none, FENCED_INSTANCE_ID for a static one whose id is another's; the others leave all
-the same. An admin client removes static members so.
+UNKNOWN_MEMBER_ID for an unknown member, FENCED_INSTANCE_ID for a static one under another member id; the other members
+of the request leave. Admin clients remove static members with it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from barnabas.broker.network.deferred import Deferred
 from barnabas.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from barnabas.broker.groups.directory import GroupDirectory
+    from barnabas.broker.groups.membership import ClassicMembership
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import ApiProbe
     from barnabas.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 class LeaveGroupHandler:
     """Serves LeaveGroup."""
 
-    def __init__(self, groups: GroupDirectory, probe: ApiProbe) -> None:
+    def __init__(self, groups: ClassicMembership, probe: ApiProbe) -> None:
         self._groups = groups
         self._probe = probe
 
     def __call__(
         self, session: Session, request: LeaveGroupRequest
     ) -> LeaveGroupResponse | Deferred[LeaveGroupResponse]:
-        """The answer to one request; the contract is at the top of the file."""
+        """Answer one request; the module docstring has the contract."""
         response = self._groups.leave(request)
-        if isinstance(response, Deferred):  # of a consumer group, whose records say so
+        if isinstance(response, Deferred):  # a consumer group's records have to be written first
             return response
         for member in response.members:
             if member.error != ErrorCode.NONE:

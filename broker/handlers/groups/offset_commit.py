@@ -1,8 +1,8 @@
-"""OffsetCommit (key 8): stores how far a group has come; the order of checks is that of `groups.offsets_service`.
+"""OffsetCommit (key 8): commits a group's offsets; `groups.offsets.service` has the order of the checks.
 
 A consumer that assigned its partitions itself commits with generation -1 and without a member id, to a group that has
-no members at the time. What is answered without an error is in `__consumer_offsets`, as durable as its flush settings
-say. An error of the whole request (the log is being loaded, the member is not one of the group) is every partition's.
+no members at the time. An offset answered without an error is in `__consumer_offsets`, as durable as its flush settings
+demand. An error of the whole request (the log is being loaded, the member is unknown) is the error of every partition.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class OffsetCommitHandler:
     def __call__(
         self, session: Session, request: OffsetCommitRequest
     ) -> OffsetCommitResponse | Deferred[OffsetCommitResponse]:
-        """The answer to one request; the contract is at the top of the file."""
+        """Answer one request; the module docstring has the contract."""
         try:
             response = self._offsets.commit(request)
         except BrokerError as error:

@@ -1,9 +1,9 @@
-"""OffsetFetch (key 9): what groups have committed, in the partitions that are named or in all.
+"""OffsetFetch (key 9): the committed offsets of groups, in given partitions or in all.
 
-A partition without a committed offset is offset -1 and no error, and so is one of an unknown group. Topics may be named
-by ids (version 10): an unknown one is UNKNOWN_TOPIC_ID; an offset that was committed to an earlier topic of the name is
-none. All topics of a group are then those that still exist. COORDINATOR_LOAD_IN_PROGRESS is the group's error and, for
-old versions, each partition's. Without transactions every offset is stable.
+A partition without a committed offset gets offset -1 and no error, in an unknown group as well. Version 10 names topics
+by id: an unknown id is UNKNOWN_TOPIC_ID, and offsets committed to an earlier topic of the same name are left out. If
+all topics of a group are requested by id, deleted topics are left out. COORDINATOR_LOAD_IN_PROGRESS is an error of the
+group and, in old versions, of each partition. Without transactions every offset is stable.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from barnabas.protocol.uuids import ZERO_UUID
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from barnabas.broker.groups.group_log import GroupLog
-    from barnabas.broker.groups.offsets.committed import PartitionKey
-    from barnabas.broker.groups.offsets.service import GroupOffsets
+    from barnabas.broker.groups.log.group_log import GroupLog
+    from barnabas.broker.groups.offsets.committed import CommittedOffsets, PartitionKey
+    from barnabas.broker.groups.registry import GroupRegistry
     from barnabas.broker.metadata.store import MetadataStore
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import ApiProbe
@@ -38,26 +38,34 @@ if TYPE_CHECKING:
 class OffsetFetchHandler:
     """Serves OffsetFetch."""
 
-    def __init__(self, offsets: GroupOffsets, group_log: GroupLog, store: MetadataStore, probe: ApiProbe) -> None:
-        self._offsets = offsets
+    def __init__(
+        self,
+        committed: CommittedOffsets,
+        registry: GroupRegistry,
+        group_log: GroupLog,
+        store: MetadataStore,
+        probe: ApiProbe,
+    ) -> None:
+        self._committed = committed
+        self._registry = registry
         self._log = group_log
         self._store = store
         self._probe = probe
 
     def __call__(self, session: Session, request: OffsetFetchRequest) -> OffsetFetchResponse:
-        """The answer to one request; the contract is at the top of the file."""
+        """Answer one request; the module docstring has the contract."""
         return OffsetFetchResponse([self._group(each, by_id=request.by_id) for each in request.groups])
 
     def _group(self, group: OffsetFetchGroup, *, by_id: bool) -> OffsetFetchGroupResult:
         try:
             self._log.ensure_loaded(group.group_id)
-            self._offsets.members.validate_offset_fetch(
-                group.group_id, member_id=group.member_id, member_epoch=group.member_epoch
-            )
+            registered = self._registry.get(group.group_id)
+            if registered is not None:
+                registered.validate_offset_fetch(group.member_id, group.member_epoch)
         except BrokerError as error:
             self._probe.count_error(error.code.name.lower())
             return refuse_fetch(group, error.code)
-        offsets = self._offsets.committed.of(group.group_id)
+        offsets = self._committed.of(group.group_id)
         if group.topics is None:
             return OffsetFetchGroupResult(group.group_id, self._all(offsets, by_id=by_id))
         return OffsetFetchGroupResult(group.group_id, [self._topic(each, offsets) for each in group.topics])

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.groups.offsets.topic import auto_created
+from barnabas.broker.groups.log.offsets_topic import auto_created
 from barnabas.broker.handlers.topics.described_topics import describe_partition, unknown_topic
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from barnabas.broker.groups.classic.core import GroupSettings
-from barnabas.broker.groups.classic.state import GroupState
+from barnabas.broker.groups.classic.settings import GroupSettings
+from barnabas.broker.groups.group import GroupState
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.groups.join_group import JoinedMember
 from barnabas.protocol.messages.groups.leave_group import LeavingMember
@@ -102,7 +102,7 @@ def test_a_session_that_ends_begins_a_rebalance_and_the_last_one_leaves_the_grou
     assert host.heartbeat(second, 1) == ErrorCode.UNKNOWN_MEMBER_ID
     assert host.heartbeat(first, 1) == ErrorCode.REBALANCE_IN_PROGRESS
     host.pass_time(SESSION_MS)
-    assert (host.group.state, host.group.members, host.group.generation) == (GroupState.EMPTY, 0, 2)
+    assert (host.group.state, len(host.group.roster), host.group.generation) == (GroupState.EMPTY, 0, 2)
     value = host.write_done()
     assert (value.generation, value.protocol_type, value.protocol, value.members) == (2, "consumer", None, [])
     assert host.group.wake_at == math.inf
@@ -179,7 +179,7 @@ def test_a_static_member_that_comes_back_keeps_its_assignment_and_fences_its_old
     assert host.joined(host.join(old, instance="i")).error == ErrorCode.FENCED_INSTANCE_ID
     assert host.synced(host.sync(old, 1, instance="i")).error == ErrorCode.FENCED_INSTANCE_ID
     with pytest.raises(BrokerError, match="FENCED_INSTANCE_ID"):
-        host.group.validate_commit(old, "i", 1)
+        host.group.validate_offset_commit(old, "i", 1)
 
 
 def test_a_client_that_cannot_skip_the_assignment_is_kept_from_making_one(host: GroupHost) -> None:
@@ -221,7 +221,7 @@ def test_members_leave_in_one_rebalance_by_id_or_instance(host: GroupHost) -> No
     left = host.leave(LeavingMember("", "i"), LeavingMember("nobody"), LeavingMember(dynamic), LeavingMember(""))
     unknown = ErrorCode.UNKNOWN_MEMBER_ID
     assert [each.error for each in left] == [ErrorCode.NONE, unknown, ErrorCode.NONE, unknown]
-    assert (host.group.members, host.group.state) == (1, GroupState.PREPARING_REBALANCE)
+    assert (len(host.group.roster), host.group.state) == (1, GroupState.PREPARING_REBALANCE)
 
 
 def test_nobody_is_left_waiting_when_a_member_leaves_or_asks_twice(host: GroupHost) -> None:
@@ -249,18 +249,18 @@ def test_who_is_not_of_the_generation_may_not_commit(
     host: GroupHost, member: str, instance: str | None, generation: int, code: ErrorCode
 ) -> None:
     (known,) = host.form(1)
-    host.group.validate_commit(known, None, 1)
+    host.group.validate_offset_commit(known, None, 1)
     with pytest.raises(BrokerError) as raised:
-        host.group.validate_commit(known if member == "member" else member, instance, generation)
+        host.group.validate_offset_commit(known if member == "member" else member, instance, generation)
     assert raised.value.code == code
 
 
 def test_a_commit_waits_for_the_assignment_and_is_allowed_to_all_while_there_are_no_members(host: GroupHost) -> None:
-    host.group.validate_commit("", None, -1)
+    host.group.validate_offset_commit("", None, -1)
     member, _ = host.new_member()
     host.pass_time(0)
     with pytest.raises(BrokerError, match="REBALANCE_IN_PROGRESS"):
-        host.group.validate_commit(member, None, 1)
+        host.group.validate_offset_commit(member, None, 1)
 
 
 def test_a_restored_group_goes_on_where_it_was(host: GroupHost) -> None:
@@ -298,6 +298,6 @@ def test_a_member_whose_write_took_longer_than_its_session_can_still_time_out(ho
     assert replaced not in host.answers
     assert host.group.wake_at < math.inf
     host.write_done()
-    assert (host.joined(replaced).error, host.group.members) == (ErrorCode.NONE, 1)
+    assert (host.joined(replaced).error, len(host.group.roster)) == (ErrorCode.NONE, 1)
     host.pass_time(SESSION_MS)
-    assert host.group.members == 0
+    assert len(host.group.roster) == 0

@@ -12,8 +12,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from barnabas.broker.groups.classic.core import GroupSettings
-from barnabas.broker.groups.classic.state import GroupState
+from barnabas.broker.groups.classic.settings import GroupSettings
+from barnabas.broker.groups.group import GroupState
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.groups.join_group import JoinGroupResponse
 from barnabas.protocol.messages.groups.leave_group import LeavingMember
@@ -115,7 +115,7 @@ class GroupMachine(RuleBasedStateMachine):
             and self.host.group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE)
         )
         try:
-            self.host.group.validate_commit(told.member_id, instance, told.generation)
+            self.host.group.validate_offset_commit(told.member_id, instance, told.generation)
         except BrokerError:
             assert not may
         else:
@@ -150,10 +150,10 @@ class GroupMachine(RuleBasedStateMachine):
                     assert owners.setdefault(partition, syncing) == syncing
 
     @invariant()
-    def a_group_without_members_waits_for_none(self) -> None:
+    def a_group_without_members_waits_for_nobody(self) -> None:
         group = self.host.group
         if group.state == GroupState.EMPTY:
-            assert group.members == 0
+            assert not len(group.roster)
         if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
             assert group.describe().state == group.state.value
             assert group.wake_at < math.inf
@@ -165,8 +165,9 @@ class GroupMachine(RuleBasedStateMachine):
             if self.host.group.wake_at == math.inf:
                 break
             self.host.pass_time(max(0, math.ceil((self.host.group.wake_at - self.host.now) * 1000)))
-        assert self.host.group.members == 0
-        assert self.host.group.is_idle
+        assert len(self.host.group.roster) == 0
+        assert self.host.group.state is GroupState.EMPTY
+        assert not self.host.group.roster.pending_join
         assert set(self.host.answers) == set(range(1, self.host.asked + 1)), "somebody waits for ever"
 
 

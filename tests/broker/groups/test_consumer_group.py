@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from barnabas.broker.groups.consumer.settings import ConsumerGroupSettings
+from barnabas.broker.groups.group import GroupState
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.groups.metadata import GroupMetadataValue, MemberMetadata
 from tests.support.groups.consumer_groups import GROUP, REBALANCE_MS, SESSION_MS, ConsumerGroupHost
@@ -236,9 +237,7 @@ def test_an_offset_is_committed_by_the_owner_of_a_partition_only(host: ConsumerG
 
     def commit(member: str, epoch: int, partition: int, *, version: int = 9) -> ErrorCode:
         try:
-            check = host.directory.validate_offset_commit(
-                GROUP, member_id=member, group_instance_id=None, generation=epoch, knows_member_epochs=version >= 9
-            )
+            check = host.group.validate_offset_commit(member, None, epoch, knows_member_epochs=version >= 9)
             if check is not None:
                 check(topic_id, partition)
         except BrokerError as error:
@@ -264,11 +263,11 @@ def test_an_offset_is_committed_by_the_owner_of_a_partition_only(host: ConsumerG
 
 def test_offsets_are_fetched_by_a_member_in_its_epoch_and_by_whoever_is_none(host: ConsumerGroupHost) -> None:
     host.join("a", ["t"])
-    host.directory.validate_offset_fetch(GROUP, member_id=None, member_epoch=-1)
-    host.directory.validate_offset_fetch(GROUP, member_id="a", member_epoch=2)
+    host.group.validate_offset_fetch(None, -1)
+    host.group.validate_offset_fetch("a", 2)
     for member, epoch, code in (("a", 1, ErrorCode.STALE_MEMBER_EPOCH), ("b", 2, ErrorCode.UNKNOWN_MEMBER_ID)):
         with pytest.raises(BrokerError) as caught:
-            host.directory.validate_offset_fetch(GROUP, member_id=member, member_epoch=epoch)
+            host.group.validate_offset_fetch(member, epoch)
         assert caught.value.code == code
 
 
@@ -281,9 +280,9 @@ def test_of_a_broker_that_only_reads_no_member_is_ever_removed(host: ConsumerGro
     again.classic.load("old", GroupMetadataValue("consumer", 1, "range", "m", members=[member]))
     again.clock.pass_time(100 * SESSION_MS)
     assert again.state == host.state == "Stable"
-    old = again.classic.summary("old")
+    old = again.classic.get("old")
     assert old is not None
-    assert old.state == "Stable"
+    assert old.state is GroupState.STABLE
 
 
 def test_a_restart_brings_back_what_the_records_say(host: ConsumerGroupHost) -> None:
@@ -302,11 +301,11 @@ def test_a_restart_brings_back_what_the_records_say(host: ConsumerGroupHost) -> 
 def test_a_group_without_members_is_deleted_and_leaves_no_record(host: ConsumerGroupHost) -> None:
     host.join("a", None, topic_regex="t")
     with pytest.raises(BrokerError) as caught:
-        host.directory.validate_delete(GROUP)
+        host.group.validate_delete()
     assert caught.value.code == ErrorCode.NON_EMPTY_GROUP
     host.leave("a")
-    host.directory.validate_delete(GROUP)
-    host.log.append(GROUP, host.directory.tombstones(GROUP))
+    host.group.validate_delete()
+    host.log.append(GROUP, host.group.tombstones())
     assert host.groups.get(GROUP) is None
     assert {key for key, value in host.log.values.items() if value is not None} == set()
     assert host.restarted().groups.get(GROUP) is None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.broker.groups.classic.joining import JoiningClient
-from barnabas.broker.groups.classic.state import GroupState
+from barnabas.broker.groups.client import JoiningClient
+from barnabas.broker.groups.group import GroupState
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.probes import ApiProbe
 from barnabas.protocol.errors import BrokerError, ErrorCode

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from barnabas.broker.groups.classic.core import GroupSettings
-from barnabas.broker.groups.classic.state import GroupState
+from barnabas.broker.groups.classic.settings import GroupSettings
 from barnabas.broker.groups.consumer.settings import ConsumerGroupSettings, MigrationPolicy
+from barnabas.broker.groups.group import GroupState
 from barnabas.broker.network.deferred import Deferred
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.groups.consumer_protocol import Assignment, decode_assignment, encode_assignment
@@ -143,7 +143,7 @@ def test_a_group_whose_members_are_no_consumers_is_not_taken_over(host: Consumer
     classic_group(host)
     group = host.classic.get(GROUP)
     assert group is not None
-    group._core.protocol_type = "connect"
+    group.protocol_type = "connect"
     assert host.join("new", ["t"]).error == ErrorCode.GROUP_ID_NOT_FOUND
     assert host.classic.get(GROUP) is group
 
@@ -218,7 +218,7 @@ def test_an_empty_group_that_goes_is_not_counted_any_more(host: ConsumerGroupHos
         classic_group(host)
         assert (host.probe.states["Empty"], host.probe.states["Stable"]) == (0, 1)
     else:
-        host.log.append(GROUP, host.directory.tombstones(GROUP), atomic=False)
+        host.log.append(GROUP, host.group.tombstones(), atomic=False)
         assert host.probe.states["Empty"] == 0
 
 

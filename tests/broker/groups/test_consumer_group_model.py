@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from barnabas.broker.groups.consumer.group import ConsumerGroupState
+from barnabas.broker.groups.group import GroupState
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from tests.support.groups.consumer_groups import GROUP, SESSION_MS, ConsumerGroupHost
 
@@ -168,12 +168,8 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
 
     def commits(self, client: Client, topic_id: bytes, number: int) -> ErrorCode:
         try:
-            check = self.host.directory.validate_offset_commit(
-                GROUP,
-                member_id=client.member_id,
-                group_instance_id=client.instance,
-                generation=client.epoch,
-                knows_member_epochs=True,
+            check = self.host.group.validate_offset_commit(
+                client.member_id, client.instance, client.epoch, knows_member_epochs=True
             )
             if check is not None:
                 check(topic_id, number)
@@ -205,7 +201,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         assert group is not None
         assert set(group.members) == set(self.clients)
         if self.clients:
-            assert group.state == ConsumerGroupState.STABLE
+            assert group.state == GroupState.STABLE
             read = {
                 (topic_id, number)
                 for client in self.clients.values()

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
-from barnabas.broker.groups.offsets.topic import OFFSETS_TOPIC, partition_of
+from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC, partition_of
 from tests.support.daemon import REPOSITORY, start_daemon
 from tests.support.groups.committed import commit, create_topic, fetch, until_loaded
 from tests.support.kafka.kafka_wire import KafkaWire, schema
@@ -29,7 +29,7 @@ loader.load_offsets_partition = load_or_fail
 """
 
 BUG_IN_THE_FIRST_CREATION = """
-import barnabas.broker.groups.offsets.topic as topic
+import barnabas.broker.groups.log.offsets_topic as topic
 new = topic.new_offsets_topic
 failed = []
 def new_or_fail(config):
@@ -41,7 +41,7 @@ topic.new_offsets_topic = new_or_fail
 """
 
 BUG_IN_THE_FIRST_APPEND = """
-import barnabas.broker.groups.group_log as group_log
+import barnabas.broker.groups.log.group_log as group_log
 append = group_log.GroupLog._append
 failed = []
 def append_or_fail(self, *arguments):

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import pytest
 
-from barnabas.broker.groups.offsets.topic import OFFSETS_TOPIC, partition_of
+from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC, partition_of
 from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey, decode_key, encode_key
 from barnabas.protocol.groups.offsets import OffsetCommitValue, decode_offset_commit, encode_offset_commit
 from barnabas.protocol.records.batch import iter_batches
@@ -341,7 +341,7 @@ def test_offsets_of_a_topic_whose_deletion_they_outlived_are_taken_back_when_the
     with start_daemon(tmp_path) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
         until_loaded(kafka)
         assert fetch(kafka, "g", "t", (0, 1, 2)) == {0: (1, 0, ""), 1: (-1, 0, ""), 2: (9, 0, "")}
-        assert "offsets of deleted topics are taken back, groups=1" in daemon.log
+        assert "offsets of deleted topics are deleted, groups=1" in daemon.log
 
 
 def test_groups_whose_log_is_in_an_offline_directory_are_refused_and_not_taken_for_new(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from barnabas.broker.groups.classic.timers import GroupTimers
+from barnabas.broker.groups.timers import GroupTimers
 
 
 class Clock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.broker.groups.members import SINCE_COMMIT, OffsetExpiry
+from barnabas.broker.groups.group import SINCE_COMMIT, OffsetExpiry
 from barnabas.broker.groups.offsets.expiry import is_expired
 from barnabas.protocol.groups.offsets import OffsetCommitValue
 

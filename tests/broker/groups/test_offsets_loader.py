@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.groups.group_records import GroupRecord, encode_batches
+from barnabas.broker.groups.log.records import GroupRecord, encode_batches
 from barnabas.broker.groups.offsets.loader import LoadedPartition, load_offsets_partition
 from barnabas.broker.storage.log.append import AppendOrigin
 from barnabas.broker.storage.log.partition_log import PartitionLog

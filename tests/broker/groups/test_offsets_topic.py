@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.broker.groups.offsets.topic import java_hash, partition_of
+from barnabas.broker.groups.log.offsets_topic import java_hash, partition_of
 
 
 @pytest.mark.parametrize(

@@ -11,19 +11,20 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from barnabas.broker.groups.classic.core import GroupClock, GroupSettings
-from barnabas.broker.groups.classic.joining import JoiningClient
-from barnabas.broker.groups.classic.membership import GroupMembership
+from barnabas.broker.groups.classic.groups import ClassicGroups
+from barnabas.broker.groups.classic.settings import GroupSettings
+from barnabas.broker.groups.client import JoiningClient
 from barnabas.broker.groups.consumer.group import ConsumerGroup
 from barnabas.broker.groups.consumer.groups import ConsumerGroups
-from barnabas.broker.groups.consumer.late_groups import LateConsumerGroups
 from barnabas.broker.groups.consumer.loading import consumer_group_record, replay_rank
-from barnabas.broker.groups.consumer.settings import ConsumerGroupSettings, Surroundings
-from barnabas.broker.groups.directory import GroupDirectory
-from barnabas.broker.groups.group_log import GroupLog
-from barnabas.broker.groups.group_records import GroupRecord, GroupValue
+from barnabas.broker.groups.consumer.settings import ConsumerGroupSettings, GroupContext
+from barnabas.broker.groups.log.group_log import GroupLog
+from barnabas.broker.groups.log.records import GroupRecord, GroupValue
+from barnabas.broker.groups.membership import ClassicMembership
 from barnabas.broker.groups.offsets.expiry import OffsetExpiryTask
 from barnabas.broker.groups.offsets.service import GroupOffsets
+from barnabas.broker.groups.registry import GroupRegistry
+from barnabas.broker.groups.timers import GroupClock
 from barnabas.broker.live_config import LiveConfig
 from barnabas.broker.metadata.image import MetadataImage, TopicImage
 from barnabas.broker.metadata.store import MetadataStore
@@ -215,34 +216,33 @@ class ConsumerGroupHost:
         loop = cast(asyncio.AbstractEventLoop, self.clock)
         group_log = cast(GroupLog, self.log)
         wall = GroupClock(lambda: self.clock.now, lambda: int(self.clock.now * 1000))
-        self.classic = GroupMembership(
+        self.registry = GroupRegistry(self.probe)
+        self.classic = ClassicGroups(
             group_log=group_log,
+            registry=self.registry,
             settings=GroupSettings(),
+            clock=wall,
             loop=loop,
-            wall_ms=wall.wall_ms,
-            probe=self.probe,
             reads_only=reads_only,
         )
-        around = Surroundings(settings or ConsumerGroupSettings(), wall, lambda: self.image)
+        context = GroupContext(settings or ConsumerGroupSettings(), wall, lambda: self.image)
         self.groups = ConsumerGroups(
             group_log=group_log,
+            registry=self.registry,
             classic=self.classic,
-            around=around,
+            context=context,
             loop=loop,
-            probe=self.probe,
             reads_only=reads_only,
         )
-        late = LateConsumerGroups(lambda: self.groups)
-        late.made()
-        self.directory = GroupDirectory(group_log, self.classic, late)
+        self.members = ClassicMembership(self.registry, group_log, self.classic, lambda: self.groups)
         self.offsets = GroupOffsets(
-            group_log, self.directory, cast(MetadataStore, self), cast(LiveConfig, _Config()), wall.wall_ms
+            group_log, self.registry, cast(MetadataStore, self), cast(LiveConfig, _Config()), wall.wall_ms
         )
-        self.expiry = OffsetExpiryTask(self.offsets, cast(LiveConfig, _Config()), wall.wall_ms)
+        self.expiry = OffsetExpiryTask(self.offsets, self.registry, cast(LiveConfig, _Config()), wall.wall_ms)
 
     def restarted(self, *, reads_only: bool = False) -> ConsumerGroupHost:
         """A broker that loads the same log."""
-        host = ConsumerGroupHost(self.groups._around.settings, log=self.log, topics=self.image, reads_only=reads_only)
+        host = ConsumerGroupHost(self.groups._context.settings, log=self.log, topics=self.image, reads_only=reads_only)
         host.clock.now = self.clock.now
         host.epochs = dict(self.epochs)
         records = []
@@ -253,10 +253,10 @@ class ConsumerGroupHost:
             if isinstance(key, ConsumerGroupKey):
                 records.append(consumer_group_record(key, value))
             elif isinstance(key, GroupMetadataKey):
-                host.directory.load(key.group, decode_group_metadata(value))
+                host.classic.load(key.group, decode_group_metadata(value))
             elif isinstance(key, OffsetCommitKey):
                 host.offsets.committed.put(key, decode_offset_commit(value))
-        host.directory.load_consumer_groups(sorted(records, key=replay_rank))
+        host.groups.load(sorted(records, key=replay_rank))
         return host
 
     @property
@@ -357,7 +357,7 @@ class ConsumerGroupHost:
             [GroupProtocol(fields.pop("assignor", "range"), metadata)],
             requires_known_member_id=fields.pop("requires_known_member_id", False),
         )
-        answer = self.directory.join(request, CLIENT)
+        answer = self.members.join(request, CLIENT)
         told: JoinGroupResponse = now(answer) if answer.done else JoinGroupResponse()
         return told if answer.done else answer
 
@@ -366,24 +366,24 @@ class ConsumerGroupHost:
     ) -> SyncGroupResponse:
         """Raises BrokerError."""
         request = SyncGroupRequest(GROUP, generation, member, instance, "consumer", "range", assignments or {})
-        answer = self.directory.sync(request)
+        answer = self.members.sync(request)
         return now(answer) if isinstance(answer, Deferred) else answer
 
     def classic_beat(self, member: str, generation: int, instance: str | None = None) -> ErrorCode:
         """What the member is told."""
         try:
-            return self.directory.heartbeat(GROUP, member, instance, generation)
+            return self.members.heartbeat(GROUP, member, instance, generation)
         except BrokerError as error:
             return error.code
 
     def classic_leave(self, member: str, instance: str | None = None) -> LeaveGroupResponse:
         """What became of it."""
-        answer = self.directory.leave(LeaveGroupRequest(GROUP, [LeavingMember(member, instance)]))
+        answer = self.members.leave(LeaveGroupRequest(GROUP, [LeavingMember(member, instance)]))
         return now(answer) if isinstance(answer, Deferred) else answer
 
     def load_classic(self, value: GroupMetadataValue) -> None:
         """A classic group, as a log has it."""
-        self.directory.load(GROUP, value)
+        self.classic.load(GROUP, value)
 
 
 def now(answer: Deferred[Any]) -> Any:

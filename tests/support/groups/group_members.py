@@ -22,7 +22,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from barnabas.broker.groups.offsets.topic import OFFSETS_TOPIC
+from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
 from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey, decode_key
 from barnabas.protocol.groups.metadata import decode_group_metadata
 from barnabas.protocol.groups.offsets import decode_offset_commit

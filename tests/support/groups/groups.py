@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from barnabas.broker.groups.classic.actions import Answer, WriteGroup
-from barnabas.broker.groups.classic.core import GroupClock, GroupSettings
+from barnabas.broker.groups.classic import joining, leaving, rebalance, restoring, syncing
+from barnabas.broker.groups.classic.actions import Respond, WriteGroup
 from barnabas.broker.groups.classic.group import ClassicGroup
-from barnabas.broker.groups.classic.joining import JoiningClient
-from barnabas.broker.groups.classic.state import GroupState
+from barnabas.broker.groups.classic.settings import GroupSettings
+from barnabas.broker.groups.client import JoiningClient
+from barnabas.broker.groups.group import GroupState
+from barnabas.broker.groups.timers import GroupClock
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.groups.metadata import GroupMetadataValue
 from barnabas.protocol.messages.groups.join_group import GroupProtocol, JoinGroupRequest, JoinGroupResponse
@@ -35,7 +37,7 @@ class GroupHost:
         self.group = (
             ClassicGroup("g", settings, clock)
             if restored is None
-            else ClassicGroup.restored("g", restored, settings, clock)
+            else restoring.restored("g", restored, settings, clock)
         )
         self.answers: dict[int, JoinGroupResponse | SyncGroupResponse] = {}
         self.writes: list[WriteGroup] = []
@@ -65,7 +67,7 @@ class GroupHost:
             requires_known_member_id=version >= 4,
             can_skip_assignment=version >= 9,
         )
-        self.group.join(request, CLIENT, self.asked)
+        joining.join(self.group, request, CLIENT, self.asked)
         self.take()
         return self.asked
 
@@ -81,7 +83,7 @@ class GroupHost:
         """The number of the request."""
         self.asked += 1
         request = SyncGroupRequest("g", generation, member_id, instance, None, protocol, assignments or {})
-        self.group.sync(request, self.asked)
+        syncing.sync(self.group, request, self.asked)
         self.take()
         return self.asked
 
@@ -91,7 +93,7 @@ class GroupHost:
 
     def leave(self, *members: LeavingMember) -> list[LeftMember]:
         """What became of them."""
-        left = self.group.leave(list(members))
+        left = leaving.leave(self.group, members)
         self.take()
         return left
 
@@ -102,7 +104,7 @@ class GroupHost:
     def take(self) -> None:
         """Sort what the group wants done."""
         for action in self.group.take_actions():
-            if isinstance(action, Answer):
+            if isinstance(action, Respond):
                 assert action.waiter not in self.answers, "a request was answered twice"
                 self.answers[action.waiter] = action.response
             else:
@@ -111,7 +113,7 @@ class GroupHost:
     def pass_time(self, milliseconds: int) -> None:
         """Let deadlines pass."""
         self.now += milliseconds / 1000
-        self.group.tick()
+        rebalance.tick(self.group)
         self.take()
 
     def write_done(self, error: ErrorCode = ErrorCode.NONE) -> GroupMetadataValue:

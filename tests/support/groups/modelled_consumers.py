@@ -138,13 +138,13 @@ class OldClient(Client):
                 self.joined, self.is_stable, self.owned = None, False, set()
         try:
             if self.is_stable:
-                answered(host.directory.heartbeat(GROUP, self.member_id, self.instance, self.generation))
+                answered(host.members.heartbeat(GROUP, self.member_id, self.instance, self.generation))
             elif self.joined is not None:
                 assignments = self.assign(host) if self.joined.members else {}
                 request = SyncGroupRequest(
                     GROUP, self.generation, self.member_id, self.instance, "consumer", "range", assignments
                 )
-                answer = host.directory.sync(request)
+                answer = host.members.sync(request)
                 then(answer, answered)
             else:
                 metadata = encode_subscription(Subscription(NAMES))
@@ -159,7 +159,7 @@ class OldClient(Client):
                     requires_known_member_id=True,
                     can_skip_assignment=True,
                 )
-                then(host.directory.join(join, CLIENT), answered)
+                then(host.members.join(join, CLIENT), answered)
         except BrokerError as error:
             answered(error.code)
 
@@ -203,9 +203,7 @@ class OldClient(Client):
 
     def leave(self, host: ConsumerGroupHost, answered: Answers) -> None:
         try:
-            then(
-                host.directory.leave(LeaveGroupRequest(GROUP, [LeavingMember(self.member_id, self.instance)])), answered
-            )
+            then(host.members.leave(LeaveGroupRequest(GROUP, [LeavingMember(self.member_id, self.instance)])), answered)
         except BrokerError:
             answered(None)
 

@@ -18,9 +18,9 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.broker.groups.group_records import GroupRecord, encode_batches
-from barnabas.broker.groups.offsets.topic import OFFSETS_TOPIC, partition_of
-from barnabas.broker.groups.offsets.topic_creation import OffsetsTopicCreation, Then
+from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC, partition_of
+from barnabas.broker.groups.log.records import GroupRecord, encode_batches
+from barnabas.broker.groups.log.topic_creation import OffsetsTopicCreation, Then
 from barnabas.broker.network.deferred import Deferred
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.errors import BrokerError, ErrorCode

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.broker.groups.offsets.topic import OFFSETS_TOPIC, new_offsets_topic
+from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC, new_offsets_topic
 from barnabas.broker.partitions.creation_steps import PartitionSteps
 from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode

@@ -1,23 +1,28 @@
-"""The deadlines of one group: each member's session, the end of the joining, the end of the syncing.
+"""The deadlines of one group: each member's session, and the ends of phases of a rebalance.
 
-Moving one to later costs no search: `wake_at` may be too early, never too late, and who wakes for nothing is told when
-to wake again. Times are those of the clock that was injected, in seconds.
+Moving a deadline to later costs no search: `wake_at` may be too early, never too late, and a group that wakes too early
+learns when to wake again. Times are in seconds of the injected clock.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Final
-
-JOIN: Final = ("join", "")
-SYNC: Final = ("sync", "")
+from typing import NamedTuple
 
 TimerKey = tuple[str, str]
+"""What the deadline is for, and the member id, or an empty string for one of the whole group."""
+
+
+class GroupClock(NamedTuple):
+    """`now`: monotonic seconds, for deadlines. `wall_ms`: milliseconds since 1970, for records."""
+
+    now: Callable[[], float]
+    wall_ms: Callable[[], int]
 
 
 def session_of(member_id: str) -> TimerKey:
-    """The key of a member's session."""
+    """Return the key of a member's session."""
     return ("session", member_id)
 
 
@@ -30,33 +35,33 @@ class GroupTimers:
         self._now = now
         self._deadlines: dict[TimerKey, float] = {}
         self._due: list[TimerKey] = []
-        """What had passed when it was looked for last, the first one at the end; some may have moved since."""
+        """The deadlines that the last search found passed, the earliest last; some may have moved since."""
         self.wake_at = math.inf
-        """No deadline is before this."""
+        """No deadline is before this time."""
 
     def __contains__(self, key: object) -> bool:
         return key in self._deadlines
 
     def schedule(self, key: TimerKey, delay_ms: int) -> None:
-        """In the place of the one that there was."""
+        """Set the deadline of `key`, and replace an earlier one."""
         deadline = self._now() + delay_ms / 1000
         self._deadlines[key] = deadline
         self.wake_at = min(self.wake_at, deadline)
 
     def cancel(self, key: TimerKey) -> None:
-        """Does nothing where there is none."""
+        """Drop the deadline of `key`, if it has one."""
         self._deadlines.pop(key, None)
 
     def clear(self) -> None:
-        """None is left."""
+        """Drop all deadlines."""
         self._deadlines.clear()
         self._due.clear()
         self.wake_at = math.inf
 
     def pop_due(self) -> TimerKey | None:
-        """The deadline that passed first, taken out; None: none has, and `wake_at` is exact now.
+        """Remove and return the earliest deadline that passed; None if none has, and then `wake_at` is exact.
 
-        They are looked for all at once: the sessions of thousands of members may end together.
+        One search finds all of them, because the sessions of thousands of members may end together.
         """
         now = self._now()
         if self.wake_at > now:

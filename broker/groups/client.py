@@ -1,0 +1,21 @@
+"""The client behind a member: what a group's records and descriptions show of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from barnabas.broker.network.session import Session
+
+
+class JoiningClient(NamedTuple):
+    """Client id, and host with a leading slash, as Kafka shows it."""
+
+    client_id: str
+    host: str
+
+    @classmethod
+    def of(cls, session: Session) -> JoiningClient:
+        """Return the client of a connection."""
+        host = session.peer.rpartition(":")[0].removeprefix("::ffff:")
+        return cls(session.client_id or "", f"/{host}")

@@ -1,0 +1,59 @@
+"""The groups of this broker that have or had members, by id, whatever their protocol.
+
+Handlers and the offsets service look groups up here. The services of the two protocols (`classic.groups`,
+`consumer.groups`) put groups in and remove them, and report changes of state, which are counted here for the metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from barnabas.broker.groups.group import Group, GroupState
+
+if TYPE_CHECKING:
+    from barnabas.broker.probes import GroupProbe
+
+
+class GroupRegistry:
+    """Groups by id. In the event loop only."""
+
+    def __init__(self, probe: GroupProbe) -> None:
+        self._probe = probe
+        self._groups: dict[str, Group] = {}
+        self._counted: dict[str, GroupState] = {}
+        """The state in which the metrics have each group."""
+
+    def __iter__(self) -> Iterator[Group]:
+        return iter(list(self._groups.values()))
+
+    def get(self, group_id: str) -> Group | None:
+        """Return the group; None if it does not exist or only has committed offsets."""
+        return self._groups.get(group_id)
+
+    def put(self, group: Group) -> None:
+        """Add a group under its id, which must be free; count it with `count`."""
+        assert group.group_id not in self._groups, f"there already is a group {group.group_id!r}"
+        self._groups[group.group_id] = group
+
+    def remove(self, group_id: str) -> None:
+        """Remove a group, if it exists."""
+        self._groups.pop(group_id, None)
+        self.count(group_id)
+
+    def count(self, group_id: str) -> None:
+        """Bring the metrics up to date, after anything that may have changed the group's state."""
+        group = self._groups.get(group_id)
+        after = None if group is None else group.state
+        before = self._counted.get(group_id)
+        if before is after:
+            return
+        if before is not None:
+            self._probe.left(before.value)
+        if after is None:
+            del self._counted[group_id]
+            return
+        self._counted[group_id] = after
+        self._probe.entered(after.value)
+        if before is not None and after is GroupState.STABLE:
+            self._probe.completed_rebalances += 1
