@@ -1,251 +1,175 @@
-"""From a frame to an answer: the dialect by the frame's first byte, the handler by its API.
+"""From a request frame to a response frame: the dialect by the frame's first byte, the handler by its API.
 
-What goes wrong is told apart here, once for all APIs and dialects:
-  - what a dialect cannot answer (FrameError) closes the connection; which of an unknown API, an unknown version and a
-    body that does not decode is answered, and how, is the dialect's own;
-  - a BrokerError, of a handler or of a decoder, is answered with its code;
-  - anything else is a bug of ours: logged once with its traceback, answered UNKNOWN_SERVER_ERROR.
+Failures are handled here, once for all APIs and dialects:
+  - FrameError, a frame that the dialect cannot answer, closes the connection. Which of an unknown API, an unknown
+    version and an undecodable body are answered, and how, is up to the dialect;
+  - BrokerError, from a handler or a decoder, is answered with its code;
+  - any other exception is a bug in the broker: logged once with its traceback, answered UNKNOWN_SERVER_ERROR.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from time import perf_counter
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.broker.handlers.data.produce import ProduceHandler
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.network.response_frame import CloseConnection, ResponseFrame
-from barnabas.broker.storage.log.append import AppendResult
+from barnabas.protocol.dialects import DIALECTS
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.framing import KAFKA_MAGIC, NATIVE_MAGIC, FrameError
-from barnabas.protocol.kafka import dialect as kafka
-from barnabas.protocol.kafka.data.repeated_produce import RepeatedProduce
-from barnabas.protocol.kafka.dialect import RequestHeader as KafkaRequestHeader
+from barnabas.protocol.framing import FrameError
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.data.produce import ProduceRequest, forget_records
-from barnabas.protocol.native import dialect as native
+from barnabas.protocol.messages.data.produce import forget_records
 
 if TYPE_CHECKING:
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import ApiProbe, BrokerProbes
-    from barnabas.protocol.kafka.data.repeated_produce import RepeatedRequest
+    from barnabas.protocol.dialects import Dialect, Header, RepeatedRequest
 
 logger = logging.getLogger(__name__)
 
 Outcome = Any
-"""What a handler returns: a response, a Deferred or a coroutine of one, or None for no answer (acks=0).
+"""What a handler returns: a response, a Deferred or a coroutine of one, or None for no response (acks=0).
 
-A Deferred may bring an exception in a response's place."""
+A Deferred may resolve to an exception instead of a response."""
 
 Handler = Callable[["Session", Any], Outcome]
 
+ServeRepeated = Callable[["Session", Any, memoryview], Outcome]
+"""A handler's `serve_repeated(session, request, records)`: serves a request that equals `request` but for its records.
 
-class Header(Protocol):
-    """What dispatch reads of a dialect's own header."""
-
-    @property
-    def api(self) -> int:
-        """Kafka's key of the API."""
-        ...
-
-    @property
-    def version(self) -> int:
-        """Of the API's messages."""
-        ...
-
-    @property
-    def client_id(self) -> str | None:
-        """Who the client says it is."""
-        ...
-
-    def without_frame(self) -> Header:
-        """What an answer needs of it, without views of the frame."""
-        ...
+Optional. The dialect then caches the shapes of this API's requests, so that most are not decoded."""
 
 
-Encoded = tuple[bytes, Sequence[Any]]
-"""An answer's frame: its first bytes, and what follows them (bytes and slices of files)."""
-
-
-class Dialect(Protocol):
-    """A codec between frames and the neutral requests and responses. `header` is the dialect's own value."""
-
-    def read_request(self, frame: memoryview) -> Header:
-        """Raises FrameError: close the connection."""
-        ...
-
-    def is_supported(self, header: Header) -> bool:
-        """Whether `decode_body` knows the api in that version."""
-        ...
-
-    def refuse_unknown(self, header: Header) -> Encoded:
-        """The answer to what is not supported. Raises FrameError: there is none, close the connection."""
-        ...
-
-    def decode_body(self, header: Header) -> Any:
-        """The neutral request. Raises BrokerError: answer it; FrameError: close the connection."""
-        ...
-
-    def encode_response(self, header: Header, response: Any) -> Encoded:
-        """The frame that answers `header`. Raises BrokerError: answer that instead."""
-        ...
-
-    def encode_error(self, header: Header, request: Any, code: ErrorCode, message: str) -> Encoded:
-        """The frame that refuses `request` (None: it could not be decoded) as a whole.
-
-        Raises FrameError: there is no answer to it, close the connection.
-        """
-        ...
-
+_Route = tuple[Handler, "ApiProbe", ServeRepeated | None]
+"""A plain tuple: unpacking one is faster than unpacking a NamedTuple, and this is once per request."""
 
 _new_tuple = tuple.__new__
-_NO_PARTS: Final = ()
-_KAFKA = cast(Dialect, kafka)
 
-_DIALECTS: dict[int, Dialect] = {NATIVE_MAGIC: cast(Dialect, native), KAFKA_MAGIC: _KAFKA}
-"""By a frame's first byte."""
-
-LateAnswer = ResponseFrame | CloseConnection | None
-"""What a deferred answer becomes: a frame, none (None), or the end of its connection."""
+LateResponse = ResponseFrame | CloseConnection | None
+"""Result of a deferred request: a frame, no response (None), or the end of its connection."""
 
 UNKNOWN_LABEL: Final = "unknown"
-"""The `api` label of requests for an API that is none of ours."""
+"""The `api` label of requests for an API that is not served."""
 
 
 class Dispatcher:
-    """Serves frames of either dialect through one table of handlers."""
+    """Serves frames of every dialect through one table of handlers."""
 
     def __init__(
         self, handlers: Mapping[ApiKey, Handler], probes: BrokerProbes, loop: asyncio.AbstractEventLoop
     ) -> None:
-        self._handlers: dict[int, tuple[Handler, ApiProbe]] = {
-            api: (handler, probes.api(api.label)) for api, handler in handlers.items()
+        self._routes: dict[int, _Route] = {
+            api: (handler, probes.api(api.label), getattr(handler, "serve_repeated", None))
+            for api, handler in handlers.items()
         }
-        produce = handlers.get(ApiKey.PRODUCE)
-        self._append_repeated = produce.append_repeated if isinstance(produce, ProduceHandler) else None
-        self._produce_probe = probes.api(ApiKey.PRODUCE.label)
         self._unknown = probes.api(UNKNOWN_LABEL)
         self._loop = loop
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def serve(self, session: Session, frame: memoryview) -> ResponseFrame | Deferred[LateAnswer] | None:
-        """The answer to one frame (without its size field), now or later; None where there is none to give.
+    def serve(self, session: Session, frame: memoryview) -> ResponseFrame | Deferred[LateResponse] | None:
+        """Serve one frame (without its size field); returns its response, now or later, or None for no response.
 
         Views of `frame` are not kept. Raises FrameError: close the connection.
         """
-        known = session.repeated_produce
-        if known is not None:
-            repeated = known.match(frame)
+        cache = session.request_cache
+        if cache is not None:
+            repeated = cache.match(frame)
             if repeated is not None:
-                return self._serve_repeated(session, repeated)
-        dialect = _DIALECTS.get(frame[0])
+                return self._serve_repeated(session, frame, repeated)
+        dialect = DIALECTS.get(frame[0])
         if dialect is None:
             raise FrameError(f"a frame that begins with 0x{frame[0]:02x} is of no protocol that is served here")
         started = perf_counter()
         header = dialect.read_request(frame)
         session.client_id = header.client_id
-        entry = self._handlers.get(header.api)
-        if entry is None or not dialect.is_supported(header):
+        route = self._routes.get(header.api)
+        if route is None or not dialect.is_supported(header):
             return self._refuse_unknown(dialect, session, header)
-        handler, probe = entry
+        handler, probe, serve_repeated = route
         request: Any = None
         try:
             request = dialect.decode_body(header)
             response = handler(session, request)
             kind = type(response)
-            if type(request) is ProduceRequest and session.may_repeat and self._append_repeated is not None:
-                _remember(session, header, frame, request)
+            if serve_repeated is not None and session.caches_requests:
+                session.request_cache = cache = dialect.cache_shape(cache, header, frame, request)
+                session.caches_requests = cache is not None
             if kind is not Deferred and kind is not CoroutineType:
-                answer = _answer(dialect, header, response)
+                response_frame = _encode(dialect, header, response)
                 probe.observe(perf_counter() - started)
-                return answer
+                return response_frame
         except (CloseConnection, FrameError):
             raise
-        except Exception as error:  # noqa: BLE001 - a bug in a handler must not take the connection's neighbours along
-            return _Waiting(dialect, header, request, session, probe, started).refuse(error)
-        waiting = _Waiting(dialect, header, request, session, probe, started)
-        return waiting.later(response) if kind is Deferred else self._in_task(waiting, response)
+        except Exception as error:  # noqa: BLE001 - a bug in a handler must not affect other connections
+            return _PendingRequest(dialect, header, request, session, probe, started).refuse(error)
+        pending = _PendingRequest(dialect, header, request, session, probe, started)
+        return pending.respond_later(response) if kind is Deferred else self._run_in_task(pending, response)
 
     def _serve_repeated(
-        self, session: Session, repeated: RepeatedRequest
-    ) -> ResponseFrame | Deferred[LateAnswer] | None:
-        """As `serve`, of a produce request that says what an earlier one said but for its records."""
+        self, session: Session, frame: memoryview, repeated: RepeatedRequest
+    ) -> ResponseFrame | Deferred[LateResponse] | None:
+        """Serve a request of a cached shape: like `serve`, without decoding."""
         started = perf_counter()
         shape, correlation_id, records = repeated
         session.client_id = shape.client_id
-        append, probe = self._append_repeated, self._produce_probe
-        assert append is not None
+        _, probe, serve_repeated = self._routes[shape.api]
+        assert serve_repeated is not None
         try:
-            response = append(session, shape.request, records)
-            if type(response) is Deferred:
-                return self._waiting_repeated(session, repeated, started).later(response)
-            if type(response) is AppendResult:
-                answer: ResponseFrame | None = _new_tuple(
-                    ResponseFrame, (shape.answer(correlation_id, response), _NO_PARTS)
+            response = serve_repeated(session, shape.request, records)
+            if type(response) is not Deferred:
+                response_frame: ResponseFrame = _new_tuple(
+                    ResponseFrame, shape.encode_response(correlation_id, response)
                 )
-            else:
-                answer = _answer(_KAFKA, shape.header(correlation_id), response)
+                probe.observe(perf_counter() - started)
+                return response_frame
         except Exception as error:  # noqa: BLE001 - as above
-            return self._waiting_repeated(session, repeated, started).refuse(error)
-        probe.observe(perf_counter() - started)
-        return answer
-
-    def _waiting_repeated(self, session: Session, repeated: RepeatedRequest, started: float) -> _Waiting:
-        shape, correlation_id, _ = repeated
+            response = error
         header = shape.header(correlation_id)
-        return _Waiting(_KAFKA, header, shape.request, session, self._produce_probe, started)
+        pending = _PendingRequest(DIALECTS[frame[0]], header, shape.request, session, probe, started)
+        return pending.refuse(response) if isinstance(response, Exception) else pending.respond_later(response)
 
     def _refuse_unknown(self, dialect: Dialect, session: Session, header: Header) -> ResponseFrame:
         self._unknown.count_error(ErrorCode.UNSUPPORTED_VERSION.name.lower())
-        answer = ResponseFrame(*dialect.refuse_unknown(header))
-        if header.api != ApiKey.API_VERSIONS:  # asking for it in too new a version is how clients find out
-            logger.warning("api %d version %d asked by %s is not served", header.api, header.version, session)
-        return answer
+        response_frame = ResponseFrame(*dialect.refuse_unknown(header))
+        if header.api != ApiKey.API_VERSIONS:  # newer clients try their own version of ApiVersions first
+            logger.warning("api %d version %d requested by %s is not served", header.api, header.version, session)
+        return response_frame
 
-    def _in_task(self, waiting: _Waiting, work: Coroutine[Any, Any, Any]) -> Deferred[LateAnswer]:
-        """Requests that change metadata: rare, so a task each is fine. They finish even when the client has gone."""
-        answer: Deferred[LateAnswer] = Deferred()
+    def _run_in_task(self, pending: _PendingRequest, work: Coroutine[Any, Any, Any]) -> Deferred[LateResponse]:
+        """Run a coroutine handler in a task, to its end even when the client disconnects.
+
+        A task per request is slow, but only metadata changes and slow disk reads are coroutines.
+        """
+        late: Deferred[LateResponse] = Deferred()
 
         async def run() -> None:
             try:
                 response = await work
             except Exception as error:  # noqa: BLE001 - as above
                 response = error
-            answer.resolve(waiting.answer(response))
+            late.resolve(pending.respond(response))
 
         task = self._loop.create_task(run())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        waiting.forget_frame()
-        return answer
+        pending.release_frame()
+        return late
 
 
-def _answer(dialect: Dialect, header: Header, response: Any) -> ResponseFrame | None:
-    """The frame of a response; None stays None."""
+def _encode(dialect: Dialect, header: Header, response: Any) -> ResponseFrame | None:
+    """Return the frame of a response; None stays None."""
     if response is None:
         return None
-    answer: ResponseFrame = _new_tuple(ResponseFrame, dialect.encode_response(header, response))
-    return answer
+    response_frame: ResponseFrame = _new_tuple(ResponseFrame, dialect.encode_response(header, response))
+    return response_frame
 
 
-def _remember(session: Session, header: Header, frame: memoryview, request: ProduceRequest) -> None:
-    """Know the next request like this one, which was served."""
-    if not isinstance(header, KafkaRequestHeader):
-        return
-    known = session.repeated_produce
-    if known is None:
-        known = session.repeated_produce = RepeatedProduce()
-    if not known.learn(header, frame, request):
-        session.repeated_produce = None
-        session.may_repeat = False
-
-
-class _Waiting:
-    """A request that is not answered at once: what its answer's frame will need, and when it came."""
+class _PendingRequest:
+    """A request whose response is not encoded yet: what the encoding needs, and when the request arrived."""
 
     __slots__ = ("dialect", "header", "probe", "request", "session", "started")
 
@@ -259,40 +183,41 @@ class _Waiting:
         self.probe = probe
         self.started = started
 
-    def answer(self, response: Any) -> LateAnswer:
-        """The frame of a response that was waited for, or of the exception that came instead; None stays None.
+    def respond(self, response: Any) -> LateResponse:
+        """Return the frame of a late response, or of the exception that replaced it; None stays None.
 
-        Raises nothing: whoever resolves the request must not get its bugs, and its connection must not wait for ever.
+        Never raises: the caller that resolves a Deferred must not receive this request's errors, and the connection
+        must not wait forever.
         """
         try:
             if isinstance(response, Exception):
                 return self.refuse(response)
             try:
-                answer = _answer(self.dialect, self.header, response)
+                response_frame = _encode(self.dialect, self.header, response)
             except Exception as error:  # noqa: BLE001 - see above
                 return self.refuse(error)
         except FrameError as error:
             return CloseConnection(str(error))
         except Exception:
-            logger.exception("a bug in the error answer of api %d", self.header.api)
-            return CloseConnection(f"no answer could be made for api {self.header.api}")
+            logger.exception("a bug in the error response of api %d", self.header.api)
+            return CloseConnection(f"no response could be encoded for api {self.header.api}")
         self.probe.observe(perf_counter() - self.started)
-        return answer
+        return response_frame
 
-    def later(self, response: Deferred[Any]) -> Deferred[LateAnswer]:
-        """The answer that a deferred response becomes."""
-        self.forget_frame()
-        answer: Deferred[LateAnswer] = Deferred(on_cancel=response.cancel)
-        response.then(lambda value: answer.resolve(self.answer(value)))
-        return answer
+    def respond_later(self, response: Deferred[Any]) -> Deferred[LateResponse]:
+        """Return the deferred frame of a deferred response."""
+        self.release_frame()
+        late: Deferred[LateResponse] = Deferred(on_cancel=response.cancel)
+        response.then(lambda value: late.resolve(self.respond(value)))
+        return late
 
-    def forget_frame(self) -> None:
-        """Let go of the receive buffer's views: the next frame will be read over them."""
+    def release_frame(self) -> None:
+        """Drop all views of the receive buffer: the next frame will overwrite it."""
         self.header = self.header.without_frame()
         forget_records(self.request)
 
     def refuse(self, error: Exception) -> ResponseFrame:
-        """The answer to a request as a whole that failed; a bug is logged with its traceback."""
+        """Return the error response to the whole request; a bug is logged with its traceback."""
         header = self.header
         if isinstance(error, BrokerError):
             code, message = error.code, error.message

@@ -1,4 +1,4 @@
-"""What is known of a client beyond its requests: where it came in, who it says it is, how far it has fetched."""
+"""State of one client connection beyond its current request: addresses, client id, fetch positions."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ if TYPE_CHECKING:
     import asyncio
 
     from barnabas.config.listeners import Listener
-    from barnabas.protocol.kafka.data.repeated_produce import RepeatedProduce
+    from barnabas.protocol.dialects import RequestCache
 
 
 class Session:
-    """One connection's facts. `listener` decides which address Metadata answers."""
+    """One connection. `listener` decides which address Metadata answers."""
 
     __slots__ = (
+        "caches_requests",
         "client_id",
         "fetched_to",
         "listener",
         "local_host",
         "local_port",
-        "may_repeat",
         "peer",
-        "repeated_produce",
+        "request_cache",
     )
 
     def __init__(self, listener: Listener) -> None:
@@ -34,21 +34,21 @@ class Session:
         self.local_host = ""
         self.local_port = 0
         self.client_id: str | None = None
-        self.repeated_produce: RepeatedProduce | None = None
-        """What is known of the connection's produce requests; None before the first one."""
-        self.may_repeat = True
-        """False once its produce requests have been too different from each other to know them again."""
+        self.request_cache: RequestCache | None = None
+        """Shapes of the connection's produce requests; None before the first one."""
+        self.caches_requests = True
+        """False once its requests have turned out not to repeat: nothing is cached any more."""
         self.fetched_to: dict[TopicPartition, tuple[int, int]] = {}
-        """By partition: the offset of the last fetch that got bytes, and the end of the log at that moment."""
+        """By partition: offset of the last fetch that returned records, and the log end offset at that time."""
 
     def connected(self, transport: asyncio.BaseTransport) -> None:
-        """Remember both addresses: the peer's for log lines, ours as the one at which this client reached us."""
+        """Keep both addresses: the peer's for log lines, ours as the address by which the client reaches the broker."""
         address = transport.get_extra_info("peername")
         if address:
             self.peer = f"{address[0]}:{address[1]}"
         address = transport.get_extra_info("sockname")
         if address:
-            # A socket for both families calls an IPv4 address ::ffff:127.0.0.1, which not every client can read.
+            # A dual-stack socket reports an IPv4 address as ::ffff:127.0.0.1, which not every client can parse.
             self.local_host, self.local_port = address[0].removeprefix("::ffff:"), address[1]
 
     def __str__(self) -> str:

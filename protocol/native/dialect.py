@@ -14,7 +14,15 @@ from barnabas.protocol.messages.data.fetch import FetchResponse, RecordsPart, re
 from barnabas.protocol.native import codec
 from barnabas.protocol.native.codec import RequestHeader, is_supported, read_request
 
-__all__ = ["decode_body", "encode_error", "encode_response", "is_supported", "read_request", "refuse_unknown"]
+__all__ = [
+    "cache_shape",
+    "decode_body",
+    "encode_error",
+    "encode_response",
+    "is_supported",
+    "read_request",
+    "refuse_unknown",
+]
 
 _NO_PARTS: Sequence[RecordsPart] = ()
 
@@ -49,3 +57,7 @@ def encode_error(
 ) -> tuple[bytes, Sequence[RecordsPart]]:
     """The frame that refuses `header` as a whole, whatever `request` it had."""
     return codec.encode_error(header, code, message), _NO_PARTS
+
+
+def cache_shape(cache: object, header: RequestHeader, frame: memoryview, request: Any) -> None:
+    """Cache nothing: native requests are always decoded."""

@@ -96,12 +96,12 @@ class ProduceHandler:
         response = ProduceResponse(topics)
         return self._flush_waits.answer_after(flushes, response) if flushes else response
 
-    def append_repeated(
+    def serve_repeated(
         self, session: Session, request: ProduceRequest, records: memoryview
     ) -> AppendResult | ProduceResponse | Deferred[ProduceResponse | None]:
-        """As a call for a request like `request`, whose records are elsewhere: plain (see repeated_produce.py).
+        """Serve a request that equals `request` (one partition, acks other than 0) but for its records.
 
-        The bare result where all is well and nothing is waited for, so that no response need be made of it.
+        Returns the bare result of a successful append that waits for no flush, so that no response is built for it.
         """
         topic = request.topics[0]
         number = topic.partitions[0].partition

@@ -1,30 +1,33 @@
-"""Produce requests that repeat: they differ from an earlier one of their connection in correlation id and records only.
+"""Cache of produce request shapes: requests of one connection that differ in correlation id and records only.
 
     frame   := head | int32 correlation_id | middle | size of records | records | tail
     head    api_key and api_version, 4 bytes
     middle  the rest of the header, acks, timeout, one topic, one partition
     size    int32; versions from 9 on: unsigned varint of size + 1
-    tail    nothing; versions from 9 on: three times no tagged fields, 3 zero bytes
+    tail    nothing; versions from 9 on: three empty lists of tagged fields, 3 zero bytes
 
-Nearly all requests of a producer look like that, and decoding and answering one costs several times the comparison
-with what is known. Nothing is read by other rules here: the same bytes have the same meaning, and which meaning that is
-was found by the decoder (dialect.py, produce.py), from the first request and once more from its head and middle around
-another byte of records, which shows that they hold everything else. The answer is taken from the encoder likewise, and
-has three numbers of its own. What is not alike in each byte is not matched, and decoded as ever.
+Nearly all requests of a producer repeat like this, and comparing one with a cached shape costs a fraction of decoding
+and encoding. There is no second parser: a shape is learned from a request that codec.py and produce.py decoded, and
+checked by decoding its head and middle a second time around a single byte of records, which shows that they contain
+everything but the records. The response is likewise a copy of the encoder's, with three numbers replaced. A request
+that differs in any other byte does not match and is decoded.
 
-Plain Python is enough: one call of struct cuts a frame, and bytes are compared as a whole.
+Plain Python is fast enough: one struct call cuts the frame, and bytes are compared as a whole.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
 
 from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
 from barnabas.protocol.framing import FrameError
-from barnabas.protocol.kafka import dialect
-from barnabas.protocol.kafka.dialect import RequestHeader
+from barnabas.protocol.kafka import codec
+from barnabas.protocol.kafka.codec import RequestHeader
 from barnabas.protocol.kafka.hot_fields import INT32, read_unsigned, unsigned
+from barnabas.protocol.kafka.pieces import Piece
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.produce import (
     ACKS_NONE,
     ProducePartition,
@@ -37,56 +40,57 @@ from barnabas.protocol.messages.data.produce import (
 )
 
 LAYOUTS_MAX: Final = 4
-"""Lengths of `middle` that one connection may have, each of which a request is compared with."""
+"""Pairs of API version and length of `middle` per connection; a request is compared with each."""
 
 SHAPES_MAX: Final = 256
-"""Partitions, more or less, of one connection; one with more is not worth remembering."""
+"""Shapes (roughly: partitions) per connection; a connection with more is not worth caching."""
 
 MIDDLE_BYTES_MAX: Final = 1024
-"""Room for the longest topic name and any sensible client id; what one connection can have remembered stays small."""
+"""Enough for the longest topic name and any sensible client id; bounds the memory of one connection's cache."""
 
 _HEAD_SIZE: Final = 4
 _MIDDLE_POSITION: Final = 8
 _NO_TAGS_THRICE: Final = bytes(3)
 _PROBE: Final = b"\xff"
 _MARKS: Final = (0x5A5B_5C5D_5E5F_6061, 0x6263_6465_6667_6869, 0x6A6B_6C6D_6E6F_7071)
-"""Base offset, timestamp and log start offset in the answer that shows where an answer has them."""
+"""Base offset, timestamp and log start offset in a sample response, to find their positions in the encoded bytes."""
+_NO_PARTS: Final[Sequence[Piece]] = ()
 
 
-class Stored(Protocol):
-    """What an answer says of records that were stored."""
+class AppendedRecords(Protocol):
+    """The numbers of a successful append that a response contains."""
 
     @property
     def base_offset(self) -> int:
-        """Of the first record."""
+        """Offset of the first record."""
         ...
 
     @property
     def log_append_time_ms(self) -> int:
-        """-1 under CreateTime."""
+        """Append time of the batch; -1 under CreateTime."""
         ...
 
     @property
     def log_start_offset(self) -> int:
-        """Of the log."""
+        """The log's start offset."""
         ...
 
 
 class ProduceShape:
-    """One topic and partition of one connection: what its requests say, and how they are answered."""
+    """One version, topic and partition of one connection: the decoded request and a template of its response."""
 
-    __slots__ = ("_after", "_before", "_has_log_start", "_header", "_pack", "_size", "acks", "client_id", "request")
+    __slots__ = ("_after", "_before", "_has_log_start", "_header", "_pack", "_size", "api", "client_id", "request")
 
     def __init__(self, header: RequestHeader, request: ProduceRequest) -> None:
         """`request` has no records, and is never changed."""
         self._header = header
         self.request = request
-        self.acks = request.acks
+        self.api = int(ApiKey.PRODUCE)
         self.client_id = header.client_id
         topic = request.topics[0]
         result = ProducePartitionResult(topic.partitions[0].partition, ErrorCode.NONE, None, *_MARKS)
         response = ProduceResponse([ProduceTopicResult(topic.name, [result], topic.topic_id)])
-        encoded, _ = dialect.encode_response(header, response)
+        encoded, _ = codec.encode_response(header, response)
         marks = struct.pack(">qqq", *_MARKS)
         position = encoded.rfind(marks)
         self._has_log_start = position >= 0
@@ -100,39 +104,35 @@ class ProduceShape:
         self._pack = struct.Struct(f">4si{len(self._before)}s{numbers}{len(self._after)}s").pack
 
     def header(self, correlation_id: int) -> RequestHeader:
-        """The header of a request of this shape, without its frame."""
+        """Return the header of a request of this shape, without its frame."""
         return self._header._replace(correlation_id=correlation_id)
 
-    def answer(self, correlation_id: int, stored: Stored) -> bytes:
-        """The whole frame that answers a request whose records are stored."""
+    def encode_response(
+        self, correlation_id: int, response: AppendedRecords | ProduceResponse
+    ) -> tuple[bytes, Sequence[Piece]]:
+        """Return the response frame: from the template for appended records, by the encoder for anything else."""
+        if type(response) is ProduceResponse:
+            return codec.encode_response(self.header(correlation_id), response)
+        appended: Any = response
         if self._has_log_start:
-            return self._pack(
+            frame = self._pack(
                 self._size,
                 correlation_id,
                 self._before,
-                stored.base_offset,
-                stored.log_append_time_ms,
-                stored.log_start_offset,
+                appended.base_offset,
+                appended.log_append_time_ms,
+                appended.log_start_offset,
                 self._after,
             )
-        return self._pack(
-            self._size, correlation_id, self._before, stored.base_offset, stored.log_append_time_ms, self._after
-        )
-
-
-class RepeatedRequest(NamedTuple):
-    """A request of a known shape; `records` is a view of its frame."""
-
-    shape: ProduceShape
-    correlation_id: int
-    records: memoryview
-
-
-_new_tuple = tuple.__new__
+        else:
+            frame = self._pack(
+                self._size, correlation_id, self._before, appended.base_offset, appended.log_append_time_ms, self._after
+            )
+        return frame, _NO_PARTS
 
 
 class _Layout:
-    """The shapes of one api version and one length of `middle`."""
+    """The shapes with the same API version and the same length of `middle`."""
 
     __slots__ = ("head", "is_flexible", "middle_size", "shapes", "size_position", "unpack")
 
@@ -154,8 +154,11 @@ class RepeatedProduce:
         self._layouts: list[_Layout] = []
         self._count = 0
 
-    def match(self, frame: memoryview) -> RepeatedRequest | None:
-        """`frame` (without its size field) as a request of a known shape; None for every other, which is no error."""
+    def match(self, frame: memoryview) -> tuple[ProduceShape, int, memoryview] | None:
+        """Match `frame` (without its size field) with the cached shapes.
+
+        Returns the shape, the correlation id and the records, a view of `frame`; None where it has to be decoded.
+        """
         for layout in self._layouts:
             try:
                 head, correlation_id, middle, size = layout.unpack(frame)
@@ -177,20 +180,19 @@ class RepeatedProduce:
                     try:
                         size, position = read_unsigned(frame, layout.size_position)
                     except (DecodeError, IndexError):
-                        return None  # the decoder says why
+                        return None  # the decoder raises the error
                 size -= 1
             if size <= 0 or position + size != end:
                 return None
-            request: RepeatedRequest = _new_tuple(RepeatedRequest, (shape, correlation_id, frame[position:end]))
-            return request
+            return shape, correlation_id, frame[position:end]
         return None
 
     def learn(self, header: RequestHeader, frame: memoryview, request: ProduceRequest) -> bool:
-        """Know requests like this one from now on, if it is of the kind. False: there are too many, forget them all."""
+        """Cache the shape of a decoded request if it is plain. Returns False where there are too many shapes."""
         found = _middle_and_request(header, frame, request)
         if found is None:
             return True
-        middle, remembered = found
+        middle, shaped = found
         head = bytes(frame[:_HEAD_SIZE])
         layout = next((one for one in self._layouts if one.head == head and one.middle_size == len(middle)), None)
         if self._count >= SHAPES_MAX or (layout is None and len(self._layouts) >= LAYOUTS_MAX):
@@ -198,7 +200,7 @@ class RepeatedProduce:
         if layout is None:
             layout = _Layout(head, len(middle), is_flexible=_is_flexible(header))
             self._layouts.append(layout)
-        layout.shapes[middle] = ProduceShape(header.without_frame(), remembered)
+        layout.shapes[middle] = ProduceShape(header.without_frame(), shaped)
         self._count += 1
         return True
 
@@ -206,7 +208,10 @@ class RepeatedProduce:
 def _middle_and_request(
     header: RequestHeader, frame: memoryview, request: ProduceRequest
 ) -> tuple[bytes, ProduceRequest] | None:
-    """What of `frame` comes back in the requests like it, and `request` without records; None if it is not plain."""
+    """Return the `middle` of `frame`, and `request` without records; None where the request is not plain.
+
+    Plain: one partition, acks other than 0, no transactional id, sizes in their shortest form, no tagged fields.
+    """
     if (
         request.acks == ACKS_NONE
         or request.transactional_id is not None
@@ -229,10 +234,10 @@ def _middle_and_request(
         return None
     again = memoryview(bytes(frame[:start]) + end)
     try:
-        probed_header = dialect.read_request(again)
-        probed = dialect.decode_body(probed_header)
+        probed_header = codec.read_request(again)
+        probed = codec.decode_body(probed_header)
     except (BrokerError, FrameError):
-        return None  # something stands behind the records, or their size is written in more bytes than it needs
+        return None  # bytes follow the records, or their size is not in its shortest form
     expected = ProduceRequest(
         request.acks,
         request.timeout_ms,

@@ -10,7 +10,7 @@ import msgpack
 import pytest
 
 from barnabas.broker.network.deferred import Deferred
-from barnabas.broker.network.dispatch import Dispatcher, LateAnswer
+from barnabas.broker.network.dispatch import Dispatcher, LateResponse
 from barnabas.broker.network.response_frame import CloseConnection, ResponseFrame
 from barnabas.broker.network.session import Session
 from barnabas.broker.probes import BrokerProbes
@@ -33,18 +33,18 @@ def frame() -> memoryview:
     return memoryview(request)[4:]
 
 
-def code_of(answer: LateAnswer) -> int:
+def code_of(answer: LateResponse) -> int:
     assert isinstance(answer, ResponseFrame)
     code: int = msgpack.unpackb(answer.header[8:])[3]
     return code
 
 
-def serve(give: Callable[[Deferred[Any]], object], request: memoryview | None = None) -> LateAnswer:
+def serve(give: Callable[[Deferred[Any]], object], request: memoryview | None = None) -> LateResponse:
     """The answer to a request whose handler returns what `give` returns."""
 
-    async def run() -> LateAnswer:
+    async def run() -> LateResponse:
         deferred: Deferred[Any] = Deferred()
-        answers: list[LateAnswer] = []
+        answers: list[LateResponse] = []
         dispatcher = Dispatcher(
             {ApiKey.METADATA: lambda session, request: give(deferred)}, BrokerProbes(), asyncio.get_running_loop()
         )

@@ -1,0 +1,127 @@
+"""The dialects of the wire protocol, by the first byte of a frame, and the interface that dispatch uses.
+
+A dialect is a codec between frames and the neutral requests and responses of `protocol/messages`, never a second
+implementation of an API. Each is a module whose functions fit `Dialect`; dispatch imports nothing else of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol, cast
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.framing import KAFKA_MAGIC, NATIVE_MAGIC
+from barnabas.protocol.kafka import dialect as kafka
+from barnabas.protocol.native import dialect as native
+
+EncodedFrame = tuple[bytes, Sequence[Any]]
+"""A response frame: its first bytes, then the bytes and file slices that follow them."""
+
+
+class Header(Protocol):
+    """The fields of a dialect's request header that dispatch reads."""
+
+    @property
+    def api(self) -> int:
+        """Kafka's key of the API."""
+        ...
+
+    @property
+    def version(self) -> int:
+        """Version of the API's messages."""
+        ...
+
+    @property
+    def client_id(self) -> str | None:
+        """The client's name for itself."""
+        ...
+
+    def without_frame(self) -> Header:
+        """Return the header without views of the frame; enough to encode a response."""
+        ...
+
+
+class RequestShape(Protocol):
+    """A cached request: everything but its correlation id and its records, already decoded."""
+
+    @property
+    def api(self) -> int:
+        """Kafka's key of the API."""
+        ...
+
+    @property
+    def client_id(self) -> str | None:
+        """As in the header."""
+        ...
+
+    @property
+    def request(self) -> Any:
+        """The neutral request, without records. Shared by all requests of the shape: never changed."""
+        ...
+
+    def header(self, correlation_id: int) -> Header:
+        """Return the header of one request of this shape."""
+        ...
+
+    def encode_response(self, correlation_id: int, response: Any) -> EncodedFrame:
+        """Return the frame that answers one request of this shape."""
+        ...
+
+
+RepeatedRequest = tuple[RequestShape, int, memoryview]
+"""A request that matched a cached shape: the shape, the correlation id, and the records, a view of the frame."""
+
+
+class RequestCache(Protocol):
+    """One connection's request shapes, kept by the dialect of its requests."""
+
+    def match(self, frame: memoryview) -> RepeatedRequest | None:
+        """Return `frame` as a request of a cached shape, or None: decode it."""
+        ...
+
+
+class Dialect(Protocol):
+    """A codec between frames and neutral messages. `header` is always the dialect's own type."""
+
+    def read_request(self, frame: memoryview) -> Header:
+        """Read the header of a request. Raises FrameError: close the connection."""
+        ...
+
+    def is_supported(self, header: Header) -> bool:
+        """Return whether `decode_body` handles this API and version."""
+        ...
+
+    def refuse_unknown(self, header: Header) -> EncodedFrame:
+        """Return the response to an unsupported API or version. Raises FrameError: close the connection instead."""
+        ...
+
+    def decode_body(self, header: Header) -> Any:
+        """Return the neutral request. Raises BrokerError: answer it; FrameError: close the connection."""
+        ...
+
+    def encode_response(self, header: Header, response: Any) -> EncodedFrame:
+        """Return the frame that answers `header`. Raises BrokerError: answer that instead."""
+        ...
+
+    def encode_error(self, header: Header, request: Any, code: ErrorCode, message: str) -> EncodedFrame:
+        """Return the frame that refuses `request` (None: not decoded) as a whole.
+
+        Raises FrameError where the API has no response: close the connection.
+        """
+        ...
+
+    def cache_shape(
+        self, cache: RequestCache | None, header: Header, frame: memoryview, request: Any
+    ) -> RequestCache | None:
+        """Cache the shape of a served request of an API whose handler serves repeated requests.
+
+        Returns the connection's cache, a new one where `cache` is None; None: caching does not pay, stop it.
+        """
+        ...
+
+
+DIALECTS: Final[Mapping[int, Dialect]] = {
+    NATIVE_MAGIC: cast(Dialect, native),
+    KAFKA_MAGIC: cast(Dialect, kafka),
+}
+"""By a frame's first byte."""
