@@ -34,7 +34,6 @@ def read_slice(
     end: LogEnd,
     offset: int,
     max_bytes: int,
-    *,
     upper_bound: int,
     at_least_one_batch: bool,
 ) -> FileSlice | OldFormatSlice | None:

@@ -75,14 +75,7 @@ class LogReader:
         if core.state is not _ONLINE:
             core.refuse_state()
         try:
-            return read_slice(
-                core.segments.view,
-                end,
-                offset,
-                max_bytes,
-                upper_bound=upper_bound,
-                at_least_one_batch=at_least_one_batch,
-            )
+            return read_slice(core.segments.view, end, offset, max_bytes, upper_bound, at_least_one_batch)
         except FileNotFoundError:
             return self._retry(offset, lambda: self._slice(offset, max_bytes, upper_bound, at_least_one_batch))
         except OSError as error:
@@ -94,14 +87,7 @@ class LogReader:
         self, offset: int, max_bytes: int, upper_bound: int, at_least_one_batch: bool
     ) -> FileSlice | OldFormatSlice | None:
         core = self._core
-        return read_slice(
-            core.segments.view,
-            core.end,
-            offset,
-            max_bytes,
-            upper_bound=upper_bound,
-            at_least_one_batch=at_least_one_batch,
-        )
+        return read_slice(core.segments.view, core.end, offset, max_bytes, upper_bound, at_least_one_batch)
 
     def convert_old_format(self, offset: int, records: OldFormatSlice, max_bytes: int) -> bytes:
         """Convert a slice that was read at `offset` to version 2, within `max_bytes`; empty if nothing fits."""
