@@ -35,7 +35,7 @@ from barnabas.broker.storage.files.partition_directory import (
     stray_directory_name,
 )
 from barnabas.broker.storage.log.future_log import FutureLog
-from barnabas.broker.storage.log.loader import LoadRequest
+from barnabas.broker.storage.log.loading.loader import LoadRequest
 from barnabas.broker.storage.log.opening import open_log
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.maintenance import Maintenance

@@ -15,7 +15,7 @@ from barnabas.broker.storage.directories.data_directory import DataDirectory
 from barnabas.broker.storage.directories.loading import FoundPartition
 from barnabas.broker.storage.files.clean_shutdown import NO_BROKER_EPOCH
 from barnabas.broker.storage.files.open_files import OpenFiles
-from barnabas.broker.storage.log.loader import LoadProgress
+from barnabas.broker.storage.log.loading.loader import LoadProgress
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.log.readable_log import ReadableLog
 from barnabas.broker.storage.partition_moves import PartitionMoves

@@ -32,7 +32,7 @@ from barnabas.broker.storage.inspection.transaction_decisions import (
     transaction_decisions,
 )
 from barnabas.broker.storage.log.append import AppendOrigin
-from barnabas.broker.storage.log.loader import LoadRequest
+from barnabas.broker.storage.log.loading.loader import LoadRequest
 from barnabas.broker.storage.log.opening import open_log
 from barnabas.commands.exit_codes import ExitCode
 from barnabas.commands.failures import CommandFailure

@@ -20,7 +20,7 @@ from barnabas.broker.storage.files.durable_files import write_durably
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.files.partition_directory import directory_name, parse_directory_name
 from barnabas.broker.storage.inspection.verify_directory import is_partition_directory, log_bytes
-from barnabas.broker.storage.log.loader import LoadRequest
+from barnabas.broker.storage.log.loading.loader import LoadRequest
 from barnabas.broker.storage.log.opening import open_log, open_log_as
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.commands.failures import CommandFailure

@@ -15,7 +15,7 @@ from barnabas.broker.storage.directories.lock import DirectoryLock
 from barnabas.broker.storage.files.clean_shutdown import CleanShutdownMarker
 from barnabas.broker.storage.inspection.open_transactions import open_transactions
 from barnabas.broker.storage.inspection.transaction_decisions import transaction_decisions
-from barnabas.broker.storage.log.loader import LoadRequest
+from barnabas.broker.storage.log.loading.loader import LoadRequest
 from barnabas.broker.storage.log.opening import open_log
 from barnabas.commands.main import main
 from barnabas.protocol.metadata.partition_state import PartitionState

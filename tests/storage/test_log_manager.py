@@ -16,7 +16,7 @@ from barnabas.broker.storage.directories import loading as directory_loading
 from barnabas.broker.storage.directories.deletion_queue import DELETE_LOGS_TASK
 from barnabas.broker.storage.files.errors import StartupStorageError
 from barnabas.broker.storage.log.flusher import LogFlusher
-from barnabas.broker.storage.log.loader import LoadProgress, LoadRequest
+from barnabas.broker.storage.log.loading.loader import LoadProgress, LoadRequest
 from barnabas.broker.storage.log.opening import open_log
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.log.state import LoadState, LogState

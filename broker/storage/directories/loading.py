@@ -21,7 +21,7 @@ from barnabas.broker.storage.directories.data_directory import DataDirectory
 from barnabas.broker.storage.files.errors import StartupStorageError, StorageError
 from barnabas.broker.storage.files.partition_directory import DirectoryKind, ParsedDirectoryName, stray_directory_name
 from barnabas.broker.storage.log.future_log import FutureLog
-from barnabas.broker.storage.log.loader import LoadProgress, LoadRequest
+from barnabas.broker.storage.log.loading.loader import LoadProgress, LoadRequest
 from barnabas.broker.storage.log.opening import open_log
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.services.services import StorageServices

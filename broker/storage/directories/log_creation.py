@@ -14,7 +14,7 @@ from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.files.partition_directory import directory_name, future_directory_name
 from barnabas.broker.storage.files.partition_metadata_file import PARTITION_METADATA_FILE, write_partition_metadata
 from barnabas.broker.storage.log.future_log import FutureLog
-from barnabas.broker.storage.log.loader import LoadRequest
+from barnabas.broker.storage.log.loading.loader import LoadRequest
 from barnabas.broker.storage.log.opening import open_log
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.services.log_dir_failure import is_shortage

@@ -30,7 +30,7 @@ from barnabas.broker.storage.inspection.index_entries import read_transaction_in
 from barnabas.broker.storage.inspection.log_walk import LogWalk, StoredBatch, StoredMessage
 from barnabas.broker.storage.inspection.positions import position_of_offset
 from barnabas.broker.storage.inspection.reindex import reindex_segment
-from barnabas.broker.storage.log.producer_rebuild import rebuild_producer_state
+from barnabas.broker.storage.log.loading.producer_rebuild import rebuild_producer_state
 from barnabas.broker.storage.producers.expiration import ProducerExpiration
 from barnabas.broker.storage.producers.state import ProducerState
 from barnabas.broker.storage.segment.log_segment import LogSegment

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from barnabas.broker.storage.files.durable_files import sync_directory
-from barnabas.broker.storage.log.loader import LoadedLog
+from barnabas.broker.storage.log.loading.loader import LoadedLog
 from barnabas.broker.storage.log.read import LogEnd
 from barnabas.broker.storage.log.state import LogState
 from barnabas.broker.storage.segment.log_segment import LogSegment

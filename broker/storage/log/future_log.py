@@ -29,7 +29,7 @@ import logging
 from collections.abc import Callable
 
 from barnabas.broker.storage.files.partition_directory import delete_directory_name, directory_name
-from barnabas.broker.storage.log.follower import FollowerAppender
+from barnabas.broker.storage.log.appending.follower import FollowerAppender
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.log.retention import RetentionRule
 from barnabas.broker.storage.log.state import LogState

@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 from barnabas.broker.storage.files.partition_metadata_file import read_partition_metadata
 from barnabas.broker.storage.log.core import LogCore
-from barnabas.broker.storage.log.loader import LoadedLog, LoadProgress, LoadRequest, LogLoader
+from barnabas.broker.storage.log.loading.loader import LoadedLog, LoadProgress, LoadRequest, LogLoader
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.log.readable_log import ReadableLog
 from barnabas.broker.storage.log.state import LoadState

@@ -33,7 +33,7 @@ import shutil
 from barnabas.broker.storage.files.durable_files import sync_directory
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.files.partition_metadata_file import write_partition_metadata
-from barnabas.broker.storage.log.appender import LogAppender
+from barnabas.broker.storage.log.appending.appender import LogAppender
 from barnabas.broker.storage.log.core import LogCore
 from barnabas.broker.storage.log.flusher import LogFlusher
 from barnabas.broker.storage.log.readable_log import ReadableLog

@@ -27,7 +27,7 @@ from barnabas.broker.storage.files.durable_files import sync_directory
 from barnabas.broker.storage.files.errors import CorruptFileError
 from barnabas.broker.storage.index.time_index import TimestampOffset
 from barnabas.broker.storage.log.core import LogCore
-from barnabas.broker.storage.log.producer_rebuild import rebuild_producer_state
+from barnabas.broker.storage.log.loading.producer_rebuild import rebuild_producer_state
 from barnabas.broker.storage.log.read import LogEnd
 from barnabas.broker.storage.log.state import LogState
 from barnabas.broker.storage.segment.deletion import delete_later

@@ -21,8 +21,8 @@ from barnabas.broker.storage.files.file_names import (
     parse_file_name,
 )
 from barnabas.broker.storage.files.leader_epoch import LeaderEpochFile
-from barnabas.broker.storage.log.loader import LoadedLog, LoadProgress, LoadRequest
-from barnabas.broker.storage.log.producer_rebuild import rebuild_producer_state
+from barnabas.broker.storage.log.loading.loader import LoadedLog, LoadProgress, LoadRequest
+from barnabas.broker.storage.log.loading.producer_rebuild import rebuild_producer_state
 from barnabas.broker.storage.log.state import LoadState
 from barnabas.broker.storage.producers.state import ProducerState
 from barnabas.broker.storage.read_only.segment import ReadOnlySegment

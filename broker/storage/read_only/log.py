@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 
 from barnabas.broker.storage.log.core import LogCore
-from barnabas.broker.storage.log.loader import LoadProgress, LoadRequest
+from barnabas.broker.storage.log.loading.loader import LoadProgress, LoadRequest
 from barnabas.broker.storage.log.opening import open_log_as
 from barnabas.broker.storage.log.readable_log import ReadableLog
 from barnabas.broker.storage.log.reader import LogReader

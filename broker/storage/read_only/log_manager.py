@@ -20,7 +20,7 @@ from barnabas.broker.storage.files.errors import CorruptFileError, StartupStorag
 from barnabas.broker.storage.files.open_files import raise_descriptor_limit
 from barnabas.broker.storage.files.partition_directory import DirectoryKind, parse_directory_name
 from barnabas.broker.storage.inspection.lock_probe import lock_holder
-from barnabas.broker.storage.log.loader import LoadProgress, LoadRequest
+from barnabas.broker.storage.log.loading.loader import LoadProgress, LoadRequest
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.read_only.log import ReadOnlyLog, open_read_only_log
 from barnabas.broker.storage.read_only.refusal import refuse_change

@@ -12,7 +12,7 @@ from barnabas.broker.storage.files.file_records import FileRecords
 from barnabas.broker.storage.files.leader_epoch import LeaderEpochFile
 from barnabas.broker.storage.index.time_index import NO_TIMESTAMP, TimestampOffset
 from barnabas.broker.storage.index.transaction_index import AbortedTxn, TransactionIndex, encode_row
-from barnabas.broker.storage.log.producer_rebuild import note_stored_batch
+from barnabas.broker.storage.log.loading.producer_rebuild import note_stored_batch
 from barnabas.broker.storage.producers.state import ProducerState
 from barnabas.broker.storage.segment.log_segment import LogSegment
 from barnabas.broker.storage.segment.scan import scan_segment

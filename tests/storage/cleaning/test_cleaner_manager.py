@@ -21,7 +21,7 @@ from barnabas.broker.storage.cleaning.cleaning_pass import LogCleaner
 from barnabas.broker.storage.cleaning.errors import CleaningOutOfRoom, UncleanableLogError
 from barnabas.broker.storage.cleaning.throttler import Throttler
 from barnabas.broker.storage.files.checkpoint_file import CLEANER_CHECKPOINT
-from barnabas.broker.storage.log.loader import LoadRequest
+from barnabas.broker.storage.log.loading.loader import LoadRequest
 from barnabas.broker.storage.log.opening import open_log
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.config.log_config import LogConfig

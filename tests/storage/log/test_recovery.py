@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.storage.log.loader import LoadProgress, LoadRequest
+from barnabas.broker.storage.log.loading.loader import LoadProgress, LoadRequest
 from barnabas.broker.storage.log.opening import open_log
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.log.state import LoadState

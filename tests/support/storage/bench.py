@@ -17,7 +17,7 @@ from typing import Any
 from barnabas.broker.storage.files.file_names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
 from barnabas.broker.storage.files.file_records import FileSlice
 from barnabas.broker.storage.files.open_files import OpenFiles
-from barnabas.broker.storage.log.loader import LoadProgress, LoadRequest
+from barnabas.broker.storage.log.loading.loader import LoadProgress, LoadRequest
 from barnabas.broker.storage.log.opening import open_log
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.log.readable_log import ReadableLog

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from barnabas.broker.storage.files.errors import CorruptFileError
 from barnabas.broker.storage.log.core import LogCore
-from barnabas.broker.storage.log.producer_rebuild import note_stored_batch
+from barnabas.broker.storage.log.loading.producer_rebuild import note_stored_batch
 from barnabas.broker.storage.log.read import LogEnd
 from barnabas.broker.storage.log.roller import LogRoller
 from barnabas.broker.storage.segment.log_segment import LogSegment

@@ -11,17 +11,17 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from barnabas.broker.storage.log.append import AppendOrigin, AppendResult
-from barnabas.broker.storage.log.core import LogCore
-from barnabas.broker.storage.log.read import LogEnd
-from barnabas.broker.storage.log.roller import LogRoller
-from barnabas.broker.storage.log.state import LogState
-from barnabas.broker.storage.log.trusted_append import (
+from barnabas.broker.storage.log.appending.trusted_append import (
     append_with_row,
     check_trusted_batches,
     end_marker_of,
     note_appended,
 )
-from barnabas.broker.storage.log.validator import ClientBatchRules
+from barnabas.broker.storage.log.appending.validator import ClientBatchRules
+from barnabas.broker.storage.log.core import LogCore
+from barnabas.broker.storage.log.read import LogEnd
+from barnabas.broker.storage.log.roller import LogRoller
+from barnabas.broker.storage.log.state import LogState
 from barnabas.broker.storage.producers.entry import BatchMetadata
 from barnabas.broker.storage.segment.log_segment import AppendedBatch
 from barnabas.config.log_config import LogConfig

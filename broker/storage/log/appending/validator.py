@@ -21,7 +21,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple, NoReturn
 
-from barnabas.broker.storage.log.record_refusals import refusal_of_records
+from barnabas.broker.storage.log.appending.record_refusals import refusal_of_records
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.compression import CODECS, Codec, DecompressionError
 from barnabas.protocol.crc32c import crc32c

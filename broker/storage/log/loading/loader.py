@@ -30,9 +30,9 @@ from barnabas.broker.storage.files.file_names import (
 )
 from barnabas.broker.storage.files.leader_epoch import LeaderEpochFile
 from barnabas.broker.storage.index.transaction_index import TransactionIndex
-from barnabas.broker.storage.log.leftovers import remove_leftovers
-from barnabas.broker.storage.log.producer_rebuild import rebuild_producer_state
-from barnabas.broker.storage.log.segment_recovery import recover_segment
+from barnabas.broker.storage.log.loading.leftovers import remove_leftovers
+from barnabas.broker.storage.log.loading.producer_rebuild import rebuild_producer_state
+from barnabas.broker.storage.log.loading.segment_recovery import recover_segment
 from barnabas.broker.storage.log.state import LoadState
 from barnabas.broker.storage.producers.entry import ProducerEntry
 from barnabas.broker.storage.producers.state import ProducerState

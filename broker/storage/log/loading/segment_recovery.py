@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 
 from barnabas.broker.storage.files.leader_epoch import LeaderEpochFile
-from barnabas.broker.storage.log.producer_rebuild import note_stored_batch
+from barnabas.broker.storage.log.loading.producer_rebuild import note_stored_batch
 from barnabas.broker.storage.producers.state import ProducerState
 from barnabas.broker.storage.segment.log_segment import LogSegment
 from barnabas.broker.storage.segment.scan import iter_headers, scan_segment
