@@ -4,7 +4,7 @@
                  made again, so that there is a history), and from a snapshot with the log trimmed behind it
     examine      all that a start reads before it writes: the replay, and partition.metadata of 10,000 directories
     creation     one topic of one partition: milliseconds, syncs of files and directories, bytes in the metadata log
-    planning     one CreateTopics request of 10,000 topics of one partition, then one of 1,000 beside them; without a disk
+    planning     one CreateTopics request of 10,000 topics of one partition, and one of 1,000 after it; without a disk
 
 CPU seconds, because a start is bound by them; each in a process of its own, the first one not counted.
 """
