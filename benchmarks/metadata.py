@@ -24,6 +24,7 @@ from statistics import median
 
 from barnabas.broker.metadata.directories.examine import examine
 from barnabas.broker.metadata.directories.meta_properties import write_meta_properties
+from barnabas.broker.metadata.directories.reconcile import create_log
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.image_builder import ImageBuilder
 from barnabas.broker.metadata.log.batches import encode_change
@@ -180,7 +181,8 @@ def creations(log_dir: Path) -> Samples:
                 placement=Placement(1, list(store.directory_ids.values()), image),
             )
         )
-        store.make_log(store.image, TopicPartition(topic.name, 0), manager)
+        created = store.image.topics[topic.name]
+        create_log(created, TopicPartition(topic.name, 0), manager, store.directory_ids, is_new=True)
         samples["milliseconds"].append((time.perf_counter() - started) * 1000)
         samples["syncs"].append(syncs() - before)
         samples["metadata_bytes"].append(segment.stat().st_size - size)

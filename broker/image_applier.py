@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from barnabas.broker.metadata.directories.reconcile import create_log
 from barnabas.broker.partitions.partition import Partition
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.log_manager import LogManager
@@ -17,7 +18,7 @@ from barnabas.protocol.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from barnabas.broker.live_config import LiveConfig
     from barnabas.broker.metadata.image import MetadataImage
-    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.partitions.registry import PartitionRegistry
     from barnabas.broker.probes import BrokerProbes
     from barnabas.broker.storage.log.readable_log import ReadableLog
@@ -34,7 +35,7 @@ class ImageApplier:
 
     def __init__(
         self,
-        store: MetadataStore,
+        store: MetadataView,
         log_manager: ServedLogs[ReadableLog],
         partitions: PartitionRegistry,
         config: LiveConfig,
@@ -119,7 +120,8 @@ class ImageApplier:
         failed: dict[str, BrokerError] = {}
         for topic_partition in new:
             try:
-                self._store.make_log(image, topic_partition, self._writable)
+                topic = image.topics[topic_partition.topic]
+                create_log(topic, topic_partition, self._writable, self._store.directory_ids, is_new=True)
                 self._begin_epoch(image, topic_partition)
             except BrokerError as error:
                 logger.error("%s is in the metadata, but its log cannot be made: %s", topic_partition, error)

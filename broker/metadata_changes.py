@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from barnabas.broker.metadata.configs import plan_alter_configs
 from barnabas.broker.metadata.placement import Placement
@@ -39,11 +39,23 @@ if TYPE_CHECKING:
     from barnabas.broker.live_config import LiveConfig
     from barnabas.broker.metadata.image import MetadataImage
     from barnabas.broker.metadata.plan import Plan
-    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.partitions.creation_steps import PartitionSteps
+    from barnabas.protocol.metadata.records import MetadataRecord
 
 Result = TypeVar("Result", TopicResult, AlterConfigsResult, range)
 T = TypeVar("T")
+
+
+class Committer(Protocol):
+    """Commits planned records: MetadataStore, or RefusingCommitter with read.only=true."""
+
+    @property
+    def failure(self) -> str | None:
+        """Why nothing can be changed until the broker starts again, or None."""
+
+    def commit(self, records: Sequence[MetadataRecord]) -> MetadataImage:
+        """Append and sync `records`, all or none, and return the image with them. Raises BrokerError."""
 
 
 class MetadataChanges:
@@ -51,13 +63,15 @@ class MetadataChanges:
 
     def __init__(
         self,
-        store: MetadataStore,
+        store: MetadataView,
+        committer: Committer,
         config: LiveConfig,
         applier: ImageApplier,
         on_store_failed: Callable[[], None],
     ) -> None:
         """`on_store_failed` is called when nothing can be changed any more: what is on disk is not known."""
         self._store = store
+        self._committer = committer
         self._config = config
         self._applier = applier
         self._on_store_failed = on_store_failed
@@ -168,9 +182,9 @@ class MetadataChanges:
             if not commit or not plan.records:
                 return plan.results
             try:
-                after = await self._blocking(self._store.commit, plan.records)
+                after = await self._blocking(self._committer.commit, plan.records)
             except BrokerError:
-                if self._store.failure is not None:
+                if self._committer.failure is not None:
                     self._on_store_failed()
                 raise
             failed = await self._applier.apply(before, after, self._blocking, later=later)

@@ -40,6 +40,7 @@ from barnabas.broker.partitions.flush_waits import FlushWaits
 from barnabas.broker.partitions.registry import PartitionRegistry
 from barnabas.broker.probes import BrokerProbes
 from barnabas.broker.startup_error import StartupError
+from barnabas.broker.storage.files.clean_shutdown import NO_BROKER_EPOCH
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.log_manager import LogManager
 from barnabas.broker.storage.services.clock import SystemClock
@@ -47,6 +48,8 @@ from barnabas.broker.storage.services.clock import SystemClock
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from barnabas.broker.metadata.view import MetadataView
+    from barnabas.broker.metadata_changes import Committer
     from barnabas.broker.storage.log.readable_log import ReadableLog
     from barnabas.broker.storage.served_logs import ServedLogs
     from barnabas.config import BrokerConfig, Listener
@@ -82,7 +85,10 @@ class Node:
         self.failed = asyncio.Event()
         """Set when the broker cannot go on: the metadata log's directory has failed."""
         self._log_manager: ServedLogs[ReadableLog]
-        self._store: MetadataStore
+        self._metadata: MetadataView
+        self._store: MetadataStore | None = None
+        """None with read.only=true: nothing can change the metadata."""
+        self._committer: Committer
         self._changes: MetadataChanges
         self._groups: GroupCoordinator
         self._apis: ApiTable
@@ -155,20 +161,23 @@ class Node:
         try:
             clock = SystemClock()
             if self._config.get_bool("read.only"):
-                from barnabas.broker.read_only import ReadOnlyLogManager, read_metadata
+                from barnabas.broker.read_only import ReadOnlyLogManager, RefusingCommitter, read_metadata
 
                 self._open_directories(
                     ReadOnlyLogManager(self._config, clock=clock, on_directory_failed=self._directory_failed)
                 )
-                self._store = read_metadata(self._config, clock)
+                read_only = self._metadata = read_metadata(self._config)
+                self._committer = RefusingCommitter()
+                self._live = LiveConfig(self._config, read_only.node_id, read_only.image)
+                self._log_manager.load_logs(self._live.log_config, read_only.is_stray)
             else:
                 manager = LogManager(self._config, clock=clock, on_directory_failed=self._directory_failed)
                 self._open_directories(manager)
-                self._store = open_metadata(self._config, manager, clock)
-            self._live = LiveConfig(self._config, self._store.node_id, self._store.image)
-            self._log_manager.load_logs(self._live.log_config, self._store.is_stray, self._store.assign)
-            if isinstance(self._log_manager, LogManager):
-                self._store.reconcile(self._log_manager)
+                store = self._metadata = self._committer = open_metadata(self._config, manager, clock)
+                self._store = store
+                self._live = LiveConfig(self._config, store.node_id, store.image)
+                manager.load_logs(self._live.log_config, store.is_stray, store.assign)
+                store.reconcile(manager)
         finally:
             gc.enable()
         gc.collect()
@@ -180,12 +189,14 @@ class Node:
 
     def _assemble(self) -> None:
         config, loop, probes = self._config, self._loop, self._probes
-        applier = ImageApplier(self._store, self._log_manager, self._partitions, self._live, probes, loop)
+        applier = ImageApplier(self._metadata, self._log_manager, self._partitions, self._live, probes, loop)
         applier.serve_all()
-        self._changes = MetadataChanges(self._store, self._live, applier, on_store_failed=self.failed.set)
+        self._changes = MetadataChanges(
+            self._metadata, self._committer, self._live, applier, on_store_failed=self.failed.set
+        )
         self._groups = GroupCoordinator(
             partitions=self._partitions,
-            store=self._store,
+            store=self._metadata,
             changes=self._changes,
             config=self._live,
             flush_waits=self._flush_waits,
@@ -202,11 +213,11 @@ class Node:
                 probes=probes,
                 partitions=self._partitions,
                 log_manager=self._log_manager,
-                store=self._store,
+                store=self._metadata,
                 changes=self._changes,
                 groups=self._groups,
                 config=self._live,
-                addresses=AdvertisedAddresses(self._store.node_id, config.advertised_listeners),
+                addresses=AdvertisedAddresses(self._metadata.node_id, config.advertised_listeners),
                 flush_waits=self._flush_waits,
                 blocking_io=self._blocking_io,
             )
@@ -228,7 +239,8 @@ class Node:
 
     async def _accept(self) -> None:
         self._log_manager.start_tasks()
-        self._store.start_snapshots(self._log_manager.scheduler)
+        if self._store is not None:
+            self._store.start_snapshots(self._log_manager.scheduler)
         self._flush_waits.flusher.start()
         self._groups.start()
         self._loop_lag.start()
@@ -252,7 +264,7 @@ class Node:
 
     def _close_storage(self) -> bool:
         self._flush_waits.flusher.stop()
-        return self._log_manager.shutdown(self._store.broker_epoch)
+        return self._log_manager.shutdown(NO_BROKER_EPOCH if self._store is None else self._store.broker_epoch)
 
     def _directory_failed(self, directory: Path, partitions: tuple[TopicPartition, ...]) -> None:
         """On a background thread. The partitions' logs refuse by themselves; without the metadata log all is over."""

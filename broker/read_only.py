@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
-from barnabas.broker.metadata.directories.read_only import read_metadata
+from barnabas.broker.metadata.read_only import RefusingCommitter, read_metadata
 from barnabas.broker.storage.read_only.log_manager import ReadOnlyLogManager
 from barnabas.broker.storage.read_only.refusal import refuse_change
 from barnabas.protocol.messages.api_key import ApiKey
@@ -37,4 +37,4 @@ def _refuse(session: Session, request: object) -> NoReturn:
     refuse_change("groups have no members and producers get no ids here")
 
 
-__all__ = ["REFUSED_APIS", "ReadOnlyLogManager", "read_metadata", "refusing_handlers"]
+__all__ = ["REFUSED_APIS", "ReadOnlyLogManager", "RefusingCommitter", "read_metadata", "refusing_handlers"]

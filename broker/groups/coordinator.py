@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from barnabas.broker.groups.offsets.loader import LoadedPartition
     from barnabas.broker.live_config import LiveConfig
     from barnabas.broker.metadata.image import MetadataImage
-    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.metadata_changes import MetadataChanges
     from barnabas.broker.partitions.flush_waits import FlushWaits
     from barnabas.broker.partitions.partition import Partition
@@ -62,7 +62,7 @@ class GroupCoordinator:
         self,
         *,
         partitions: PartitionRegistry,
-        store: MetadataStore,
+        store: MetadataView,
         changes: MetadataChanges,
         config: LiveConfig,
         flush_waits: FlushWaits,

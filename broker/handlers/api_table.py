@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from barnabas.broker.groups.coordinator import GroupCoordinator
     from barnabas.broker.live_config import LiveConfig
-    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.metadata_changes import MetadataChanges
     from barnabas.broker.network.advertised import AdvertisedAddresses
     from barnabas.broker.network.dispatch import Handler, Outcome
@@ -40,7 +40,7 @@ class ApiNeeds:
     probes: BrokerProbes
     partitions: PartitionRegistry
     log_manager: ServedLogs[ReadableLog]
-    store: MetadataStore
+    store: MetadataView
     changes: MetadataChanges
     groups: GroupCoordinator
     config: LiveConfig

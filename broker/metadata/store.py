@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, TypeVar
 from barnabas.broker.metadata.directories.assignments import plan_assignment, plan_found_assignments
 from barnabas.broker.metadata.directories.examine import examine, partitions_by_topic
 from barnabas.broker.metadata.directories.meta_properties import NodeIdentity, write_identity
-from barnabas.broker.metadata.directories.opening import Opening, abort_record, plan_opening
-from barnabas.broker.metadata.directories.reconcile import is_stray, make_log, reconcile_logs
+from barnabas.broker.metadata.directories.opening import Opening, abort_record, plan_opening, sole_voter
+from barnabas.broker.metadata.directories.reconcile import is_stray, reconcile_logs
 from barnabas.broker.metadata.directories.registrations import registered_broker_epoch
 from barnabas.broker.metadata.directories.report import BARNABAS, DirectoryReport
+from barnabas.broker.metadata.directories.security import security_warnings
 from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.image_builder import ImageBuilder
@@ -30,16 +31,14 @@ from barnabas.broker.metadata.log.log_replay import ReplayedLog
 from barnabas.broker.metadata.log.metadata_log import MetadataLog, open_metadata_log
 from barnabas.broker.metadata.log.snapshot_file import RaftState
 from barnabas.broker.metadata.log.snapshotter import Snapshotter
+from barnabas.broker.metadata.log.writer import MetadataWriter
 from barnabas.broker.metadata.plan import Plan
-from barnabas.broker.metadata.security import security_warnings
-from barnabas.broker.metadata.writer import ImageListener, MetadataWriter
+from barnabas.broker.metadata.view import ImageListener
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.config import complaints
 from barnabas.protocol.errors import BrokerError
 from barnabas.protocol.metadata.control import LeaderChange, Voter
 from barnabas.protocol.metadata.records import MetadataRecord
-from barnabas.protocol.topic_partition import TopicPartition
-from barnabas.protocol.uuids import ZERO_UUID
 
 if TYPE_CHECKING:
     from barnabas.broker.storage.directories.loading import FoundPartition
@@ -132,11 +131,6 @@ class MetadataStore:
         directory_id = self.directory_ids[log_dir]
         self.change(lambda image: plan_assignment(image, log.topic_partition, log.topic_id, directory_id))
 
-    def make_log(self, image: MetadataImage, topic_partition: TopicPartition, log_manager: LogManager) -> PartitionLog:
-        """The log of a partition that `image` has and that is new. Raises BrokerError KAFKA_STORAGE_ERROR."""
-        topic = image.topics[topic_partition.topic]
-        return make_log(topic, topic_partition, log_manager, self.directory_ids, is_new=True)
-
     def start_snapshots(self, scheduler: Scheduler) -> None:
         """Once the broker serves: snapshots are written as they are due, and the log is trimmed behind them."""
         self._snapshotter.start(scheduler)
@@ -199,13 +193,6 @@ def _open(config: BrokerConfig, log_manager: LogManager, clock: Clock) -> Metada
         clock=clock,
     )
     return MetadataStore(identity, log, writer, snapshotter, sole_voter(identity, replayed, log_dir), warnings)
-
-
-def sole_voter(identity: NodeIdentity, replayed: ReplayedLog | None, metadata_log_dir: Path) -> Voter:
-    """The one voter: this node, with its directory's id where the voters are in the log."""
-    if replayed is None or not replayed.kraft_version:
-        return Voter(identity.node_id)
-    return Voter(identity.node_id, identity.directory_ids.get(metadata_log_dir, ZERO_UUID))
 
 
 def _openable(report: DirectoryReport) -> tuple[NodeIdentity, ReplayedLog]:

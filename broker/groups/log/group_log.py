@@ -27,7 +27,7 @@ from barnabas.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
     from barnabas.broker.live_config import LiveConfig
-    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.metadata_changes import MetadataChanges
     from barnabas.broker.partitions.flush_waits import FlushWaits
     from barnabas.broker.partitions.partition import Partition
@@ -57,7 +57,7 @@ class GroupLog:
         self,
         *,
         partitions: PartitionRegistry,
-        store: MetadataStore,
+        store: MetadataView,
         changes: MetadataChanges,
         config: LiveConfig,
         flush_waits: FlushWaits,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from barnabas.broker.groups.registry import GroupRegistry
     from barnabas.broker.live_config import LiveConfig
     from barnabas.broker.metadata.image import TopicImage
-    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.metadata.view import MetadataView
 
 _LONG_MAX: Final = 2**63 - 1
 
@@ -48,7 +48,7 @@ class GroupOffsets:
         self,
         group_log: GroupLog,
         registry: GroupRegistry,
-        store: MetadataStore,
+        store: MetadataView,
         config: LiveConfig,
         wall_ms: Callable[[], int],
     ) -> None:

@@ -28,14 +28,14 @@ from barnabas.protocol.native.apis import NATIVE_APIS
 from barnabas.protocol.native.codec import VERSION
 
 if TYPE_CHECKING:
-    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.network.session import Session
 
 
 class ApiVersionsHandler:
     """Serves ApiVersions: the same answer for everybody, made once but for the features, which a change may raise."""
 
-    def __init__(self, store: MetadataStore, has_consumer_groups: bool, max_frame_bytes: int) -> None:
+    def __init__(self, store: MetadataView, has_consumer_groups: bool, max_frame_bytes: int) -> None:
         self._store = store
         level = NEWEST_GROUP_VERSION if has_consumer_groups else 0
         self._groups = Feature(GROUP_VERSION, 0, NEWEST_GROUP_VERSION, level)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from barnabas.broker.live_config import LiveConfig
-    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.metadata_changes import MetadataChanges
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import ApiProbe
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 class DescribeConfigsHandler:
     """Serves DescribeConfigs."""
 
-    def __init__(self, store: MetadataStore, config: LiveConfig, probe: ApiProbe) -> None:
+    def __init__(self, store: MetadataView, config: LiveConfig, probe: ApiProbe) -> None:
         self._store = store
         self._config = config
         self._probe = probe

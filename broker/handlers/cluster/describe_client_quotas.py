@@ -24,7 +24,7 @@ from barnabas.protocol.metadata.client_quotas import read_client_quota
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.network.session import Session
 
 _IP: Final = "ip"
@@ -34,7 +34,7 @@ _TYPES: Final = ("user", "client-id", _IP)
 class DescribeClientQuotasHandler:
     """Serves DescribeClientQuotas."""
 
-    def __init__(self, store: MetadataStore) -> None:
+    def __init__(self, store: MetadataView) -> None:
         self._store = store
 
     def __call__(self, session: Session, request: DescribeClientQuotasRequest) -> DescribeClientQuotasResponse:

@@ -18,7 +18,7 @@ from barnabas.protocol.messages.cluster.describe_cluster import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.network.advertised import AdvertisedAddresses
     from barnabas.broker.network.session import Session
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class DescribeClusterHandler:
     """Serves DescribeCluster."""
 
-    def __init__(self, store: MetadataStore, addresses: AdvertisedAddresses) -> None:
+    def __init__(self, store: MetadataView, addresses: AdvertisedAddresses) -> None:
         self._store = store
         self._addresses = addresses
 

@@ -23,7 +23,7 @@ from barnabas.protocol.messages.cluster.describe_quorum import (
 from barnabas.protocol.topic_name import CLUSTER_METADATA_TOPIC
 
 if TYPE_CHECKING:
-    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.network.advertised import AdvertisedAddresses
     from barnabas.broker.network.session import Session
     from barnabas.broker.storage.services.clock import Clock
@@ -34,7 +34,7 @@ _THE_LOG: Final = [DescribeQuorumTopic(CLUSTER_METADATA_TOPIC, [0])]
 class DescribeQuorumHandler:
     """Serves DescribeQuorum."""
 
-    def __init__(self, store: MetadataStore, addresses: AdvertisedAddresses, clock: Clock) -> None:
+    def __init__(self, store: MetadataView, addresses: AdvertisedAddresses, clock: Clock) -> None:
         self._store = store
         self._addresses = addresses
         self._clock = clock

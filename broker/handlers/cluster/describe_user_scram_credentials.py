@@ -19,14 +19,14 @@ from barnabas.protocol.messages.cluster.describe_user_scram_credentials import (
 from barnabas.protocol.metadata.scram_credentials import read_scram_credential
 
 if TYPE_CHECKING:
-    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.network.session import Session
 
 
 class DescribeUserScramCredentialsHandler:
     """Serves DescribeUserScramCredentials."""
 
-    def __init__(self, store: MetadataStore) -> None:
+    def __init__(self, store: MetadataView) -> None:
         self._store = store
 
     def __call__(

@@ -15,7 +15,7 @@ from barnabas.protocol.messages.cluster.list_config_resources import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.network.session import Session
 
 _WITHOUT_RESOURCES: Final = frozenset({8, 16})
@@ -25,7 +25,7 @@ _WITHOUT_RESOURCES: Final = frozenset({8, 16})
 class ListConfigResourcesHandler:
     """Serves ListConfigResources."""
 
-    def __init__(self, store: MetadataStore) -> None:
+    def __init__(self, store: MetadataView) -> None:
         self._store = store
 
     def __call__(self, session: Session, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:

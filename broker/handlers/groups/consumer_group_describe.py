@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from barnabas.broker.groups.consumer.group import ConsumerGroup
     from barnabas.broker.groups.consumer.groups import ConsumerGroups
     from barnabas.broker.groups.consumer.member import ConsumerGroupMember
-    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import ApiProbe
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class ConsumerGroupDescribeHandler:
     """Serves ConsumerGroupDescribe."""
 
-    def __init__(self, groups: ConsumerGroups, store: MetadataStore, probe: ApiProbe) -> None:
+    def __init__(self, groups: ConsumerGroups, store: MetadataView, probe: ApiProbe) -> None:
         self._groups = groups
         self._store = store
         self._probe = probe

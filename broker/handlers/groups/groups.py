@@ -35,7 +35,7 @@ from barnabas.protocol.messages.groups.offset_delete import (
 if TYPE_CHECKING:
     from barnabas.broker.groups.offsets.service import GroupOffsets
     from barnabas.broker.groups.registry import GroupRegistry
-    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import ApiProbe
 
@@ -96,7 +96,7 @@ class DeleteGroupsHandler:
 class OffsetDeleteHandler:
     """Serves OffsetDelete."""
 
-    def __init__(self, offsets: GroupOffsets, registry: GroupRegistry, store: MetadataStore, probe: ApiProbe) -> None:
+    def __init__(self, offsets: GroupOffsets, registry: GroupRegistry, store: MetadataView, probe: ApiProbe) -> None:
         self._offsets = offsets
         self._registry = registry
         self._store = store

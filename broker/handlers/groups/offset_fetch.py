@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from barnabas.broker.groups.log.group_log import GroupLog
     from barnabas.broker.groups.offsets.committed import CommittedOffsets, PartitionKey
     from barnabas.broker.groups.registry import GroupRegistry
-    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import ApiProbe
     from barnabas.protocol.groups.offsets import OffsetCommitValue
@@ -43,7 +43,7 @@ class OffsetFetchHandler:
         committed: CommittedOffsets,
         registry: GroupRegistry,
         group_log: GroupLog,
-        store: MetadataStore,
+        store: MetadataView,
         probe: ApiProbe,
     ) -> None:
         self._committed = committed

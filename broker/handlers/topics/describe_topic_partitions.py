@@ -23,7 +23,7 @@ from barnabas.protocol.topic_name import is_internal
 
 if TYPE_CHECKING:
     from barnabas.broker.metadata.image import TopicImage
-    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.network.session import Session
     from barnabas.broker.partitions.registry import PartitionRegistry
 
@@ -34,7 +34,7 @@ PARTITION_LIMIT: Final = 2000
 class DescribeTopicPartitionsHandler:
     """Serves DescribeTopicPartitions."""
 
-    def __init__(self, store: MetadataStore, partitions: PartitionRegistry) -> None:
+    def __init__(self, store: MetadataView, partitions: PartitionRegistry) -> None:
         self._store = store
         self._partitions = partitions
 

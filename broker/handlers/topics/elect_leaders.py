@@ -22,7 +22,7 @@ from barnabas.protocol.messages.topics.elect_leaders import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.network.session import Session
     from barnabas.broker.partitions.registry import PartitionRegistry
     from barnabas.broker.probes import ApiProbe
@@ -36,7 +36,7 @@ _NO_LEADER: Final = {
 class ElectLeadersHandler:
     """Serves ElectLeaders."""
 
-    def __init__(self, store: MetadataStore, partitions: PartitionRegistry, probe: ApiProbe) -> None:
+    def __init__(self, store: MetadataView, partitions: PartitionRegistry, probe: ApiProbe) -> None:
         self._store = store
         self._partitions = partitions
         self._probe = probe

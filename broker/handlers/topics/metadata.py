@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from barnabas.broker.live_config import LiveConfig
     from barnabas.broker.metadata.image import TopicImage
-    from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.metadata_changes import MetadataChanges
     from barnabas.broker.network.advertised import AdvertisedAddresses
     from barnabas.broker.network.session import Session
@@ -37,7 +37,7 @@ class MetadataHandler:
 
     def __init__(
         self,
-        store: MetadataStore,
+        store: MetadataView,
         partitions: PartitionRegistry,
         addresses: AdvertisedAddresses,
         changes: MetadataChanges,

@@ -31,10 +31,10 @@ from barnabas.broker.metadata.directories.report import (
     Problem,
     kafka,
 )
+from barnabas.broker.metadata.directories.security import security_counts, security_problem
 from barnabas.broker.metadata.errors import MetadataError, UnsupportedMetadataError
 from barnabas.broker.metadata.log import bootstrap_checkpoint
 from barnabas.broker.metadata.log.log_replay import METADATA_DIRECTORY, ReplayedLog, replay_metadata_directory
-from barnabas.broker.metadata.security import security_counts, security_problem
 from barnabas.protocol.metadata.records import MetadataRecord
 
 

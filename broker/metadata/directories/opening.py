@@ -20,8 +20,10 @@ from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.image_builder import ImageBuilder
 from barnabas.broker.metadata.log.bootstrap_checkpoint import level_of
 from barnabas.broker.metadata.log.log_replay import METADATA_DIRECTORY, ReplayedLog
+from barnabas.protocol.metadata.control import Voter
 from barnabas.protocol.metadata.levels import INITIAL_LEVEL, METADATA_VERSION, has_transactions
 from barnabas.protocol.metadata.records import AbortTransactionRecord, FeatureLevelRecord, MetadataRecord
+from barnabas.protocol.uuids import ZERO_UUID
 
 FIRST_EPOCH = 1
 
@@ -86,6 +88,13 @@ def ensure_transaction_can_end(replayed: ReplayedLog, level: int) -> None:
     """Raises MetadataError for a log that ends within a transaction, at a level that knows of none."""
     if replayed.in_transaction and not has_transactions(level):
         raise MetadataError(f"the metadata log ends within a transaction, which metadata.version {level} has not")
+
+
+def sole_voter(identity: NodeIdentity, replayed: ReplayedLog | None, metadata_log_dir: Path) -> Voter:
+    """Return this node, the metadata log's only voter, with its directory id if the log holds the voters."""
+    if replayed is None or not replayed.kraft_version:
+        return Voter(identity.node_id)
+    return Voter(identity.node_id, identity.directory_ids.get(metadata_log_dir, ZERO_UUID))
 
 
 def abort_record() -> MetadataRecord:

@@ -72,7 +72,7 @@ def reconcile_logs(image: MetadataImage, log_manager: LogManager, directory_ids:
                 _make_missing(topic, topic_partition, log_manager, directory_ids)
 
 
-def make_log(
+def create_log(
     topic: TopicImage,
     topic_partition: TopicPartition,
     log_manager: LogManager,
@@ -99,7 +99,7 @@ def _make_missing(
     topic: TopicImage, topic_partition: TopicPartition, log_manager: LogManager, directory_ids: Mapping[Path, bytes]
 ) -> None:
     try:
-        log = make_log(topic, topic_partition, log_manager, directory_ids, is_new=False)
+        log = create_log(topic, topic_partition, log_manager, directory_ids, is_new=False)
     except BrokerError as error:
         logger.error("%s is not served: its log was not found and cannot be made: %s", topic_partition, error.message)
     else:

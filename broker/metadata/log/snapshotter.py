@@ -24,7 +24,7 @@ from barnabas.protocol.errors import BrokerError
 if TYPE_CHECKING:
     from barnabas.broker.metadata.image import MetadataImage
     from barnabas.broker.metadata.log.metadata_log import MetadataLog
-    from barnabas.broker.metadata.writer import MetadataWriter
+    from barnabas.broker.metadata.log.writer import MetadataWriter
     from barnabas.broker.storage.services.clock import Clock
     from barnabas.broker.storage.services.scheduler import ScheduledTask, Scheduler
     from barnabas.config import BrokerConfig

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from barnabas.broker.metadata.directories.meta_properties import NodeIdentity
+from barnabas.broker.metadata.directories.opening import sole_voter
 from barnabas.broker.metadata.log.log_replay import replay_metadata_directory
-from barnabas.broker.metadata.store import sole_voter
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.metadata.control import Voter
 from tests.support.daemon import Daemon, start_daemon

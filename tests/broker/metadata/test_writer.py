@@ -12,8 +12,8 @@ import pytest
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.image_builder import ReplayError
 from barnabas.broker.metadata.log.batches import decode_batches
+from barnabas.broker.metadata.log.writer import MetadataWriter
 from barnabas.broker.metadata.plan import Plan
-from barnabas.broker.metadata.writer import MetadataWriter
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.metadata.records import ConfigRecord, RemoveTopicRecord, TopicRecord
 from barnabas.protocol.records import iter_batches

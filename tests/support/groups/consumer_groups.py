@@ -27,7 +27,7 @@ from barnabas.broker.groups.registry import GroupRegistry
 from barnabas.broker.groups.timers import GroupClock
 from barnabas.broker.live_config import LiveConfig
 from barnabas.broker.metadata.image import MetadataImage, TopicImage
-from barnabas.broker.metadata.store import MetadataStore
+from barnabas.broker.metadata.view import MetadataView
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.probes import ApiProbe, GroupProbe
 from barnabas.protocol.errors import BrokerError, ErrorCode
@@ -236,7 +236,7 @@ class ConsumerGroupHost:
         )
         self.members = ClassicMembership(self.registry, group_log, self.classic, lambda: self.groups)
         self.offsets = GroupOffsets(
-            group_log, self.registry, cast(MetadataStore, self), cast(LiveConfig, _Config()), wall.wall_ms
+            group_log, self.registry, cast(MetadataView, self), cast(LiveConfig, _Config()), wall.wall_ms
         )
         self.expiry = OffsetExpiryTask(self.offsets, self.registry, cast(LiveConfig, _Config()), wall.wall_ms)
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from barnabas.broker.metadata.directories.reconcile import create_log
 from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.metadata.log.batches import decode_batches, encode_change
 from barnabas.broker.metadata.log.log_replay import replay_metadata_directory
@@ -65,11 +66,11 @@ class Opened:
                 placement=Placement(self.store.node_id, list(self.store.directory_ids.values()), image),
             )
         )
-        after = self.store.image
+        after, ids = self.store.image, self.store.directory_ids
         for name, topic in after.topics.items():
             for number in topic.partitions:
                 if before.partition(name, number) is None:
-                    self.store.make_log(after, TopicPartition(name, number), self.log_manager)
+                    create_log(topic, TopicPartition(name, number), self.log_manager, ids, is_new=True)
         return results
 
     def close(self) -> None:

@@ -19,15 +19,13 @@ from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.image_builder import ImageBuilder
 from barnabas.broker.metadata.log.batches import encode_change
 from barnabas.broker.metadata.plan import Plan
+from barnabas.broker.metadata.view import ImageListener
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.services.clock import Clock
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.metadata.records import MetadataRecord
 
 Result = TypeVar("Result")
-
-ImageListener = Callable[[MetadataImage, MetadataImage], None]
-"""Called with the image before and after each change, on the thread that made it."""
 
 logger = logging.getLogger(__name__)
 

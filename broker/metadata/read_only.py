@@ -17,89 +17,76 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from barnabas.broker.metadata.directories.adoption import PartitionDirectories
 from barnabas.broker.metadata.directories.examine import examine, partitions_by_topic
 from barnabas.broker.metadata.directories.meta_properties import NodeIdentity
+from barnabas.broker.metadata.directories.opening import sole_voter
+from barnabas.broker.metadata.directories.reconcile import is_stray
 from barnabas.broker.metadata.directories.report import BARNABAS, BARNABAS_READ_ONLY
 from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.metadata.image import MetadataImage, TopicImage
-from barnabas.broker.metadata.store import MetadataStore, sole_voter
-from barnabas.broker.metadata.writer import MetadataWriter
+from barnabas.broker.metadata.view import ImageListener
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.files.partition_metadata_file import read_partition_metadata
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.metadata.control import Voter
-from barnabas.protocol.metadata.levels import INITIAL_LEVEL
 from barnabas.protocol.metadata.partition_state import NO_LEADER, PartitionState
 from barnabas.protocol.metadata.records import MetadataRecord
 from barnabas.protocol.uuids import random_uuid, uuid_text
 
 if TYPE_CHECKING:
-    from barnabas.broker.storage.log_manager import LogManager
-    from barnabas.broker.storage.services.clock import Clock
-    from barnabas.broker.storage.services.scheduler import Scheduler
+    from barnabas.broker.storage.directories.loading import FoundPartition
     from barnabas.config import BrokerConfig
 
 logger = logging.getLogger(__name__)
 
 
-class ReadOnlyWriter(MetadataWriter):
-    """Holds the image and refuses to change it."""
+class ReadOnlyStore:
+    """The metadata of a broker that only reads: an image that never changes."""
 
-    def _commit(self, records: Sequence[MetadataRecord]) -> MetadataImage:
-        if records:
-            message = "nothing is changed: this broker only reads (read.only=true)"
-            raise BrokerError(ErrorCode.POLICY_VIOLATION, message)
-        return self.image
-
-
-class NoLog:
-    """In the place of the metadata log, which is not opened: the writer refuses before it comes here."""
-
-    end_offset = 0
-
-    def append(self, batches: bytes, leader_epoch: int) -> None:
-        """Never called."""
-        raise AssertionError("a broker that only reads appends to its metadata log")
-
-    def sync(self) -> None:
-        """Never called."""
-        raise AssertionError("a broker that only reads syncs its metadata log")
-
-
-class ReadOnlyStore(MetadataStore):
-    """The metadata of a broker that only reads."""
-
-    def __init__(self, identity: NodeIdentity, writer: ReadOnlyWriter, voter: Voter, warnings: Sequence[str]) -> None:
-        """Without a log and its snapshots: all that is asked of a store that does not change is here."""
+    def __init__(
+        self, identity: NodeIdentity, image: MetadataImage, voter: Voter, leader_epoch: int, warnings: Sequence[str]
+    ) -> None:
+        self.image = image
         self.voter = voter
+        self.leader_epoch = leader_epoch
+        """The last one of the metadata log; 0 without a log."""
         self.node_id = identity.node_id
         self.cluster_id = identity.cluster_id
         self.directory_ids = identity.directory_ids
         self.warnings = tuple(warnings)
-        self._writer = writer
+        """Sentences about what was found, already logged."""
 
-    def reconcile(self, log_manager: LogManager) -> None:
-        """Nothing is made and nothing set aside."""
+    def add_listener(self, listener: ImageListener) -> None:
+        """Accept a listener. It is never called, because the image never changes."""
 
-    def start_snapshots(self, scheduler: Scheduler) -> None:
-        """No snapshot is ever due."""
-
-    def close(self) -> None:
-        """Nothing was opened."""
+    def is_stray(self, found: FoundPartition) -> bool:
+        """Return whether the image has no such partition."""
+        return is_stray(self.image, found.topic_partition, found.topic_id)
 
 
-def read_metadata(config: BrokerConfig, clock: Clock) -> ReadOnlyStore:
+class RefusingCommitter:
+    """The committer of a broker that only reads: a request that would change metadata is answered an error."""
+
+    failure = None
+
+    def commit(self, records: Sequence[MetadataRecord]) -> NoReturn:
+        """Raise BrokerError POLICY_VIOLATION."""
+        message = "nothing is changed: this broker only reads (read.only=true)"
+        raise BrokerError(ErrorCode.POLICY_VIOLATION, message)
+
+
+def read_metadata(config: BrokerConfig) -> ReadOnlyStore:
     """The metadata of the directories of log.dirs, which nobody has to have opened. Raises MetadataError."""
     try:
-        return _read(config, clock)
+        return _read(config)
     except (OSError, StorageError) as error:
         raise MetadataError(f"the directories of log.dirs cannot be read: {error}") from error
 
 
-def _read(config: BrokerConfig, clock: Clock) -> ReadOnlyStore:
+def _read(config: BrokerConfig) -> ReadOnlyStore:
     report = examine(
         config.log_dirs,
         metadata_log_dir=config.metadata_log_dir,
@@ -127,8 +114,8 @@ def _read(config: BrokerConfig, clock: Clock) -> ReadOnlyStore:
         image.partition_count(),
     )
     epoch = 0 if report.replayed is None else max(0, report.replayed.last_epoch)
-    writer = ReadOnlyWriter(NoLog(), image, leader_epoch=epoch, level=image.level or INITIAL_LEVEL, clock=clock)
-    return ReadOnlyStore(identity, writer, sole_voter(identity, report.replayed, report.metadata_log_dir), warnings)
+    voter = sole_voter(identity, report.replayed, report.metadata_log_dir)
+    return ReadOnlyStore(identity, image, voter, epoch, warnings)
 
 
 def _served_image(image: MetadataImage, found: PartitionDirectories, identity: NodeIdentity) -> MetadataImage:
