@@ -36,4 +36,4 @@ class LiveConfig:
 
     def log_config(self, topic: str) -> LogConfig:
         """What the topic's logs run with."""
-        return LogConfig.of(self.broker, self._image.topic_configs(topic))
+        return self.broker.log_config.with_overrides(self._image.topic_configs(topic))

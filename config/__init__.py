@@ -1,7 +1,8 @@
-"""The properties (Kafka's names, types, defaults, validators, docs), the loader, and the shipped config files.
+"""Configuration: the property tables (Kafka's names, types, defaults, validators), the loader, the shipped files.
 
-The doors: load() makes a BrokerConfig, LogConfig.of() a topic's LogConfig, validate_topic_configs() checks what people
-set on a topic. Everything that is refused is a ConfigError with a whole sentence.
+load() returns a BrokerConfig, BrokerConfig.log_config.with_overrides() a topic's LogConfig, and
+validate_topic_configs() checks the configs of a topic before they are stored. Every refusal is a ConfigError with a
+complete sentence.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The configuration of one log: the broker's values under the overrides of its topic. Immutable and cheap to ask.
+"""The configuration of one log: the broker's values under the overrides of its topic. Immutable and cheap to read.
 
 Source: Kafka's LogConfig.
 """
@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from barnabas.config.property import BadValueError
 from barnabas.config.tables.topic_properties import TOPIC_PROPERTIES
+from barnabas.config.value import PropertyValue
 
-if TYPE_CHECKING:
-    from barnabas.config.broker_config import BrokerConfig
-
-# Topic property -> field of LogConfig. cleanup.policy (two fields) and internal.segment.bytes are set apart.
+# Topic property -> field of LogConfig. cleanup.policy (two fields) and internal.segment.bytes are handled separately.
 _FIELDS = {
     "segment.bytes": "segment_bytes",
     "segment.ms": "segment_ms",
@@ -42,7 +40,6 @@ _FIELDS = {
     "delete.retention.ms": "delete_retention_ms",
     "min.insync.replicas": "min_insync_replicas",
 }
-_NO_OVERRIDES: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +81,22 @@ class LogConfig:
         return min(self.max_compaction_lag_ms, self.segment_ms) if self.compact else self.segment_ms
 
     @classmethod
-    def of(cls, broker_config: BrokerConfig, overrides: Mapping[str, str] = _NO_OVERRIDES) -> LogConfig:
-        """The log's configuration. Never raises: a broker must serve the topics that it finds.
+    def of(cls, values: Mapping[str, PropertyValue]) -> LogConfig:
+        """Return the configuration with these values of the topic properties, by name."""
+        fields: dict[str, Any] = {field: values[name] for name, field in _FIELDS.items()}
+        policy = values["cleanup.policy"]
+        assert isinstance(policy, tuple)
+        return cls(compact="compact" in policy, delete="delete" in policy, **fields)
 
-        `overrides` are a topic's configs as the metadata log holds them, checked when they were set
-        (topic_config.validate_topic_configs). Another program may have written them under other rules: an unknown name
-        is passed over, and in place of a value that is illegal here the broker's is used (topic_config.complaints
-        names it).
+    def with_overrides(self, overrides: Mapping[str, str]) -> LogConfig:
+        """Return this configuration under a topic's own configs. Never raises: a broker serves the topics it finds.
+
+        `overrides` come from the metadata log and were checked when they were set (validate_topic_configs). Another
+        program may have written them under other rules: an unknown name is skipped, and a value that is illegal here
+        leaves the broker's in force (topic_config.complaints names it).
         """
-        base = broker_config.log_config
         if not overrides:
-            return base
+            return self
         changes: dict[str, Any] = {}
         for name, text in overrides.items():
             known = TOPIC_PROPERTIES.get(name)
@@ -111,13 +113,4 @@ class LogConfig:
                 changes[_FIELDS[name]] = value
             elif name == "internal.segment.bytes":
                 changes["segment_bytes"] = value
-        return replace(base, **changes)
-
-    @classmethod
-    def of_defaults(cls, broker_config: BrokerConfig) -> LogConfig:
-        """That of a topic without overrides; BrokerConfig.log_config keeps it."""
-        values: dict[str, Any] = {
-            field: broker_config.topic_default(TOPIC_PROPERTIES[name]).value for name, field in _FIELDS.items()
-        }
-        policy = broker_config.get_list("log.cleanup.policy")
-        return cls(compact="compact" in policy, delete="delete" in policy, **values)
+        return replace(self, **changes)

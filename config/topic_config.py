@@ -24,7 +24,7 @@ def validate_topic_configs(overrides: Mapping[str, str], broker_config: BrokerCo
     """
     for name, text in overrides.items():
         _ensure_legal(name, text)
-    config = LogConfig.of(broker_config, overrides)
+    config = broker_config.log_config.with_overrides(overrides)
     if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
         lowest = _shown("min.compaction.lag.ms", overrides, broker_config)
         raise ConfigError(f"{lowest} is above {_shown('max.compaction.lag.ms', overrides, broker_config)}")
@@ -32,7 +32,7 @@ def validate_topic_configs(overrides: Mapping[str, str], broker_config: BrokerCo
 
 
 def complaints(overrides: Mapping[str, str]) -> list[str]:
-    """What LogConfig.of passes over in a topic's stored configs, one sentence for each; for the log at start."""
+    """What LogConfig.with_overrides skips in a topic's stored configs, one sentence for each; for the log at start."""
     sentences = []
     for name, text in overrides.items():
         try:
@@ -52,7 +52,7 @@ def describe_topic(broker_config: BrokerConfig, overrides: Mapping[str, str]) ->
             try:
                 parsed = known.parse(text)
             except BadValueError:
-                pass  # complaints() says so; here it is what LogConfig.of makes of it.
+                pass  # complaints() says so; here the broker's value holds, as in LogConfig.with_overrides.
             else:
                 value = ConfigValue(parsed, text.strip(), ConfigSource.DYNAMIC_TOPIC_CONFIG, ORIGIN)
         described.append((known, value))

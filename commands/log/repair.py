@@ -96,7 +96,7 @@ class LogConfigs:
     def of(self, topic: str) -> LogConfig:
         """The configuration of a topic's logs."""
         overrides = {} if self._image is None else self._image.topic_configs(topic)
-        config = LogConfig.of(self._broker, overrides)
+        config = self._broker.log_config.with_overrides(overrides)
         if self._index_interval_bytes is None:
             return config
         return replace(config, index_interval_bytes=self._index_interval_bytes)

@@ -11,7 +11,6 @@ from barnabas.commands.exit_codes import ExitCode
 from barnabas.commands.failures import CommandFailure
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.errors import ConfigError
-from barnabas.config.log_config import LogConfig
 from barnabas.config.topic_config import validate_topic_configs
 from barnabas.pipeline.jobs.whatif import TopicPolicy
 
@@ -38,5 +37,5 @@ def policies_of(
             validate_topic_configs(wanted, broker_config)
         except ConfigError as error:
             raise CommandFailure(f"topic {topic} cannot be set so: {error}", ExitCode.USAGE) from error
-        policies.append(TopicPolicy.of(topic, LogConfig.of(broker_config, wanted)))
+        policies.append(TopicPolicy.of(topic, broker_config.log_config.with_overrides(wanted)))
     return policies

@@ -1,9 +1,9 @@
-"""Every property of the broker that Barnabas serves: Kafka's names, types, defaults and rules, our words.
+"""The broker properties that Barnabas serves: Kafka's names, types, defaults and rules with our own texts.
 
-Source: Apache Kafka 4.3's KafkaConfig.configDef(). Ours differ where one node or a first try needs it, and say so:
-listeners on the loopback address, data in ./barnabas-data, no obligatory node.id and process.roles. Properties without
-a counterpart in Kafka: metrics.listener, metrics.group.lag.enable, ignore.security, read.only. Names that Kafka has and
-Barnabas does not serve are in unserved.py.
+Source: Apache Kafka 4.3's KafkaConfig.configDef(). Where one node or a first try needs it, ours differ and the text
+mentions it: listeners on the loopback address, data in ./barnabas-data, node.id and process.roles optional. Properties
+without a counterpart in Kafka: metrics.listener, metrics.group.lag.enable, ignore.security, read.only. Kafka's names
+that Barnabas does not serve are in unserved.py.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         "node.id",
         INT,
         None,
-        "This node's id. Unset: the one that the data directory's meta.properties holds, else 1. "
-        "A different one than the directory's is refused.",
+        "This node's id. Unset: the id in the data directory's meta.properties, else 1. "
+        "An id that differs from the directory's is refused.",
         AtLeast(0),
         group=NODE,
     ),
@@ -38,15 +38,15 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         "broker.id",
         INT,
         -1,
-        "The older name of node.id; when both are set they must be equal. Negative: unset.",
+        "The older name of node.id; if both are set, they must be equal. Negative: unset.",
         group=NODE,
     ),
     Property(
         "process.roles",
         LIST,
         ("broker", "controller"),
-        "What the node does, in a Kafka server.properties. Barnabas is always its own controller; a list without "
-        "broker is refused.",
+        "The node's roles in a Kafka server.properties. Barnabas is always its own controller; a list without broker "
+        "is refused.",
         ListOf(("broker", "controller"), may_be_empty=False),
         group=NODE,
     ),
@@ -54,7 +54,7 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         "log.dir",
         LIST,
         ("./barnabas-data",),
-        "Directory of the data; used when log.dirs is not set. A relative one is seen from the working directory.",
+        "Data directory; used when log.dirs is not set. A relative path starts at the working directory.",
         ListOf(may_be_empty=False),
         group=NODE,
     ),
@@ -62,7 +62,7 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         "log.dirs",
         LIST,
         None,
-        "Directories of the data, comma-separated. A new partition goes to the one with the fewest. Unset: log.dir.",
+        "Data directories, comma-separated. A new partition goes to the one that has the fewest. Unset: log.dir.",
         ListOf(may_be_empty=False),
         group=NODE,
     ),
@@ -77,7 +77,7 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         "metadata.log.max.record.bytes.between.snapshots",
         LONG,
         20 * 1024 * 1024,
-        "After so many bytes of changes a snapshot of the metadata is written.",
+        "Bytes of metadata changes after which a snapshot is written.",
         AtLeast(1),
         group=NODE,
     ),
@@ -85,7 +85,7 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         "metadata.log.max.snapshot.interval.ms",
         LONG,
         60 * 60 * 1000,
-        "So long after a change a snapshot of the metadata is written. 0: only by bytes.",
+        "Time after a metadata change until a snapshot is written. 0: only by bytes.",
         AtLeast(0),
         group=NODE,
     ),
@@ -93,15 +93,15 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         "metadata.max.retention.bytes",
         LONG,
         100 * 1024 * 1024,
-        "Size of the metadata log and its snapshots together above which the oldest go; the newest snapshot and what "
-        "follows it stay. Negative: no limit.",
+        "Size of the metadata log with its snapshots above which the oldest are deleted; the newest snapshot and the "
+        "log after it are kept. Negative: no limit.",
         group=NODE,
     ),
     Property(
         "metadata.max.retention.ms",
         LONG,
         7 * 24 * 60 * 60 * 1000,
-        "Age at which a snapshot of the metadata goes, and the log behind the next one. Negative: no limit.",
+        "Age at which a metadata snapshot is deleted, with the log before the next one. Negative: no limit.",
         group=NODE,
     ),
     Property(
@@ -109,7 +109,8 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         BOOLEAN,
         False,
         "Open a directory whose metadata log holds ACLs, SCRAM users or delegation tokens. Barnabas keeps them and "
-        "enforces none: without this it refuses to start, because every client could read and write everything. "
+        "enforces none of them: without this setting it refuses to start, because every client could read and write "
+        "everything. "
         "`barnabas serve --ignore-security` sets it.",
         group=NODE,
     ),
@@ -118,8 +119,8 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         BOOLEAN,
         False,
         "Serve the partitions of log.dirs to consumers and write nothing: no byte of any file, no lock, no recovery on "
-        "disk. For a directory of any Kafka, one disk of a dead cluster, a read-only mount. Whatever would change "
-        "something is answered POLICY_VIOLATION (44).",
+        "disk. For a directory of any Kafka, one disk of a dead cluster, or a read-only mount. Requests that would "
+        "change something are answered POLICY_VIOLATION (44).",
         group=NODE,
     ),
     Property(
@@ -127,8 +128,8 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         LIST,
         ("127.0.0.1:9092",),
         "Where clients connect: host:port or NAME://host:port, comma-separated. An empty host is every interface, "
-        "port 0 a free port, IPv6 addresses stand in brackets. Names default to PLAINTEXT and must differ, ports "
-        "must differ (but for one IPv4 and one IPv6 address).",
+        "port 0 a free port; IPv6 addresses are written in brackets. Names default to PLAINTEXT and must differ; ports "
+        "must differ too, except for one IPv4 and one IPv6 address.",
         ListOf(may_be_empty=False),
         group=LISTENERS,
     ),
@@ -136,8 +137,8 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         "advertised.listeners",
         LIST,
         None,
-        "The addresses that clients are told to connect to, by listener name, when they differ from listeners "
-        "(containers, address translation). Unset: listeners; a listener on every interface then answers each client "
+        "The addresses that clients connect to, by listener name, if they differ from listeners (containers, address "
+        "translation). Unset: listeners; a listener on every interface then answers each client "
         "with the address at which it was reached. 0.0.0.0 and :: cannot be advertised.",
         ListOf(may_be_empty=False),
         group=LISTENERS,
@@ -153,7 +154,7 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         "controller.listener.names",
         LIST,
         (),
-        "Listeners of a Kafka server.properties that serve the controllers. Barnabas does not open them.",
+        "Controller listeners of a Kafka server.properties. Barnabas does not open them.",
         ListOf(),
         group=LISTENERS,
     ),
@@ -161,16 +162,16 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         "inter.broker.listener.name",
         STRING,
         None,
-        "Listener over which brokers talk to each other, in a Kafka server.properties. A single node needs none: "
-        "read and kept, without effect.",
+        "Listener for traffic between brokers in a Kafka server.properties. Accepted without effect: Barnabas is a "
+        "single node.",
         group=LISTENERS,
     ),
     Property(
         "controller.quorum.voters",
         LIST,
         (),
-        "Controllers of a Kafka cluster, id@host:port. Read and kept, without effect; more than one is warned about, "
-        "because Barnabas runs alone.",
+        "Controllers of a Kafka cluster, id@host:port. Accepted without effect; more than one causes a warning, "
+        "because Barnabas is a single node.",
         ListOf(),
         group=LISTENERS,
     ),
@@ -178,8 +179,8 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         "controller.quorum.bootstrap.servers",
         LIST,
         (),
-        "Controllers of a Kafka cluster to start from, host:port. Read and kept, without effect; more than one is "
-        "warned about, because Barnabas runs alone.",
+        "Bootstrap controllers of a Kafka cluster, host:port. Accepted without effect; more than one causes a warning, "
+        "because Barnabas is a single node.",
         ListOf(),
         group=LISTENERS,
     ),
@@ -187,8 +188,8 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         "metrics.listener",
         STRING,
         "127.0.0.1:9404",
-        "Where /metrics (Prometheus) and /healthz are served: host:port. Empty: nowhere. While unset, its port is 0 "
-        "(a free one) when a client listener's is. Barnabas's own.",
+        "Address of /metrics (Prometheus) and /healthz: host:port. Empty: not served. If unset and a client listener "
+        "has port 0, the metrics get a free port too. Not in Kafka.",
         group=LISTENERS,
     ),
     Property(
@@ -219,7 +220,7 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         "socket.request.max.bytes",
         INT,
         104857600,
-        "Largest request; a connection that announces a larger one is closed.",
+        "Largest request in bytes; a connection that announces a larger one is closed.",
         AtLeast(1),
         group=CONNECTIONS,
     ),
@@ -227,7 +228,7 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         "max.connections",
         INT,
         INT_MAX,
-        "Client connections at a time over all listeners; a further one is closed at once.",
+        "Most client connections on all listeners together; further ones are closed immediately.",
         AtLeast(0),
         CLUSTER_WIDE,
         group=CONNECTIONS,
@@ -236,14 +237,14 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         "connections.max.idle.ms",
         LONG,
         600000,
-        "After how long without a request a connection is closed. Negative: never.",
+        "How long a connection may be idle before it is closed. Negative: never closed.",
         group=CONNECTIONS,
     ),
     Property(
         "fetch.max.bytes",
         INT,
         57671680,
-        "Most bytes of records in one answer to a fetch, whatever the client asks for (a first batch is always whole).",
+        "Most bytes of records in one fetch response, whatever the client requests (a first batch is always complete).",
         AtLeast(1024),
         group=CONNECTIONS,
     ),
@@ -251,7 +252,7 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         "auto.create.topics.enable",
         BOOLEAN,
         True,
-        "Create a topic when a client first asks for it.",
+        "Create a topic when a client first requests its metadata.",
         group=TOPICS,
     ),
     Property(
@@ -265,7 +266,7 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         "num.partitions",
         INT,
         1,
-        "Partitions of a topic that is created without a number.",
+        "Partitions of a topic that is created without a partition count.",
         AtLeast(1),
         group=TOPICS,
     ),
@@ -273,15 +274,15 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         "default.replication.factor",
         INT,
         1,
-        "Replicas of a topic that is created without a number. Barnabas is one node: whatever it says, a topic gets "
-        "one, which is said once at start.",
+        "Replicas of a topic that is created without a replication factor. Barnabas is a single node: a topic always "
+        "gets one, and another value causes a warning at start.",
         group=TOPICS,
     ),
     Property(
         "min.insync.replicas",
         INT,
         1,
-        "Replicas that must have a record before acks=all is answered. Above 1 a single node answers "
+        "Replicas that must have a record before acks=all is acknowledged. Above 1, a single node answers "
         "NOT_ENOUGH_REPLICAS (19).",
         AtLeast(1),
         CLUSTER_WIDE,
@@ -303,7 +304,7 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         "replica.alter.log.dirs.io.max.bytes.per.second",
         LONG,
         LONG_MAX,
-        "Rate to which moves of partitions between the log directories are held, all of them together. 0 halts them.",
+        "Upper limit on the rate of all partition moves between log directories together. 0 halts them.",
         AtLeast(0),
         PER_BROKER,
         group=THREADS,

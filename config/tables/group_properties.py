@@ -1,4 +1,4 @@
-"""Properties of consumer groups: their offsets and the topic that these are kept in.
+"""The properties of consumer groups, their committed offsets and the topic of the offsets.
 
 Source: Apache Kafka 4.3's GroupCoordinatorConfig.
 """
@@ -20,15 +20,15 @@ _NEWEST_CODEC = 4
 _ASSIGNOR_CLASSES = tuple(
     f"org.apache.kafka.coordinator.group.assignor.{name}Assignor" for name in ("Uniform", "Range")
 )
-"""As Kafka before 4.0 names them."""
+"""Their names in Kafka before 4.0."""
 
 GROUP_PROPERTIES: Sequence[Property] = (
     Property(
         "group.initial.rebalance.delay.ms",
         INT,
         0,
-        "How long the first member of an empty group waits for others before its group is formed. Kafka's default is "
-        "3000: every start of a consumer waits for it, in exchange for fewer rebalances where many start at once.",
+        "How long the first member of an empty group waits for others to join. Kafka's default of 3000 delays every "
+        "start of a consumer, in exchange for fewer rebalances when many start together.",
         AtLeast(0),
         group=GROUPS,
     ),
@@ -36,7 +36,7 @@ GROUP_PROPERTIES: Sequence[Property] = (
         "group.min.session.timeout.ms",
         INT,
         6000,
-        "The shortest session.timeout.ms that a member may ask for.",
+        "Lowest session.timeout.ms that a member may request.",
         AtLeast(1),
         group=GROUPS,
     ),
@@ -44,7 +44,7 @@ GROUP_PROPERTIES: Sequence[Property] = (
         "group.max.session.timeout.ms",
         INT,
         1800000,
-        "The longest session.timeout.ms that a member may ask for.",
+        "Highest session.timeout.ms that a member may request.",
         AtLeast(1),
         group=GROUPS,
     ),
@@ -60,8 +60,8 @@ GROUP_PROPERTIES: Sequence[Property] = (
         "group.coordinator.rebalance.protocols",
         LIST,
         ("classic", "consumer"),
-        "The protocols of groups that are served: classic, and consumer for the newer one (KIP-848). Classic ones are "
-        "always served; share and streams are accepted and not served.",
+        "The served group protocols: classic, and consumer for the newer one (KIP-848). Classic is always served; "
+        "share and streams are accepted without effect.",
         ListOf(("classic", "consumer", "share", "streams")),
         group=GROUPS,
     ),
@@ -69,7 +69,7 @@ GROUP_PROPERTIES: Sequence[Property] = (
         "group.consumer.session.timeout.ms",
         INT,
         45000,
-        "How long a member of a consumer group may be silent before it is removed.",
+        "How long a member of a consumer group may go without a heartbeat before it is removed.",
         AtLeast(1),
         group=GROUPS,
     ),
@@ -77,8 +77,8 @@ GROUP_PROPERTIES: Sequence[Property] = (
         "group.consumer.heartbeat.interval.ms",
         INT,
         5000,
-        "How often members of consumer groups are told to send a heartbeat: a change of the group reaches them with "
-        "their next one.",
+        "Heartbeat interval of the members of consumer groups. A change of the group reaches a member with its next "
+        "heartbeat.",
         AtLeast(1),
         group=GROUPS,
     ),
@@ -86,9 +86,8 @@ GROUP_PROPERTIES: Sequence[Property] = (
         "group.consumer.assignment.interval.ms",
         INT,
         0,
-        "Least time between two assignments of one consumer group. Kafka's default is 1000: a member that comes sooner "
-        "waits for its partitions until a heartbeat after that, in exchange for fewer assignments where many start at "
-        "once.",
+        "Shortest time between two assignments of a consumer group. With Kafka's default of 1000 a member that joins "
+        "sooner gets its partitions with a later heartbeat, in exchange for fewer assignments when many start together.",
         AtLeast(0),
         group=GROUPS,
     ),
@@ -96,7 +95,7 @@ GROUP_PROPERTIES: Sequence[Property] = (
         "group.consumer.min.session.timeout.ms",
         INT,
         45000,
-        "The lowest consumer.session.timeout.ms that may be set for a group.",
+        "Lowest consumer.session.timeout.ms that may be set for a group.",
         AtLeast(1),
         group=GROUPS,
     ),
@@ -104,7 +103,7 @@ GROUP_PROPERTIES: Sequence[Property] = (
         "group.consumer.max.session.timeout.ms",
         INT,
         60000,
-        "The highest consumer.session.timeout.ms that may be set for a group.",
+        "Highest consumer.session.timeout.ms that may be set for a group.",
         AtLeast(1),
         group=GROUPS,
     ),
@@ -112,7 +111,7 @@ GROUP_PROPERTIES: Sequence[Property] = (
         "group.consumer.min.heartbeat.interval.ms",
         INT,
         5000,
-        "The lowest consumer.heartbeat.interval.ms that may be set for a group.",
+        "Lowest consumer.heartbeat.interval.ms that may be set for a group.",
         AtLeast(1),
         group=GROUPS,
     ),
@@ -120,7 +119,7 @@ GROUP_PROPERTIES: Sequence[Property] = (
         "group.consumer.max.heartbeat.interval.ms",
         INT,
         15000,
-        "The highest consumer.heartbeat.interval.ms that may be set for a group.",
+        "Highest consumer.heartbeat.interval.ms that may be set for a group.",
         AtLeast(1),
         group=GROUPS,
     ),
@@ -128,7 +127,7 @@ GROUP_PROPERTIES: Sequence[Property] = (
         "group.consumer.min.assignment.interval.ms",
         INT,
         0,
-        "The lowest consumer.assignment.interval.ms that may be set for a group.",
+        "Lowest consumer.assignment.interval.ms that may be set for a group.",
         AtLeast(0),
         group=GROUPS,
     ),
@@ -136,7 +135,7 @@ GROUP_PROPERTIES: Sequence[Property] = (
         "group.consumer.max.assignment.interval.ms",
         INT,
         15000,
-        "The highest consumer.assignment.interval.ms that may be set for a group.",
+        "Highest consumer.assignment.interval.ms that may be set for a group.",
         AtLeast(0),
         group=GROUPS,
     ),
@@ -152,8 +151,7 @@ GROUP_PROPERTIES: Sequence[Property] = (
         "group.consumer.assignors",
         LIST,
         ("uniform", "range"),
-        "The assignors that members of consumer groups may ask for; the first one is for groups whose members ask for "
-        "none.",
+        "Assignors that members of consumer groups may request; the first one serves groups without a request.",
         ListOf(("uniform", "range", *_ASSIGNOR_CLASSES), may_be_empty=False),
         group=GROUPS,
     ),
@@ -161,9 +159,9 @@ GROUP_PROPERTIES: Sequence[Property] = (
         "group.consumer.migration.policy",
         STRING,
         "bidirectional",
-        "Whether a group with members changes its protocol: upgrade, from classic to consumer when the first member "
-        "of the consumer protocol comes; downgrade, back when its last one goes; bidirectional or disabled. A group "
-        "without members always may.",
+        "Whether a group with members changes its protocol. upgrade: from classic to consumer when the first member "
+        "of the consumer protocol joins; downgrade: back when the last one leaves; bidirectional: both; disabled: "
+        "neither. A group without members may always change.",
         OneOf(("bidirectional", "upgrade", "downgrade", "disabled")),
         group=GROUPS,
     ),
@@ -171,15 +169,15 @@ GROUP_PROPERTIES: Sequence[Property] = (
         "offset.metadata.max.bytes",
         INT,
         4096,
-        "Most characters of metadata that a client may keep with a committed offset.",
+        "Most characters of metadata that a client may store with a committed offset.",
         group=GROUPS,
     ),
     Property(
         "offsets.topic.num.partitions",
         INT,
         50,
-        "Partitions of __consumer_offsets when it is created, at the first use of a group. A group belongs to one of "
-        "them by its name: adding partitions later makes groups lose their offsets.",
+        "Partitions of __consumer_offsets when it is created, at the first use of a group. A group's name decides its "
+        "partition: adding partitions later makes groups lose their offsets.",
         AtLeast(1),
         group=GROUPS,
     ),
@@ -187,8 +185,8 @@ GROUP_PROPERTIES: Sequence[Property] = (
         "offsets.topic.segment.bytes",
         INT,
         104857600,
-        "segment.bytes of __consumer_offsets when it is created: small enough that compaction comes soon, which is "
-        "what keeps a start short.",
+        "segment.bytes of __consumer_offsets when it is created. Small segments are compacted sooner, which keeps the "
+        "broker's start short.",
         AtLeast(1),
         group=GROUPS,
     ),
@@ -196,7 +194,7 @@ GROUP_PROPERTIES: Sequence[Property] = (
         "offsets.topic.compression.codec",
         INT,
         0,
-        "Compression of the broker's batches in __consumer_offsets: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
+        "Compression of the batches in __consumer_offsets: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
         Between(0, _NEWEST_CODEC),
         group=GROUPS,
     ),
@@ -204,7 +202,7 @@ GROUP_PROPERTIES: Sequence[Property] = (
         "offsets.load.buffer.size",
         INT,
         5242880,
-        "Bytes that are read at a time when committed offsets are loaded at start.",
+        "Bytes read at a time when committed offsets are loaded at start.",
         AtLeast(1),
         group=GROUPS,
     ),
@@ -212,8 +210,8 @@ GROUP_PROPERTIES: Sequence[Property] = (
         "offsets.retention.minutes",
         INT,
         10080,
-        "How long committed offsets are kept: of a group with members that left, since the last one left; of a "
-        "consumer without a group membership, since its last commit. Then a tombstone is written.",
+        "How long committed offsets are kept after the last member left the group, or after the last commit of a "
+        "consumer without group membership. Then a tombstone is written.",
         AtLeast(1),
         group=GROUPS,
     ),
@@ -221,7 +219,7 @@ GROUP_PROPERTIES: Sequence[Property] = (
         "offsets.retention.check.interval.ms",
         LONG,
         600000,
-        "How often offsets are looked for that offsets.retention.minutes has expired.",
+        "How often expired committed offsets are removed.",
         AtLeast(1),
         group=GROUPS,
     ),
@@ -229,8 +227,8 @@ GROUP_PROPERTIES: Sequence[Property] = (
         "metrics.group.lag.enable",
         BOOLEAN,
         False,
-        "Whether /metrics says how far each group is behind in each partition. Right for some thousand partitions with "
-        "commits; beyond, each scrape holds requests up (see docs/metrics.md). Barnabas's own.",
+        "Export the lag of each group in each partition on /metrics. Suitable for a few thousand partitions with "
+        "commits; with more, each scrape delays requests (see docs/metrics.md). Not in Kafka.",
         group=GROUPS,
     ),
 )

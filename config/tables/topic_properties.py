@@ -1,8 +1,8 @@
-"""Every property of a topic that Barnabas serves, with the broker properties that give its default.
+"""The topic properties that Barnabas serves, with the broker properties that provide their defaults.
 
-Names, types, defaults and rules are Apache Kafka 4.3's (LogConfig, ServerTopicConfigSynonyms); the words are those of
-the broker property, which a topic's value overrides. Of several synonyms the first that is set anywhere wins: ms,
-then minutes, then hours.
+Names, types, defaults and rules are Apache Kafka 4.3's (LogConfig, ServerTopicConfigSynonyms); the texts are those of
+the broker property, which a topic's value overrides. Of several synonyms the first one set in any layer wins: ms, then
+minutes, then hours.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from barnabas.config.validators import AtLeast, Validator
 
 MINUTE_MS = 60 * 1000
 HOUR_MS = 60 * MINUTE_MS
-# A topic's configs are always changed while the broker runs; Kafka's word for it.
+# Kafka's update mode of topic configs, which always change while the broker runs.
 _TOPIC_MODE = "cluster-wide"
 
 
 def _of_broker(name: str, synonym: str) -> Property:
-    """The topic property `name`, in everything like the broker property `synonym`."""
+    """Return the topic property `name` with type, rule and text of the broker property `synonym`."""
     broker = BROKER_PROPERTIES[synonym]
     return Property(
         name,
@@ -36,7 +36,7 @@ def _of_broker(name: str, synonym: str) -> Property:
 
 
 def _family(name: str, default: int, doc: str, validator: Validator, *synonyms: Synonym) -> Property:
-    """The topic property `name` (a long, in ms) whose default comes from several broker properties."""
+    """Return the topic property `name` (a long, in ms) whose default comes from several broker properties."""
     group = BROKER_PROPERTIES[synonyms[0].name].group
     return Property(name, PropertyType.LONG, default, doc, validator, _TOPIC_MODE, synonyms=synonyms, group=group)
 
@@ -47,7 +47,7 @@ TOPIC_PROPERTIES: Mapping[str, Property] = by_name(
         "internal.segment.bytes",
         PropertyType.INT,
         None,
-        "Apache Kafka 4.3's way around its own minimum: when set it is used in place of segment.bytes.",
+        "Overrides segment.bytes; Apache Kafka 4.3 has it to allow segments below its own minimum.",
         AtLeast(SEGMENT_BYTES_MIN),
         _TOPIC_MODE,
         group=SEGMENTS,
@@ -75,7 +75,7 @@ TOPIC_PROPERTIES: Mapping[str, Property] = by_name(
     _family(
         "retention.ms",
         168 * HOUR_MS,
-        "How long records are kept. -1: for ever; 0: as short as segments and the retention task allow.",
+        "How long records are kept. -1: forever; 0: as short as segments and the retention task allow.",
         AtLeast(-1),
         Synonym("log.retention.ms"),
         Synonym("log.retention.minutes", MINUTE_MS),
@@ -87,7 +87,7 @@ TOPIC_PROPERTIES: Mapping[str, Property] = by_name(
     _family(
         "flush.ms",
         LONG_MAX,
-        "Longest time a record waits in memory before it is fsynced, as far as the log-flusher task runs.",
+        "Longest time before a record is fsynced; checked whenever the log-flusher task runs.",
         AtLeast(0),
         Synonym("log.flush.interval.ms"),
         Synonym("log.flush.scheduler.interval.ms"),

@@ -1,9 +1,9 @@
-"""The properties that Apache Kafka 3.7 to 4.3 has and Barnabas does not serve.
+"""The properties of Apache Kafka 3.7 to 4.3 that Barnabas does not serve.
 
-People point Barnabas at the server.properties they have: such a name is accepted, kept and warned about once, and any
-other unknown name is refused. Names and versions are those of KafkaConfig.configDef() and LogConfig.configNames() of
-3.7.2, 3.8.1, 3.9.1, 4.0.0, 4.1.0, 4.2.0 and 4.3.0, with those of its authorizer and its dynamic quotas. Loaded only
-when a name is met that is not served (names.py).
+Users start Barnabas with an existing server.properties: these names are accepted, kept and warned about once; any other
+unknown name is refused. Names and versions are those of KafkaConfig.configDef() and LogConfig.configNames() of 3.7.2,
+3.8.1, 3.9.1, 4.0.0, 4.1.0, 4.2.0 and 4.3.0, with those of its authorizer and its dynamic quotas. Imported only when a
+name is not served (names.py).
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ _SECURITY_NAMES = frozenset(
     }
 )
 
-# Values that ask for what Barnabas does anyway: kept without a word.
+# Values that describe what Barnabas does anyway: no warning.
 _HARMLESS = {
     "security.inter.broker.protocol": "PLAINTEXT",
     "remote.log.storage.system.enable": "false",
@@ -221,15 +221,15 @@ UNSERVED_TOPIC_PROPERTIES = _versions_by_name(_TOPIC)
 
 
 def is_unserved(name: str) -> bool:
-    """True for a broker property of Kafka 3.7 to 4.3 that Barnabas does not serve."""
+    """Return whether Kafka 3.7 to 4.3 has the broker property and Barnabas does not serve it."""
     return name in UNSERVED_PROPERTIES or name.startswith(UNSERVED_PREFIXES)
 
 
 def is_security(name: str) -> bool:
-    """True for an unserved property that somebody sets to keep others out."""
+    """Return whether the unserved property restricts who may connect, read or write."""
     return name in _SECURITY_NAMES or name.startswith(_SECURITY_PREFIXES)
 
 
 def is_harmless(name: str, text: str) -> bool:
-    """True where an unserved property says what holds here anyway."""
+    """Return whether the unserved property is set to what Barnabas does anyway."""
     return _HARMLESS.get(name, "").lower() == text.strip().lower() != ""

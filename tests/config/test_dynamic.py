@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from barnabas.config import BROKER_PROPERTIES, ConfigError, ConfigSource, LogConfig, broker_config, load
+from barnabas.config import BROKER_PROPERTIES, ConfigError, ConfigSource, broker_config, load
 from barnabas.config.property import PER_BROKER
 from tests.config.conftest import WriteFile
 
@@ -54,8 +54,8 @@ def test_new_dynamic_layers_replace_the_old_ones() -> None:
 def test_topics_follow_a_dynamic_value() -> None:
     config = load().with_dynamic({"log.retention.ms": "5", "log.cleanup.policy": "compact"}, {})
 
-    assert LogConfig.of(config).retention_ms == 5
-    assert LogConfig.of(config, {"retention.ms": "6"}).retention_ms == 6
+    assert config.log_config.retention_ms == 5
+    assert config.log_config.with_overrides({"retention.ms": "6"}).retention_ms == 6
     assert (config.log_config.compact, config.log_config.delete) == (True, False)
 
 

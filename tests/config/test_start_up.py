@@ -26,7 +26,7 @@ def test_only_what_a_start_needs_is_imported() -> None:
     loaded = modules_after(
         "import barnabas.config\n"
         "config = barnabas.config.load(environ={'BARNABAS_NUM_PARTITIONS': '2'}, overrides=['log.dirs=data'])\n"
-        "barnabas.config.LogConfig.of(config, {'segment.bytes': '16384'})\n"
+        "config.log_config.with_overrides({'segment.bytes': '16384'})\n"
     )
 
     assert loaded.isdisjoint(LAZY)

@@ -35,7 +35,7 @@ def described(overrides: dict[str, str], *broker: str) -> dict[str, tuple[str | 
 
 
 def test_the_defaults_are_kafkas() -> None:
-    assert LogConfig.of(load()) == LogConfig(
+    assert load().log_config == LogConfig(
         segment_bytes=1073741824,
         segment_ms=604800000,
         segment_jitter_ms=0,
@@ -95,7 +95,7 @@ OTHER_VALUES = {
 
 
 def changed(config: LogConfig) -> dict[str, object]:
-    base = LogConfig.of(load())
+    base = load().log_config
     names = [field.name for field in dataclasses.fields(LogConfig)]
     return {name: getattr(config, name) for name in names if getattr(config, name) != getattr(base, name)}
 
@@ -108,7 +108,7 @@ def test_every_property_of_a_topic_has_a_field() -> None:
 def test_a_topics_value_sets_its_field_and_no_other(name: str) -> None:
     text, value = OTHER_VALUES[name]
 
-    assert list(changed(LogConfig.of(load(), {name: text})).values()) == [value]
+    assert list(changed(load().log_config.with_overrides({name: text})).values()) == [value]
 
 
 @pytest.mark.parametrize("name", list(OTHER_VALUES))
@@ -116,7 +116,7 @@ def test_the_brokers_value_is_the_topics_default(name: str) -> None:
     text, value = OTHER_VALUES[name]
     synonym = TOPIC_PROPERTIES[name].synonyms[0].name
 
-    assert list(changed(LogConfig.of(load(overrides=[f"{synonym}={text}"]))).values()) == [value]
+    assert list(changed(load(overrides=[f"{synonym}={text}"]).log_config).values()) == [value]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_the_brokers_value_is_the_topics_default(name: str) -> None:
     [("delete", False, True), ("compact", True, False), ("compact, delete", True, True), ("", False, False)],
 )
 def test_the_cleanup_policy_is_two_flags(policy: str, compact: bool, delete: bool) -> None:
-    config = LogConfig.of(load(), {"cleanup.policy": policy})
+    config = load().log_config.with_overrides({"cleanup.policy": policy})
 
     assert (config.compact, config.delete) == (compact, delete)
 
@@ -135,31 +135,31 @@ def test_the_cleanup_policy_is_two_flags(policy: str, compact: bool, delete: boo
 def test_kafkas_internal_segment_size_wins_whatever_the_order(names: tuple[str, str]) -> None:
     sizes = {"segment.bytes": "1048576", "internal.segment.bytes": "16384"}
 
-    assert LogConfig.of(load(), {name: sizes[name] for name in names}).segment_bytes == 16384
+    assert load().log_config.with_overrides({name: sizes[name] for name in names}).segment_bytes == 16384
 
 
 def test_a_topic_without_overrides_costs_nothing() -> None:
     config = load()
 
-    assert LogConfig.of(config) is LogConfig.of(config, {})
+    assert config.log_config is config.log_config.with_overrides({})
 
 
 def test_a_log_config_cannot_be_changed() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        LogConfig.of(load()).segment_bytes = 1  # type: ignore[misc]
+        load().log_config.segment_bytes = 1  # type: ignore[misc]
 
 
 def test_a_compacted_segment_rolls_no_later_than_it_must_be_compacted() -> None:
     overrides = {"segment.ms": "100", "max.compaction.lag.ms": "50"}
 
-    assert LogConfig.of(load(), overrides).max_segment_ms == 100
-    assert LogConfig.of(load(), overrides | {"cleanup.policy": "compact"}).max_segment_ms == 50
+    assert load().log_config.with_overrides(overrides).max_segment_ms == 100
+    assert load().log_config.with_overrides(overrides | {"cleanup.policy": "compact"}).max_segment_ms == 50
 
 
 def test_what_another_program_stored_never_stops_a_topic() -> None:
     stored = {"segment.index.bytes": "4", "of.a.later.kafka": "1", "retention.ms": "soon", "segment.ms": "9"}
 
-    assert changed(LogConfig.of(load(), stored)) == {"segment_ms": 9}
+    assert changed(load().log_config.with_overrides(stored)) == {"segment_ms": 9}
     assert complaints(stored) == [
         "segment.index.bytes=4 in the topic's config: must be at least 24; the broker's value is used",
         "of.a.later.kafka in the topic's config: topics have no such property; `barnabas config list` shows them all; "
@@ -290,7 +290,7 @@ def test_the_description_is_what_the_log_runs_with() -> None:
     config = load(overrides=["log.roll.hours=3"])
 
     values = {known.name: value.value for known, value in describe_topic(config, overrides)}
-    running = LogConfig.of(config, overrides)
+    running = config.log_config.with_overrides(overrides)
 
     for name, field in log_config._FIELDS.items():
         assert values[name] == getattr(running, field), name

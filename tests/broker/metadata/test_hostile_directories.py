@@ -305,7 +305,7 @@ def no_metadata_log(directory: Path) -> None:
         (
             damaged_partition_metadata_of_the_metadata_log,
             "damaged-partition-metadata",
-            r"partition\.metadata does not hold .*__cluster_metadata-0",
+            r"partition\.metadata does not consist of .*__cluster_metadata-0",
         ),
         (another_topic_id_of_the_metadata_log, "damaged-partition-metadata", "__cluster_metadata-0 has the topic id"),
         (the_last_leader_epoch, "damaged-metadata", "has the leaderEpoch 2147483647, which no other can follow"),

@@ -23,7 +23,7 @@ from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.log_manager import LogManager
 from barnabas.broker.storage.services.clock import Clock, SystemClock
 from barnabas.broker.storage.services.scheduler import Scheduler
-from barnabas.config import BrokerConfig, LogConfig, Setting
+from barnabas.config import BrokerConfig, Setting
 from barnabas.protocol.messages.topics.topics import NewTopic, TopicResult
 from barnabas.protocol.metadata.records import (
     MetadataRecord,
@@ -45,7 +45,9 @@ class Opened:
             self.store = open_metadata(config, self.log_manager, clock or SystemClock())
             image = self.store.image
             self.log_manager.load_logs(
-                lambda topic: LogConfig.of(config, image.topic_configs(topic)), self.store.is_stray, self._assign
+                lambda topic: config.log_config.with_overrides(image.topic_configs(topic)),
+                self.store.is_stray,
+                self._assign,
             )
             self.store.reconcile(self.log_manager)
         except (MetadataError, StorageError):

@@ -1,0 +1,158 @@
+"""The served broker properties with their values, layer by layer. Immutable.
+
+Layers, the later wins: default < file < environment < --set (these three are Kafka's STATIC_BROKER_CONFIG) < dynamic
+default (all brokers) < dynamic broker. Within a family the finest unit that is set in any layer wins, as in Kafka:
+log.retention.ms in the file beats log.retention.hours in --set. That surprises, so the loser is warned about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from barnabas.config import names
+from barnabas.config.errors import ConfigError
+from barnabas.config.property import BadValueError, Property, show
+from barnabas.config.tables.broker_properties import BROKER_PROPERTIES
+from barnabas.config.value import ConfigSource, ConfigValue, PropertyValue, Setting
+
+DEFAULT_ORIGIN = "default"
+
+
+class PropertyValues:
+    """Values by property name, each with its layer and origin."""
+
+    __slots__ = ("_layers", "_unserved", "_values")
+
+    def __init__(
+        self,
+        static: Mapping[str, Setting],
+        dynamic_default: Mapping[str, Setting],
+        dynamic_broker: Mapping[str, Setting],
+    ) -> None:
+        """Raises ConfigError for an unknown name or a bad value."""
+        self._values: dict[str, ConfigValue] = dict(_DEFAULTS)
+        self._layers: dict[str, tuple[ConfigValue, ...]] = {}
+        self._unserved: dict[str, ConfigValue] = {}
+        for settings, source in (
+            (static, ConfigSource.STATIC_BROKER_CONFIG),
+            (dynamic_default, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
+            (dynamic_broker, ConfigSource.DYNAMIC_BROKER_CONFIG),
+        ):
+            for name, setting in settings.items():
+                self._set(name, setting, source)
+
+    def value(self, name: str) -> ConfigValue:
+        """Return value, text, layer and origin of a served property. Raises KeyError for another name."""
+        return self._values[name]
+
+    def layers(self, name: str) -> tuple[ConfigValue, ...]:
+        """Return every layer that sets the property, the effective one first, the default last unless it is null."""
+        default = _DEFAULTS[name]
+        return self._layers.get(name, ()) + (() if default.value is None else (default,))
+
+    def get(self, name: str) -> PropertyValue:
+        """Return the value; None if it is unset and has no default. Raises KeyError for a name that is not served."""
+        return self._values[name].value
+
+    def get_int(self, name: str) -> int:
+        """Return the value of an int, short or long that is set or has a default."""
+        value = self._values[name].value
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise TypeError(f"{name} is not an integer: {value!r}")
+        return value
+
+    def get_float(self, name: str) -> float:
+        """Return the value of a double that is set or has a default."""
+        value = self._values[name].value
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise TypeError(f"{name} is not a double: {value!r}")
+        return float(value)
+
+    def get_bool(self, name: str) -> bool:
+        """Return the value of a boolean."""
+        value = self._values[name].value
+        if not isinstance(value, bool):
+            raise TypeError(f"{name} is not a boolean: {value!r}")
+        return value
+
+    def get_str(self, name: str) -> str:
+        """Return the value of a string that is set or has a default."""
+        value = self._values[name].value
+        if not isinstance(value, str):
+            raise TypeError(f"{name} is not a string: {value!r}")
+        return value
+
+    def get_list(self, name: str) -> tuple[str, ...]:
+        """Return the value of a list that is set or has a default."""
+        value = self._values[name].value
+        if not isinstance(value, tuple):
+            raise TypeError(f"{name} is not a list: {value!r}")
+        return value
+
+    def is_set(self, name: str) -> bool:
+        """Return whether any layer sets the property."""
+        return not self._values[name].is_default
+
+    def setting(self, name: str) -> str:
+        """Return the property for a sentence: "log.roll.ms=5 in --set", "log.cleaner.threads=1 (default)"."""
+        value = self._values[name]
+        if value.is_default:
+            return f"{name}={'' if value.text is None else value.text} (default)"
+        return f"{name}={value.text} in {value.origin}"
+
+    def topic_default(self, topic_property: Property) -> ConfigValue:
+        """Return a topic property's default from the broker. A family is converted to the topic's unit."""
+        for synonym in topic_property.synonyms:
+            given = self._values[synonym.name]
+            if given.value is None:
+                continue
+            if len(topic_property.synonyms) == 1:
+                return given
+            assert isinstance(given.value, int)
+            milliseconds = given.value * synonym.factor
+            if topic_property.name == "retention.ms" and milliseconds < 0:
+                milliseconds = -1
+            origin = DEFAULT_ORIGIN if given.is_default else self.setting(synonym.name)
+            return ConfigValue(milliseconds, str(milliseconds), given.source, origin)
+        default = topic_property.default
+        return ConfigValue(default, topic_property.show(default), ConfigSource.DEFAULT_CONFIG, DEFAULT_ORIGIN)
+
+    @property
+    def unserved(self) -> Mapping[str, ConfigValue]:
+        """Kafka's properties that were set and have no effect here. Never shown: some values are secrets."""
+        return self._unserved
+
+    def describe(self) -> list[tuple[Property, ConfigValue]]:
+        """Return every served property with its value, in the order of the documents."""
+        return [(each, self._values[each.name]) for each in BROKER_PROPERTIES.values()]
+
+    def _set(self, name: str, setting: Setting, source: ConfigSource) -> None:
+        known = BROKER_PROPERTIES.get(name)
+        if known is None:
+            if not names.is_unserved(name):
+                raise names.unknown_property(name, setting.origin)
+            self._unserved[name] = ConfigValue(setting.text, None, source, setting.origin)
+            return
+        value = parse_setting(known, setting)
+        text = None if known.is_sensitive else setting.text.strip()
+        self._values[name] = given = ConfigValue(value, text, source, setting.origin)
+        self._layers[name] = (given, *self._layers.get(name, ()))
+
+
+def parse_setting(known: Property, setting: Setting) -> PropertyValue:
+    """Return the parsed and checked value. Raises ConfigError."""
+    shown = "" if known.is_sensitive else f"={setting.text}"
+    _, reference, after = setting.text.partition("${")
+    if reference and ":" in after and "}" in after:
+        # Taken literally, it would name a directory "${env:DATA}".
+        raise ConfigError(f"{known.name}{shown} in {setting.origin}: config providers are not served; write the value")
+    try:
+        return known.parse(setting.text)
+    except BadValueError as error:
+        raise ConfigError(f"{known.name}{shown} in {setting.origin}: {error}") from None
+
+
+_DEFAULTS = {
+    each.name: ConfigValue(each.default, show(each.default), ConfigSource.DEFAULT_CONFIG, DEFAULT_ORIGIN)
+    for each in BROKER_PROPERTIES.values()
+}
