@@ -87,7 +87,8 @@ GROUP_PROPERTIES: Sequence[Property] = (
         INT,
         0,
         "Shortest time between two assignments of a consumer group. With Kafka's default of 1000 a member that joins "
-        "sooner gets its partitions with a later heartbeat, in exchange for fewer assignments when many start together.",
+        "sooner gets its partitions with a later heartbeat, in exchange for fewer assignments when many start at the "
+        "same time.",
         AtLeast(0),
         group=GROUPS,
     ),

@@ -270,7 +270,7 @@ LOG_PROPERTIES: tuple[Property, ...] = (
         "compression.type",
         STRING,
         "producer",
-        "Codec in which batches are stored; producer keeps the producer's codec, uncompressed decompresses every batch.",
+        "Codec in which batches are stored. producer: as the producer sent them; uncompressed: decompressed.",
         COMPRESSION_TYPE,
         CLUSTER_WIDE,
         "compression.type",
