@@ -1,10 +1,9 @@
-"""The group-commit flusher: one thread that makes appends durable for those who wait for it.
+"""Group-commit flusher: one thread that makes appends durable for requests that wait for it.
 
-Whatever was appended to a log since its last sync is made durable by one fdatasync, however many wait. While a sync
-runs, further requests gather, and the next round takes them all; so the rate of durable acknowledgements grows with
-the number of those who ask. The logs of one round are synced side by side. Completions are handed over in one call per
-round (`deliver`), so that an event loop is woken once. A failed sync fails all who wait for that log, and the log's
-directory is offline by then.
+One fdatasync makes all appends to a log since its last sync durable, for any number of requests. Requests that arrive
+during a sync are served together in the next round, so the rate of durable acknowledgements grows with the number of
+clients. The logs of a round are synced in parallel. The completions of a round are delivered in one call, so that an
+event loop is woken once. A failed sync fails all requests for that log, whose directory is offline by then.
 """
 
 from __future__ import annotations
@@ -24,15 +23,17 @@ logger = logging.getLogger(__name__)
 FLUSHER_THREAD = "barnabas-log-flusher"
 
 SYNC_THREADS: Final = 4
-"""Syncs at a time in a round of several logs: their file system commits once for those that come together. 64 files
-took 14.7 ms one after the other and 6.2 ms so, for about the same CPU time; more threads gain little."""
+"""Parallel syncs in a round of several logs: the file system commits once for syncs that arrive together.
+
+64 files took 14.7 ms one after the other and 6.2 ms in parallel, for about the same CPU time; more threads gain
+little."""
 
 FlushCallback = Callable[[Exception | None], None]
-"""Called with None when the records are durable, else with what went wrong."""
+"""Called with None when the records are durable, else with the error."""
 
 
 class FlushRequest(NamedTuple):
-    """Somebody waits for `log` to be durable below `up_to_offset`."""
+    """Request to make `log` durable below `up_to_offset`."""
 
     log: PartitionLog
     up_to_offset: int
@@ -40,17 +41,17 @@ class FlushRequest(NamedTuple):
 
 
 class FlushCompletion(NamedTuple):
-    """A request that is done: call `callback(error)`."""
+    """A finished request: call `callback(error)`."""
 
     callback: FlushCallback
     error: Exception | None
 
 
 class GroupCommitFlusher:
-    """The thread. `start` and `stop` it; `request` from any thread. The counters are for the metrics."""
+    """Flusher thread with `start` and `stop`; call `request` from any thread. The counters are for the metrics."""
 
     def __init__(self, deliver: Callable[[Sequence[FlushCompletion]], None] | None = None) -> None:
-        """`deliver` gets a round's completions on the flusher's thread; without it the callbacks are called there."""
+        """`deliver` gets a round's completions on the flusher's thread; the default calls the callbacks there."""
         self.rounds = 0
         self.syncs = 0
         self.requests = 0
@@ -69,7 +70,7 @@ class GroupCommitFlusher:
         self._thread.start()
 
     def stop(self) -> None:
-        """Serve what waits, then end the thread. Requests after this are refused by RuntimeError."""
+        """Serve the waiting requests and end the thread. Later requests raise RuntimeError."""
         with self._condition:
             self._stopping = True
             self._condition.notify()
@@ -78,9 +79,10 @@ class GroupCommitFlusher:
         self._pool.shutdown()
 
     def request(self, requests: Sequence[FlushRequest]) -> None:
-        """Call each one's `callback(error or None)` once everything of its log below its offset is durable.
+        """Call each request's `callback(error or None)` once its log is durable below its offset.
 
-        What is asked in one call is served in one round: a caller that knows of more should wait for it.
+        The requests of one call are served in one round, so a caller should collect them. Raises RuntimeError after
+        `stop`.
         """
         with self._condition:
             if self._stopping:
@@ -122,7 +124,7 @@ class GroupCommitFlusher:
 
 
 def _sync(log: PartitionLog) -> tuple[Exception | None, float]:
-    """Sync everything that the log has by now, which serves whoever asked before; the error and the seconds."""
+    """Sync all appends to the log so far; return the error, if any, and the seconds."""
     started = time.monotonic()
     error: Exception | None = None
     try:

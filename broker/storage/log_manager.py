@@ -1,14 +1,14 @@
-"""LogManager: the data directories, the logs in them, and the work that goes on behind them.
+"""LogManager: the data directories, the logs in them, and their background work.
 
-A start has phases, because the metadata log must be replayed before the others can be loaded:
-    1. open_directories()   make, try and lock the directories
-    2. open_metadata_log()  the caller replays it; it is no part of phase 3
-    3. load_logs()          all other logs, in parallel; configurations and strays by what the metadata says
+A start has phases, because the metadata log must be replayed before the other logs can be loaded:
+    1. open_directories()   create, probe and lock the directories
+    2. open_metadata_log()  the caller replays it; phase 3 leaves it out
+    3. load_logs()          all other logs in parallel, with configurations and strays from the metadata
     4. start_tasks()        retention, flusher, checkpoints, deletions, producer expiration, the cleaner
 
-and a stop has one order, in `shutdown`: high watermarks, the cleaner, flush and close the logs (producer snapshots),
-recovery points, log start offsets, the metadata log, the clean-shutdown marker (only where all of it worked), the
-locks.
+A stop has one order, in `shutdown`: checkpoint high watermarks, stop the cleaner, flush and close the logs (with
+producer snapshots), checkpoint recovery points and log start offsets, close the metadata log, write the clean-shutdown
+markers (of directories where all of this worked), release the locks.
 Source: Kafka LogManager.
 """
 
@@ -24,7 +24,7 @@ from barnabas.broker.storage.directories.closing import close_log, close_logs, w
 from barnabas.broker.storage.directories.data_directory import DataDirectory
 from barnabas.broker.storage.directories.deletion_queue import DeletionQueue
 from barnabas.broker.storage.directories.loading import DirectoryLoader, FoundPartition
-from barnabas.broker.storage.directories.log_creation import LogCreator, ensure_topic_id, make_partition_directory
+from barnabas.broker.storage.directories.log_creation import LogCreator, create_partition_directory, ensure_topic_id
 from barnabas.broker.storage.directories.opening import open_data_directories
 from barnabas.broker.storage.files.clean_shutdown import NO_BROKER_EPOCH
 from barnabas.broker.storage.files.errors import StartupStorageError, StorageError
@@ -54,7 +54,7 @@ DIRECTORY_FAILURE_TASK = "log-dir-failure"
 
 
 class LogManager(ServedLogs[PartitionLog]):
-    """Owner of all logs of a broker."""
+    """Owner of all logs of a broker. Thread-safe after the start."""
 
     moves: PartitionMoves
 
@@ -66,10 +66,10 @@ class LogManager(ServedLogs[PartitionLog]):
         scheduler: Scheduler | None = None,
         on_directory_failed: Callable[[Path, tuple[TopicPartition, ...]], None] | None = None,
     ) -> None:
-        """`on_directory_failed(directory, its partitions)` is called on a background thread, once per directory."""
+        """Call `on_directory_failed(directory, its partitions)` on a background thread, once per failed directory."""
         super().__init__(config, clock=clock, scheduler=scheduler, on_failure=self._schedule_failure)
         self.found_futures: tuple[FutureLog, ...] = ()
-        """The copies found at start; the caller knows from the metadata what becomes of them."""
+        """Copies of unfinished moves, found at start; the metadata decides what becomes of them."""
         self.deletions = DeletionQueue(self.services, lambda: self.config.log_config.file_delete_delay_ms)
         if config.get_bool("log.cleaner.enable"):
             self.cleaner = CleanerManager(config, self.services, logs=self.logs, get=self.get)
@@ -87,15 +87,15 @@ class LogManager(ServedLogs[PartitionLog]):
         self._metadata_directory: DataDirectory | None = None
         self._assign_directory: Callable[[PartitionLog, Path], None] | None = None
         self._lock = threading.Lock()
-        """Held while logs are created, removed or taken offline."""
+        """Held while logs are created or removed."""
 
     # -- start
 
     def open_directories(self) -> tuple[Path, ...]:
-        """Make, try and lock the data directories; those that can be used.
+        """Create, probe and lock the data directories; return the usable ones.
 
-        One that cannot is offline, but the metadata log's must work. Raises StartupStorageError when none can be used
-        or another broker has one.
+        An unusable one is offline, but the metadata log's directory must work. Raises StartupStorageError if none is
+        usable or another broker uses one.
         """
         raise_descriptor_limit()
         self.directories, self._metadata_directory = open_data_directories(self.config, self.failures)
@@ -104,16 +104,16 @@ class LogManager(ServedLogs[PartitionLog]):
     def open_metadata_log(
         self, topic_partition: TopicPartition, topic_id: bytes, config: LogConfig, *, log_start_offset: int = 0
     ) -> PartitionLog:
-        """The metadata log, made if it is missing. It is recovered at every start, as Kafka's is: it is small.
+        """Open the metadata log, creating it if missing. It is small, and recovered at every start as in Kafka.
 
-        One that ends below `log_start_offset` begins anew there. This manager closes it, after all other logs.
+        A log that ends below `log_start_offset` starts over there. This manager closes it, after all other logs.
         Raises StartupStorageError.
         """
         owner = self._metadata_directory
         assert owner is not None, "open_directories comes first"
         directory = owner.path / directory_name(topic_partition)
         try:
-            make_partition_directory(directory, topic_id)
+            create_partition_directory(directory, topic_id)
             request = LoadRequest(directory, topic_partition, config, False, 0, log_start_offset)
             self.metadata_log = open_log(request, self.services)
         except (OSError, StorageError) as error:
@@ -146,7 +146,7 @@ class LogManager(ServedLogs[PartitionLog]):
         return len(found.logs)
 
     def start_tasks(self) -> None:
-        """Begin the background work."""
+        """Start the background work."""
         self.maintenance.start(self.config)
         self.deletions.start(self.config.get_int("log.initial.task.delay.ms"))
         if self.cleaner is not None:
@@ -162,9 +162,10 @@ class LogManager(ServedLogs[PartitionLog]):
         return [future.log for future in self.moves.futures()]
 
     def move(self, topic_partition: TopicPartition, log_dir: Path) -> bool:
-        """Begin to move a log to `log_dir`; False when it is there, or on its way, already.
+        """Start to move a log to `log_dir`; return False if it is there or being moved there already.
 
-        A move to another directory is given up first. Raises BrokerError KAFKA_STORAGE_ERROR.
+        A move to another directory is cancelled first. Raises BrokerError UNKNOWN_TOPIC_OR_PARTITION or
+        KAFKA_STORAGE_ERROR.
         """
         with self._lock:
             current = self._logs.get(topic_partition)
@@ -186,7 +187,7 @@ class LogManager(ServedLogs[PartitionLog]):
             return True
 
     def promote(self, future: FutureLog) -> None:
-        """Serve a copy as the log that it is of, which has gone. Raises OSError."""
+        """Serve a move's copy as the log, because the original is gone. Raises OSError."""
         self.moves.promote(future)
         with self._lock:
             self._logs = {**self._logs, future.topic_partition: future.log}
@@ -194,10 +195,9 @@ class LogManager(ServedLogs[PartitionLog]):
     def get_or_create(
         self, topic_partition: TopicPartition, topic_id: bytes, *, is_new: bool = True, log_dir: Path | None = None
     ) -> PartitionLog:
-        """The partition's log; if it is missing it is made, in `log_dir` or in the directory with the fewest logs.
+        """Return the partition's log; a missing one is created, see `LogCreator.create`.
 
-        partition.metadata is on disk when this returns. Without `is_new` (the partition existed before this start)
-        nothing is made while a directory is offline: the log may be there. Raises BrokerError KAFKA_STORAGE_ERROR.
+        partition.metadata is on disk when this returns. Raises BrokerError KAFKA_STORAGE_ERROR.
         """
         with self._lock:
             log = self._logs.get(topic_partition)
@@ -210,9 +210,9 @@ class LogManager(ServedLogs[PartitionLog]):
             return log
 
     def delete(self, topic_partitions: Iterable[TopicPartition]) -> int:
-        """Take logs out of service and rename their directories `-delete`; their bytes go after the delay.
+        """Take logs out of service and rename their directories `-delete`, to be removed after the delay.
 
-        How many there were. Nothing is raised: a disk that fails takes its directory offline.
+        Returns how many existed. Raises nothing: a disk failure takes the directory offline.
         """
         count = 0
         for topic_partition in topic_partitions:
@@ -222,13 +222,13 @@ class LogManager(ServedLogs[PartitionLog]):
                 count += 1
                 logger.info("deleting log %s, directory=%s", topic_partition, log.directory)
         if count:
-            # A topic of the same name that is made next must not get the old one's offsets.
+            # A new topic of the same name must not get the old one's offsets.
             self.maintenance.checkpoint_recovery_points()
             self.maintenance.checkpoint_log_starts()
         return count
 
     def set_aside_stray(self, topic_partition: TopicPartition) -> Path | None:
-        """Take a log out of service and rename its directory `-stray`, where it is kept; its path."""
+        """Take a log out of service and rename its directory `-stray` to keep it; return its new path, if any."""
         log = self._take(topic_partition, stray_directory_name(topic_partition))
         if log is None:
             return None
@@ -236,7 +236,7 @@ class LogManager(ServedLogs[PartitionLog]):
         return log.directory
 
     def update_topic_config(self, topic: str, config: LogConfig) -> None:
-        """Give the topic's logs another configuration."""
+        """Change the configuration of the topic's logs."""
         for log in self.logs_and_copies():
             if log.topic_partition.topic == topic:
                 self._update_config(log, config)
@@ -244,7 +244,7 @@ class LogManager(ServedLogs[PartitionLog]):
             self.cleaner.wake()
 
     def update_broker_config(self, config: BrokerConfig) -> None:
-        """The broker's configuration changed at runtime: every log gets its own anew, by `load_logs`' lookup."""
+        """Apply a changed broker configuration; every log's is looked up again by `log_config_of`."""
         self.config = config
         self.services.producer_expiration.ms = config.get_int("producer.id.expiration.ms")
         if self._own_scheduler is not None:
@@ -258,14 +258,14 @@ class LogManager(ServedLogs[PartitionLog]):
         was_compact = log.config.compact
         log.update_config(config)
         if was_compact and not config.compact and self.cleaner is not None:
-            self.cleaner.abort(log.topic_partition)  # from now on the retention task deletes its segments
+            self.cleaner.abort(log.topic_partition)  # from now on the retention task deletes its old segments
 
     def _assign(self, log: PartitionLog, log_dir: Path) -> None:
         assert self._assign_directory is not None, "load_logs was given no assign_directory"
         self._assign_directory(log, log_dir)
 
     def _take(self, topic_partition: TopicPartition, new_name: str) -> PartitionLog | None:
-        """Take a log out of the map and rename its directory; a move of it is given up, and a round of the cleaner."""
+        """Remove a log from the map and rename its directory, after ending its move and its cleaning."""
         with self._lock:
             log = self._logs.get(topic_partition)
             if log is None:
@@ -312,10 +312,10 @@ class LogManager(ServedLogs[PartitionLog]):
     # -- stop
 
     def shutdown(self, broker_epoch: int = NO_BROKER_EPOCH) -> bool:
-        """Stop the background work and close everything in the one right order; whether all directories are clean.
+        """Stop the background work and close everything; return whether all directories are marked as clean.
 
-        Nobody may append any more. What is not clean is recovered at the next start; nothing is raised. After a start
-        that was refused before the logs were loaded nothing on disk is changed.
+        Appends must have ended. Raises nothing: a directory that is not clean is recovered at the next start. After a
+        start that was refused before the logs were loaded, nothing on disk changes.
         """
         if self._own_scheduler is not None:
             self._own_scheduler.shutdown()

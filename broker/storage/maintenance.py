@@ -1,7 +1,8 @@
-"""The periodic work on all logs: retention, the flusher, the checkpoints, the expiration of producers.
+"""Periodic work on all logs: retention, flushes, checkpoints, expiration of producers.
 
-Each is a named task with Kafka's interval; one log that fails never keeps the others from their turn. Checkpoints are
-written when they change, so an idle broker does not touch its disk. Source: Kafka LogManager, ReplicaManager.
+Each is a named task with Kafka's name and interval. A failure of one log does not stop the task for the others. A
+checkpoint is written only if it changes, so an idle broker does not touch its disk.
+Source: Kafka LogManager, ReplicaManager.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ PRODUCER_EXPIRATION_TASK = "producer-id-expiration"
 
 
 class Maintenance:
-    """The tasks, over whatever logs and directories there are when they run."""
+    """The tasks; each run covers the logs and directories at that time."""
 
     def __init__(
         self,
@@ -68,10 +69,10 @@ class Maintenance:
         )
 
     def run_retention(self) -> int:
-        """Apply the retention rules to all logs that are not compacted; how many segments went."""
+        """Apply retention to all logs that are not compacted; return the number of deleted segments."""
         if self._cleaner is None:
             return self._delete_old_segments(log for log in self._logs() if not log.config.compact)
-        # For compacted logs the cleaner does it; the two must not meet when a topic changes its cleanup.policy.
+        # The cleaner does it for compacted logs; the two must not overlap when a topic's cleanup.policy changes.
         paused = self._cleaner.pause_for_retention()
         try:
             return self._delete_old_segments(paused)
@@ -101,7 +102,7 @@ class Maintenance:
                     logger.log(level, "flush of %s failed, the others go on: %s", log.topic_partition, error)
 
     def expire_producers(self) -> int:
-        """Forget producers that have been silent for too long; how many."""
+        """Remove expired producers from all logs; return how many."""
         return sum(log.remove_expired_producers() for log in self._online())
 
     def checkpoint_recovery_points(self) -> None:
@@ -111,7 +112,7 @@ class Maintenance:
             self._write(directory, directory.recovery_points, offsets)
 
     def checkpoint_log_starts(self) -> None:
-        """Write log-start-offset-checkpoint of every directory: only starts above the first segment's base."""
+        """Write log-start-offset-checkpoint of every directory, with starts above the first segment's base only."""
         for directory, logs in self._by_directory():
             offsets = {
                 log.topic_partition: log.log_start_offset

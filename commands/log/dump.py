@@ -147,7 +147,7 @@ class Dump:
         walk = LogWalk(known.path, start=start)
         is_metadata = self._options.cluster_metadata or known.type is FileType.METADATA_SNAPSHOT
         for step in walk:
-            last_offset = (step.message if isinstance(step, StoredMessage) else step.batch).last_offset
+            last_offset = step.last_offset
             if self._options.from_offset is not None and last_offset < self._options.from_offset:
                 continue
             if self._options.max_batches is not None and self._batches >= self._options.max_batches:

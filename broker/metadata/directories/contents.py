@@ -19,12 +19,15 @@ from barnabas.broker.metadata.directories.report import (
 )
 from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.metadata.image import MetadataImage
-from barnabas.broker.storage.directories.data_directory import IGNORED_DIRECTORIES
 from barnabas.broker.storage.files.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from barnabas.broker.storage.files.errors import CorruptFileError
 from barnabas.broker.storage.files.file_names import parse_file_name
 from barnabas.broker.storage.files.leader_epoch import LEADER_EPOCH_CHECKPOINT
-from barnabas.broker.storage.files.partition_directory import DirectoryKind, parse_directory_name
+from barnabas.broker.storage.files.partition_directory import (
+    IGNORED_DIRECTORIES,
+    DirectoryKind,
+    parse_directory_name,
+)
 from barnabas.broker.storage.files.partition_metadata_file import (
     PARTITION_METADATA_FILE,
     partition_metadata_content,

@@ -1,4 +1,4 @@
-"""Log directories (`log.dirs`): locks, opening, parallel loading, placement of new logs, deletion, disk failures.
+"""Log directories (`log.dirs`): locks, opening, parallel loading, placement of new logs, deletion, closing.
 
-`log_manager` is the only entry for the rest of the broker.
+The rest of the broker uses `log_manager`.
 """

@@ -1,7 +1,7 @@
-"""One data directory (`log.dirs` names several): its lock, its clean-shutdown marker, its checkpoints.
+"""One data directory (`log.dirs` may have several): its lock, clean-shutdown marker and checkpoints.
 
-It is made if it is missing, and tried with a small file, so that a full or read-only disk is said at start and not by
-the first producer. Source: Kafka LogManager.
+A missing directory is created. Opening it writes a small probe file, so that a full or read-only disk is reported at
+start and not by the first producer. Source: Kafka LogManager.
 """
 
 from __future__ import annotations
@@ -24,41 +24,44 @@ from barnabas.broker.storage.files.checkpoint_file import (
 from barnabas.broker.storage.files.clean_shutdown import CleanShutdownMarker
 from barnabas.broker.storage.files.durable_files import sync_directory
 from barnabas.broker.storage.files.errors import StartupStorageError
-from barnabas.broker.storage.files.partition_directory import ParsedDirectoryName, parse_directory_name
+from barnabas.broker.storage.files.partition_directory import (
+    IGNORED_DIRECTORIES,
+    ParsedDirectoryName,
+    parse_directory_name,
+)
 from barnabas.protocol.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
 _PROBE_FILE = ".barnabas-probe"
 _PROBE_BYTES = 4096
-IGNORED_DIRECTORIES = frozenset({"lost+found", "remote-log-index-cache"})
 
 
 class DataDirectory:
-    """A data directory and what is kept in it beside the logs. The counters are for the metrics."""
+    """A data directory and its files other than the logs. The counters are for the metrics."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.had_clean_shutdown = False
         self.logs_total = 0
-        """Logs found at start."""
+        """Number of logs found at start."""
         self.logs_loaded = 0
         self.load_seconds = 0.0
         self.is_loaded = False
-        """Every log was loaded, so a clean stop may be marked."""
+        """Whether every log was loaded; without that, a stop is not marked as clean."""
         self.recovery_points = OffsetCheckpointFile(path / RECOVERY_POINT_CHECKPOINT)
         self.log_start_offsets = OffsetCheckpointFile(path / LOG_START_OFFSET_CHECKPOINT)
         self.high_watermarks = OffsetCheckpointFile(path / HIGH_WATERMARK_CHECKPOINT)
         self._marker = CleanShutdownMarker(path)
         self._lock = DirectoryLock(path)
-        self._made: tuple[Path, ...] = ()
-        """What `open` made, the innermost first."""
+        self._created: tuple[Path, ...] = ()
+        """Directories that `open` created, the innermost first."""
 
     def open(self) -> None:
-        """Make the directory, try it and lock it. Raises OSError, StartupStorageError if another broker has it."""
+        """Create, probe and lock the directory. Raises OSError, StartupStorageError if another broker uses it."""
         if not self.path.exists():
             logger.info("log directory not found, creating it: %s", self.path)
-            self._made = (self.path, *takewhile(lambda parent: not parent.exists(), self.path.parents))
+            self._created = (self.path, *takewhile(lambda parent: not parent.exists(), self.path.parents))
             self.path.mkdir(parents=True)
             sync_directory(self.path.parent)
         os.listdir(self.path)  # a plain file or an unreadable directory fails here
@@ -66,24 +69,24 @@ class DataDirectory:
         self._lock.acquire()
 
     def take_clean_marker(self) -> None:
-        """Learn whether the last stop was clean; from now on a crash is unclean. Raises OSError."""
+        """Remove the clean-shutdown marker, and note whether it was there. Raises OSError."""
         self.had_clean_shutdown = self._marker.take()
 
     def write_clean_marker(self, broker_epoch: int) -> None:
-        """Say that this stop was clean. Raises OSError."""
+        """Mark this stop as clean. Raises OSError."""
         self._marker.write(broker_epoch)
 
     def unlock(self, *, refused: bool = False) -> None:
-        """Let another broker have the directory. After a start that was `refused` it is as it was found, or gone."""
+        """Release the directory; after a `refused` start leave it as it was found, removing what `open` created."""
         self._lock.release(refused=refused)
         if not refused:
             return
-        with contextlib.suppress(OSError):  # something was written into it
-            for path in self._made:
+        with contextlib.suppress(OSError):  # not empty: another program has written into it
+            for path in self._created:
                 path.rmdir()
 
     def partition_directories(self) -> list[tuple[Path, ParsedDirectoryName]]:
-        """The partitions' directories of any kind. Raises StartupStorageError for a foreign directory, OSError."""
+        """List the partition directories of all kinds. Raises StartupStorageError for any other directory, OSError."""
         found = []
         with os.scandir(self.path) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
@@ -92,13 +95,14 @@ class DataDirectory:
                 parsed = parse_directory_name(entry.name)
                 if parsed is None:
                     raise StartupStorageError(
-                        entry.path, "a data directory holds partitions only, and this is not named <topic>-<partition>"
+                        entry.path,
+                        "a data directory may contain partitions only, and this is not named <topic>-<partition>",
                     )
                 found.append((Path(entry.path), parsed))
         return found
 
     def read_checkpoints(self) -> tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]:
-        """Recovery points and log start offsets; an unreadable file is set aside, as an empty one. Raises OSError."""
+        """Return recovery points and log start offsets; an unreadable file is set aside. Raises OSError."""
         return (
             self.recovery_points.read_or_set_aside("all logs are recovered from their start"),
             self.log_start_offsets.read_or_set_aside("logs begin with their first segments"),

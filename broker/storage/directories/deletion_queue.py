@@ -1,7 +1,7 @@
-"""Deleted topics' directories: renamed `-delete` at once, removed after file.delete.delay.ms.
+"""Directories of deleted topics: renamed `-delete` immediately, removed after file.delete.delay.ms.
 
-The task that removes them schedules its own next run for when the oldest one is due, so that a short delay is kept
-whatever the interval of other tasks. Source: Kafka LogManager.deleteLogs.
+The removal task schedules its own next run for the time at which the oldest directory is due, so that a short delay is
+exact. Source: Kafka LogManager.deleteLogs.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ DELETE_LOGS_TASK = "delete-logs"
 
 
 class DeletionQueue:
-    """What waits for its removal, the oldest first. Thread-safe."""
+    """Logs and directories that wait for their removal, the oldest first. Thread-safe."""
 
     def __init__(self, services: StorageServices, delay_ms: Callable[[], int]) -> None:
-        """`delay_ms` gives the broker's file.delete.delay.ms, which may change."""
+        """`delay_ms` returns the broker's file.delete.delay.ms, which may change."""
         self._services = services
         self._delay_ms = delay_ms
         self._waiting: deque[tuple[int, PartitionLog | Path]] = deque()
@@ -37,7 +37,7 @@ class DeletionQueue:
         return len(self._waiting)
 
     def add(self, doomed: PartitionLog | Path) -> None:
-        """A retired log, or a `-delete` directory that was found at start; its delay begins now."""
+        """Add a retired log, or a `-delete` directory found at start; its delay begins now."""
         with self._lock:
             self._waiting.append((self._services.clock.wall_ms(), doomed))
 
@@ -46,7 +46,7 @@ class DeletionQueue:
         self._services.scheduler.schedule(DELETE_LOGS_TASK, self._run, delay_ms=delay_ms)
 
     def remove_due(self) -> int:
-        """Remove what has waited long enough; the milliseconds until the next one is due."""
+        """Remove all that are due; return the milliseconds until the next one is."""
         while True:
             with self._lock:
                 if not self._waiting:

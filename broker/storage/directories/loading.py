@@ -1,16 +1,14 @@
-"""Loading all logs of the data directories: in parallel, num.recovery.threads.per.data.dir threads for each.
+"""Loading of all logs, in parallel: num.recovery.threads.per.data.dir threads for each data directory.
 
-Two directories of one partition, and directories that are none, stop the start before anything is changed. Then the
-clean-shutdown marker is taken away, and only then is a log touched. An error of the disk takes that directory offline
-and the others go on.
-Source: Kafka LogManager.loadLogs.
+A partition with two directories, and a directory that belongs to no partition, stop the start before anything is
+changed. Then the clean-shutdown markers are removed, and only then is a log touched. A disk error takes that directory
+offline; the others are loaded. Source: Kafka LogManager.loadLogs.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -31,13 +29,13 @@ from barnabas.protocol.topic_name import CLUSTER_METADATA_TOPIC
 from barnabas.protocol.topic_partition import TopicPartition
 
 PROGRESS_INTERVAL_S = 10.0
-"""How often a long loading says how far it is."""
+"""Interval of progress log lines while loading."""
 
 logger = logging.getLogger(__name__)
 
 
 class FoundPartition(NamedTuple):
-    """A partition directory, as the caller that knows the metadata is asked about it."""
+    """A partition directory, for the callback that looks it up in the metadata."""
 
     topic_partition: TopicPartition
     topic_id: bytes | None
@@ -46,19 +44,19 @@ class FoundPartition(NamedTuple):
 
 @dataclass(slots=True)
 class FoundLogs:
-    """What the directories held."""
+    """Logs and special directories found at start."""
 
     logs: list[PartitionLog] = field(default_factory=list)
     futures: list[FutureLog] = field(default_factory=list)
-    """The copies of moves that had not ended."""
+    """Copies of unfinished moves."""
     doomed: list[Path] = field(default_factory=list)
-    """`-delete` directories: they wait for their removal."""
+    """`-delete` directories, which wait for their removal."""
     strays: list[Path] = field(default_factory=list)
-    """`-stray` directories, old ones and those just renamed."""
+    """`-stray` directories, including those just renamed."""
 
 
 class DirectoryLoader:
-    """Loads the logs once, at start."""
+    """Loads all logs, once, at start."""
 
     def __init__(
         self,
@@ -76,16 +74,16 @@ class DirectoryLoader:
         self._found = FoundLogs()
         self._owner: dict[TopicPartition, Path] = {}
         self._under_way: dict[Path, LoadProgress] = {}
-        """The logs that are being loaded at the moment."""
+        """Logs that are being loaded now."""
         self._lock = threading.Lock()
 
     def load(self, directories: Sequence[DataDirectory]) -> FoundLogs:
-        """Load them all. Raises StartupStorageError."""
-        started = time.monotonic()
+        """Load all logs. Raises StartupStorageError."""
+        started = self._services.clock.monotonic()
         pools: list[ThreadPoolExecutor] = []
         pending: list[tuple[DataDirectory, list[Future[None]]]] = []
         try:
-            # All are listed before the first is touched: a start that is refused here costs the next one no recovery.
+            # List all before the first is touched: if the start is refused here, the next one needs no recovery.
             for directory, partitions in self._list(directories):
                 try:
                     jobs = self._jobs(directory, partitions)
@@ -96,18 +94,19 @@ class DirectoryLoader:
                 pools.append(pool)
                 pending.append((directory, [pool.submit(job) for job in jobs]))
             for directory, futures in pending:
-                self._await_and_say([each for each, _ in pending], futures)
-                self._await(directory, futures)
-                directory.load_seconds = time.monotonic() - started
+                self._wait_with_progress([each for each, _ in pending], futures)
+                self._finish(directory, futures)
+                directory.load_seconds = self._services.clock.monotonic() - started
         finally:
             for pool in pools:
                 pool.shutdown(cancel_futures=True)
         if self._found.logs:
-            logger.info("loaded %s logs in %.0f ms", len(self._found.logs), (time.monotonic() - started) * 1000)
+            elapsed_ms = (self._services.clock.monotonic() - started) * 1000
+            logger.info("loaded %s logs in %.0f ms", len(self._found.logs), elapsed_ms)
         return self._found
 
-    def _await_and_say(self, directories: Sequence[DataDirectory], futures: Sequence[Future[None]]) -> None:
-        """Wait until all are done, or one has failed; say now and then how far all directories are."""
+    def _wait_with_progress(self, directories: Sequence[DataDirectory], futures: Sequence[Future[None]]) -> None:
+        """Wait until all are done or one has failed; log the progress of all directories meanwhile."""
         while True:
             done, left = wait(futures, PROGRESS_INTERVAL_S, FIRST_EXCEPTION)
             if not left or any(future.exception() for future in done):
@@ -129,25 +128,26 @@ class DirectoryLoader:
                         ", ".join(logs),
                     )
 
-    def _await(self, directory: DataDirectory, futures: list[Future[None]]) -> None:
-        whole = True
+    def _finish(self, directory: DataDirectory, futures: list[Future[None]]) -> None:
+        """Wait for a directory's logs and handle their errors. Raises StartupStorageError."""
+        all_loaded = True
         for future in futures:
             try:
                 future.result()
             except DecodeError as error:
                 logger.error("a log of %s is not served, the others are: %s", directory.path, error)
-                whole = False
+                all_loaded = False
             except (OSError, StorageError) as error:
                 if isinstance(error, StartupStorageError):
                     raise
                 self._fail(directory, error)
                 return
-        directory.is_loaded = whole
+        directory.is_loaded = all_loaded
 
     def _list(
         self, directories: Sequence[DataDirectory]
     ) -> list[tuple[DataDirectory, list[tuple[Path, ParsedDirectoryName]]]]:
-        """The partitions' directories of each data directory that can be listed. Raises StartupStorageError."""
+        """List the partition directories of each readable data directory. Raises StartupStorageError."""
         listed = []
         for directory in directories:
             try:
@@ -164,7 +164,7 @@ class DirectoryLoader:
     def _jobs(
         self, directory: DataDirectory, partitions: Sequence[tuple[Path, ParsedDirectoryName]]
     ) -> list[Callable[[], None]]:
-        """One job per log of the directory. Raises OSError."""
+        """Return a job per log of the directory. Raises OSError."""
         directory.take_clean_marker()
         recovery_points, log_starts = directory.read_checkpoints()
         jobs: list[Callable[[], None]] = []

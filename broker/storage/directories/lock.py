@@ -1,10 +1,11 @@
 """The `.lock` file that keeps a second broker out of a data directory.
 
-Two locks on one file: flock() belongs to the open file, so it also stops a second broker object in this process; the
-POSIX record lock is the one that Apache Kafka takes (Java's FileLock), so the two programs see each other. The kernel
-drops both when the process dies; a clean stop removes the file, a refused start leaves one that it found, as Kafka's
-stops do. (POSIX drops its lock, too, when this process closes
-any other descriptor of the file: nothing else in a broker may open `.lock`.) Source: Kafka FileLock, LogManager.
+The file gets two locks. flock() belongs to the open file, so it also stops a second broker object in this process. The
+POSIX record lock is the one that Apache Kafka takes (Java's FileLock), so each program sees the other. The kernel drops
+both when the process dies. A clean stop removes the file; a refused start keeps a file that it found, as Kafka does.
+
+The POSIX lock is also lost when this process closes any other descriptor of the file: nothing else in a broker may open
+`.lock`. Source: Kafka FileLock, LogManager.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ LOCK_FILE = ".lock"
 
 
 class DirectoryLock:
-    """The lock of one data directory, held from `acquire` to `release`."""
+    """Lock of one data directory, held from `acquire` to `release`."""
 
     def __init__(self, log_dir: Path) -> None:
         self.path = log_dir / LOCK_FILE
@@ -28,7 +29,7 @@ class DirectoryLock:
         self._was_there = False
 
     def acquire(self) -> None:
-        """Take the lock. Raises StartupStorageError when another broker has it, OSError from the disk."""
+        """Take the lock. Raises StartupStorageError if another broker has it, OSError from the disk."""
         self._was_there = self.path.exists()
         while True:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -46,11 +47,11 @@ class DirectoryLock:
             if self._is_still_named(descriptor):
                 self._descriptor = descriptor
                 return
-            # The holder removed the file between our open and our lock: we locked a file without a name.
+            # The holder removed the file between open and lock: this descriptor's file has no name any more.
             os.close(descriptor)
 
     def release(self, *, refused: bool = False) -> None:
-        """Remove the file and give the lock up; nothing happens when it is not held. `refused` keeps a file found."""
+        """Remove the file and release the lock, if held. `refused` keeps the file if it was there before."""
         if self._descriptor < 0:
             return
         if not (refused and self._was_there):

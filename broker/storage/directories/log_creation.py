@@ -1,4 +1,4 @@
-"""Making logs: which directory a new one goes to, and its first files.
+"""Creation of logs: choice of the directory, and the first files.
 
 partition.metadata is on disk before the log can get a record. Source: Kafka LogManager.getOrCreateLog.
 """
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 class LogCreator:
-    """Makes logs in the live directories. The caller sees to it that a log is made once."""
+    """Creates logs in the live directories. The caller makes sure that a log is created only once."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class LogCreator:
         directories: Callable[[], Sequence[Path]],
         logs: Callable[[], Iterable[PartitionLog]],
     ) -> None:
-        """`directories` gives the live ones, `logs` all logs in them, copies included."""
+        """`directories` returns the live ones, `logs` all logs in them, including the copies of moves."""
         self._services = services
         self._directories = directories
         self._logs = logs
@@ -50,52 +50,57 @@ class LogCreator:
         is_new: bool,
         log_dir: Path | None,
     ) -> PartitionLog:
-        """A new log in `log_dir`, or in the directory with the fewest. Raises BrokerError KAFKA_STORAGE_ERROR."""
+        """Create a log in `log_dir`, or in the directory with the fewest logs.
+
+        Without `is_new` (the partition existed before this start) nothing is created while a directory is offline: the
+        log may be there. Raises BrokerError KAFKA_STORAGE_ERROR.
+        """
         offline = self._services.failures.offline
         if offline and not is_new:
             raise BrokerError(
                 ErrorCode.KAFKA_STORAGE_ERROR,
-                f"{topic_partition}: not made anew, it may be in an offline directory ({', '.join(map(str, offline))})",
+                f"{topic_partition}: not created, it may be in an offline directory ({', '.join(map(str, offline))})",
             )
         for candidate in [log_dir] if log_dir is not None else self._by_logs():
             directory = candidate / directory_name(topic_partition)
             if self._services.failures.is_offline(candidate):
                 continue
             try:
-                make_partition_directory(directory, topic_id)
+                create_partition_directory(directory, topic_id)
                 log = open_log(LoadRequest(directory, topic_partition, config, True, 0, 0), self._services)
             except (OSError, StorageError) as error:
                 self._refuse_shortage(directory, error)
-                self._services.failures.report(candidate, f"cannot make {directory}", error)
+                self._services.failures.report(candidate, f"cannot create {directory}", error)
                 continue
-            # the 50 of __consumer_offsets are told in one line by who has them made
+            # The 50 partitions of __consumer_offsets are logged in one line by the caller.
             level = logging.DEBUG if is_internal(topic_partition.topic) else logging.INFO
             logger.log(level, "created log %s, directory=%s", topic_partition, directory)
             return log
         raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition}: no log directory is available")
 
     def create_future(self, current: PartitionLog, log_dir: Path) -> FutureLog:
-        """The empty copy of a log in another directory, beginning where the log does. Raises BrokerError."""
+        """Create an empty copy of a log in another directory, with the same first offset. Raises BrokerError."""
         topic_partition = current.topic_partition
         if current.topic_id is None:
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition} has no topic id yet")
         directory = log_dir / future_directory_name(topic_partition)
         start = current.segments[0].base_offset
         try:
-            make_partition_directory(directory, current.topic_id)
+            create_partition_directory(directory, current.topic_id)
             request = LoadRequest(directory, topic_partition, current.config, True, start, start)
             return FutureLog(open_log(request, self._services))
         except (OSError, StorageError) as error:
             self._refuse_shortage(directory, error)
-            self._services.failures.report(log_dir, f"cannot make {directory}", error)
-            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot make {directory}: {error}") from error
+            self._services.failures.report(log_dir, f"cannot create {directory}", error)
+            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot create {directory}: {error}") from error
 
     def _refuse_shortage(self, directory: Path, error: Exception) -> None:
+        """Raise BrokerError for a full disk or a lack of descriptors: these do not take the directory offline."""
         if isinstance(error, OSError) and is_shortage(error):
-            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot make {directory}: {error}") from error
+            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot create {directory}: {error}") from error
 
     def _by_logs(self) -> list[Path]:
-        """The live directories, the one with the fewest logs first."""
+        """Return the live directories, the one with the fewest logs first."""
         counts = dict.fromkeys(self._directories(), 0)
         for log in self._logs():
             if log.log_dir in counts:
@@ -103,8 +108,8 @@ class LogCreator:
         return sorted(counts, key=lambda path: counts[path])
 
 
-def make_partition_directory(directory: Path, topic_id: bytes) -> None:
-    """Make the directory with its partition.metadata, durably, unless both are there. Raises OSError."""
+def create_partition_directory(directory: Path, topic_id: bytes) -> None:
+    """Create the directory and its partition.metadata durably, unless both exist. Raises OSError."""
     try:
         directory.mkdir()
     except FileExistsError:
@@ -115,7 +120,7 @@ def make_partition_directory(directory: Path, topic_id: bytes) -> None:
 
 
 def ensure_topic_id(log: PartitionLog, topic_id: bytes) -> None:
-    """Write the topic id of a log that has none. Raises BrokerError KAFKA_STORAGE_ERROR if it has another one."""
+    """Write the topic id of a log without one. Raises BrokerError KAFKA_STORAGE_ERROR if it has another one."""
     if log.topic_id == topic_id:
         return
     if log.topic_id is not None:

@@ -1,7 +1,7 @@
-"""Opening the data directories at start: each is made, tried and locked.
+"""Opening of the data directories at start: each is created if missing, probed and locked.
 
-One that cannot be used is offline from the beginning and the broker goes on with the others; the metadata log's must
-work. Source: Kafka LogManager.createAndValidateLogDirs, lockLogDirs.
+An unusable directory is offline from the beginning and the broker starts with the others, except that the metadata
+log's directory must work. Source: Kafka LogManager.createAndValidateLogDirs, lockLogDirs.
 """
 
 from __future__ import annotations
@@ -15,14 +15,17 @@ from barnabas.config.broker_config import BrokerConfig
 
 
 class OpenedDirectories(NamedTuple):
-    """Those of log.dirs that can be used, and the metadata log's, which may be one of them."""
+    """The usable directories of log.dirs, and the metadata log's, which may be one of them."""
 
     data: tuple[DataDirectory, ...]
     metadata: DataDirectory
 
 
 def open_data_directories(config: BrokerConfig, failures: LogDirFailures) -> OpenedDirectories:
-    """Open them. Raises StartupStorageError when none can be used or another broker has one; then all are unlocked."""
+    """Open all directories of the configuration.
+
+    Raises StartupStorageError if none is usable or another broker uses one; then all are unlocked again.
+    """
     opened: list[DataDirectory] = []
     try:
         for path in config.log_dirs:

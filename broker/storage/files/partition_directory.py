@@ -18,6 +18,8 @@ from typing import NamedTuple
 from barnabas.protocol.topic_partition import TopicPartition
 
 MAX_NAME_BYTES = 255
+IGNORED_DIRECTORIES = frozenset({"lost+found", "remote-log-index-cache"})
+"""Other directories that a data directory may contain."""
 _MAX_PARTITION = 2**31 - 1
 
 

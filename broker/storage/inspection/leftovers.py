@@ -37,15 +37,13 @@ def _check_swap(known: KnownFile) -> Iterator[Finding]:
     for step in walk:
         if isinstance(step, StoredBatch):
             fault = records_fault(step.batch) if step.fault is None else step.fault
-            first, last = step.batch.base_offset, step.batch.last_offset
         else:
             fault = message_fault(step)
-            first, last = step.first_offset, step.message.offset
-        if fault is None and first < next_offset:
-            fault = f"base offset {first}, but offsets are to go on from {next_offset}"
+        if fault is None and step.first_offset < next_offset:
+            fault = f"base offset {step.first_offset}, but offsets are to go on from {next_offset}"
         if fault is not None:
             yield Finding(known.path, step.position, f"damage in what a start would put in a segment's place: {fault}")
-        next_offset = max(next_offset, last + 1)
+        next_offset = max(next_offset, step.last_offset + 1)
     if walk.end_fault is not None:
         yield Finding(
             known.path,

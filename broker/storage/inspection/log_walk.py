@@ -39,6 +39,16 @@ class StoredBatch(NamedTuple):
     batch: RecordBatch
     fault: str | None
 
+    @property
+    def first_offset(self) -> int:
+        """The batch's base offset."""
+        return self.batch.base_offset
+
+    @property
+    def last_offset(self) -> int:
+        """The batch's last offset."""
+        return self.batch.last_offset
+
 
 class StoredMessage(NamedTuple):
     """An entry of a message set of version 0 or 1: one message, or a wrapper that holds several, compressed.
@@ -56,6 +66,11 @@ class StoredMessage(NamedTuple):
         if self.fault is None and self.message.is_wrapper:
             with contextlib.suppress(CorruptRecordError):
                 return read_inner_messages(self.message)[0][0]
+        return self.message.offset
+
+    @property
+    def last_offset(self) -> int:
+        """The message's offset; a wrapper's is that of its last message."""
         return self.message.offset
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from barnabas.broker.storage.files.file_names import OFFSET_INDEX_SUFFIX
 from barnabas.broker.storage.inspection.index_entries import read_offset_index
-from barnabas.broker.storage.inspection.log_walk import LogWalk, StoredBatch
+from barnabas.broker.storage.inspection.log_walk import LogWalk
 
 
 def position_of_offset(log_path: Path, base_offset: int, offset: int) -> int:
@@ -22,6 +22,5 @@ def position_of_offset(log_path: Path, base_offset: int, offset: int) -> int:
     if not below or below[-1].position < 0:
         return 0
     for step in LogWalk(log_path, start=below[-1].position):
-        entry = step.batch if isinstance(step, StoredBatch) else step.message
-        return below[-1].position if entry.last_offset == below[-1].offset else 0
+        return below[-1].position if step.last_offset == below[-1].offset else 0
     return 0

@@ -27,7 +27,7 @@ from barnabas.broker.storage.files.open_files import OpenFiles
 from barnabas.broker.storage.index.transaction_index import ROW_BYTES
 from barnabas.broker.storage.inspection.file_types import OFFSET_CHECKPOINTS, FileType, known_files
 from barnabas.broker.storage.inspection.index_entries import read_transaction_index
-from barnabas.broker.storage.inspection.log_walk import LogWalk, StoredBatch, StoredMessage
+from barnabas.broker.storage.inspection.log_walk import LogWalk
 from barnabas.broker.storage.inspection.positions import position_of_offset
 from barnabas.broker.storage.inspection.reindex import reindex_segment
 from barnabas.broker.storage.log.loading.producer_rebuild import rebuild_producer_state
@@ -131,14 +131,14 @@ def _cut(directory: Path, base_offset: int, to_offset: int) -> tuple[int, int, i
     walk = LogWalk(path)
     end = base_offset
     for step in walk:
-        first, last = _offsets_of(step)
-        if last >= to_offset:
-            return max(min(first, to_offset), end), step.position, walk.size_bytes
+        if step.last_offset >= to_offset:
+            return max(min(step.first_offset, to_offset), end), step.position, walk.size_bytes
         if step.fault is not None:
             raise CannotTruncateError(
-                f"{path} is damaged at position {step.position} ({step.fault}): cut it to offset {first} or below"
+                f"{path} is damaged at position {step.position} ({step.fault}): "
+                f"cut it to offset {step.first_offset} or below"
             )
-        end = last + 1
+        end = step.last_offset + 1
     return end, walk.position, walk.size_bytes
 
 
@@ -146,14 +146,8 @@ def _last_offset(directory: Path, base_offset: int) -> int:
     path = directory / file_name(base_offset, LOG_SUFFIX)
     last = base_offset - 1
     for step in LogWalk(path, start=position_of_offset(path, base_offset, 2**62)):
-        _, last = _offsets_of(step)
+        last = step.last_offset
     return last
-
-
-def _offsets_of(step: StoredBatch | StoredMessage) -> tuple[int, int]:
-    if isinstance(step, StoredMessage):
-        return step.first_offset, step.message.offset
-    return step.batch.base_offset, step.batch.last_offset
 
 
 def _cut_transaction_index(path: Path, end_offset: int) -> None:

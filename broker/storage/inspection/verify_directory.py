@@ -12,7 +12,11 @@ from pathlib import Path
 
 from barnabas.broker.storage.files.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from barnabas.broker.storage.files.file_names import FileKind, parse_file_name
-from barnabas.broker.storage.files.partition_directory import DirectoryKind, parse_directory_name
+from barnabas.broker.storage.files.partition_directory import (
+    IGNORED_DIRECTORIES,
+    DirectoryKind,
+    parse_directory_name,
+)
 from barnabas.broker.storage.files.partition_metadata_file import PARTITION_METADATA_FILE
 from barnabas.broker.storage.inspection.file_types import BOOTSTRAP_CHECKPOINT_FILE
 from barnabas.broker.storage.inspection.findings import Circumstances, Finding, LogExtent
@@ -21,8 +25,6 @@ from barnabas.broker.storage.inspection.verify_checkpoints import checkpoint_fin
 from barnabas.broker.storage.inspection.verify_log import LogCheck, check_batches_file
 from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.protocol.uuids import uuid_text
-
-IGNORED_DIRECTORIES = frozenset({"lost+found", "remote-log-index-cache"})
 
 
 def _ignore(_: object) -> None:

@@ -27,13 +27,12 @@ from barnabas.broker.storage.inspection.findings import Circumstances, Finding
 from barnabas.broker.storage.inspection.index_entries import IndexContent, read_offset_index, read_time_index
 from barnabas.broker.storage.inspection.log_walk import LogWalk, StoredBatch, StoredMessage, is_zeros
 from barnabas.broker.storage.inspection.verify_transactions import TransactionsCheck
+from barnabas.broker.storage.segment.log_segment import MAX_RELATIVE_OFFSET
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.layout import TimestampType
 from barnabas.protocol.records.legacy.messages import read_legacy_records
 from barnabas.protocol.records.reader import check_records
-
-_MAX_RELATIVE_OFFSET = 2**31 - 1
 
 Advance = Callable[[int], None]
 
@@ -134,7 +133,7 @@ class SegmentCheck:
     def _check_offsets(self, position: int, first: int, last: int) -> Iterator[Finding]:
         if first < self.next_offset:
             yield self._finding(position, f"base offset {first}, but offsets are to go on from {self.next_offset}")
-        if last < first or last - self.base_offset > _MAX_RELATIVE_OFFSET:
+        if last < first or last - self.base_offset > MAX_RELATIVE_OFFSET:
             yield self._finding(position, f"last offset {last} does not fit base offset {first} in this segment")
 
     def _note(self, position: int, first: int, last: int, max_timestamp: int, size: int) -> None:
