@@ -87,7 +87,7 @@ def measure(directory: Path, size_bytes: int) -> Columns:
 def _filled_log(directory: Path, config: BrokerConfig, size_bytes: int) -> PartitionLog:
     directory.mkdir(parents=True)
     request = LoadRequest(directory, TopicPartition("bench", 0), config.log_config, True, 0, 0)
-    log = open_log(request, OfflineServices.make().services, topic_id=bytes(16))
+    log = open_log(request, OfflineServices.create().services, topic_id=bytes(16))
     noise = random.Random(1)
     keys = max(1, size_bytes * KEYS_PER_GIB // GIB)
     now_ms = log.wall_ms()

@@ -87,7 +87,7 @@ class Maintenance:
             try:
                 deleted += log.delete_old_segments()
             except BrokerError as error:
-                logger.error("retention of %s failed, the others go on: %s", log.topic_partition, error)
+                logger.error("retention of %s failed, the other logs are not affected: %s", log.topic_partition, error)
         return deleted
 
     def flush_dirty_logs(self) -> None:
@@ -99,7 +99,9 @@ class Maintenance:
                     log.flush()
                 except StorageError as error:
                     level = logging.DEBUG if log.is_retired else logging.ERROR
-                    logger.log(level, "flush of %s failed, the others go on: %s", log.topic_partition, error)
+                    logger.log(
+                        level, "flush of %s failed, the other logs are not affected: %s", log.topic_partition, error
+                    )
 
     def expire_producers(self) -> int:
         """Remove expired producers from all logs; return how many."""

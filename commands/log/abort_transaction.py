@@ -166,7 +166,7 @@ def _abort(doomed: Sequence[_Found], log_dirs: Sequence[Path]) -> None:
 
 def _abort_in(request: LoadRequest, transactions: Sequence[OpenTransaction]) -> None:
     """Append the markers of one log, durably. Raises CommandFailure, StorageError."""
-    offline = OfflineServices.make()
+    offline = OfflineServices.create()
     log = open_log(request, offline.services)
     try:
         for transaction in transactions:

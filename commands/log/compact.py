@@ -150,7 +150,7 @@ class _Run:
         report.line(self._line(log.topic_partition, done))
 
     def _real(self, log: _Compacted, advance: Advance) -> _Done:
-        offline = OfflineServices.make()
+        offline = OfflineServices.create()
         opened = open_log(self._request(log, log.directory, is_clean=self.had_clean_shutdown), offline.services)
         try:
             result = self._clean(opened, self._checkpoints.get(log.topic_partition), advance)
@@ -168,7 +168,7 @@ class _Run:
     def _dry(self, log: _Compacted, advance: Advance) -> _Done:
         with tempfile.TemporaryDirectory(prefix="barnabas-dry-run-") as scratch:
             copy = make_scratch_copy(log.directory, Path(scratch), log.topic_partition)
-            services = OfflineServices.make().services
+            services = OfflineServices.create().services
             # The copy's end is cut off, so there is nothing to recover.
             opened = open_log_as(DryRunLog, self._request(log, copy, is_clean=True), services)
             try:

@@ -1,1 +1,4 @@
-"""Log compaction: which log is cleaned when (the manager), and the cleaning itself (the cleaner)."""
+"""Log compaction: choosing the log to clean (`cleaner_manager`), and cleaning it (`cleaner`).
+
+`log_manager` owns the CleanerManager; code that truncates, moves or deletes logs uses it as `pausing.CleaningControl`.
+"""

@@ -1,10 +1,13 @@
-"""What becomes of a batch that the kernel leaves aside: compressed, transactional, a control batch, of an old format.
+"""Filter for batches that the kernel does not handle: compressed, transactional, control, and of old formats.
 
-The records themselves go through the same filter as all others. Besides: data of aborted transactions goes, a marker of
-which nothing is left gets a delete horizon and goes when that has passed, and a batch that is emptied stays as a header
-where it is the last of an active producer (its last marker, if it has no data) or the last of the round. A message of
-format 0 or 1 is written as version 2, with the codec and the timestamps that it had; it has no delete horizon of its
-own, so a tombstone goes by its file's age. Source: Kafka Cleaner.cleanInto, MemoryRecords.filterTo.
+The records go through the same filter as all others. In addition:
+- Data of aborted transactions is dropped.
+- A marker without remaining data gets a delete horizon, and is dropped when that has passed.
+- An emptied batch is kept as a header if it is the last one of an active producer (the last marker, if the producer has
+  no data), or the last one of the round.
+- A message of format 0 or 1 is written as version 2 with the same codec and timestamps. It has no delete horizon, so
+  the age of its file decides whether a tombstone is dropped.
+Source: Kafka Cleaner.cleanInto, MemoryRecords.filterTo.
 """
 
 from __future__ import annotations
@@ -42,7 +45,7 @@ _KEPT_ATTRIBUTES = TIMESTAMP_TYPE_MASK | TRANSACTIONAL_MASK | CONTROL_MASK
 
 
 class FilteredBatch(NamedTuple):
-    """The new bytes (empty: nothing stays) with what an index wants to know, and what was read and kept."""
+    """Filtered bytes (empty if all is dropped), the values for the indexes, and counts of records."""
 
     data: bytes | bytearray | memoryview
     last_offset: int
@@ -53,7 +56,7 @@ class FilteredBatch(NamedTuple):
 
 
 class BatchFilter:
-    """For one segment of one round."""
+    """Filter for one segment of one round."""
 
     def __init__(
         self,
@@ -66,13 +69,13 @@ class BatchFilter:
     ) -> None:
         self._table = table
         self._rules = rules
-        self._rules_of_markers = rules._replace(latest_offset=-1)  # no marker goes for its key
+        self._rules_of_markers = rules._replace(latest_offset=-1)  # a marker is never dropped for its key
         self._transactions = transactions
         self._last_records = last_records
         self._retains_legacy_tombstones = retains_legacy_tombstones
 
     def filter(self, batch: RecordBatch) -> FilteredBatch:
-        """A batch of version 2, whose CRC was checked. Raises DecodeError."""
+        """Filter a batch of version 2, whose CRC was checked. Raises DecodeError."""
         if batch.is_control:
             is_needless = self._transactions.on_control_batch(batch)
             has_passed = batch.has_delete_horizon and batch.base_timestamp <= self._rules.now_ms
@@ -113,13 +116,13 @@ class BatchFilter:
         return _result(data, batch, found.max_timestamp, batch.record_count, found.records_kept, found.records_invalid)
 
     def filter_legacy(self, message: LegacyMessage) -> FilteredBatch:
-        """A message, or a wrapper, whose CRC was checked. Raises DecodeError."""
+        """Filter a message or wrapper of format 0 or 1, whose CRC was checked. Raises DecodeError."""
         records = read_legacy_records(message)
         kept = [record for record in records if self._retains_legacy(record)]
         invalid = sum(record.key is None and record.offset <= self._rules.latest_offset for record in records)
         if not kept:
             return FilteredBatch(b"", message.offset, NO_TIMESTAMP, len(records), 0, invalid)
-        # Format 0 knows no timestamp type.
+        # Format 0 has no timestamp type.
         has_append_time = message.magic > 0 and message.timestamp_type is TimestampType.LOG_APPEND_TIME
         max_timestamp = message.timestamp if has_append_time else max(record.timestamp for record in kept)
         has_tombstones = any(record.value is None for record in kept)

@@ -1,8 +1,8 @@
-"""Which log is cleaned next: the one with the highest dirty ratio among those whose time has come.
+"""Choice of the next log to clean: the one with the highest dirty ratio of those that are due.
 
-Looked at are the compacted logs that nobody has, that are not marked as uncleanable and that do not wait for room. The
-measuring takes no lock; the log that is chosen is measured again once it is claimed, because somebody may have
-truncated it meanwhile. Source: Kafka LogCleanerManager.grabFilthiestCompactedLog.
+Candidates are compacted logs that are free, not marked as uncleanable and not postponed for lack of room. Measuring
+takes no lock; the chosen log is measured again after it was claimed, because it may have been truncated meanwhile.
+Source: Kafka LogCleanerManager.grabFilthiestCompactedLog.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 class FilthiestLogChooser:
-    """Chooses and claims. One for all cleaner threads."""
+    """Chooses and claims logs, for all cleaner threads."""
 
     def __init__(
         self,
@@ -32,10 +32,10 @@ class FilthiestLogChooser:
         self._logs = logs
         self._context = context
         self._waiting: dict[TopicPartition, float] = {}
-        """Until when (monotonic) a partition waits for room."""
+        """Until when (monotonic clock) a partition is postponed."""
 
     def choose(self) -> LogToClean | None:
-        """Claim the filthiest log; None when there is nothing to do. The caller releases the claim."""
+        """Claim the filthiest log that is due, or return None. The caller releases the claim."""
         now_ms = self._context.clock.wall_ms()
         measured: dict[TopicPartition, CleanablePart] = {}
         candidates: list[tuple[CleanablePart, PartitionLog]] = []
@@ -59,11 +59,11 @@ class FilthiestLogChooser:
         return None
 
     def postpone(self, topic_partition: TopicPartition, seconds: float) -> None:
-        """The partition is not chosen for so long: there was no room."""
+        """Do not choose the partition for some time: its round ran out of room or got nowhere."""
         self._waiting[topic_partition] = self._context.clock.monotonic() + seconds
 
     def compacted_logs(self) -> list[PartitionLog]:
-        """Those whose old segments the cleaner deletes: compacted, at work, not marked."""
+        """Return the logs whose old segments the cleaner deletes: compacted, online, not uncleanable."""
         return [
             log
             for log in self._logs()
@@ -93,7 +93,7 @@ class FilthiestLogChooser:
         )
 
     def _measure(self, log: PartitionLog, now_ms: int) -> CleanablePart | None:
-        """None where the log cannot be read: it is gone, its disk failed, or it is marked as uncleanable now."""
+        """Measure a log; None if it is gone or cannot be read. Then its disk is reported, or the log is marked."""
         checkpoint = self._context.clean_offset(log)
         try:
             return measure_cleanable_part(log, checkpoint, now_ms)
@@ -110,7 +110,7 @@ class FilthiestLogChooser:
 
     def _write_reset(self, log: PartitionLog, part: CleanablePart) -> None:
         checkpoint = self._context.clean_offset(log)
-        if not log.config.delete:  # where old segments go by time, the log's start passes the checkpoint every day
+        if not log.config.delete:  # with retention, the log start passes the checkpoint every day
             logger.warning(
                 "the clean offset of %s is outside of the log, all of it is dirty again: checkpoint=%s, "
                 "log_start_offset=%s, log_end_offset=%s",

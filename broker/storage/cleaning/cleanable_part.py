@@ -1,13 +1,13 @@
-"""Which part of a compacted log a round may clean, and how badly the log needs it. Only reads.
+"""The part of a compacted log that can be cleaned, and how urgent that is. Read-only.
 
-    log start .. first dirty        clean: rounds have been here (cleaner-offset-checkpoint)
-    first dirty .. first uncleanable   the dirty part, whole segments; its offsets go into the round's map
-    first uncleanable .. log end    not yet: the active segment, the segment that holds the last stable offset, or the
-                                    first dirty one with a record younger than min.compaction.lag.ms
+    log start .. first dirty           clean: covered by earlier rounds (cleaner-offset-checkpoint)
+    first dirty .. first uncleanable   the dirty part, whole segments; its keys go into the round's map
+    first uncleanable .. log end       not cleanable yet: from the active segment, the segment with the last stable
+                                       offset, or the first dirty one with a record younger than min.compaction.lag.ms
 
-A checkpoint outside of the log (its end was lost, or its start has moved past it) is forgotten: all is dirty then.
-Bytes are those of whole segments. A round that ended inside a segment, because its map was full, leaves that segment
-both clean and dirty, so the two may add up to more than the log. Source: Kafka LogCleanerManager.cleanableOffsets,
+A checkpoint outside of the log (its end was lost, or its start has moved past it) is reset: then all is dirty. Sizes
+are those of whole segments. If a round ended inside a segment because its map was full, that segment counts as clean
+and as dirty, so the two sizes may add up to more than the log. Source: Kafka LogCleanerManager.cleanableOffsets,
 calculateCleanableBytes, maxCompactionDelay; LogToClean.
 """
 
@@ -22,18 +22,18 @@ from barnabas.broker.storage.segment.log_segments import SegmentsView
 
 
 class CleanablePart(NamedTuple):
-    """What there is to clean in one log, as it was measured."""
+    """Cleanable part of one log, as measured."""
 
     first_dirty_offset: int
     first_uncleanable_offset: int
     """Base offset of a segment: the round's map ends before it."""
     is_reset: bool
-    """The checkpoint lay outside of the log: `first_dirty_offset` is the log's start and has to be written down."""
+    """The checkpoint is outside of the log: `first_dirty_offset` is the log start and must be checkpointed."""
     clean_bytes: int
     dirty_bytes: int
-    """Cleanable ones only."""
+    """Bytes of the dirty part only."""
     delay_ms: int
-    """For how long the oldest dirty record has been over max.compaction.lag.ms; 0 when it is not."""
+    """How long the oldest dirty record has exceeded max.compaction.lag.ms; 0 if it has not."""
 
     @property
     def total_bytes(self) -> int:
@@ -42,16 +42,16 @@ class CleanablePart(NamedTuple):
 
     @property
     def dirty_ratio(self) -> float:
-        """Share of them that is dirty, 0.0 where there are none: Kafka's cleanable ratio."""
+        """Share of dirty bytes in `total_bytes`, 0.0 without any: Kafka's cleanable ratio."""
         return self.dirty_bytes / self.total_bytes if self.total_bytes else 0.0
 
     def is_due(self, min_cleanable_dirty_ratio: float) -> bool:
-        """Whether a round is to be made: strictly dirtier than the minimum, or too late."""
+        """Return whether to clean the log: it is dirtier than the minimum, or max.compaction.lag.ms has passed."""
         return self.dirty_ratio > min_cleanable_dirty_ratio or (self.delay_ms > 0 and self.dirty_bytes > 0)
 
 
 def measure_cleanable_part(log: ReadableLog, checkpoint: int | None, now_ms: int) -> CleanablePart:
-    """Measure a log; `checkpoint` is its entry of cleaner-offset-checkpoint. Raises OSError, StorageError."""
+    """Measure a log; `checkpoint` is its entry in cleaner-offset-checkpoint. Raises OSError, StorageError."""
     start, end = log.log_start_offset, log.log_end_offset
     segments = log.segments
     view = SegmentsView(tuple(segment.base_offset for segment in segments), segments)
@@ -59,7 +59,7 @@ def measure_cleanable_part(log: ReadableLog, checkpoint: int | None, now_ms: int
     first_dirty = start if checkpoint is None or is_reset else checkpoint
     dirty = _sealed_from(view, first_dirty)
     unclean = max(first_dirty, min(log.last_stable_offset, view.base_offsets[-1], _first_young(log, dirty, now_ms)))
-    # From an offset to the segment that holds it: a round ends with a whole segment.
+    # Round down to a segment's base offset: a round ends with a whole segment.
     first_unclean_segment = (*_sealed_from(view, unclean), segments[-1])[0].base_offset
     return CleanablePart(
         first_dirty_offset=first_dirty,
@@ -72,13 +72,13 @@ def measure_cleanable_part(log: ReadableLog, checkpoint: int | None, now_ms: int
 
 
 def _sealed_from(view: SegmentsView, offset: int) -> tuple[LogSegment, ...]:
-    """The segments from the one that holds `offset` on, without the active one."""
+    """Return the segments from the one with `offset` on, without the active one."""
     active_base = view.base_offsets[-1]
     return view.overlapping(offset, active_base) if offset < active_base else ()
 
 
 def _first_young(log: ReadableLog, dirty: Iterable[LogSegment], now_ms: int) -> int:
-    """Base offset of the first segment with a record younger than min.compaction.lag.ms; the log's end without one."""
+    """Return the base offset of the first segment with a record within min.compaction.lag.ms, or the log's end."""
     lag_ms = log.config.min_compaction_lag_ms
     if lag_ms > 0:
         for segment in dirty:
@@ -88,9 +88,9 @@ def _first_young(log: ReadableLog, dirty: Iterable[LogSegment], now_ms: int) -> 
 
 
 def _delay_ms(dirty: Iterable[LogSegment], clean_until_ms: int) -> int:
-    """How long before `clean_until_ms` the earliest of the segments' first batches is; 0 when none is earlier."""
+    """Return how long before `clean_until_ms` the earliest first batch of the segments is; 0 if none is earlier."""
     if clean_until_ms <= 0:
-        return 0  # nothing is that old: the limit is not set, as a rule
+        return 0  # max.compaction.lag.ms is not set, usually
     earliest = min((first for segment in dirty if (first := segment.first_timestamp()) > 0), default=clean_until_ms)
     return max(clean_until_ms - earliest, 0)
 

@@ -1,8 +1,8 @@
-"""What the cleaner knows of transactions as it passes through a log: which data goes, and when their markers may go.
+"""Transactions during a cleaner's pass: which data is dropped, and when markers may be dropped.
 
-Data of an aborted transaction goes. A marker stays until all data of its transaction is gone; then it gets a delete
-horizon as a tombstone does, and goes when that has passed. An aborted transaction of which data was met stands in the
-`.txnindex` of the cleaned segment that holds its marker. Source: Kafka CleanedTransactionMetadata.
+Data of aborted transactions is dropped. A marker stays until all data of its transaction is gone; then it gets a delete
+horizon, like a tombstone, and is dropped when that has passed. An aborted transaction with data in this pass gets a row
+in the `.txnindex` of the cleaned segment with its marker. Source: Kafka CleanedTransactionMetadata.
 """
 
 from __future__ import annotations
@@ -21,22 +21,25 @@ _CONTROL_KEY_BYTES = 4
 
 
 class CleanedTransactions:
-    """One pass over a log in the order of its offsets; `write_aborted` gets each row of the cleaned segment's index."""
+    """Transactions of one pass over a log in offset order.
+
+    `write_aborted` is called with each row for the cleaned segment's transaction index.
+    """
 
     def __init__(self) -> None:
         self.write_aborted: Callable[[AbortedTxn], object] = lambda _: None
         self._pending: list[tuple[int, int, AbortedTxn]] = []
-        """A heap by first offset."""
+        """Aborted transactions that the pass has not reached, a heap by first offset."""
         self._known: set[tuple[int, int]] = set()
         self._aborted: dict[int, AbortedTxn] = {}
-        """Open ones by producer id."""
+        """Open aborted transactions by producer id."""
         self._with_data: set[int] = set()
-        """Producer ids of open aborted transactions of which a batch was met."""
+        """Producer ids of open aborted transactions with a batch in this pass."""
         self._committed: set[int] = set()
-        """Producer ids of open transactions, not known as aborted, of which a batch was met."""
+        """Producer ids of other open transactions with a batch in this pass."""
 
     def add_aborted(self, transactions: Iterable[AbortedTxn]) -> None:
-        """These overlap with the segment that comes next; some may have been told before."""
+        """Add aborted transactions that overlap the next segment; repeated ones are ignored."""
         for aborted in transactions:
             key = (aborted.first_offset, aborted.producer_id)
             if key not in self._known:
@@ -44,7 +47,7 @@ class CleanedTransactions:
                 heapq.heappush(self._pending, (*key, aborted))
 
     def on_data_batch(self, batch: RecordBatch) -> bool:
-        """A batch of data is met; whether it is an aborted transaction's, so that it goes."""
+        """Process a data batch; return whether it belongs to an aborted transaction and must be dropped."""
         self._open_up_to(batch.last_offset)
         if not batch.is_transactional:
             return False
@@ -55,14 +58,14 @@ class CleanedTransactions:
         return False
 
     def on_control_batch(self, batch: RecordBatch) -> bool:
-        """A control batch is met; whether nothing is left for which it is needed. Raises DecodeError."""
+        """Process a control batch; return whether no data is left that needs it. Raises DecodeError."""
         self._open_up_to(batch.last_offset)
         records = read_records(batch)
         if not records:
-            return True  # emptied before
+            return True  # emptied by an earlier round
         key = records[0].key
         if key is None or len(key) < _CONTROL_KEY_BYTES:
-            raise InvalidRecordError(0, "its key is no control record's")
+            raise InvalidRecordError(0, "its key is not a control record's")
         kind = int.from_bytes(key[2:4], "big", signed=True)
         producer_id = batch.producer_id
         if kind == _ABORT:

@@ -1,13 +1,12 @@
 """The cleaner: one round over one log, in two passes.
 
-    1. fill the offset map with the last offset of each key of the dirty part (map_building)
-    2. write every segment from the log's start to the map's end anew, without the records that the map knows a later
-       one of (segment_cleaning), a group of segments into one (segment_groups), and swap each group in before the
-       next begins (segment_replacement)
+    1. fill the offset map with the last offset of each key in the dirty part (map_building)
+    2. rewrite every segment from the log's start to the map's end without the records that have a later one in the map
+       (segment_cleaning), a group of segments into one (segment_groups), and swap each group in before the next one is
+       written (segment.replacement)
 
-Offsets never change, and whatever ends a round early, the log holds the last record of every key: a group is there as
-it was or as it is cleaned. What is swapped in when a later group fails stays; the next round does it again, in vain.
-Source: Kafka Cleaner.
+Offsets never change. If a round ends early, the log still has the last record of every key: each group is either as it
+was or cleaned. Groups that were swapped in stay, and the next round reads them again. Source: Kafka Cleaner.
 """
 
 from __future__ import annotations
@@ -47,19 +46,19 @@ logger = logging.getLogger(__name__)
 
 
 class Throttler(Protocol):
-    """Holds the cleaners' reads and writes together below log.cleaner.io.max.bytes.per.second."""
+    """Keeps the cleaners' reads and writes together below log.cleaner.io.max.bytes.per.second."""
 
     def note(self, size_bytes: int) -> None:
-        """`size_bytes` were read or written; sleeps when that was too fast."""
+        """Account for `size_bytes` read or written; sleep if that was too fast."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogToClean:
-    """What the manager has chosen: which log, and the offsets [first dirty, first uncleanable) that the map covers.
+    """A log that was chosen for cleaning, and the offsets [first dirty, first uncleanable) for the map.
 
-    `first_uncleanable_offset` is the base offset of a segment, as Kafka's LogToClean makes it: nothing of the active
-    segment is ever cleaned. `now_ms` is the wall clock by which delete horizons are set and have passed.
+    `first_uncleanable_offset` is the base offset of a segment, as in Kafka's LogToClean: the active segment is never
+    cleaned. `now_ms` is the wall clock for setting and comparing delete horizons.
     """
 
     log: PartitionLog
@@ -70,14 +69,14 @@ class LogToClean:
 
 @dataclass(frozen=True, slots=True)
 class CleanResult:
-    """`next_dirty_offset` is what goes into the cleaner checkpoint: what lies below it is clean."""
+    """Result of a round. `next_dirty_offset` goes into the cleaner checkpoint: everything below it is clean."""
 
     next_dirty_offset: int
     stats: CleanerStats
 
 
 class Cleaner:
-    """One cleaner thread's; used for one log after the other, never by two threads at once."""
+    """Cleaner of one thread, for one log after the other; not thread-safe."""
 
     def __init__(
         self,
@@ -89,16 +88,16 @@ class Cleaner:
         check_done: Callable[[TopicPartition], None],
         hash_mask: int = HASH_MASK,
     ) -> None:
-        """No memory is taken before a round.
+        """Create a cleaner; it allocates no memory before a round.
 
-        `offset_map_bytes`: log.cleaner.dedupe.buffer.size / threads, at most 2^31 - 1. `io_buffer_bytes`: of the read
-        buffer and of the write buffer each, log.cleaner.io.buffer.size / threads / 2. `check_done` is called often and
-        raises CleaningAborted where the log is wanted. `hash_mask` is for tests. Raises ValueError for a map that has
-        no room for a key.
+        `offset_map_bytes`: log.cleaner.dedupe.buffer.size / threads, at most 2^31 - 1. `io_buffer_bytes`: size of the
+        read buffer and of the write buffer, log.cleaner.io.buffer.size / threads / 2. `check_done` is called often and
+        raises CleaningAborted to end the round. `hash_mask` is for tests. Raises ValueError if the map has no space for
+        a single key.
         """
         if max_entries_of(offset_map_bytes, load_factor) < 1:
             raise ValueError(
-                f"the offset map of {offset_map_bytes} bytes has no room for a key, so no log would ever be clean: "
+                f"the offset map of {offset_map_bytes} bytes has no space for a key, so no log would ever be clean: "
                 "raise log.cleaner.dedupe.buffer.size or lower log.cleaner.threads"
             )
         self._offset_map_bytes = offset_map_bytes
@@ -109,10 +108,10 @@ class Cleaner:
         self._check_done = check_done
 
     def clean(self, cleanable: LogToClean) -> CleanResult:
-        """Clean one log. Segments that were swapped in stay so when a later one fails: that is safe.
+        """Clean one log. If a segment fails, those that were swapped in before stay, which is safe.
 
         Raises CleaningAborted, CleaningOutOfRoom (retry after the back-off), UncleanableLogError (mark the partition),
-        OSError (the disk failed: the log has reported its directory, which goes offline).
+        OSError (the disk failed; the log's directory was reported and goes offline).
         """
         log = cleanable.log
         work = _Round(cleanable, self._buffers, self._throttler, self._check_done)
@@ -131,7 +130,7 @@ class Cleaner:
         except SegmentsChangedError as error:
             raise CleaningAborted(str(error)) from error
         except FileNotFoundError as error:
-            # The topic is being deleted: its directory was renamed. Were it not, a file would be missing for good.
+            # If the topic is being deleted, its directory was renamed. Otherwise a file is missing for good.
             if log.state is not LogState.ONLINE or not log.directory.exists():
                 raise CleaningAborted(f"{log.topic_partition} is {log.state.value}") from error
             raise UncleanableLogError(log.directory, f"a file is missing: {error}") from error
@@ -198,7 +197,7 @@ class _Round:
         self._check_done_of(self._log.topic_partition)
 
     def _fill(self, offset_map: OffsetMap) -> None:
-        """The first pass."""
+        """Fill the map: the first pass."""
         start, end = self._cleanable.first_dirty_offset, self._cleanable.first_uncleanable_offset
         view = self._log.segments_view
         builder = MapBuilder(offset_map, self._buffers, self._stats, self._throttler.note, start_offset=start)
@@ -214,7 +213,7 @@ class _Round:
                 return
 
     def _clean_group(self, group: Sequence[LogSegment], offset_map: OffsetMap, legacy_horizon_ms: int) -> None:
-        """The second pass over the segments that become one."""
+        """Clean a group of segments into one and swap it in: the second pass."""
         cleaned = self._log.create_segment(group[0].base_offset, CLEANED_SUFFIX)
         try:
             failpoint("cleaner.created")
@@ -248,7 +247,7 @@ class _Round:
             failpoint("cleaner.sealed")
             self._check_done()
         except BaseException:
-            # An exception that is on its way may be a failed disk's: what cannot be removed goes at the next start.
+            # The disk may have failed: files that cannot be removed now are removed at the next start.
             cleaned.release()
             with contextlib.suppress(OSError):
                 remove_staged(self._log.directory, group[0].base_offset, CLEANED_SUFFIX)
@@ -258,7 +257,7 @@ class _Round:
 
 @contextlib.contextmanager
 def _as_uncleanable(path: str | os.PathLike[str]) -> Iterator[None]:
-    """What is wrong with the content of a file becomes UncleanableLogError with its path."""
+    """Turn errors in the content of a file into UncleanableLogError with its path."""
     try:
         yield
     except (DecodeError, CorruptFileError) as error:
@@ -266,6 +265,6 @@ def _as_uncleanable(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _packed(last_records: dict[int, LastRecord]) -> bytes:
-    """Last data offsets and producer ids as the kernel wants them."""
+    """Encode last data offsets and producer ids for the kernel, as pairs of int64 sorted by offset."""
     pairs = sorted((last.last_data_offset, producer_id) for producer_id, last in last_records.items())
     return array("q", [number for pair in pairs if pair[0] >= 0 for number in pair]).tobytes()

@@ -1,4 +1,4 @@
-"""The cleaner's own properties, as one value that each round begins with. Source: Kafka CleanerConfig."""
+"""The cleaner's properties as one immutable value, read at the start of each round. Source: Kafka CleanerConfig."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ logger = logging.getLogger(__name__)
 
 
 class CleanerConfig(NamedTuple):
-    """Bytes are per thread: Kafka's properties divided by log.cleaner.threads."""
+    """Cleaner properties; sizes are per thread, that is, Kafka's properties divided by log.cleaner.threads."""
 
     threads: int
     offset_map_bytes: int
     load_factor: float
     io_buffer_bytes: int
-    """Of the read buffer and of the write buffer each."""
+    """Size of the read buffer and of the write buffer."""
     bytes_per_second: float
     backoff_seconds: float
 
     @classmethod
     def of(cls, config: BrokerConfig) -> CleanerConfig:
-        """That of a broker's configuration, which has checked that a share of the map is above 1 MiB."""
+        """Derive the value from a broker's configuration, which ensures more than 1 MiB of map per thread."""
         threads = config.get_int("log.cleaner.threads")
         share = config.get_int("log.cleaner.dedupe.buffer.size") // threads
         if share > MAX_OFFSET_MAP_BYTES:

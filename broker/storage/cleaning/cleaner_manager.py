@@ -1,9 +1,9 @@
-"""CleanerManager: compaction of one broker's logs, as the log manager and the metrics see it.
+"""CleanerManager: compaction of one broker's logs, for the log manager and the metrics.
 
-It puts the parts together: which partitions are worked on or paused (`CleaningStates`), how far each is clean
-(`CleanerCheckpoints`), which cannot be cleaned (`UncleanablePartitions`), which comes next (`FilthiestLogChooser`),
-what a thread does with it (`CleaningPass`), the threads, and the throttle of their input and output. Thread-safe.
-Source: Kafka LogCleaner, LogCleanerManager.
+It assembles the parts: the partitions in progress or paused (`CleaningStates`), the clean offsets
+(`CleanerCheckpoints`), the partitions that cannot be cleaned (`UncleanablePartitions`), the choice of the next log
+(`FilthiestLogChooser`), the work of a thread on it (`CleaningPass`), the threads, and the throttle of their I/O.
+Thread-safe. Source: Kafka LogCleaner, LogCleanerManager.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ NO_DIRTY_RATIO = -1.0
 CleanerFactory = Callable[[CleanerConfig, Throttler, Callable[[TopicPartition], None]], LogCleaner]
 
 
-def make_cleaner(
+def create_cleaner(
     config: CleanerConfig, throttler: Throttler, check_done: Callable[[TopicPartition], None]
 ) -> LogCleaner:
-    """A cleaner with a thread's share of the buffers."""
+    """Create a cleaner with a thread's share of the buffers."""
     return Cleaner(
         offset_map_bytes=config.offset_map_bytes,
         load_factor=config.load_factor,
@@ -55,18 +55,18 @@ def make_cleaner(
 
 
 class CleaningDescription(NamedTuple):
-    """What an operator is told of one log."""
+    """State of a log's compaction, for operators."""
 
     first_dirty_offset: int = NO_CLEAN_OFFSET
-    """The checkpoint: no round has to read below it to know the last record of each key. -1: none was made yet."""
+    """The log's cleaner checkpoint: below it a key has at most one record. -1 without a checkpoint."""
     dirty_ratio: float = NO_DIRTY_RATIO
-    """-1.0 where it is not compacted."""
+    """-1.0 for a log that is not compacted or cannot be read."""
     state: str = ""
-    """idle, in progress, aborted, paused, or why it is not cleaned; empty where it is not compacted."""
+    """idle, in progress, aborted, paused, or the reason why it is uncleanable; empty if it is not compacted."""
 
 
 class CleanerManager:
-    """Implements pausing.CleaningControl. Life: made, `start`, `shutdown`."""
+    """Compaction of all logs of a broker. Implements `pausing.CleaningControl`. Call `start` once, then `shutdown`."""
 
     def __init__(
         self,
@@ -75,10 +75,10 @@ class CleanerManager:
         *,
         logs: Callable[[], Iterable[PartitionLog]],
         get: Callable[[TopicPartition], ReadableLog | None],
-        make_cleaner: CleanerFactory = make_cleaner,
+        create_cleaner: CleanerFactory = create_cleaner,
     ) -> None:
-        """`logs` and `get` are the log manager's; `make_cleaner` is injected by tests."""
-        self._make_cleaner = make_cleaner
+        """`logs` and `get` are the log manager's; `create_cleaner` is injected by tests."""
+        self._create_cleaner = create_cleaner
         self._config = CleanerConfig.of(config)
         self._get = get
         self._logs = logs
@@ -94,19 +94,19 @@ class CleanerManager:
         self._pass = CleaningPass(FilthiestLogChooser(logs, context), context)
         self.threads = CleanerThreads(self.run_pass, lambda: self._config.backoff_seconds, self.throttler.wake)
 
-    # -- its life
+    # -- life cycle
 
     def start(self, log_dirs: Iterable[Path]) -> None:
-        """Read the directories' checkpoints and start the threads. The logs are loaded."""
+        """Read the directories' checkpoints and start the threads, after the logs are loaded."""
         self.checkpoints.open(log_dirs)
         self.threads.resize(self._config.threads)
 
     def shutdown(self) -> None:
-        """Stop running rounds and end the threads; what a round did not finish is done again after the next start."""
+        """Abort running rounds and end the threads; unfinished work is repeated after the next start."""
         self.threads.stop()
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """The broker's configuration changed: it holds from the next round on, the throttle at once."""
+        """Apply a changed broker configuration: the rate limit immediately, the rest from the next round on."""
         new = CleanerConfig.of(config)
         if new != self._config:
             logger.info("the cleaner's configuration changed: before=%s, after=%s", self._config, new)
@@ -116,22 +116,22 @@ class CleanerManager:
         self.threads.resize(new.threads)
 
     def wake(self) -> None:
-        """A topic's configuration changed: what is due may be another log now."""
+        """Let idle threads look for work: a changed topic configuration may make another log due."""
         self.threads.wake()
 
     def directory_failed(self, log_dir: Path) -> None:
-        """The directory is offline: its checkpoint is not touched any more."""
+        """Stop reading and writing the checkpoint of an offline directory."""
         self.checkpoints.forget(log_dir)
 
-    # -- who else works on the logs: pausing.CleaningControl
+    # -- pausing.CleaningControl
 
     def abort(self, topic_partition: TopicPartition) -> None:
-        """End a running round of the partition. Returns when the cleaner has let go; at once when there is none."""
+        """End a running round of the partition; return when its thread has released the partition."""
         self._states.abort_and_pause(topic_partition)
         self._states.resume((topic_partition,))
 
     def abort_and_pause(self, topic_partition: TopicPartition) -> None:
-        """As `abort`, and no round of the partition starts until `resume` was called as often as this."""
+        """Do `abort`, and prevent rounds of the partition until `resume` was called as often as this."""
         self._states.abort_and_pause(topic_partition)
 
     def resume(self, topic_partitions: Iterable[TopicPartition]) -> None:
@@ -139,32 +139,32 @@ class CleanerManager:
         self._states.resume(topic_partitions)
 
     def maybe_truncate_checkpoint(self, log_dir: Path, topic_partition: TopicPartition, offset: int) -> None:
-        """The log now ends at `offset`: lower its clean offset to that if it is above it."""
+        """Lower the clean offset of a truncated log, which now ends at `offset`, to that offset."""
         self.checkpoints.truncate(log_dir, topic_partition, offset)
 
     def alter_checkpoint_dir(self, topic_partition: TopicPartition, source: Path, destination: Path) -> None:
-        """The log moved from log directory `source` to `destination`: clean offset and mark move along."""
+        """Move the clean offset and an uncleanable mark along with a log from `source` to `destination`."""
         self.checkpoints.move(topic_partition, source, destination)
         self.uncleanable.move(topic_partition, source, destination)
 
     def remove_from_checkpoint(self, log_dir: Path, topic_partition: TopicPartition) -> None:
-        """The log is gone from `log_dir`: one of the same name that is made next begins anew."""
+        """Forget a log that has gone from `log_dir`: a new one of the same name must not inherit its clean offset."""
         self.checkpoints.remove(log_dir, topic_partition)
         self.uncleanable.remove(log_dir, topic_partition)
 
     def pause_for_retention(self) -> list[PartitionLog]:
-        """Keep the cleaner off all logs that are not compacted and that nobody has; which they are.
+        """Pause all logs that are not compacted and are free; return them, for the caller to resume.
 
-        The retention task deletes their old segments meanwhile, and resumes them. Otherwise the two could meet when a
-        topic's cleanup.policy changes.
+        The retention task deletes their old segments meanwhile. Without the pause, it and the cleaner could work on the
+        same log when a topic's cleanup.policy changes.
         """
         logs = {log.topic_partition: log for log in self._logs() if not log.config.compact}
         return [logs[topic_partition] for topic_partition in self._states.pause_free(logs)]
 
-    # -- what it knows
+    # -- state for operators and metrics
 
     def describe(self, log: ReadableLog) -> CleaningDescription:
-        """How clean a log is at this moment. May read the disk; what cannot be read has no ratio."""
+        """Describe a log's compaction now. May read the disk; an unreadable log has no dirty ratio."""
         if not log.config.compact:
             return CleaningDescription()
         checkpoint = self.checkpoints.get(log.log_dir, log.topic_partition)
@@ -173,17 +173,20 @@ class CleanerManager:
         try:
             ratio = measure_cleanable_part(log, checkpoint, self._clock.wall_ms()).dirty_ratio
         except (OSError, StorageError) as error:
-            logger.warning("cannot tell how dirty %s is: %s", log.topic_partition, error)
+            logger.warning("cannot measure the dirty ratio of %s: %s", log.topic_partition, error)
             ratio = NO_DIRTY_RATIO
         return CleaningDescription(NO_CLEAN_OFFSET if checkpoint is None else checkpoint, ratio, state)
 
     @property
     def seconds_since_last_run(self) -> float:
-        """Since a thread last looked for a log to clean, by the wall clock; since the start before the first look."""
+        """Seconds since a thread last looked for a log to clean, or since the start, by the wall clock."""
         return max(self._clock.wall_ms() - self.statistics.last_run_ms, 0) / 1000
 
     def run_pass(self, sign: StopSign | None = None) -> bool:
-        """Clean the filthiest log and delete old segments; whether a round was begun. What each thread repeats."""
+        """Clean the filthiest log and delete old segments, as each thread does repeatedly.
+
+        Returns whether a log was cleaned, so that there may be more to do.
+        """
         sign = sign or StopSign()
         config = self._config
 
@@ -191,10 +194,10 @@ class CleanerManager:
             sign.check()
             self._states.ensure_not_aborted(topic_partition)
 
-        def make_cleaner() -> LogCleaner:
-            return self._make_cleaner(config, self.throttler, check_done)
+        def create_cleaner() -> LogCleaner:
+            return self._create_cleaner(config, self.throttler, check_done)
 
-        has_more = self._pass.run(make_cleaner, config.backoff_seconds, lambda: sign.is_set)
+        has_more = self._pass.run(create_cleaner, config.backoff_seconds, lambda: sign.is_set)
         self.uncleanable.keep_only(self._is_in)
         return has_more
 

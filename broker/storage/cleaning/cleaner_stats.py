@@ -1,4 +1,4 @@
-"""What one round of the cleaner did. Source: Kafka CleanerStats, whose names these are (a message is a record)."""
+"""Statistics of one round of the cleaner, with Kafka's names (a message is a record). Source: Kafka CleanerStats."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class CleanerStats:
-    """Plain integers, written by the cleaner's thread only; another one may read them while the round goes on."""
+    """Counters of a round, written by the cleaner's thread only; other threads may read them meanwhile."""
 
     start_time_ms: int = 0
     map_complete_time_ms: int = -1
-    """When the first pass, which fills the offset map, was done; -1 until then."""
+    """End of the first pass, which fills the offset map; -1 until then."""
     map_messages_read: int = 0
     map_bytes_read: int = 0
     messages_read: int = 0
@@ -19,11 +19,11 @@ class CleanerStats:
     messages_written: int = 0
     bytes_written: int = 0
     invalid_messages_read: int = 0
-    """Records without a key, which no compacted log should hold. They are dropped."""
+    """Records without a key, which a compacted log must not have. They are dropped."""
     map_utilization: float = 0.0
-    """Entries of the offset map in relation to its slots."""
+    """Entries of the offset map divided by its slots."""
 
     @property
     def elapsed_map_ms(self) -> int:
-        """How long the round's first pass took, or 0 while that runs."""
+        """Duration of the first pass; 0 while it is running."""
         return max(self.map_complete_time_ms - self.start_time_ms, 0)

@@ -1,8 +1,8 @@
-"""The threads log-cleaner-thread-0, -1, ...: pass after pass, and a sleep of log.cleaner.backoff.ms when idle.
+"""The threads log-cleaner-thread-0, -1, ...: pass after pass, with a sleep of log.cleaner.backoff.ms when idle.
 
-A change of a property wakes the sleepers; a round that goes on keeps the buffers it began with, and the next one has
-the new ones. (Kafka stops all rounds and starts them anew.) A thread that is to go stops its round first, at the next
-`check_done`. Source: Kafka LogCleaner.
+A changed property wakes sleeping threads. A running round keeps its buffers, and the next one uses the new sizes (Kafka
+stops and restarts all rounds). A thread that is to end aborts its round at the next `check_done`.
+Source: Kafka LogCleaner.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ logger = logging.getLogger(__name__)
 THREAD_NAME = "log-cleaner-thread"
 
 _MAX_WAIT_SECONDS = 3600.0
-"""A back-off is cut at this: a lock cannot wait for ever, and looking once an hour costs nothing."""
+"""Longest back-off: a lock cannot wait for ever, and a look once an hour costs nothing."""
 
 
 class StopSign:
-    """Tells one thread that it is to end."""
+    """Request to one thread to end."""
 
     __slots__ = ("is_set",)
 
@@ -30,9 +30,9 @@ class StopSign:
         self.is_set = False
 
     def check(self) -> None:
-        """Raises CleaningAborted once the thread is to end."""
+        """Raise CleaningAborted if the thread is to end."""
         if self.is_set:
-            raise CleaningAborted("its thread is to end")
+            raise CleaningAborted("its thread is ending")
 
 
 class CleanerThreads:
@@ -44,9 +44,9 @@ class CleanerThreads:
         backoff_seconds: Callable[[], float],
         wake_sleepers: Callable[[], None],
     ) -> None:
-        """`run_pass` says whether there may be more to do at once; `wake_sleepers` ends a sleep of the throttler."""
+        """`run_pass` returns whether there may be more to do; `wake_sleepers` ends a sleep in the throttler."""
         self.failed_passes = 0
-        """Passes that ended with an error that is no log's: each is a bug, and in the log."""
+        """Passes that failed with an error unrelated to a log: each is a bug, and logged."""
         self._run_pass = run_pass
         self._backoff_seconds = backoff_seconds
         self._wake_sleepers = wake_sleepers
@@ -56,16 +56,16 @@ class CleanerThreads:
 
     @property
     def alive(self) -> int:
-        """Threads that work or wait for work."""
+        """Number of threads that are cleaning or idle."""
         return sum(thread.is_alive() for thread, _ in self._threads.copy().values())
 
     @property
     def dead(self) -> int:
-        """Threads that ended though nobody asked them to."""
+        """Number of threads that ended without being stopped."""
         return sum(not thread.is_alive() and not sign.is_set for thread, sign in self._threads.copy().values())
 
     def resize(self, count: int) -> None:
-        """Have `count` threads, in place of dead ones, too, and wake all. Waits for those that are to end."""
+        """Change the number of threads, replace dead ones and wake all. Waits for surplus threads to end."""
         surplus = [number for number in self._threads if number >= count]
         self._end(surplus)
         for number in range(count):
@@ -78,13 +78,13 @@ class CleanerThreads:
         self.wake()
 
     def wake(self) -> None:
-        """Look for work now, and not at the end of the back-off."""
+        """End the back-off of idle threads."""
         with self._condition:
             self._wakes += 1
             self._condition.notify_all()
 
     def stop(self) -> None:
-        """End all threads. Returns when none is left."""
+        """End all threads and wait for them."""
         self._end(list(self._threads))
 
     def _end(self, numbers: list[int]) -> None:
@@ -95,7 +95,7 @@ class CleanerThreads:
             self.wake()
         for thread, _ in ending:
             while thread.is_alive():
-                self._wake_sleepers()  # again and again: it may just be on its way into the throttler
+                self._wake_sleepers()  # repeatedly: the thread may be just about to sleep in the throttler
                 thread.join(0.1)
         for number in numbers:
             del self._threads[number]
@@ -106,15 +106,15 @@ class CleanerThreads:
             try:
                 has_more = self._run_pass(sign)
             except Exception:
-                # No log is to blame. The next pass may work, and an end of the thread would be the end of compaction.
+                # Not the fault of a log. The next pass may work; if the thread ended, compaction would end.
                 self.failed_passes += 1
-                logger.exception("a pass of the cleaner failed and is tried again after log.cleaner.backoff.ms")
+                logger.exception("a pass of the cleaner failed and is retried after log.cleaner.backoff.ms")
                 has_more = False
             if not has_more:
                 self._sleep(sign, wakes_before)
 
     def _sleep(self, sign: StopSign, wakes_before: int) -> None:
-        """Until the back-off is over or somebody has woken the threads since `wakes_before`."""
+        """Sleep until the back-off is over or the threads were woken since `wakes_before`."""
         with self._condition:
             self._condition.wait_for(
                 lambda: sign.is_set or self._wakes != wakes_before, min(self._backoff_seconds(), _MAX_WAIT_SECONDS)

@@ -1,4 +1,4 @@
-"""The parts that choosing a log and cleaning it share: one value for all cleaner threads of a broker."""
+"""The parts that the choice of a log and its cleaning share: one value for all cleaner threads of a broker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from barnabas.broker.storage.services.log_dir_failure import LogDirFailures
 
 @dataclass(frozen=True, slots=True)
 class CleaningContext:
-    """What `CleanerManager` creates, and `FilthiestLogChooser` and `CleaningPass` work on."""
+    """Created by `CleanerManager`, used by `FilthiestLogChooser` and `CleaningPass`."""
 
     states: CleaningStates
     checkpoints: CleanerCheckpoints
@@ -25,9 +25,9 @@ class CleaningContext:
     clock: Clock
 
     def is_uncleanable(self, log: ReadableLog) -> bool:
-        """Whether the log's partition is marked as uncleanable in the log's directory."""
+        """Return whether the log's partition is marked as uncleanable in its log directory."""
         return self.uncleanable.reason(log.log_dir, log.topic_partition) is not None
 
     def clean_offset(self, log: ReadableLog) -> int | None:
-        """Return the log's entry of cleaner-offset-checkpoint; None without one."""
+        """Return the log's entry in cleaner-offset-checkpoint, or None."""
         return self.checkpoints.get(log.log_dir, log.topic_partition)

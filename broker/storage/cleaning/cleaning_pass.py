@@ -1,14 +1,14 @@
 """One pass of a cleaner thread: clean the filthiest log, if one is due, then delete old segments of compacted logs.
 
-How a round can end, and what follows:
+Ends of a round, and their consequences:
 
     done            the checkpoint is raised, a line is logged
-    aborted         somebody wanted the log, or the thread is to end: nothing, it will be chosen again
-    out of room     (or descriptors, or memory) the partition waits for log.cleaner.backoff.ms, others go on
+    aborted         other work needs the log, or the thread is to end: nothing; the log will be chosen again
+    out of room     (or descriptors, or memory) the partition waits for log.cleaner.backoff.ms, others are cleaned
     disk error      the directory goes offline
-    anything else   the partition is marked as uncleanable until the broker starts again: never a hot loop
+    anything else   the partition is marked as uncleanable until the broker restarts, which prevents a hot loop
 
-Segments that a round has swapped in before it ended stay: they hold what the old ones held, less what was superseded.
+Segments that a round has swapped in before it ended stay: they have the old ones' records except superseded ones.
 Source: Kafka LogCleaner.CleanerThread.
 """
 
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 class LogCleaner(Protocol):
-    """Makes one round: `cleaner.Cleaner`, or a stand-in in tests."""
+    """Runs one round: `cleaner.Cleaner`, or a substitute in tests."""
 
     def clean(self, cleanable: LogToClean) -> CleanResult:
         """Clean one log; see `Cleaner.clean`."""
@@ -38,7 +38,7 @@ class LogCleaner(Protocol):
 
 
 class CleaningPass:
-    """What all cleaner threads do again and again."""
+    """The repeated work of all cleaner threads."""
 
     def __init__(
         self,
@@ -49,29 +49,29 @@ class CleaningPass:
         self._context = context
 
     def run(
-        self, make_cleaner: Callable[[], LogCleaner], backoff_seconds: float, is_stopping: Callable[[], bool]
+        self, create_cleaner: Callable[[], LogCleaner], backoff_seconds: float, is_stopping: Callable[[], bool]
     ) -> bool:
-        """One pass; whether a round was begun, so that there may be more to do at once."""
+        """Run one pass; return whether a log was cleaned, so that there may be more to do."""
         cleanable = self._chooser.choose()
         if cleanable is not None:
-            self._clean(make_cleaner, cleanable, backoff_seconds)
+            self._clean(create_cleaner, cleanable, backoff_seconds)
         for log in self._chooser.compacted_logs():
             if is_stopping():
                 break
             self._delete_old_segments(log)
         return cleanable is not None
 
-    def _clean(self, make_cleaner: Callable[[], LogCleaner], cleanable: LogToClean, backoff_seconds: float) -> None:
-        """One round over a claimed log, whose claim ends here."""
+    def _clean(self, create_cleaner: Callable[[], LogCleaner], cleanable: LogToClean, backoff_seconds: float) -> None:
+        """Clean a claimed log and release the claim."""
         log = cleanable.log
         started = self._context.clock.monotonic()
         result: CleanResult | None = None
         try:
-            result = make_cleaner().clean(cleanable)
+            result = create_cleaner().clean(cleanable)
         except CleaningAborted as reason:
             self._context.statistics.round_aborted()
             logger.info("cleaning of %s was stopped: %s", log.topic_partition, reason)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the partition is marked and the others go on
+        except Exception as error:  # noqa: BLE001 - any error marks the partition, and the others are cleaned
             self._handle_failure(log, error, backoff_seconds)
         finally:
             if result is None:
@@ -83,11 +83,11 @@ class CleaningPass:
             log.topic_partition, lambda: self._context.checkpoints.set(log.log_dir, log.topic_partition, clean_to)
         ):
             self._context.statistics.round_aborted()
-            return  # the one who wants the log will change it: what the round found does not count
+            return  # the log is about to be changed by whatever aborted the round: no checkpoint
         self._context.statistics.round_ended(result.stats, self._context.clock.monotonic() - started)
-        self._say(cleanable, result, self._context.clock.monotonic() - started)
+        self._log_round(cleanable, result, self._context.clock.monotonic() - started)
         if clean_to <= cleanable.first_dirty_offset:
-            # It would be chosen again at once, for ever.
+            # Otherwise it would be chosen again immediately, for ever.
             self._chooser.postpone(log.topic_partition, backoff_seconds)
 
     def _handle_failure(self, log: PartitionLog, error: Exception, backoff_seconds: float) -> None:
@@ -95,7 +95,7 @@ class CleaningPass:
             self._context.statistics.round_out_of_room()
             self._chooser.postpone(log.topic_partition, backoff_seconds)
             logger.warning(
-                "cleaning of %s found no room, it is tried again: %s, retry_seconds=%s",
+                "cleaning of %s ran out of room and is retried: %s, retry_seconds=%s",
                 log.topic_partition,
                 error,
                 backoff_seconds,
@@ -116,7 +116,7 @@ class CleaningPass:
             if log.state is LogState.ONLINE:
                 self._mark(log, "retention cannot be applied", error)
             else:
-                logger.error("retention of %s failed, the others go on: %s", log.topic_partition, error)
+                logger.error("retention of %s failed, the other logs are not affected: %s", log.topic_partition, error)
         finally:
             self._context.states.release(log.topic_partition)
 
@@ -124,15 +124,15 @@ class CleaningPass:
         self._context.statistics.round_failed()
         self._context.uncleanable.mark(log.log_dir, log.topic_partition, f"{what}: {error}")
         logger.error(
-            "%s %s, neither compaction nor retention touch it until the broker starts again: %s",
+            "%s %s, neither compaction nor retention touch it until the broker restarts: %s",
             log.topic_partition,
             what,
             error,
-            # A log that is damaged is the operator's matter; all else is ours, and needs its traceback.
+            # A damaged log is no bug of ours; any other error needs its traceback.
             exc_info=None if isinstance(error, UncleanableLogError) else error,
         )
 
-    def _say(self, cleanable: LogToClean, result: CleanResult, seconds: float) -> None:
+    def _log_round(self, cleanable: LogToClean, result: CleanResult, seconds: float) -> None:
         stats = result.stats
         logger.info(
             "cleaned %s: from=%s, to=%s, read_bytes=%s, kept_bytes=%s, read_records=%s, kept_records=%s, "

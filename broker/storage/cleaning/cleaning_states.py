@@ -1,18 +1,18 @@
-"""Who works on a partition's segments: a cleaner thread, somebody who paused it, or nobody.
+"""Cleaning state of each partition: free, in progress, aborted or paused.
 
-    nobody ----claim----> in progress ----release----> nobody
+    free ------claim----> in progress ----release----> free
        |                      |
-       | abort_and_pause      | abort_and_pause: aborted; its thread sees that (`ensure_not_aborted`) and lets go
+       | abort_and_pause      | abort_and_pause: aborted; the thread notices (`ensure_not_aborted`) and releases it
        v                      v
     paused(1) <---release--- aborted
        ^ |
-       | | abort_and_pause: paused(n + 1), resume: paused(n - 1), and nobody after the last
+       | | abort_and_pause: paused(n + 1), resume: paused(n - 1), and free after the last
        +-+
 
-`abort_and_pause` returns when the partition is paused: nobody works on it, and nobody will. A claim is for a round of
-the cleaner or for the deletion of old segments, on compacted partitions by a cleaner thread and on others by the
-retention task, so that the two never meet when a topic's cleanup.policy changes. Source: Kafka LogCleanerManager,
-LogCleaningState.
+`abort_and_pause` returns when the partition is paused: no thread works on its segments, and none will. A claim is for a
+round of the cleaner or for the deletion of old segments, by a cleaner thread on compacted partitions and by the
+retention task on others. So the two never work on the same partition when a topic's cleanup.policy changes.
+Source: Kafka LogCleanerManager, LogCleaningState.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ class _Work(Enum):
 
 
 class CleaningStates:
-    """The state of every partition that has one. Thread-safe."""
+    """States of all partitions that are not free. Thread-safe."""
 
     def __init__(self, on_abort: Callable[[], None] = lambda: None) -> None:
-        """`on_abort` is called when a round was asked to stop: whatever its thread sleeps in should end."""
+        """`on_abort` is called when a round has to stop; it must wake the thread if that is asleep."""
         self._states: dict[TopicPartition, _Work | int] = {}
-        """An int says how often the partition is paused."""
+        """An int is the number of pauses."""
         self._condition = threading.Condition()
         self._on_abort = on_abort
 
     def claim(self, topic_partition: TopicPartition) -> bool:
-        """Take a partition that nobody has; false if somebody has it."""
+        """Claim a free partition; return False if it is not free."""
         with self._condition:
             if topic_partition in self._states:
                 return False
@@ -51,14 +51,14 @@ class CleaningStates:
             return True
 
     def is_free(self, topic_partition: TopicPartition) -> bool:
-        """Whether nobody has it, at this moment."""
+        """Return whether the partition is free now."""
         return topic_partition not in self._states
 
     def release(self, topic_partition: TopicPartition, on_completed: Callable[[], None] = lambda: None) -> bool:
-        """The claim's work has ended; whether nobody aborted it meanwhile.
+        """Release a claim; return False if it was aborted meanwhile.
 
-        Only then `on_completed` is called, before anybody else can take the partition. What it raises is the caller's;
-        the partition is released all the same.
+        If it was not, `on_completed` is called first, while the partition is still claimed. The partition is released
+        even if that raises.
         """
         with self._condition:
             state = self._states.get(topic_partition)
@@ -76,14 +76,17 @@ class CleaningStates:
                 self._condition.notify_all()
 
     def ensure_not_aborted(self, topic_partition: TopicPartition) -> None:
-        """Raises CleaningAborted once somebody wants the partition."""
+        """Raise CleaningAborted if the partition's claim was aborted."""
         if self._states.get(topic_partition) is _Work.ABORTED:
-            raise CleaningAborted(f"{topic_partition} is wanted by somebody else")
+            raise CleaningAborted(f"{topic_partition} is needed by other work")
 
     def abort_and_pause(self, topic_partition: TopicPartition) -> None:
-        """End what goes on with the partition and keep everybody off until `resume`. Waits for the thread's release."""
+        """Abort a claim of the partition and prevent others until `resume`. Waits for the release.
+
+        The thread may be asleep in the throttler for minutes, or just about to: it is woken repeatedly.
+        """
         with self._condition:
-            # A second caller waits for the first one's abort, then pauses once more. (Kafka throws.)
+            # A second caller waits for the first one's abort, then adds a pause. (Kafka throws.)
             self._condition.wait_for(lambda: self._states.get(topic_partition) is not _Work.ABORTED)
             state = self._states.get(topic_partition, 0)
             if isinstance(state, int):
@@ -94,10 +97,10 @@ class CleaningStates:
             while not self._condition.wait_for(
                 lambda: isinstance(self._states.get(topic_partition), int), _ABORT_AGAIN_SECONDS
             ):
-                self._on_abort()  # its thread may just have been on its way to sleep
+                self._on_abort()  # the thread may have been just about to sleep
 
     def resume(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        """Undo one pause of each."""
+        """Undo one pause of each partition."""
         with self._condition:
             for topic_partition in topic_partitions:
                 state = self._states.get(topic_partition)
@@ -108,7 +111,7 @@ class CleaningStates:
                     self._states[topic_partition] = state - 1
 
     def pause_free(self, topic_partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Pause those that nobody has, once; which they are."""
+        """Pause the free ones of these partitions; return them."""
         paused = []
         with self._condition:
             for topic_partition in topic_partitions:
@@ -118,7 +121,7 @@ class CleaningStates:
         return paused
 
     def describe(self, topic_partition: TopicPartition) -> str:
-        """For people: `idle`, `in progress`, `aborted` or `paused`."""
+        """Return `idle`, `in progress`, `aborted` or `paused`, for operators."""
         state = self._states.get(topic_partition)
         if state is None:
             return "idle"

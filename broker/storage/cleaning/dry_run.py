@@ -1,9 +1,9 @@
-"""What a round would take from a log, found out by the cleaner itself and without a change to any file of the log.
+"""Dry run of a compaction: the cleaner runs on a log without changing any of its files.
 
-The log is opened in a scratch directory, in which its sealed segments are symbolic links, indexes and producer
-snapshots are copies, and the active segment, which is never cleaned, is an empty file. There the cleaner makes its
-round, into segments that count what they are given and keep nothing. So a dry run needs a few MiB of scratch room,
-however large the log is. One round is made: where the map fills, what the next ones would take is not in the figures.
+The log is opened in a scratch directory with symbolic links to its sealed segments, copies of indexes and producer
+snapshots, and an empty active segment, which is never cleaned. There the cleaner runs one round, into segments that
+count batches and discard them. So a dry run needs a few MiB of scratch space for a log of any size. If the map becomes
+full, the effect of the following rounds is not included.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 
 class CountingSegment(LogSegment):
-    """Takes batches, counts their tombstones and keeps nothing."""
+    """Segment that counts the tombstones of appended batches and discards the batches."""
 
     __slots__ = ("tombstones",)
 
     tombstones: int
 
     def append_many(self, data: memoryview | bytearray, batches: Sequence[AppendedBatch]) -> None:
-        """Count."""
+        """Count tombstones."""
         self.tombstones += count_tombstones(memoryview(data))
 
 
@@ -90,22 +90,22 @@ class DryRunLog(PartitionLog):
         """Return the tombstones in the segments that a round up to `offset` reads. Raises DecodeError, OSError."""
         count = 0
         for segment in self.segments_view.overlapping(0, offset):
-            data = Path(segment.log.path).read_bytes()  # a segment at a time: 1 GiB at most, as a rule
+            data = Path(segment.log.path).read_bytes()  # a segment at a time: usually 1 GiB at most
             count += count_tombstones(memoryview(data))
         return count
 
 
 def count_tombstones(data: memoryview) -> int:
-    """Records with a null value in whole batches, control records left out. Raises DecodeError."""
+    """Count records with a null value in whole batches, without control records. Raises DecodeError."""
     return sum(
         record.value is None for batch in iter_batches(data) if not batch.is_control for record in read_records(batch)
     )
 
 
 def make_scratch_copy(directory: Path, scratch: Path, topic_partition: TopicPartition) -> Path:
-    """A directory below `scratch` that can be opened as the log of `directory`; nothing in that is changed.
+    """Create a directory below `scratch` that can be opened as the log in `directory`, which is not changed.
 
-    Raises OSError, StorageError where a start would first have to finish something (leftovers of a crash).
+    Raises OSError, StorageError if a crash left work that a start has to finish first.
     """
     copy = scratch / directory_name(topic_partition)
     copy.mkdir()
@@ -117,7 +117,7 @@ def make_scratch_copy(directory: Path, scratch: Path, topic_partition: TopicPart
             raise StorageError(path, "a crash left this behind: compact without --dry-run, or start a broker, first")
         if path.name == bases[-1] + LOG_SUFFIX:
             (copy / path.name).touch()
-            (copy / path.name).with_suffix(OFFSET_INDEX_SUFFIX).touch()  # without it the loader would warn, and recover
+            (copy / path.name).with_suffix(OFFSET_INDEX_SUFFIX).touch()  # otherwise the loader would warn and recover
         elif path.suffix == LOG_SUFFIX:
             (copy / path.name).symlink_to(path)
         elif path.stem != bases[-1] and path.suffix != ".deleted" and path.is_file():

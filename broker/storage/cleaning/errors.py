@@ -1,6 +1,6 @@
-"""Why a round of the cleaner ends early, and so what its caller does about it. In each case the log is as it was.
+"""Errors that end a round of the cleaner early; they leave the log as it was.
 
-A disk that fails is none of these: the log has then reported its directory and goes offline, and the OSError goes on.
+For a failed disk the log reports its directory, and the OSError itself is raised.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from barnabas.broker.storage.files.errors import CorruptFileError, StorageError
 
 
 class CleaningAborted(Exception):
-    """The log is wanted by somebody else (truncation, deletion, a move): what `check_done` raises. Not an error."""
+    """The log is needed for a truncation, deletion or move; raised by `check_done`. Not a failure."""
 
 
 class CleaningOutOfRoom(StorageError):
-    """No room on the disk, or no descriptors or memory: the round may be tried again after the back-off."""
+    """No disk space, descriptors or memory left: the round can be retried after the back-off."""
 
 
 class UncleanableLogError(CorruptFileError):
-    """The log holds what cannot be cleaned: a corrupt batch, records that break the format. Trying again is useless."""
+    """The log has a corrupt batch or malformed records: retrying does not help."""

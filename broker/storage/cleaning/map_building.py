@@ -1,7 +1,7 @@
-"""The first pass: the offset map is filled with the keys of the dirty part.
+"""The first pass: fills the offset map with the keys of the dirty part.
 
-Control batches and the data of aborted transactions never enter it. Where the map is full, the round ends, even in the
-middle of a batch: `latest_offset` is then the last offset that was put. Source: Kafka Cleaner.buildOffsetMap.
+Control batches and data of aborted transactions are left out. If the map becomes full, the pass ends, even in the
+middle of a batch; `latest_offset` is then the last offset in the map. Source: Kafka Cleaner.buildOffsetMap.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ class MapBuilder:
         self._transactions = CleanedTransactions()
 
     def prepare(self, view: SegmentsView, end_offset: int) -> None:
-        """Find out which transactions were aborted. Raises OSError, CorruptFileError."""
+        """Collect the aborted transactions of the dirty part. Raises OSError, CorruptFileError."""
         self._transactions.add_aborted(aborted_transactions(view, self._start_offset, end_offset))
 
     def add_segment(self, segment: LogSegment, next_base_offset: int, before_read: Callable[[], object]) -> None:
-        """Add what the segment holds from the start offset on. Raises DecodeError, OSError."""
+        """Add the segment's keys from the start offset on. Raises DecodeError, OSError."""
         position = segment.index_position(self._start_offset)
         read_through(segment, position, self._buffers, self._take, before_read)
         if not self.is_full:
-            # Offsets that the segment lacks at its end are known to hold nothing.
+            # Also covers offsets missing at the segment's end: they have no records.
             self._map.latest_offset = next_base_offset - 1
             self._buffers.restore()
 
@@ -75,7 +75,7 @@ class MapBuilder:
             return _ENDS if self.is_full else at
 
     def _add_aside(self, piece: memoryview, at: int) -> int:
-        """Add the batch there, which is not plain; its size, or 0 when it is cut short or the map is full."""
+        """Add the batch at `at`, which is not plain; return its size, or 0 if it is cut short or the map is full."""
         if piece[at + MAGIC_POSITION] != MAGIC_V2:
             return self._add_legacy(piece, at)
         batch = RecordBatch(piece, at)

@@ -1,8 +1,8 @@
-"""Compaction of a log that no broker uses: opened, cleaned round after round until nothing is dirty, and closed.
+"""Offline compaction of a log that no broker uses: rounds are repeated until nothing is dirty.
 
-The cleaner and its rules are the broker's: what min.compaction.lag.ms and the active segment keep is kept, a tombstone
-goes when its delete horizon has passed. The minimum dirty ratio is not asked. The caller holds the directory's lock.
-A crash in the middle leaves what a broker's crash would leave, and the next start finishes or drops it.
+The cleaner and its rules are the broker's: records protected by min.compaction.lag.ms and the active segment are kept,
+and tombstones are dropped after their delete horizon. Only the minimum dirty ratio is ignored. The caller holds the
+directory's lock. A crash leaves the same state as a broker's crash, and the next start finishes or drops the round.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 
 class TasksForLater:
-    """A scheduler without threads: what a log puts off (removing old files) is done by `run`, delays or not."""
+    """Scheduler without threads: tasks (removals of old files) are run by `run`, whatever their delay."""
 
     def __init__(self) -> None:
         self.counters: dict[str, TaskCounters] = {}
@@ -39,58 +39,58 @@ class TasksForLater:
         return task
 
     def run(self) -> None:
-        """Do what there is to do, once each."""
+        """Run all tasks once."""
         while self._tasks:
             self._tasks.pop(0).action()
 
 
 class OfflineServices(NamedTuple):
-    """What logs of one command share, and what they put off."""
+    """Services for the logs of one command, and their deferred tasks."""
 
     services: StorageServices
     tasks: TasksForLater
 
     @classmethod
-    def make(cls) -> OfflineServices:
-        """With the machine's clock."""
+    def create(cls) -> OfflineServices:
+        """Create services with the machine's clock."""
         tasks = TasksForLater()
         return cls(StorageServices(SystemClock(), tasks, OpenFiles(), LogDirFailures()), tasks)
 
 
 class CompactionResult(NamedTuple):
-    """What became of one log. Records and bytes are what went, or would go."""
+    """Result for one log. In a dry run, the figures are those that a compaction would have."""
 
     clean_to: int
-    """Below this offset a key has one record at most."""
+    """Below this offset each key has at most one record."""
     rounds: int
     records_gone: int
     bytes_gone: int
     bytes_left: int
 
 
-class _Noted:
-    """A throttler that holds nobody, and tells how far the work is."""
+class _ProgressThrottler:
+    """Throttler without a limit, which reports progress."""
 
     def __init__(self, note: Callable[[int], object]) -> None:
         self._note = note
 
     def note(self, size_bytes: int) -> None:
-        """`size_bytes` were read or written."""
+        """Report `size_bytes` read or written."""
         self._note(size_bytes)
 
 
-def _nobody_wants_it(topic_partition: TopicPartition) -> None:
-    """There is no broker that could."""
+def _never_abort(topic_partition: TopicPartition) -> None:
+    """Never abort: no broker uses the log."""
 
 
 def offline_cleaner(config: CleanerConfig, note: Callable[[int], object]) -> Cleaner:
-    """A cleaner that is never stopped; `note` is told bytes as they are read and written."""
+    """Create a cleaner that is never aborted; `note` is called with the bytes read and written."""
     return Cleaner(
         offset_map_bytes=config.offset_map_bytes,
         load_factor=config.load_factor,
         io_buffer_bytes=config.io_buffer_bytes,
-        throttler=_Noted(note),
-        check_done=_nobody_wants_it,
+        throttler=_ProgressThrottler(note),
+        check_done=_never_abort,
     )
 
 
@@ -99,7 +99,7 @@ def compact_log(
 ) -> CompactionResult:
     """Clean an open log until nothing is dirty, or for `max_rounds`.
 
-    Raises UncleanableLogError, CleaningOutOfRoom, OSError; the rounds before are done then.
+    Raises UncleanableLogError, CleaningOutOfRoom, OSError; completed rounds stay.
     """
     before = log.size_bytes
     rounds = records_gone = 0

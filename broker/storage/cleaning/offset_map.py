@@ -1,10 +1,10 @@
-"""The offset map of one round: the last offset of each key of the dirty part, in a memory of fixed size.
+"""The offset map of one round: the last offset of each key in the dirty part, in memory of fixed size.
 
-    slots        memory / 24 bytes; `max_entries` = slots * log.cleaner.io.buffer.load.factor: so full is full for Kafka
-    hash         of 16 bytes, keyed with a secret that is drawn for each round: Kafka's plain MD5 lets somebody who
-                 controls keys make two that erase each other
-    memory       one anonymous mapping, given back when the round ends, and no larger than the round can fill: a small
-                 topic does not touch the pages of a large map
+    slots        memory / 24 bytes; `max_entries` = slots * log.cleaner.io.buffer.load.factor, as in Kafka
+    hash         16 bytes, keyed with a random secret per round: with Kafka's plain MD5 an attacker who controls keys
+                 can create two that collide and delete each other
+    memory       one anonymous mapping, released after the round, and no larger than the round can fill: a small topic
+                 does not touch the pages of a large map
 
 Source: Kafka SkimpyOffsetMap.
 """
@@ -22,12 +22,12 @@ _SECRET_BYTES = 16
 
 
 class OffsetMap:
-    """Use `table` to fill and ask it, and note in `latest_offset` up to where it knows all keys (-1: nowhere)."""
+    """Offset map, filled and read through `table`. It contains all keys up to `latest_offset` (-1: none)."""
 
     def __init__(
         self, memory_bytes: int, load_factor: float, *, most_keys: int | None = None, hash_mask: int = HASH_MASK
     ) -> None:
-        """`most_keys`: there are no more in the dirty part. `hash_mask` is for tests. Raises OSError without memory."""
+        """`most_keys` bounds the keys in the dirty part. `hash_mask` is for tests. Raises OSError without memory."""
         self.slots = memory_bytes // ENTRY_BYTES
         self.max_entries = max_entries_of(memory_bytes, load_factor)
         self.latest_offset = -1
@@ -39,15 +39,15 @@ class OffsetMap:
 
     @property
     def utilization(self) -> float:
-        """Entries in relation to the slots that log.cleaner.dedupe.buffer.size pays for."""
+        """Number of entries divided by the slots that fit into log.cleaner.dedupe.buffer.size."""
         return self.table.entries / self.slots
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         self.table.close()
         self._memory.close()
 
 
 def max_entries_of(memory_bytes: int, load_factor: float) -> int:
-    """How many keys a map takes before it is full."""
+    """Return the number of keys with which a map is full."""
     return int(memory_bytes // ENTRY_BYTES * load_factor)

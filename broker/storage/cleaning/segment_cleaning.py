@@ -1,7 +1,7 @@
-"""The second pass over one segment: what stays of its batches is appended to the cleaned segment of its group.
+"""The second pass over one segment: the retained records are appended to the cleaned segment of its group.
 
-Plain batches go through the kernel a buffer at a time, the others one by one through the batch filter, in their order,
-into one write buffer. Source: Kafka Cleaner.cleanInto.
+Plain batches are filtered by the kernel, a buffer at a time, all others one by one by the batch filter; the results go
+in offset order into one write buffer. Source: Kafka Cleaner.cleanInto.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class SegmentCleaner:
     def clean(
         self, source: LogSegment, rules: FilterRules, batch_filter: BatchFilter, before_read: Callable[[], object]
     ) -> None:
-        """Append what stays of `source`. Raises DecodeError, OSError."""
+        """Append the retained records of `source`. Raises DecodeError, OSError."""
 
         def take(piece: memoryview) -> int:
             return self._take(piece, rules, batch_filter)
@@ -76,7 +76,7 @@ class SegmentCleaner:
         return at
 
     def _take_aside(self, piece: memoryview, at: int, batch_filter: BatchFilter) -> int:
-        """Filter the batch there, which is not plain; its size, or 0 when it is cut short."""
+        """Filter the batch at `at`, which is not plain; return its size, or 0 if the piece has only a part of it."""
         if piece[at + MAGIC_POSITION] != MAGIC_V2:
             message = whole_legacy_message(piece, at)
             if message is None:

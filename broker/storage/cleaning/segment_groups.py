@@ -1,7 +1,8 @@
-"""Which segments become one: as many in a row as one segment may hold, so that cleaned segments do not dwindle.
+"""Grouping of segments to clean into one, so that cleaned segments do not become ever smaller.
 
-Together they stay within segment.bytes and, each of their indexes, within segment.index.bytes; and their offsets lie so
-near to the first base offset that an index can hold the distance. Source: Kafka Cleaner.groupSegmentsBySize.
+A group is a sequence of segments whose logs together fit into segment.bytes, whose indexes each fit into
+segment.index.bytes, and whose offsets are within 2^31 - 1 of the first base offset.
+Source: Kafka Cleaner.groupSegmentsBySize.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from barnabas.broker.storage.segment.log_segment import MAX_RELATIVE_OFFSET, Log
 def group_segments(
     segments: Sequence[LogSegment], *, max_bytes: int, max_index_bytes: int, first_uncleanable_offset: int
 ) -> list[list[LogSegment]]:
-    """The segments, which ascend, in groups. One that is too large for the limits is a group alone. Raises OSError."""
+    """Group ascending segments; one that exceeds the limits alone is a group of its own. Raises OSError."""
     groups: list[list[LogSegment]] = []
     room = (0, 0, 0)
     for index, segment in enumerate(segments):
@@ -34,7 +35,7 @@ def group_segments(
 
 
 def _size_of(path: str) -> int:
-    """Of an index of a sealed segment, which is trimmed; one that was never needed has none."""
+    """Return the size of a sealed segment's index, which is trimmed; 0 without a file."""
     try:
         return os.stat(path).st_size
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""Reading a segment from one end to the other in pieces of the cleaner's read buffer, whole batches each time.
+"""Sequential reading of a segment through the cleaner's read buffer, in whole batches.
 
-The buffers have the configured size; one batch that is larger makes the read buffer as large as it needs, and a write
-buffer likewise, until the segment is done. Source: Kafka Cleaner.growBuffersOrFail.
+The buffers have the configured size. They grow for a larger batch, until the segment is done.
+Source: Kafka Cleaner.growBuffersOrFail.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MIN_BUFFER_BYTES = 4096
 
 
 class IoBuffers:
-    """The read and the write buffer of one cleaner. Allocated when first used, given back by `release`."""
+    """Read buffer and write buffer of one cleaner, allocated by `restore` and freed by `release`."""
 
     def __init__(self, size_bytes: int) -> None:
         self._size_bytes = max(size_bytes, _MIN_BUFFER_BYTES)
@@ -26,14 +26,14 @@ class IoBuffers:
         self.write = bytearray()
 
     def restore(self) -> None:
-        """Back to the configured size."""
+        """Bring both buffers to the configured size."""
         if len(self.read) != self._size_bytes:
             self.read = bytearray(self._size_bytes)
         if len(self.write) != self._size_bytes:
             self.write = bytearray(self._size_bytes)
 
     def release(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         self.read = bytearray()
         self.write = bytearray()
 
@@ -45,15 +45,16 @@ def read_through(
     take: Callable[[memoryview], int],
     before_read: Callable[[], object],
 ) -> None:
-    """Hand the batches from `position` on to `take`, a piece at a time; it says how many bytes it is done with.
+    """Pass the batches from `position` on to `take`, a piece at a time.
 
-    Those are whole batches; the rest comes again at the head of the next piece. A negative number ends the reading.
-    Raises CorruptRecordError when the file ends in the middle of a batch, OSError.
+    `take` returns the number of bytes that it has processed, in whole batches; the rest is passed again at the start of
+    the next piece. A negative number ends the reading. Raises CorruptRecordError if the file ends within a batch,
+    OSError.
     """
     end = segment.size_bytes
     while position < end:
         before_read()
-        file = segment.log.handle()  # held while it is read
+        file = segment.log.handle()  # a reference, so that the file is not closed meanwhile
         wanted = min(len(buffers.read), end - position)
         with memoryview(buffers.read) as view:
             filled = os.preadv(file.fd, (view[:wanted],), position)
@@ -64,7 +65,7 @@ def read_through(
             return
         if not done:
             if needed <= filled:
-                raise CorruptRecordError(f"position {position} holds no batch that can be read")
+                raise CorruptRecordError(f"no batch at position {position} can be read")
             if filled < wanted:
                 raise CorruptRecordError(f"the file ends at {position + filled}, {end} bytes were written")
             buffers.read = bytearray(needed)
@@ -72,7 +73,7 @@ def read_through(
 
 
 def whole_legacy_message(piece: memoryview, at: int) -> LegacyMessage | None:
-    """The message of format 0 or 1 there, checked; None when the piece cuts it short. Raises CorruptRecordError."""
+    """Return the checked message of format 0 or 1 at `at`, None if it is cut short. Raises CorruptRecordError."""
     size = int.from_bytes(piece[at + 8 : at + LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD
     if size > len(piece) - at:
         return None
@@ -82,9 +83,9 @@ def whole_legacy_message(piece: memoryview, at: int) -> LegacyMessage | None:
 
 
 def _size_of_first(piece: memoryview, left: int) -> int:
-    """The size of the batch that is too large for the piece. Raises CorruptRecordError if the file is too short."""
+    """Return the size of a batch that is larger than the piece. Raises CorruptRecordError if the file is too short."""
     if len(piece) < LOG_OVERHEAD:
-        raise CorruptRecordError(f"{left} bytes at the end of the file are no batch")
+        raise CorruptRecordError(f"the {left} bytes at the end of the file are not a batch")
     size = int.from_bytes(piece[8:LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD
     if not LOG_OVERHEAD < size <= left:
         raise CorruptRecordError(f"a batch claims {size} bytes, {left} are left in the file")

@@ -1,9 +1,10 @@
-"""Holds the cleaner's reads and writes together to log.cleaner.io.max.bytes.per.second, over all its threads.
+"""Throttle for the cleaner's reads and writes: log.cleaner.io.max.bytes.per.second over all its threads.
 
-What was read or written is noted after the fact; the noting thread then sleeps until the rate is met again. Bytes that
-were not used in the last BURST_SECONDS may be made up for, older ones are lost, so that a broker that was idle for a
-day does not compact at full speed for a day. A sleep ends early on `wake`: whoever stops a round, or changes the rate,
-must not wait for a sleep of minutes. Source: Kafka Throttler (which sleeps under its lock and cannot be woken).
+Bytes are accounted for after they were read or written; the calling thread then sleeps until the rate is met again.
+Capacity unused in the last BURST_SECONDS can be used later, older capacity is lost: a broker that was idle for a day
+must not compact at full speed for a day. `wake` ends a sleep early, because a sleep can take minutes, and stopping a
+round or changing the rate must not wait for it. Source: Kafka Throttler (which sleeps under its lock and cannot be
+woken).
 """
 
 from __future__ import annotations
@@ -14,22 +15,22 @@ from collections.abc import Callable
 from barnabas.broker.storage.services.clock import Clock
 
 BURST_SECONDS = 1.0
-"""How much unused time counts: more than the time between two notes of a thread that works."""
+"""Unused time that counts: more than the time between two calls of `note` by a busy thread."""
 
 _MAX_WAIT_SECONDS = 3600.0
-"""A lock cannot wait for ever: a rate of one byte a day is looked at again each hour."""
+"""Longest single wait: at a rate of one byte a day the wait is repeated each hour."""
 
 Wait = Callable[[threading.Condition, float], object]
-"""Sleeps on the condition, which is held, for so many seconds or until it is notified."""
+"""Waits on the condition, which is held, for a number of seconds or until it is notified."""
 
 
 class Throttler:
-    """One for all threads of a cleaner. Thread-safe; the counters are for the metrics."""
+    """Throttle shared by all cleaner threads. Thread-safe; the counters are for the metrics."""
 
     def __init__(
         self, bytes_per_second: float, clock: Clock, wait: Wait = lambda condition, seconds: condition.wait(seconds)
     ) -> None:
-        """`bytes_per_second` is above 0. `wait` is injected by tests."""
+        """`bytes_per_second` must be positive. `wait` is injected by tests."""
         self.bytes_total = 0
         self.seconds_throttled = 0.0
         self._bytes_per_second = bytes_per_second
@@ -37,16 +38,16 @@ class Throttler:
         self._wait = wait
         self._condition = threading.Condition()
         self._paid_until = clock.monotonic()
-        """Up to when the bytes noted so far use the rate up."""
+        """Time (monotonic) up to which the accounted bytes use the rate."""
         self._wakes = 0
 
     @property
     def bytes_per_second(self) -> float:
-        """The rate at this moment."""
+        """The current rate."""
         return self._bytes_per_second
 
     def set_rate(self, bytes_per_second: float) -> None:
-        """Another rate from now on; what was used at the old one is forgotten, and sleepers wake."""
+        """Change the rate, drop the debt at the old rate, and wake sleeping threads."""
         with self._condition:
             self._bytes_per_second = bytes_per_second
             self._paid_until = self._clock.monotonic()
@@ -54,13 +55,13 @@ class Throttler:
             self._condition.notify_all()
 
     def wake(self) -> None:
-        """End all sleeps now: a round is to stop. The bytes stay noted, so another thread is held as before."""
+        """End all sleeps, because a round has to stop. The bytes stay accounted for: other threads sleep as before."""
         with self._condition:
             self._wakes += 1
             self._condition.notify_all()
 
     def note(self, size_bytes: int) -> None:
-        """`size_bytes` were read or written: sleep until the rate allows more."""
+        """Account for `size_bytes` read or written, and sleep until the rate allows more."""
         with self._condition:
             self.bytes_total += size_bytes
             now = started = self._clock.monotonic()

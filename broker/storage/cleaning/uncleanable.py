@@ -1,7 +1,7 @@
-"""Partitions whose cleaning has failed for a reason that trying again would not change, per directory, with the reason.
+"""Marks of partitions whose cleaning failed and would fail again, per directory, with the reason.
 
-They stay so until the broker starts again, or until the partition is gone; one that moves to another directory takes
-its mark along. Neither rounds nor the deletion of old segments touch them: somebody should look at them as they are.
+A mark stays until the broker restarts or the partition is gone; it moves along with a partition to another directory.
+Neither compaction nor the deletion of old segments touches a marked partition, so that an operator can inspect it.
 Source: Kafka LogCleanerManager.uncleanablePartitions.
 """
 
@@ -15,28 +15,28 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 
 class UncleanablePartitions:
-    """The marks. Thread-safe; reading takes no lock."""
+    """Marks by log directory and partition. Thread-safe; reading takes no lock."""
 
     def __init__(self) -> None:
         self._reasons: dict[tuple[Path, TopicPartition], str] = {}
-        """Replaced as a whole."""
+        """Replaced as a whole, never modified."""
         self._lock = threading.Lock()
 
     def reason(self, log_dir: Path, topic_partition: TopicPartition) -> str | None:
-        """Why the partition is not cleaned, None when it is."""
+        """Return why the partition is not cleaned, or None if it is not marked."""
         return self._reasons.get((log_dir, topic_partition))
 
     def all(self) -> dict[tuple[Path, TopicPartition], str]:
-        """All marks at this moment."""
+        """Return all marks with their reasons."""
         return self._reasons
 
     def mark(self, log_dir: Path, topic_partition: TopicPartition, reason: str) -> None:
-        """The partition is not cleaned any more."""
+        """Mark a partition."""
         with self._lock:
             self._reasons = {**self._reasons, (log_dir, topic_partition): reason}
 
     def move(self, topic_partition: TopicPartition, source: Path, destination: Path) -> None:
-        """The partition's log is in another directory now."""
+        """Move a mark along with the partition's log."""
         with self._lock:
             reason = self._reasons.get((source, topic_partition))
             if reason is not None:
@@ -44,11 +44,11 @@ class UncleanablePartitions:
                 self._reasons = {**others, (destination, topic_partition): reason}
 
     def remove(self, log_dir: Path, topic_partition: TopicPartition) -> None:
-        """The log is gone: one of the same name that is made next has nothing to do with it."""
+        """Remove the mark of a log that is gone: it must not apply to a new one of the same name."""
         self.keep_only(lambda *key: key != (log_dir, topic_partition))
 
     def keep_only(self, is_there: Callable[[Path, TopicPartition], bool]) -> None:
-        """Forget partitions that have no log in that directory any more."""
+        """Remove marks for which `is_there(log_dir, topic_partition)` is false."""
         if not self._reasons:
             return
         with self._lock:

@@ -55,14 +55,14 @@ class _Broker:
             self.bench.services,
             logs=lambda: list(self.logs.values()),
             get=lambda each: self.logs.get(each),
-            make_cleaner=self._make_cleaner,
+            create_cleaner=self._create_cleaner,
         )
 
     def cleaner_threads(self) -> list[str]:
         mine = set(threading.enumerate()) - self._threads_of_others
         return sorted(each.name for each in mine if each.name.startswith("log-cleaner"))
 
-    def _make_cleaner(self, config: CleanerConfig, throttler: Throttler, check_done: CheckDone) -> LogCleaner:
+    def _create_cleaner(self, config: CleanerConfig, throttler: Throttler, check_done: CheckDone) -> LogCleaner:
         broker = self
 
         class _Cleaner:
