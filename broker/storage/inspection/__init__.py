@@ -1,6 +1,5 @@
-"""Looking at a log's files from outside, without a running broker: `barnabas log dump | verify | reindex | truncate`.
+"""Offline tools for a log's files: `barnabas log dump | verify | reindex | truncate`.
 
-Functions and generators that yield plain values. Nothing here opens a log as a broker does, and nothing changes a byte
-but `reindex` and `truncation`, which say so. Damage is what these tools are for: a walk goes on where it can, and says
-where it could not.
+Functions and generators that return plain values. Nothing here opens a log as a broker does, and only `reindex` and
+`truncation` write. The tools are meant for damaged files: they continue after damage where possible, and report it.
 """

@@ -1,4 +1,4 @@
-"""What a file of a data directory is, by its name."""
+"""Types of the files in a data directory, by name."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _METADATA_SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint(\.deleted)?")
 
 
 class FileType(Enum):
-    """What is in the file; the value is the word for it in JSON."""
+    """Type of a file; the value is used in JSON output."""
 
     LOG = "log"
     OFFSET_INDEX = "index"
@@ -49,7 +49,7 @@ class FileType(Enum):
 
 
 class KnownFile(NamedTuple):
-    """A file that can be read. `offset`: base offset, or what a snapshot's name says; -1 where there is none.
+    """A file of a known type. `offset` is the base offset, or the offset in a snapshot's name, or -1.
 
     `stage` is `.deleted`, `.cleaned`, `.swap` or "".
     """
@@ -78,7 +78,7 @@ _BY_KIND = {
 
 
 def identify(path: Path) -> KnownFile | None:
-    """What the file is, or None where its name says nothing."""
+    """Return the file's type by its name, or None."""
     parsed = parse_file_name(path.name)
     if parsed is not None:
         return KnownFile(path, _BY_KIND[parsed.kind], parsed.offset, parsed.stage)
@@ -90,7 +90,7 @@ def identify(path: Path) -> KnownFile | None:
 
 
 def known_files(directory: Path) -> list[KnownFile]:
-    """The files of a partition's or a data directory, segment by segment, then the small ones. Raises OSError."""
+    """List the known files of a partition or data directory: by segment, then the small files. Raises OSError."""
     order = list(FileType)
     found = [known for path in directory.iterdir() if path.is_file() and (known := identify(path)) is not None]
     return sorted(found, key=lambda known: (known.offset < 0, known.offset, order.index(known.type), known.path.name))

@@ -1,4 +1,4 @@
-"""What `verify` has found wrong, and what it knows of the place when it judges."""
+"""Findings of `verify`, and the state of a data directory that it takes into account."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Finding(NamedTuple):
-    """One thing that is not as it must be. `position` is a byte of the file, where one can be named."""
+    """One error in a file. `position` is a byte position in the file, if there is one."""
 
     path: Path
     position: int | None
@@ -15,13 +15,13 @@ class Finding(NamedTuple):
 
 
 class Circumstances(NamedTuple):
-    """What a data directory's present state excuses in the newest segment of each log.
+    """State of a data directory, which determines what is accepted in the newest segment of each log.
 
-    is_in_use    a broker has it: what is written now may be seen half, and files may go meanwhile
-    is_clean     it was stopped cleanly: no unused room is left in any file, and indexes are believed unchecked
+    is_in_use    a broker uses it: writes may be seen half done, and files may disappear meanwhile
+    is_clean     it was stopped cleanly: no file has unused space, and the next start trusts the indexes
 
-    Neither: a crash, or a copy. Then unused room in the newest segment is no finding, because a start will cut it; a
-    torn batch is one, because a start will drop it.
+    Neither after a crash, or in a copy. Then unused space in the newest segment is no error, because a start cuts it; a
+    torn batch is, because a start drops it.
     """
 
     is_in_use: bool = False
@@ -29,7 +29,7 @@ class Circumstances(NamedTuple):
 
 
 class LogExtent(NamedTuple):
-    """How far a log was found to reach; the end is the offset after the last whole batch."""
+    """Offset range of a log as found; the end is the offset after the last whole batch."""
 
     first_base_offset: int
     log_end_offset: int

@@ -1,7 +1,7 @@
-"""The entries of index files, as they lie there: nothing is opened for appends, nothing is believed.
+"""Raw entries of index files, read without opening an index and without any check.
 
-The active segment's indexes have their maximum size, and so have those that a crash left: the unused room is zeros,
-which is told apart from entries here. See offset_index, time_index and transaction_index for the formats.
+The indexes of an active segment, and those left by a crash, have their maximum size; the unused space is zeros, which
+are separated from entries here. See offset_index, time_index and transaction_index for the formats.
 Source: Kafka OffsetIndex, TimeIndex, TransactionIndex.
 """
 
@@ -25,7 +25,7 @@ Entry = TypeVar("Entry")
 
 
 class IndexContent(NamedTuple, Generic[Entry]):
-    """What a file holds: entries, then `unused_bytes` of zeros; `odd_bytes` at the end make no whole entry."""
+    """Content of a file: entries, then `unused_bytes` of zeros, then `odd_bytes`, less than an entry."""
 
     entries: list[Entry]
     used_bytes: int
@@ -34,7 +34,7 @@ class IndexContent(NamedTuple, Generic[Entry]):
 
 
 def read_offset_index(path: Path, base_offset: int) -> IndexContent[OffsetPosition]:
-    """Of a `.index` file. Raises OSError."""
+    """Read a `.index` file. Raises OSError."""
     content, unused, odd = _split(path, _OFFSET_ENTRY.size)
     entries = [
         OffsetPosition(base_offset + relative, position) for relative, position in _OFFSET_ENTRY.iter_unpack(content)
@@ -43,24 +43,24 @@ def read_offset_index(path: Path, base_offset: int) -> IndexContent[OffsetPositi
 
 
 def read_time_index(path: Path, base_offset: int) -> IndexContent[TimestampOffset]:
-    """Of a `.timeindex` file. Raises OSError."""
+    """Read a `.timeindex` file. Raises OSError."""
     content, unused, odd = _split(path, _TIME_ENTRY.size)
     entries = [TimestampOffset(time, base_offset + relative) for time, relative in _TIME_ENTRY.iter_unpack(content)]
     return IndexContent(entries, len(content), unused, odd)
 
 
 def read_transaction_index(path: Path) -> IndexContent[AbortedTxn]:
-    """Of a `.txnindex` file, which is never preallocated. Raises OSError."""
+    """Read a `.txnindex` file, which is never preallocated. Raises OSError."""
     content = path.read_bytes()
     odd = len(content) % ROW_BYTES
     return IndexContent(list(iter_rows(content)), len(content) - odd, 0, odd)
 
 
 def _split(path: Path, entry_size: int) -> tuple[bytes, int, int]:
-    """The entries' bytes, how many bytes of zeros follow, and how many make no entry.
+    """Return the entries' bytes, the number of bytes of zeros after them, and of bytes left over at the end.
 
-    An entry of zeros is none: the first batch is never indexed, so no position is 0. Only a file of one single entry is
-    taken at its word: a record of the year 1970 can be in a time index.
+    An entry of zeros counts as unused: the first batch is never indexed, so no position is 0. The exception is a time
+    index with a single entry, which can be for a record of 1970-01-01.
     """
     content = path.read_bytes()
     odd = len(content) % entry_size

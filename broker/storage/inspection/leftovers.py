@@ -1,8 +1,8 @@
-"""What an interrupted cleaning or splitting left in a partition's directory, as far as it matters to the next start.
+"""Check of files that an interrupted cleaning or splitting left in a partition directory.
 
-A `.swap` is finished: a start puts it in place of the segments that it covers, which are then gone. So it must be
-whole, and damage in it is worse than in the segments, which a recovery would cut. A `.cleaned` is dropped by a start,
-whatever it holds. After a clean stop there is neither; `.deleted` files outlive one until their delay is over.
+A `.swap` file is complete: a start replaces the segments that it covers by it, and deletes them. So damage in it is
+worse than in a segment, which recovery would truncate. A start drops `.cleaned` files without reading them. After a
+clean stop neither exists; `.deleted` files stay until their delay is over.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _STAGES = (SWAP_SUFFIX, CLEANED_SUFFIX)
 
 
 def check_leftovers(files: Iterable[KnownFile], circumstances: Circumstances) -> Iterator[Finding]:
-    """Of a partition's files; nothing where a broker runs, whose cleaner may be at work. Raises OSError."""
+    """Check a partition's files; skipped beside a running broker, whose cleaner may be working. Raises OSError."""
     if circumstances.is_in_use:
         return
     for known in files:

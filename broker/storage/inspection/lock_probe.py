@@ -1,7 +1,8 @@
-"""Whether a broker has a data directory now, found out without taking its lock.
+"""Detection of a broker that uses a data directory, without taking the lock.
 
-To try the lock would be to hold it for a moment, in which a broker that starts would be refused. F_GETLK only asks: it
-names the process that has the POSIX record lock, which both Apache Kafka and Barnabas take (see directory_lock).
+Trying the lock would hold it for a moment, and a broker that starts at that moment would be refused. F_GETLK only
+queries: it returns the process with the POSIX record lock, which Apache Kafka and Barnabas both take (see
+directories.lock).
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ assert _FLOCK.size == 32
 
 
 def lock_holder(log_dir: Path) -> int | None:
-    """The id of the process that has the directory, or None. Raises OSError.
+    """Return the id of the process that has locked the directory, or None. Raises OSError.
 
-    0 stands for a process that cannot be named from here (another pid namespace).
+    Returns 0 for a process in another pid namespace.
     """
     try:
         descriptor = os.open(log_dir / LOCK_FILE, os.O_RDONLY | os.O_CLOEXEC)

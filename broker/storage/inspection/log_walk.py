@@ -1,10 +1,10 @@
-"""Walking a `.log` file (or a snapshot of the metadata log) from outside, through damage as far as sizes lead.
+"""Iteration over a `.log` file (or a metadata snapshot) that continues after damaged batches.
 
-The broker's own walks (segment_scan) end at the first wrong CRC, because nothing behind it may be served. This one says
-that the CRC is wrong and goes on: somebody wants to see what is there. It ends where no size can be believed.
+The broker's own scan (segment.scan) ends at the first wrong CRC, because nothing after it may be served. This one
+reports the wrong CRC and continues, for inspection. It ends at the first implausible size.
 
-Message sets of format version 0 and 1 (protocol/records/legacy/messages) are seen entry by entry, compressed wrappers
-as one. Source: Kafka FileLogInputStream.
+Message sets of format version 0 and 1 (protocol/records/legacy/messages) are iterated entry by entry; a compressed
+wrapper is one entry. Source: Kafka FileLogInputStream.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from barnabas.protocol.records.legacy.messages import LegacyMessage, read_inner_
 _CHUNK_BYTES = 4 * 1024 * 1024
 _HEAD_BYTES = MAGIC_POSITION + 1
 _MAX_FIRST_BYTE = 0x7F
-"""Of an offset that is not negative."""
+"""Largest first byte of an offset, which is not negative."""
 _MIN_ENTRY_BYTES = {0: LOG_OVERHEAD + 14, 1: LOG_OVERHEAD + 22}
-"""Crc, magic, attributes, a null key and a null value; version 1 has a timestamp, too."""
+"""CRC, magic, attributes, a null key and a null value; version 1 also has a timestamp."""
 
 
 class StoredBatch(NamedTuple):
-    """A batch of version 2. `batch` is a view that is valid until the next step of the walk.
+    """A batch of version 2. `batch` is a view that is valid until the next step of the iteration.
 
-    `fault` says why the batch is not what was written; None: its CRC is right.
+    `fault` describes a wrong CRC, or is None.
     """
 
     position: int
@@ -51,9 +51,9 @@ class StoredBatch(NamedTuple):
 
 
 class StoredMessage(NamedTuple):
-    """An entry of a message set of version 0 or 1: one message, or a wrapper that holds several, compressed.
+    """An entry of a message set of version 0 or 1: a message, or a wrapper with several compressed messages.
 
-    `message` is a view that is valid until the next step of the walk; `fault` as in `StoredBatch`.
+    `message` is a view that is valid until the next step of the iteration; `fault` is as in `StoredBatch`.
     """
 
     position: int
@@ -62,7 +62,7 @@ class StoredMessage(NamedTuple):
 
     @property
     def first_offset(self) -> int:
-        """Of what a wrapper holds; the message's own if that cannot be read."""
+        """Offset of a wrapper's first message; the entry's own if that cannot be read."""
         if self.fault is None and self.message.is_wrapper:
             with contextlib.suppress(CorruptRecordError):
                 return read_inner_messages(self.message)[0][0]
@@ -75,14 +75,14 @@ class StoredMessage(NamedTuple):
 
 
 class LogWalk:
-    """One walk over [start, end) of a file; iterate once.
+    """Iterable over [start, end) of a file; iterate once.
 
-    `position` is where the walk is: everything before it was whole. Behind the last step `end_fault` says why the walk
-    ended before `size_bytes`; None: it did not.
+    `position` is the end of the last whole entry. After the last step `end_fault` is the reason why the iteration ended
+    before `size_bytes`, or None.
     """
 
     def __init__(self, path: Path, *, start: int = 0, end: int | None = None) -> None:
-        """`end` None: the file's size when the walk begins."""
+        """`end` defaults to the file's size at the start of the iteration."""
         self.path = path
         self.position = start
         self.size_bytes = 0
@@ -91,11 +91,11 @@ class LogWalk:
 
     @property
     def left_bytes(self) -> int:
-        """Bytes behind the last whole batch."""
+        """Bytes after the last whole batch."""
         return self.size_bytes - self.position
 
     def __iter__(self) -> Iterator[StoredBatch | StoredMessage]:
-        """Raises OSError."""
+        """Yield all entries. Raises OSError."""
         descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             size = os.fstat(descriptor).st_size
@@ -122,11 +122,11 @@ class LogWalk:
                 if filled < len(buffer[: self.left_bytes]):
                     self.end_fault = "the file became shorter while it was read"
                     return
-                # Larger than the buffer: the size was checked against the file's end, so the batch is really there.
+                # A batch larger than the buffer; its size was checked against the end of the file.
                 buffer = memoryview(bytearray(max(size, _HEAD_BYTES)))
 
     def _size_at(self, buffer: memoryview, inside: int, filled: int) -> int | None:
-        """Size of the batch there, 0 where the buffer must be filled anew, None where the walk ends."""
+        """Return the entry's size, 0 if the buffer must be refilled, None at the end of the iteration."""
         if not self.left_bytes:
             return None
         if filled - inside < _HEAD_BYTES:
@@ -161,7 +161,7 @@ class LogWalk:
 
 
 def is_zeros(path: Path, position: int) -> bool:
-    """Whether there is nothing but zeros from `position` on: room that was preallocated, or never reached the disk."""
+    """Return whether the file has only zeros from `position` on: preallocated, or lost in a crash."""
     with path.open("rb") as file:
         file.seek(position)
         while chunk := file.read(_CHUNK_BYTES):

@@ -1,8 +1,8 @@
-"""The transactions that a partition's files leave open, found out without a change: whether a stop was clean or not.
+"""Open transactions of a partition, read from its files without changing them, after a clean or unclean stop.
 
-Begins with the newest producer snapshot that can be read and walks the batches behind it, as recovery does. A
-transaction is open from its producer's first transactional batch until an end marker; the walk ends at the first batch
-that is not whole, because recovery cuts there. Source: Kafka ProducerStateManager.
+Starts with the newest readable producer snapshot and reads the batches after it, as recovery does. A transaction is
+open from its producer's first transactional batch to an end marker. Reading ends at the first damaged batch, because
+recovery truncates there. Source: Kafka ProducerStateManager.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 class OpenTransaction(NamedTuple):
-    """One of them: where it began, and the epochs and the time (ms) that its producer's last batch or marker says."""
+    """An open transaction: its first offset, and epochs and timestamp (ms) of its producer's last batch or marker."""
 
     producer_id: int
     producer_epoch: int
@@ -37,10 +37,10 @@ class OpenTransaction(NamedTuple):
 
 
 def open_transactions(directory: Path) -> list[OpenTransaction]:
-    """Of one partition's directory, by their first offsets. Raises OSError."""
+    """Return the open transactions of a partition directory, by first offset. Raises OSError."""
     files = [known for known in known_files(directory) if not known.stage]
     end, found, epochs = _newest_snapshot(files)
-    for batch in _batches_behind(files, end):
+    for batch in _batches_after(files, end):
         if batch.producer_id < 0 or not batch.is_transactional:
             continue
         if not batch.is_control:
@@ -57,7 +57,7 @@ def open_transactions(directory: Path) -> list[OpenTransaction]:
 
 
 def _newest_snapshot(files: list[KnownFile]) -> tuple[int, dict[int, OpenTransaction], dict[int, int]]:
-    """The offset that it stands for, what is open there, and the coordinators' epochs; 0 and nothing without one."""
+    """Return the newest snapshot's offset, its open transactions and coordinator epochs; (0, {}, {}) without one."""
     snapshots = sorted(
         (known for known in files if known.type is FileType.PRODUCER_SNAPSHOT), key=lambda known: -known.offset
     )
@@ -65,7 +65,7 @@ def _newest_snapshot(files: list[KnownFile]) -> tuple[int, dict[int, OpenTransac
         try:
             rows = decode_snapshot(known.path.read_bytes(), known.path)
         except CorruptFileError as error:
-            logger.info("passing over a producer snapshot: %s", error)
+            logger.info("skipping a producer snapshot: %s", error)
             continue
         opened = {
             row.producer_id: OpenTransaction(
@@ -78,7 +78,7 @@ def _newest_snapshot(files: list[KnownFile]) -> tuple[int, dict[int, OpenTransac
     return 0, {}, {}
 
 
-def _batches_behind(files: list[KnownFile], offset: int) -> Iterator[RecordBatch]:
+def _batches_after(files: list[KnownFile], offset: int) -> Iterator[RecordBatch]:
     logs = sorted((known for known in files if known.type is FileType.LOG), key=lambda known: known.offset)
     for index, known in enumerate(logs):
         if index + 1 < len(logs) and logs[index + 1].offset <= offset:

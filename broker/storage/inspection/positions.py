@@ -1,4 +1,4 @@
-"""Where to begin in a segment's file for an offset, by an index that need not be right."""
+"""Start position for an offset in a segment's file, from an index that may be wrong."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from barnabas.broker.storage.inspection.log_walk import LogWalk
 
 
 def position_of_offset(log_path: Path, base_offset: int, offset: int) -> int:
-    """A batch's position at or before the one that holds `offset`: the index's, if a batch there agrees with it, or 0.
+    """Return the position of a batch at or before the one with `offset`. Raises OSError.
 
-    Raises OSError.
+    It is the index's position if the batch there matches the entry, else 0.
     """
     try:
         entries = read_offset_index(log_path.with_suffix(OFFSET_INDEX_SUFFIX), base_offset).entries

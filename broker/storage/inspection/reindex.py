@@ -1,8 +1,8 @@
-"""Builds a log's `.index` and `.timeindex` anew from its batches. This writes; the caller holds the directory's lock.
+"""Offline rebuild of a log's `.index` and `.timeindex`. This writes; the caller holds the directory's lock.
 
-By the log engine's own rule (LogSegment.rebuild_indexes), in a directory beside the old files, which are replaced by a
-rename when the new ones are on disk: whoever is interrupted has the old index or the new one, never half of one, which
-a clean-shutdown marker would vouch for.
+The indexes are built by LogSegment.rebuild_indexes in a work directory. Once they are on disk, a rename replaces the
+old files: an interruption leaves the old index or the new one, never a part, which the next start after a clean stop
+would trust.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from barnabas.broker.storage.services.clock import SystemClock
 from barnabas.config.log_config import LogConfig
 
 WORK_DIRECTORY = ".barnabas-reindex"
-"""Within the partition's directory: neither Kafka nor we look at directories in there."""
+"""Work directory in the partition directory, where Kafka and Barnabas ignore directories."""
 
 
 class ReindexedSegment(NamedTuple):
-    """What became of a segment's indexes: entries now, and whether the files differ from the old ones."""
+    """Number of entries in a segment's rebuilt indexes, and whether the files differ from the old ones."""
 
     log_path: Path
     offset_entries: int
@@ -38,9 +38,9 @@ class ReindexedSegment(NamedTuple):
 
 
 def reindex_log(directory: Path, config: LogConfig) -> Iterator[ReindexedSegment]:
-    """Every segment of a partition's directory, one a step.
+    """Rebuild the indexes of a partition directory's segments, one per step.
 
-    Raises CorruptFileError at a segment whose batches are damaged, before anything of it is changed; OSError.
+    Raises CorruptFileError at a segment with damaged batches, before any of its files is changed; OSError.
     """
     for known in known_files(directory):
         if known.type is FileType.LOG and not known.stage:
@@ -48,11 +48,11 @@ def reindex_log(directory: Path, config: LogConfig) -> Iterator[ReindexedSegment
 
 
 def reindex_segment(directory: Path, base_offset: int, config: LogConfig) -> ReindexedSegment:
-    """One segment. Errors as `reindex_log`."""
+    """Rebuild the indexes of one segment. Raises the errors of `reindex_log`."""
     log_path = directory / file_name(base_offset, LOG_SUFFIX)
     _ensure_whole(log_path)
     work = directory / WORK_DIRECTORY
-    _remove_work(work, base_offset)  # an interrupted run's
+    _remove_work(work, base_offset)  # left by an interrupted run
     work.mkdir(exist_ok=True)
     try:
         open_files = OpenFiles()
@@ -77,23 +77,23 @@ def reindex_segment(directory: Path, base_offset: int, config: LogConfig) -> Rei
 
 
 def _ensure_whole(log_path: Path) -> None:
-    """Raises CorruptFileError when not all of the file is batches with a right CRC: an index would vouch for them."""
+    """Raise CorruptFileError unless the whole file is batches with correct CRCs: only these may get index entries."""
     walk = LogWalk(log_path)
     for step in walk:
         if step.fault is not None:
             raise CorruptFileError(log_path, f"the batch at position {step.position} is damaged: {step.fault}")
     if walk.end_fault is not None:
         raise CorruptFileError(
-            log_path, f"{walk.left_bytes} bytes from position {walk.position} on are no batch: {walk.end_fault}"
+            log_path, f"{walk.left_bytes} bytes from position {walk.position} on are not a batch: {walk.end_fault}"
         )
 
 
 def _remove_work(work: Path, base_offset: int) -> None:
-    """File by file: a tool that repairs removes nothing that it has not made."""
+    """Remove only the files that this tool creates, and then the directory if it is empty."""
     if work.is_dir():
         for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             (work / file_name(base_offset, suffix)).unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # not empty: another segment's, from an interrupted run; or somebody's
+        with contextlib.suppress(OSError):  # not empty: other files, for example from an interrupted run
             work.rmdir()
 
 

@@ -1,11 +1,11 @@
-"""What Kafka's transaction coordinator had decided, read from the `__transaction_state` partitions of data directories.
+"""Decisions of Kafka's transaction coordinator, read from the `__transaction_state` partitions of data directories.
 
     key    int16 version 0 | transactional id (int16 length, UTF-8)
     value  int16 version 0 or 1 | producer id int64 | producer epoch int16 | timeout int32 ms | status int8 | ...
 
-Of a key the last record counts; a null value forgets it. A transaction whose status is PrepareCommit was committed: its
-producer was, or will be, told so, and only the markers are missing. Source: Kafka TransactionLogValue.json,
-TransactionState.
+The last record of a key counts; a null value deletes it. A transaction with status PrepareCommit is committed: its
+producer has received or will receive the confirmation, and only the markers are missing.
+Source: Kafka TransactionLogValue.json, TransactionState.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NEWEST_VALUE = 1
 
 
 class Decision(NamedTuple):
-    """A transactional id's last state."""
+    """Last state of a transactional id."""
 
     transactional_id: str
     producer_id: int
@@ -49,17 +49,17 @@ class Decision(NamedTuple):
 
     @property
     def is_commit(self) -> bool:
-        """Whether the transaction is committed, and its markers are on their way."""
+        """Whether the transaction is committed and its markers may still be missing."""
         return self.status == PREPARE_COMMIT
 
     @property
     def status_name(self) -> str:
-        """As Kafka's tools print it."""
+        """The status as printed by Kafka's tools."""
         return STATUS_NAMES.get(self.status, str(self.status))
 
 
 def transaction_decisions(data_directories: Iterable[Path]) -> dict[int, Decision]:
-    """Producer id -> what was decided last. Raises OSError, DecodeError for a state that cannot be read."""
+    """Return the last decision per producer id. Raises OSError, DecodeError for an unreadable state."""
     found: dict[str, Decision] = {}
     for directory in data_directories:
         for partition in sorted(directory.glob(f"{TRANSACTION_STATE_TOPIC}-[0-9]*")):
@@ -73,7 +73,7 @@ def _read_partition(directory: Path, found: dict[str, Decision]) -> None:
     for known in sorted(logs, key=lambda known: known.offset):
         for step in LogWalk(known.path):
             if step.fault is not None:
-                return  # recovery cuts here
+                return  # recovery truncates here
             if not isinstance(step, StoredBatch) or step.batch.is_control:
                 continue
             for record in read_records(step.batch):
@@ -82,10 +82,10 @@ def _read_partition(directory: Path, found: dict[str, Decision]) -> None:
 
 def _apply(key: bytes | None, value: bytes | None, found: dict[str, Decision], where: str) -> None:
     if key is None or len(key) < _KEY_HEAD.size:
-        raise DecodeError(f"{where}: a key of {len(key or b'')} bytes is no transactional id's")
+        raise DecodeError(f"{where}: a key of {len(key or b'')} bytes is not a transactional id's")
     version, length = _KEY_HEAD.unpack_from(key)
     if version != 0:
-        return  # of a kind that is not known: of another thing
+        return  # a key of another, unknown type
     name = key[_KEY_HEAD.size : _KEY_HEAD.size + length].decode("utf-8", errors="replace")
     if value is None:
         found.pop(name, None)

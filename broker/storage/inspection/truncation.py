@@ -1,9 +1,9 @@
-"""Cuts the end of a log off, for good. This writes; the caller holds the directory's lock.
+"""Offline truncation of a log's end. This writes; the caller holds the directory's lock.
 
-Batches are not cut: what holds the offset goes as a whole, so the log ends at or before it. A plan says what will go
-before anything does. The order is such that a crash between any two steps leaves a log that a broker opens:
-checkpoints first (a recovery point beyond the end would be believed), then snapshots, then segments from the newest
-down, then the tail of the last segment, whose index is removed before and built anew behind it.
+Only whole batches are removed: the batch with the target offset goes, too, so the log ends at or before it. A plan
+shows what will be removed before anything is. The order of steps leaves a log that a broker can open after a crash
+between any two of them: first the checkpoints (a recovery point beyond the end would be trusted), then snapshots, then
+segments from the newest down, then the tail of the last segment, whose indexes are removed before and rebuilt after.
 Source: Kafka UnifiedLog.truncateTo, LogManager.truncateTo.
 """
 
@@ -41,14 +41,14 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 
 class CannotTruncateError(Exception):
-    """Why this log cannot be cut there: one sentence."""
+    """The log cannot be truncated to that offset; the message is one sentence."""
 
 
 class TruncationPlan(NamedTuple):
-    """What will go. `new_end` is where the log will end: at the offset, or before it where a batch holds it.
+    """What a truncation will remove. `new_end` is the new log end offset: the target, or before it within a batch.
 
-    `last_offset` is the last one that goes, -1 when nothing does. `segment` is that which stays as the last one, cut to
-    `keep_bytes`; `files` are removed whole.
+    `last_offset` is the last removed offset, -1 without any. `segment` is the base offset of the new last segment,
+    which is cut to `keep_bytes`; `files` are removed as a whole.
     """
 
     directory: Path
@@ -61,19 +61,19 @@ class TruncationPlan(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing will go."""
+        """Whether nothing will be removed."""
         return not self.cut_bytes and not self.files
 
 
 def plan_truncation(directory: Path, topic_partition: TopicPartition, to_offset: int) -> TruncationPlan:
-    """What cutting the log to `to_offset` would do. Reads only.
+    """Plan to truncate the log to `to_offset`, without writing.
 
     Raises CannotTruncateError, CorruptFileError (an unreadable checkpoint), OSError.
     """
     files = [known for known in known_files(directory) if not known.stage]
     bases = sorted(known.offset for known in files if known.type is FileType.LOG)
     if not bases:
-        raise CannotTruncateError(f"{directory} holds no segment")
+        raise CannotTruncateError(f"{directory} has no segment")
     start = max(bases[0], _log_start_offset(directory.parent, topic_partition))
     if to_offset < start:
         raise CannotTruncateError(f"{topic_partition} begins at offset {start}: it cannot be cut before that")
@@ -89,7 +89,7 @@ def plan_truncation(directory: Path, topic_partition: TopicPartition, to_offset:
         if (known.type is FileType.PRODUCER_SNAPSHOT and known.offset > new_end)
         or (known.type not in (FileType.PRODUCER_SNAPSHOT, FileType.METADATA_SNAPSHOT) and known.offset > segment)
     ]
-    # Newest first, and a segment's indexes after its log: what is left is a whole log at any moment.
+    # Newest first, and a segment's indexes after its log: the remaining files are a complete log at any moment.
     doomed.sort(
         key=lambda known: (known.type is not FileType.PRODUCER_SNAPSHOT, -known.offset, known.path.suffix != LOG_SUFFIX)
     )
@@ -107,7 +107,7 @@ def plan_truncation(directory: Path, topic_partition: TopicPartition, to_offset:
 
 
 def truncate(plan: TruncationPlan, topic_partition: TopicPartition, config: LogConfig) -> None:
-    """Do it. Raises CorruptFileError when what stays is damaged, OSError."""
+    """Carry out a plan. Raises CorruptFileError if the rest of the log is damaged, OSError."""
     directory = plan.directory
     _lower_checkpoints(directory.parent, topic_partition, plan.new_end)
     for path in plan.files:
@@ -126,7 +126,7 @@ def truncate(plan: TruncationPlan, topic_partition: TopicPartition, config: LogC
 
 
 def _cut(directory: Path, base_offset: int, to_offset: int) -> tuple[int, int, int]:
-    """Where the log will end, how many bytes of the segment stay, and how many it has. All that stays is checked."""
+    """Return the new log end offset, the bytes of the segment to keep, and its size, checking all kept batches."""
     path = directory / file_name(base_offset, LOG_SUFFIX)
     walk = LogWalk(path)
     end = base_offset
@@ -151,7 +151,7 @@ def _last_offset(directory: Path, base_offset: int) -> int:
 
 
 def _cut_transaction_index(path: Path, end_offset: int) -> None:
-    """Rows of transactions that ended at or after `end_offset` go."""
+    """Remove rows with markers at or after `end_offset`."""
     if path.exists():
         rows = read_transaction_index(path).entries
         kept = sum(1 for row in rows if row.last_offset < end_offset)
@@ -177,7 +177,7 @@ def _cut_file(path: Path, size_bytes: int) -> None:
 
 
 def _write_producer_state(directory: Path, topic_partition: TopicPartition, end_offset: int, config: LogConfig) -> None:
-    """Leave a snapshot at the new end: a clean-shutdown marker without any would mean that no producer is known."""
+    """Write a snapshot at the new end: after a clean stop, a log without any is loaded without producer state."""
     open_files, clock = OpenFiles(), SystemClock()
     segments = LogSegments(
         LogSegment.open_sealed(os.fspath(directory), known.offset, known.path.stat().st_size, config, clock, open_files)

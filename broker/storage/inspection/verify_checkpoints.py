@@ -1,7 +1,7 @@
-"""Checks the `topic partition offset` checkpoints of a data directory against how far its logs were found to reach.
+"""Check of a data directory's `topic partition offset` checkpoints against the extents of its logs.
 
-An offset beyond a log's end is a finding. Not in the cleaner's file, which a broker resets by itself, and not while a
-broker runs: logs and files are written one after the other then.
+An offset beyond a log's end is reported, except in the cleaner's file, whose entries a broker resets by itself, and
+except while a broker is running, which does not write logs and checkpoints together.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from barnabas.protocol.topic_partition import TopicPartition
 def checkpoint_findings(
     log_dir: Path, extents: Mapping[TopicPartition, LogExtent], circumstances: Circumstances
 ) -> Iterator[Finding]:
-    """Of one data directory; a log without an extent is not judged. Raises OSError."""
+    """Yield the findings of one data directory; a log without an extent is left out. Raises OSError."""
     for name in OFFSET_CHECKPOINTS:
         file = OffsetCheckpointFile(log_dir / name)
         try:

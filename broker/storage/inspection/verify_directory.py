@@ -1,7 +1,7 @@
-"""Checks data directories: the names in them, their checkpoints, and all logs, against each other.
+"""Check of data directories: names, checkpoints and all logs, also against each other.
 
-Read-only, also where a broker runs. `meta.properties` and what the metadata log says are the caller's to check: the log
-engine does not know them.
+Read-only, and works beside a running broker. The caller checks `meta.properties` and the metadata log, which the log
+engine does not interpret.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from barnabas.protocol.uuids import uuid_text
 
 
 def _ignore(_: object) -> None:
-    """Nobody wants to know."""
+    pass
 
 
 def is_partition_directory(directory: Path) -> bool:
-    """Whether it holds a log itself, and not logs' directories. Raises OSError."""
+    """Return whether a directory contains a log, as opposed to partition directories. Raises OSError."""
     for name in os.listdir(directory):
         parsed = parse_file_name(name)
         if name == PARTITION_METADATA_FILE or (parsed is not None and parsed.kind is FileKind.LOG):
@@ -41,17 +41,17 @@ def is_partition_directory(directory: Path) -> bool:
 
 
 def circumstances_of(log_dir: Path) -> Circumstances:
-    """What the state of a data directory excuses. Raises OSError."""
+    """Find out whether a data directory is in use, and whether it was stopped cleanly. Raises OSError."""
     return Circumstances(is_in_use=lock_holder(log_dir) is not None, is_clean=(log_dir / CLEAN_SHUTDOWN_FILE).exists())
 
 
 def partition_directories(log_dir: Path) -> list[Path]:
-    """The directories that hold logs, those on their way out or in included. Raises OSError."""
+    """List the partition directories of all kinds (-delete, -stray, -future included). Raises OSError."""
     return sorted(path for path in log_dir.iterdir() if path.is_dir() and parse_directory_name(path.name) is not None)
 
 
 def log_bytes(directory: Path) -> int:
-    """Bytes of the `.log` files of a partition's directory: what verifying it will read. Raises OSError."""
+    """Return the size of a partition directory's `.log` files, which a check reads. Raises OSError."""
     total = 0
     with os.scandir(directory) as entries:
         for entry in entries:
@@ -62,7 +62,7 @@ def log_bytes(directory: Path) -> int:
 
 
 class DirectoriesCheck:
-    """The check of some data directories and partitions' directories; counters are there for a summary."""
+    """Check of data directories and partition directories; `logs` counts the logs checked."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class DirectoriesCheck:
         advance: Callable[[int], None] = _ignore,
         on_log: Callable[[Path], None] = _ignore,
     ) -> None:
-        """`advance` is called with the bytes that were read, `on_log` with each log's directory before it is."""
+        """`advance` is called with the bytes read so far, `on_log` with each log's directory before it is read."""
         self.logs = 0
         self._directories = directories
         self._advance = advance
@@ -80,7 +80,7 @@ class DirectoriesCheck:
         self._topic_ids: dict[str, tuple[bytes, Path]] = {}
 
     def run(self) -> Iterator[Finding]:
-        """All findings. Raises OSError."""
+        """Yield all findings. Raises OSError."""
         for directory in self._directories:
             if is_partition_directory(directory):
                 yield from self._check_log(directory, circumstances_of(directory.absolute().parent))[0]
@@ -98,7 +98,7 @@ class DirectoriesCheck:
                 yield Finding(path, None, "no partition's directory by its name: a broker would not start with it")
                 continue
             if parsed.kind is DirectoryKind.DELETE:
-                continue  # half removed, perhaps
+                continue  # may be partly removed
             if parsed.kind is DirectoryKind.CURRENT:
                 home = self._homes.setdefault(parsed.topic_partition, path)
                 if home != path:
@@ -109,7 +109,7 @@ class DirectoriesCheck:
             except FileNotFoundError:
                 if not circumstances.is_in_use:
                     raise
-                continue  # deleted meanwhile
+                continue  # deleted by the running broker
             if parsed.kind is DirectoryKind.CURRENT:
                 if check.extent is not None:
                     extents[parsed.topic_partition] = check.extent

@@ -1,7 +1,7 @@
-"""Checks one partition's directory: its segments, and the small files beside them.
+"""Check of one partition directory: its segments and its small files.
 
-Of files with a suffix of work in progress (`.deleted`, `.cleaned`, `.swap`) only what matters is looked at, see
-leftovers. What a broker removes while it is read is no finding where one is running.
+For files with a suffix of work in progress (`.deleted`, `.cleaned`, `.swap`) see leftovers. Files that a running broker
+removes meanwhile are not reported.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _INDEX_TYPES = (FileType.OFFSET_INDEX, FileType.TIME_INDEX, FileType.TRANSACTION
 
 
 class LogCheck:
-    """The check of one partition's directory; `extent` is there once it has run, None for a log without segments."""
+    """Check of one partition directory; `extent` is set by `run`, and stays None for a log without segments."""
 
     def __init__(self, directory: Path, circumstances: Circumstances, advance: Advance) -> None:
         self.directory = directory
@@ -34,7 +34,7 @@ class LogCheck:
         self._advance = advance
 
     def run(self) -> Iterator[Finding]:
-        """All findings, segment by segment. Raises OSError."""
+        """Yield all findings, segment by segment. Raises OSError."""
         everything = known_files(self.directory)
         files = [known for known in everything if not known.stage]
         bases = sorted(known.offset for known in files if known.type is FileType.LOG)
@@ -64,7 +64,7 @@ class LogCheck:
             except FileNotFoundError:
                 if not self._circumstances.is_in_use:
                     raise
-                continue  # retention was faster
+                continue  # removed by retention meanwhile
             next_offset, leader_epoch = check.next_offset, check.leader_epoch
         if bases:
             self.extent = LogExtent(bases[0], next_offset)
@@ -108,7 +108,7 @@ class LogCheck:
             yield Finding(path, None, f"epoch {before[0]} begins at offset {before[1]}, {self._end_text()}")
 
     def _ends_before(self, offset: int) -> bool:
-        # A broker that runs appends between our look at the batches and at this file.
+        # A running broker appends between the reading of the batches and of this file.
         return self.extent is not None and not self._circumstances.is_in_use and offset > self.extent.log_end_offset
 
     def _end_text(self) -> str:
@@ -116,7 +116,7 @@ class LogCheck:
 
 
 def check_batches_file(path: Path) -> Iterator[Finding]:
-    """A file that is nothing but batches: a snapshot of the metadata log, bootstrap.checkpoint. Raises OSError."""
+    """Check a file of batches: a metadata snapshot or bootstrap.checkpoint. Raises OSError."""
     walk = LogWalk(path)
     for step in walk:
         if step.fault is not None:

@@ -1,9 +1,10 @@
-"""Checks one segment: each batch by itself and after the one before, and both indexes against the batches.
+"""Check of one segment: its batches, their sequence, and both indexes against the batches.
 
-A batch: its CRC, its records to the byte, their count, offset deltas and timestamps against the header, its offsets
-after those before and within what an index can hold, its leader epoch not below the one before. An offset entry: it
-rises, and names the start of a batch and that batch's last offset. A time entry: it rises, and names a batch that
-carries that timestamp and before which none is larger; the last entry of a sealed segment is the segment's maximum.
+- Batch: CRC, encoding of all records; count, offset deltas and timestamps against the header; offsets after the
+  previous batch's and within the range of an index; leader epoch not below the previous one.
+- Offset index entry: strictly increasing; refers to the start of a batch and that batch's last offset.
+- Time index entry: strictly increasing; refers to a batch with that timestamp, larger than all timestamps before. The
+  last entry of a sealed segment is the segment's maximum.
 """
 
 from __future__ import annotations
@@ -39,16 +40,16 @@ Advance = Callable[[int], None]
 
 @dataclass(slots=True)
 class SegmentCheck:
-    """The check of one segment; `next_offset` and `leader_epoch` are those after its last whole batch, once run."""
+    """Check of one segment; after `run`, `next_offset` and `leader_epoch` are those after the last whole batch."""
 
     directory: Path
     base_offset: int
     is_newest: bool
     circumstances: Circumstances
     advance: Advance
-    """Called with the bytes that were read, for a progress bar."""
+    """Called with the number of bytes read, for a progress bar."""
     transactions: TransactionsCheck
-    """Of the log: it goes on from segment to segment."""
+    """Check of the log's transactions, which continues from segment to segment."""
     next_offset: int = 0
     leader_epoch: int = -1
     max_timestamp: int = NO_TIMESTAMP
@@ -56,14 +57,14 @@ class SegmentCheck:
     _offset_index: IndexContent[OffsetPosition] | None = None
     _time_index: IndexContent[TimestampOffset] | None = None
     _unmet_positions: dict[int, int] = field(default_factory=dict)
-    """Position -> offset of the offset entries for which no batch was met yet."""
+    """Position -> offset of offset index entries without a matching batch so far."""
     _unmet_times: list[TimestampOffset] = field(default_factory=list)
-    """Time entries for which no batch was met yet, the last one first."""
+    """Time index entries without a matching batch so far, the last one first."""
 
     def run(self) -> Iterator[Finding]:
-        """All findings. Raises OSError."""
+        """Yield all findings. Raises OSError."""
         self.next_offset = self.base_offset
-        # The indexes first: what a broker adds to them meanwhile then belongs to batches that are read later.
+        # Indexes first: if a broker adds entries meanwhile, their batches are still read afterwards.
         yield from self._load_indexes()
         yield from self.transactions.begin(self._path(TRANSACTION_INDEX_SUFFIX), may_lag=self._excuses_unused_room)
         yield from self._check_batches()
@@ -206,7 +207,7 @@ class SegmentCheck:
                 yield Finding(path, slot * 12, f"entry {tuple(entry)} does not rise above {tuple(before)}")
                 return
             if slot == unmet_from:
-                # Those behind it were compared with no batch, so this is the one that can be named.
+                # The entries after it were not compared with any batch, so only this one can be reported.
                 yield Finding(
                     path, slot * 12, f"entry {tuple(entry)} names no batch with that offset and a new maximum"
                 )
@@ -218,7 +219,7 @@ class SegmentCheck:
 
 
 def records_fault(batch: RecordBatch) -> str | None:
-    """Why the records are not what the header says, or None."""
+    """Return how a batch's records contradict its header, or None."""
     if batch.record_count < 0 or batch.last_offset_delta < 0:
         return f"{batch.record_count} records, last offset delta {batch.last_offset_delta}"
     if batch.record_count == 0:
@@ -233,7 +234,7 @@ def records_fault(batch: RecordBatch) -> str | None:
 
 
 def message_fault(step: StoredMessage) -> str | None:
-    """Why a message of an old format is not what was written, or what it holds not what it says; or None."""
+    """Return why a message of an old format is damaged or contradicts its header, or None."""
     if step.fault is not None:
         return step.fault
     try:

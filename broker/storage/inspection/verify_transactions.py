@@ -1,10 +1,11 @@
-"""Checks the transaction indexes of one log against the transactions in its batches, segment by segment.
+"""Check of a log's transaction indexes against the transactions in its batches, segment by segment.
 
-A row names an abort marker of its producer in its own segment, and a first offset that is not above the first data of
-that transaction that is still there: retention and the cleaner may have taken what was before. An abort marker whose
-transaction has data has its row. The last stable offset of a row is at most where another transaction was still open,
-and at most the offset behind the marker. A row without data is none to be found: the cleaner keeps a marker, and its
-row, longer than the data. See transaction_index for the format. Source: Kafka ProducerStateManager, TransactionIndex.
+- A row refers to an abort marker of its producer in the same segment. Its first offset is not above the first remaining
+  data of the transaction (retention and the cleaner may have removed earlier data). Its last stable offset is at most
+  the first offset of another open transaction, and at most the offset after the marker.
+- An abort marker has a row if its transaction has data. A row without data is not reported, because the cleaner keeps a
+  marker, and its row, longer than the data.
+See transaction_index for the format. Source: Kafka ProducerStateManager, TransactionIndex.
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ from barnabas.protocol.records.reader import read_records
 
 
 class TransactionsCheck:
-    """The check of one log. Per segment, in order: `begin`, `note` for every whole batch, `end`."""
+    """Check of one log. Call for each segment in order: `begin`, `note` for every whole batch, `end`."""
 
     def __init__(self) -> None:
         self._open: dict[int, int] = {}
-        """Producer id -> the offset of the first data that was met of its open transaction."""
+        """Producer id -> offset of the first data of its open transaction."""
         self._path = Path()
         self._rows: dict[int, tuple[int, AbortedTxn]] = {}
-        """Marker's offset -> (position, row), of the rows whose marker was not met yet."""
+        """Marker offset -> (position, row) of rows whose marker was not found so far."""
         self._is_compared = False
         self._excused_from = 0
 
     def begin(self, path: Path, *, may_lag: bool) -> Iterator[Finding]:
-        """The next segment, whose `.txnindex` is at `path` or is not there. Raises OSError.
+        """Begin the next segment, with its `.txnindex` at `path`, which may be missing. Raises OSError.
 
-        `may_lag`: batches may be there whose rows are not read, and rows whose batches are not: a broker is writing.
+        `may_lag`: a broker is writing, so rows and batches need not match at the end.
         """
         self._path = path
         self._rows = {}
@@ -63,7 +64,7 @@ class TransactionsCheck:
         self._excused_from = last_before + 1 if may_lag else 2**63
 
     def note(self, batch: RecordBatch) -> Iterator[Finding]:
-        """The next batch, whose CRC is right."""
+        """Check the next batch, whose CRC is correct."""
         if not batch.is_transactional or batch.record_count <= 0:
             return
         if not batch.is_control:
@@ -71,13 +72,13 @@ class TransactionsCheck:
             return
         marker = _marker_of(batch)
         if marker is None:
-            return  # the broker ignores it as well
+            return  # ignored by the broker, too
         first = self._open.pop(batch.producer_id, None)
         if not marker.is_commit and self._is_compared:
             yield from self._check_abort(batch, first)
 
     def end(self, next_offset: int) -> Iterator[Finding]:
-        """The segment's batches end at `next_offset`: what is left of its rows names no marker."""
+        """End the segment at `next_offset`, and report rows without a marker."""
         if not self._is_compared:
             return
         for position, row in self._rows.values():
@@ -100,7 +101,7 @@ class TransactionsCheck:
                 )
             return
         if row.producer_id != batch.producer_id:
-            return  # stays in _rows: named at the end
+            return  # the row stays in _rows and is reported by `end`
         del self._rows[offset]
         if first is not None and row.first_offset > first:
             yield Finding(
