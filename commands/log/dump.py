@@ -225,7 +225,7 @@ class Dump:
             if wanted is None or fields.get("offset", fields.get("lastOffset")) >= wanted:
                 self._emit(kind, fields)
         if content.odd_bytes:
-            self._fail(f"{self._file}: {content.odd_bytes} bytes at the end make no entry")
+            self._fail(f"{self._file}: {content.odd_bytes} bytes at the end are not a whole entry")
 
     # -- output
 

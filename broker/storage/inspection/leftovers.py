@@ -40,14 +40,14 @@ def _check_swap(known: KnownFile) -> Iterator[Finding]:
         else:
             fault = message_fault(step)
         if fault is None and step.first_offset < next_offset:
-            fault = f"base offset {step.first_offset}, but offsets are to go on from {next_offset}"
+            fault = f"base offset {step.first_offset}, expected {next_offset} or higher"
         if fault is not None:
-            yield Finding(known.path, step.position, f"damage in what a start would put in a segment's place: {fault}")
+            yield Finding(known.path, step.position, f"damage in a file that a start would use as a segment: {fault}")
         next_offset = max(next_offset, step.last_offset + 1)
     if walk.end_fault is not None:
         yield Finding(
             known.path,
             walk.position,
-            f"damage in what a start would put in a segment's place: {walk.left_bytes} bytes at its end: "
+            f"damage in a file that a start would use as a segment: {walk.left_bytes} bytes at its end: "
             f"{walk.end_fault}",
         )

@@ -132,7 +132,7 @@ class LogWalk:
         if filled - inside < _HEAD_BYTES:
             if self.left_bytes >= _HEAD_BYTES:
                 return 0
-            self.end_fault = f"{self.left_bytes} bytes are left, fewer than a batch begins with"
+            self.end_fault = f"{self.left_bytes} bytes are left, fewer than a batch header"
             return None
         magic = buffer[inside + MAGIC_POSITION]
         length = int.from_bytes(buffer[inside + 8 : inside + 12], "big", signed=True)

@@ -95,7 +95,7 @@ class DirectoriesCheck:
                 continue
             parsed = parse_directory_name(path.name)
             if parsed is None:
-                yield Finding(path, None, "no partition's directory by its name: a broker would not start with it")
+                yield Finding(path, None, "not a partition directory by its name: a broker would not start with it")
                 continue
             if parsed.kind is DirectoryKind.DELETE:
                 continue  # may be partly removed

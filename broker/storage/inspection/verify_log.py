@@ -102,7 +102,7 @@ class LogCheck:
                 return
             entry = (int(parts[0]), int(parts[1]))
             if entry[0] <= before[0] or entry[1] <= before[1]:
-                yield Finding(path, None, f"entry {entry} does not rise above {before}")
+                yield Finding(path, None, f"entry {entry} is not above {before}")
             before = entry
         if self._ends_before(before[1]):
             yield Finding(path, None, f"epoch {before[0]} begins at offset {before[1]}, {self._end_text()}")
@@ -122,4 +122,4 @@ def check_batches_file(path: Path) -> Iterator[Finding]:
         if step.fault is not None:
             yield Finding(path, step.position, step.fault)
     if walk.end_fault is not None:
-        yield Finding(path, walk.position, f"{walk.left_bytes} bytes behind the last whole batch: {walk.end_fault}")
+        yield Finding(path, walk.position, f"{walk.left_bytes} bytes after the last whole batch: {walk.end_fault}")

@@ -101,7 +101,7 @@ class SegmentCheck:
         if self._excuses_unused_room and is_zeros(self.log_path, walk.position):
             return
         yield Finding(
-            self.log_path, walk.position, f"{walk.left_bytes} bytes behind the last whole batch: {walk.end_fault}"
+            self.log_path, walk.position, f"{walk.left_bytes} bytes after the last whole batch: {walk.end_fault}"
         )
 
     def _check_batch(self, step: StoredBatch) -> Iterator[Finding]:
@@ -133,7 +133,7 @@ class SegmentCheck:
 
     def _check_offsets(self, position: int, first: int, last: int) -> Iterator[Finding]:
         if first < self.next_offset:
-            yield self._finding(position, f"base offset {first}, but offsets are to go on from {self.next_offset}")
+            yield self._finding(position, f"base offset {first}, expected {self.next_offset} or higher")
         if last < first or last - self.base_offset > MAX_RELATIVE_OFFSET:
             yield self._finding(position, f"last offset {last} does not fit base offset {first} in this segment")
 
@@ -167,7 +167,7 @@ class SegmentCheck:
 
     def _check_room(self, path: Path, content: IndexContent[Any]) -> Iterator[Finding]:
         if content.odd_bytes:
-            yield Finding(path, None, f"{content.odd_bytes} bytes at the end make no entry")
+            yield Finding(path, None, f"{content.odd_bytes} bytes at the end are not a whole entry")
         if content.unused_bytes and not self._excuses_unused_room:
             yield Finding(path, content.used_bytes, f"{content.unused_bytes} bytes of zeros follow the last entry")
 
@@ -186,11 +186,11 @@ class SegmentCheck:
         for slot, entry in enumerate(self._offset_index.entries):
             place = slot * 8
             if entry.offset <= before.offset or entry.position <= before.position:
-                yield Finding(path, place, f"entry {tuple(entry)} does not rise above {tuple(before)}")
+                yield Finding(path, place, f"entry {tuple(entry)} is not above {tuple(before)}")
             elif not 0 <= entry.position < self._size_bytes:
                 yield Finding(path, place, f"entry {tuple(entry)} is outside of a log of {self._size_bytes} bytes")
             elif entry.position in self._unmet_positions:
-                yield Finding(path, place, f"entry {tuple(entry)} names no batch with that last offset and position")
+                yield Finding(path, place, f"entry {tuple(entry)} matches no batch with that last offset and position")
             before = entry
 
     def _check_time_index(self, has_batches: bool) -> Iterator[Finding]:
@@ -204,12 +204,12 @@ class SegmentCheck:
         before = TimestampOffset(NO_TIMESTAMP, self.base_offset - 1)
         for slot, entry in enumerate(entries):
             if entry.timestamp <= before.timestamp or entry.offset <= before.offset:
-                yield Finding(path, slot * 12, f"entry {tuple(entry)} does not rise above {tuple(before)}")
+                yield Finding(path, slot * 12, f"entry {tuple(entry)} is not above {tuple(before)}")
                 return
             if slot == unmet_from:
                 # The entries after it were not compared with any batch, so only this one can be reported.
                 yield Finding(
-                    path, slot * 12, f"entry {tuple(entry)} names no batch with that offset and a new maximum"
+                    path, slot * 12, f"entry {tuple(entry)} matches no batch with that offset and a new maximum"
                 )
                 return
             before = entry

@@ -49,7 +49,7 @@ class TransactionsCheck:
             self._excused_from = 0 if may_lag else 2**63
             return
         if content.odd_bytes:
-            yield Finding(path, None, f"{content.odd_bytes} bytes at the end make no row")
+            yield Finding(path, None, f"{content.odd_bytes} bytes at the end are not a whole row")
         for slot, row in enumerate(content.entries):
             position = slot * ROW_BYTES
             if row.version != VERSION:

@@ -161,7 +161,7 @@ def test_the_job_checks_a_directory_and_says_whether_it_is_good(spark: SparkSess
     assert (before.summary().records, before.summary().files, before.findings, before.gaps) == (24, 2, [], [])
     assert not after.is_good
     assert after.finding_count == len(after.findings) == 1
-    assert "names no batch" in after.findings[0]["message"]
+    assert "matches no batch" in after.findings[0]["message"]
 
 
 def test_an_archive_of_files_is_whole_until_one_is_gone(spark: SparkSession, tmp_path: Path) -> None:

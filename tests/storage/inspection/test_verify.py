@@ -168,7 +168,7 @@ def test_what_follows_the_last_whole_batch_of_a_clean_directory_is_found(
     path.write_bytes(path.read_bytes() + tail)
     found = findings(written.log_dir)
     assert [(finding.path, finding.position) for finding in found] == [(path, size)]
-    assert f"{len(tail)} bytes behind the last whole batch" in found[0].message
+    assert f"{len(tail)} bytes after the last whole batch" in found[0].message
 
 
 def test_a_crash_excuses_unused_room_in_the_newest_segment_only(written: Written) -> None:
@@ -193,8 +193,8 @@ def test_a_torn_batch_after_a_crash_is_found(written: Written) -> None:
 @pytest.mark.parametrize(
     ("slot", "entry", "message"),
     [
-        (1, (1, 1), "does not rise"),
-        (0, (5, 61), "names no batch"),
+        (1, (1, 1), "is not above"),
+        (0, (5, 61), "matches no batch"),
         (-1, (10_000, 100_000), "outside of a log"),
     ],
 )
@@ -211,7 +211,7 @@ def test_an_offset_entry_that_is_wrong_is_found_at_its_place(
 
 
 @pytest.mark.parametrize(
-    ("slot", "timestamp", "message"), [(1, 5, "does not rise"), (1, START_MS + 16, "names no batch")]
+    ("slot", "timestamp", "message"), [(1, 5, "is not above"), (1, START_MS + 16, "matches no batch")]
 )
 def test_a_time_entry_that_is_wrong_is_found_at_its_place(
     written: Written, slot: int, timestamp: int, message: str
@@ -287,7 +287,7 @@ def test_a_transaction_index_that_is_wrong_is_found_at_its_row(
     path.write_bytes(content)
     assert findings(written.log_dir)[0].position == position
     path.write_bytes(content + b"\0")
-    assert findings(written.log_dir)[0] == Finding(path, None, "1 bytes at the end make no row")
+    assert findings(written.log_dir)[0] == Finding(path, None, "1 bytes at the end are not a whole row")
 
 
 @pytest.fixture
@@ -422,7 +422,7 @@ def test_damage_in_a_finished_swap_is_found_because_a_start_would_believe_it(wri
     swap.write_bytes(content)
     (finding,) = findings(written.log_dir)
     assert finding.path == swap
-    assert "a start would put in a segment's place: stored crc" in finding.message
+    assert "a start would use as a segment: stored crc" in finding.message
     swap.write_bytes(content[:-5])
     assert "bytes at its end" in findings(written.log_dir)[-1].message
 
