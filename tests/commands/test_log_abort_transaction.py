@@ -172,8 +172,8 @@ def test_a_transactional_id_that_was_forgotten_decides_nothing(bench: LogBench) 
 @pytest.mark.parametrize(
     ("key", "value", "sentence"),
     [
-        (b"\0", b"", "no transactional id's"),
-        (None, b"", "no transactional id's"),
+        (b"\0", b"", "not a transactional id's"),
+        (None, b"", "not a transactional id's"),
         (b"\0\0\0\1a", b"short", "has 5 bytes"),
         (b"\0\0\0\1a", b"\0\2" + bytes(20), "has version 2"),
     ],

@@ -52,7 +52,7 @@ class _FullDisk:
 
 @pytest.mark.parametrize("room", [0, 1, 50, 99])
 @pytest.mark.parametrize("preallocate", [False, True])
-def test_half_a_batch_is_cut_off_again_and_the_next_append_is_taken(
+def test_a_partial_write_is_cut_off_and_the_next_append_succeeds(
     bench: LogBench, monkeypatch: pytest.MonkeyPatch, room: int, preallocate: bool
 ) -> None:
     disk = _FullDisk(monkeypatch)
@@ -70,7 +70,7 @@ def test_half_a_batch_is_cut_off_again_and_the_next_append_is_taken(
     assert _offsets(bench.open(config)) == [0, 1]
 
 
-def test_an_index_page_without_room_refuses_the_batch_before_it_is_written(
+def test_an_index_page_without_disk_space_refuses_the_batch_before_it_is_written(
     bench: LogBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = bench.open(log_config(index_interval_bytes=150))
@@ -90,7 +90,7 @@ def test_an_index_page_without_room_refuses_the_batch_before_it_is_written(
 
 
 @pytest.mark.parametrize("fails", ["open", "posix_fallocate"])
-def test_a_roll_without_room_is_tried_again_by_the_next_append(
+def test_a_roll_without_disk_space_is_retried_by_the_next_append(
     bench: LogBench, monkeypatch: pytest.MonkeyPatch, fails: str
 ) -> None:
     config = log_config(segment_bytes=1024)
@@ -116,7 +116,7 @@ def test_a_roll_without_room_is_tried_again_by_the_next_append(
     assert _offsets(bench.open(config)) == list(range(11))
 
 
-def test_reads_lookups_and_retention_go_on_while_the_disk_is_full(
+def test_reads_lookups_and_retention_work_while_the_disk_is_full(
     bench: LogBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = _FullDisk(monkeypatch)
@@ -157,7 +157,9 @@ def test_any_other_error_takes_the_directory_offline(
     assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_a_cut_that_fails_too_takes_the_directory_offline(bench: LogBench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_cut_of_a_partial_write_takes_the_directory_offline(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     disk = _FullDisk(monkeypatch)
     log = bench.open()
     append(log, sized_batch(100))
@@ -188,7 +190,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(path)], check=True)
 
 
-def test_a_real_full_disk_is_survived_and_writes_resume_when_there_is_room(
+def test_the_log_survives_a_real_full_disk_and_resumes_when_space_is_freed(
     small_disk: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     filler = small_disk / "filler"
@@ -215,7 +217,7 @@ def test_a_real_full_disk_is_survived_and_writes_resume_when_there_is_room(
     assert _offsets(bench.open(config)) == list(range(written + 1))
 
 
-def test_a_segment_that_was_sealed_for_a_roll_that_failed_takes_no_batch_any_more(
+def test_a_segment_sealed_for_a_failed_roll_takes_no_more_batches(
     bench: LogBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = bench.open(log_config(segment_ms=1000))
@@ -238,7 +240,9 @@ def test_a_segment_that_was_sealed_for_a_roll_that_failed_takes_no_batch_any_mor
     assert _offsets(log) == [0, 1]
 
 
-def test_too_many_open_files_are_no_failure_of_the_disk(bench: LogBench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_open_files_do_not_take_the_directory_offline(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log = bench.open(log_config(segment_bytes=1024))
     for _ in range(10):
         append(log, sized_batch(100))

@@ -85,7 +85,7 @@ def flusher(answers: _Answers) -> Iterator[GroupCommitFlusher]:
     made.stop()
 
 
-def test_requests_that_gather_during_a_sync_share_the_next_one(
+def test_requests_that_arrive_during_a_sync_share_the_next_one(
     bench: LogBench, disk: _Disk, answers: _Answers, flusher: GroupCommitFlusher
 ) -> None:
     log = bench.open(log_config(flush_messages=1))
@@ -103,7 +103,7 @@ def test_requests_that_gather_during_a_sync_share_the_next_one(
     assert (flusher.requests, flusher.rounds, flusher.syncs, log.recovery_point) == (21, 2, 2, 21)
 
 
-def test_what_is_durable_already_needs_no_sync(
+def test_a_request_below_the_durable_offset_needs_no_sync(
     bench: LogBench, disk: _Disk, answers: _Answers, flusher: GroupCommitFlusher
 ) -> None:
     log = bench.open()
@@ -115,7 +115,7 @@ def test_what_is_durable_already_needs_no_sync(
     assert disk.syncs == before
 
 
-def test_a_failed_sync_fails_all_who_wait_takes_the_directory_offline_and_is_never_retried(
+def test_a_failed_sync_fails_all_requests_takes_the_directory_offline_and_is_never_retried(
     bench: LogBench, disk: _Disk, answers: _Answers, flusher: GroupCommitFlusher
 ) -> None:
     log = bench.open()
@@ -132,7 +132,7 @@ def test_a_failed_sync_fails_all_who_wait_takes_the_directory_offline_and_is_nev
     assert (disk.syncs, log.recovery_point, log.state) == (1, 0, LogState.OFFLINE)
 
 
-def test_an_error_that_nobody_foresaw_fails_who_waits_and_the_next_one_is_served(
+def test_an_unexpected_error_fails_the_request_and_the_next_one_is_served(
     bench: LogBench, answers: _Answers, flusher: GroupCommitFlusher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = bench.open()
@@ -145,7 +145,7 @@ def test_an_error_that_nobody_foresaw_fails_who_waits_and_the_next_one_is_served
     assert answers.wait_for(2)[1] is None
 
 
-def test_stopping_serves_who_still_waits_and_refuses_the_next(
+def test_stop_serves_waiting_requests_and_refuses_later_ones(
     bench: LogBench, disk: _Disk, answers: _Answers, flusher: GroupCommitFlusher
 ) -> None:
     log = bench.open()
@@ -234,7 +234,7 @@ def test_a_directory_that_cannot_be_synced_goes_offline_and_the_recovery_point_s
     assert log.recovery_point == 0
 
 
-def test_a_segment_that_was_durable_before_its_roll_gets_its_indexes_synced_after_it(
+def test_a_segment_durable_before_its_roll_gets_its_indexes_synced_afterwards(
     bench: LogBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = bench.open()
@@ -249,7 +249,7 @@ def test_a_segment_that_was_durable_before_its_roll_gets_its_indexes_synced_afte
     assert synced == []
 
 
-def test_a_clean_stop_syncs_what_no_background_flush_has_reached(
+def test_a_clean_stop_syncs_segments_that_no_background_flush_has_reached(
     bench: LogBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = bench.open()
@@ -264,7 +264,7 @@ def test_a_clean_stop_syncs_what_no_background_flush_has_reached(
     assert set(synced[3:]) == {"2.log", "2.index", "2.timeindex"}
 
 
-def test_a_segment_sealed_while_it_was_synced_is_still_recovered_after_a_crash(
+def test_a_segment_sealed_during_its_sync_is_recovered_after_a_crash(
     bench: LogBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = bench.open()
@@ -283,7 +283,7 @@ def test_a_segment_sealed_while_it_was_synced_is_still_recovered_after_a_crash(
     assert log.recovery_point == 1
 
 
-def test_the_logs_of_one_round_are_synced_side_by_side_and_a_failed_one_fails_alone(
+def test_the_logs_of_a_round_are_synced_in_parallel_and_fail_independently(
     tmp_path: Path, disk: _Disk, answers: _Answers, flusher: GroupCommitFlusher
 ) -> None:
     benches = [LogBench(tmp_path / f"disk-{number}") for number in range(2)]
@@ -299,9 +299,7 @@ def test_the_logs_of_one_round_are_synced_side_by_side_and_a_failed_one_fails_al
     assert (flusher.rounds, flusher.syncs, flusher.failures) == (1, 2, 1)
 
 
-def test_a_flush_that_comes_in_the_middle_of_a_roll_syncs_the_segment_that_is_sealed(
-    bench: LogBench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_flush_during_a_roll_syncs_the_segment_being_sealed(bench: LogBench, monkeypatch: pytest.MonkeyPatch) -> None:
     log = bench.open()
     append(log, sized_batch(100))
     lock = AnnouncedLock("flush")
@@ -323,7 +321,7 @@ def test_a_flush_that_comes_in_the_middle_of_a_roll_syncs_the_segment_that_is_se
 
 
 @pytest.mark.parametrize("change", ["retention", "compaction"])
-def test_a_flush_whose_sealed_segment_is_taken_away_meanwhile_goes_on_with_what_is_there(
+def test_a_flush_whose_sealed_segment_is_removed_meanwhile_syncs_the_rest(
     bench: LogBench, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     log = bench.open(log_config(segment_bytes=1024))

@@ -122,7 +122,7 @@ def _open_with(monkeypatch: pytest.MonkeyPatch, before: Callable[[LoadProgress],
 # -- start
 
 
-def test_a_missing_directory_is_made_and_an_empty_one_served(tmp_path: Path) -> None:
+def test_a_missing_directory_is_created_and_an_empty_one_is_served(tmp_path: Path) -> None:
     node = _Node(tmp_path / "deep" / "er")
     manager = node.start()
     assert manager.live_directories == (node.paths[0],)
@@ -183,7 +183,9 @@ def test_after_a_crash_logs_are_recovered(tmp_path: Path) -> None:
     assert _offsets(manager.get(_tp())) == list(range(25))
 
 
-def test_the_marker_is_gone_before_a_log_is_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_clean_shutdown_marker_is_removed_before_a_log_is_touched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     node = _Node(tmp_path)
     manager = node.start()
     _make(manager, 0, 3)
@@ -201,7 +203,7 @@ def test_the_marker_is_gone_before_a_log_is_touched(tmp_path: Path, monkeypatch:
     assert seen == [False]
 
 
-def test_a_second_broker_on_the_directory_is_refused_and_the_first_is_not_disturbed(tmp_path: Path) -> None:
+def test_a_second_broker_on_the_directory_is_refused_and_the_first_is_unaffected(tmp_path: Path) -> None:
     node = _Node(tmp_path, 2)
     first = node.start()
     with pytest.raises(StartupStorageError, match="another broker is using this data directory"):
@@ -211,7 +213,7 @@ def test_a_second_broker_on_the_directory_is_refused_and_the_first_is_not_distur
     assert node.start().shutdown()
 
 
-def test_a_directory_that_cannot_be_used_is_offline_and_the_others_serve(tmp_path: Path) -> None:
+def test_an_unusable_directory_is_offline_and_the_others_are_served(tmp_path: Path) -> None:
     node = _Node(tmp_path, 3)
     node.paths[1].write_text("a plain file")
     manager = node.start()
@@ -228,7 +230,7 @@ def test_without_any_usable_directory_the_start_fails_with_one_sentence(tmp_path
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
-def test_a_full_or_read_only_disk_is_said_at_start(
+def test_a_full_or_read_only_disk_is_reported_at_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     node = _Node(tmp_path)
@@ -246,7 +248,7 @@ def test_a_full_or_read_only_disk_is_said_at_start(
     assert os.listdir(node.paths[0]) == []
 
 
-def test_a_directory_that_is_no_partition_is_a_start_up_error(tmp_path: Path) -> None:
+def test_a_directory_without_a_partition_name_is_a_startup_error(tmp_path: Path) -> None:
     node = _Node(tmp_path)
     (node.paths[0] / "holiday").mkdir(parents=True)
     with pytest.raises(StartupStorageError, match=r"not named <topic>-<partition>.*holiday"):
@@ -261,7 +263,7 @@ def test_files_and_known_foreign_directories_are_ignored(tmp_path: Path) -> None
     assert node.start().logs() == []
 
 
-def test_one_partition_in_two_directories_is_a_start_up_error(tmp_path: Path) -> None:
+def test_a_partition_in_two_directories_is_a_startup_error(tmp_path: Path) -> None:
     node = _Node(tmp_path, 2)
     for path in node.paths:
         (path / "orders-0").mkdir(parents=True)
@@ -301,7 +303,9 @@ def test_a_bad_checkpoint_costs_a_recovery_not_the_directory(tmp_path: Path) -> 
     assert (node.paths[0] / "recovery-point-offset-checkpoint.corrupt").read_text() == "0\n7\n"
 
 
-def test_logs_are_loaded_by_so_many_threads_per_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_logs_are_loaded_by_the_configured_threads_per_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     node = _Node(tmp_path, directories=2, num_recovery_threads_per_data_dir=2)
     manager = node.start()
     for number in range(4):
@@ -312,7 +316,7 @@ def test_logs_are_loaded_by_so_many_threads_per_directory(tmp_path: Path, monkey
     assert len(node.start().logs()) == 4
 
 
-def test_a_long_loading_says_now_and_then_how_far_it_is(
+def test_a_long_load_logs_its_progress(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     node = _Node(tmp_path, num_recovery_threads_per_data_dir=1)
@@ -379,7 +383,7 @@ def test_a_directory_whose_log_cannot_be_read_goes_offline_alone(tmp_path: Path)
     assert manager.get_or_create(_tp(2), TOPIC_ID).log_dir == node.paths[0]
 
 
-def test_the_metadata_log_is_opened_apart_recovered_and_closed_with_the_rest(tmp_path: Path) -> None:
+def test_the_metadata_log_is_opened_separately_recovered_and_closed_with_the_others(tmp_path: Path) -> None:
     node = _Node(tmp_path)
     manager = node.manager()
     manager.open_directories()
@@ -426,7 +430,7 @@ def test_new_partitions_go_to_the_directory_with_the_fewest_logs(tmp_path: Path)
     assert manager.get_or_create(_tp(10), TOPIC_ID, log_dir=node.paths[2]).log_dir == node.paths[2]
 
 
-def test_a_log_is_made_once_and_another_topic_id_is_refused(tmp_path: Path) -> None:
+def test_a_log_is_created_once_and_another_topic_id_is_refused(tmp_path: Path) -> None:
     manager = _Node(tmp_path).start()
     log = _make(manager)
     assert _make(manager) is log
@@ -434,7 +438,7 @@ def test_a_log_is_made_once_and_another_topic_id_is_refused(tmp_path: Path) -> N
         manager.get_or_create(_tp(), bytes(16))
 
 
-def test_many_threads_that_ask_for_one_log_get_the_same(tmp_path: Path) -> None:
+def test_concurrent_get_or_create_returns_one_log(tmp_path: Path) -> None:
     manager = _Node(tmp_path).start()
     barrier = threading.Barrier(6)
     made: list[PartitionLog] = []
@@ -452,7 +456,7 @@ def test_many_threads_that_ask_for_one_log_get_the_same(tmp_path: Path) -> None:
     assert len(set(map(id, made))) == 1
 
 
-def test_a_deleted_logs_directory_is_renamed_at_once_and_its_bytes_go_after_the_delay(tmp_path: Path) -> None:
+def test_a_deleted_logs_directory_is_renamed_immediately_and_removed_after_the_delay(tmp_path: Path) -> None:
     node = _Node(tmp_path, log_segment_delete_delay_ms=_MINUTE, log_initial_task_delay_ms=0)
     manager = node.start()
     node.scheduler.run_due()
@@ -474,7 +478,7 @@ def test_a_deleted_logs_directory_is_renamed_at_once_and_its_bytes_go_after_the_
     assert node.scheduler.counters[DELETE_LOGS_TASK].runs >= 2
 
 
-def test_a_topic_made_again_at_once_begins_at_0(tmp_path: Path) -> None:
+def test_a_topic_recreated_immediately_begins_at_offset_0(tmp_path: Path) -> None:
     node = _Node(tmp_path)
     manager = node.start()
     _make(manager, 0, 25)
@@ -497,7 +501,7 @@ def test_delete_directories_found_at_start_are_removed_after_the_delay(tmp_path:
     assert not doomed.exists()
 
 
-def test_a_changed_topic_config_reaches_the_topics_logs_only(tmp_path: Path) -> None:
+def test_a_changed_topic_config_applies_to_the_topics_logs_only(tmp_path: Path) -> None:
     node = _Node(tmp_path)
     manager = node.start()
     orders, others = _make(manager, 0), _make(manager, 0, topic="others")
@@ -563,7 +567,7 @@ def test_the_flusher_syncs_logs_whose_flush_ms_has_passed(tmp_path: Path) -> Non
     assert (orders.recovery_point, others.recovery_point) == (3, 0)
 
 
-def test_a_topic_that_is_deleted_while_the_flusher_comes_to_it_is_no_error(
+def test_deleting_a_topic_just_before_its_flush_is_not_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     node = _Node(tmp_path)
@@ -583,7 +587,7 @@ def test_a_topic_that_is_deleted_while_the_flusher_comes_to_it_is_no_error(
     assert [record.message for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
-def test_checkpoints_hold_what_a_crash_needs(tmp_path: Path) -> None:
+def test_checkpoints_contain_recovery_points_log_starts_and_high_watermarks(tmp_path: Path) -> None:
     node = _Node(tmp_path)
     manager = node.start()
     log = _make(manager, 0, 25)
@@ -667,7 +671,7 @@ def test_a_full_disk_refuses_a_new_partition_and_keeps_the_directory(
 # -- stop
 
 
-def test_a_stop_goes_in_kafkas_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_follows_kafkas_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     node = _Node(tmp_path)
     manager = node.start()
     _make(manager, 0, 3)
@@ -721,7 +725,7 @@ def test_a_log_that_does_not_close_leaves_no_marker_and_is_recovered(
     assert [_offsets(manager.get(_tp(number))) for number in (0, 1)] == [[0, 1, 2], [0, 1, 2]]
 
 
-def test_a_start_that_was_given_up_before_loading_leaves_the_marker(tmp_path: Path) -> None:
+def test_a_start_refused_before_loading_keeps_the_clean_shutdown_marker(tmp_path: Path) -> None:
     node = _Node(tmp_path)
     manager = node.start()
     _make(manager, 0, 3)
@@ -784,7 +788,7 @@ def test_the_expiration_of_producers_and_the_threads_follow_the_configuration(tm
     manager.shutdown()
 
 
-def test_a_topic_that_goes_while_it_is_flushed_is_no_error(
+def test_deleting_a_topic_during_its_flush_is_not_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     node = _Node(tmp_path)

@@ -99,7 +99,7 @@ def kinds(path: Path) -> list[str]:
     return sorted(name.split(".")[0] + ("-" + name.rpartition("-")[2] if "." in name else "") for name in names)
 
 
-def test_a_move_takes_every_batch_as_it_was_stored_and_the_old_directory_goes(node: MovingNode) -> None:
+def test_a_move_copies_every_batch_unchanged_and_deletes_the_old_directory(node: MovingNode) -> None:
     log = node.log(batches=23)
     before, bases = contents(log), [segment.base_offset for segment in log.segments]
 
@@ -159,7 +159,7 @@ def test_appends_of_another_thread_survive_the_take_over(tmp_path: Path) -> None
     assert [batch.base_offset for batch in read_batches(log)] == list(range(50 + len(appended)))
 
 
-def test_what_was_durable_is_durable_in_the_new_directory_before_the_old_one_goes(
+def test_durable_batches_are_durable_in_the_new_directory_before_the_old_one_is_removed(
     node: MovingNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = node.log(batches=12)
@@ -173,7 +173,7 @@ def test_what_was_durable_is_durable_in_the_new_directory_before_the_old_one_goe
     assert (log.durable_offset, log.recovery_point) == (12, 12)
 
 
-def test_log_start_epochs_producers_and_topic_id_move_along(node: MovingNode) -> None:
+def test_log_start_epochs_producers_and_topic_id_are_moved(node: MovingNode) -> None:
     log = node.log()
     log.assign_epoch_start_offset(3, 0)
     for sequence in range(7):
@@ -203,7 +203,7 @@ def test_log_start_epochs_producers_and_topic_id_move_along(node: MovingNode) ->
     assert loaded.core.producers.producers[77].last_sequence == 6
 
 
-def test_a_copy_forgets_nobody_who_appended_old_records_while_the_log_knows_him(node: MovingNode) -> None:
+def test_a_copy_keeps_overdue_producers_that_the_log_still_has(node: MovingNode) -> None:
     log = node.log()
     node.clock.now_ms += 400 * 86_400_000
     old = sized_batch(200, START_MS, producer_id=7, producer_epoch=0, base_sequence=0)
@@ -220,7 +220,7 @@ def test_a_copy_forgets_nobody_who_appended_old_records_while_the_log_knows_him(
     assert log.append_as_leader(old, leader_epoch=0).is_duplicate
 
 
-def test_open_and_aborted_transactions_move_along(node: MovingNode) -> None:
+def test_open_and_aborted_transactions_are_moved(node: MovingNode) -> None:
     log = node.log()
     send(log, 1, 0, b"a", b"b")
     send(log, 2, 0, b"c")
@@ -241,7 +241,7 @@ def test_open_and_aborted_transactions_move_along(node: MovingNode) -> None:
 
 
 @pytest.mark.parametrize("question", ["aborted transactions", "time"])
-def test_a_lookup_while_a_moved_directory_is_renamed_waits_and_finds_what_there_is(
+def test_a_lookup_during_the_rename_of_a_moved_directory_waits_and_succeeds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, question: str
 ) -> None:
     node = MovingNode(tmp_path)
@@ -279,7 +279,7 @@ def test_a_lookup_while_a_moved_directory_is_renamed_waits_and_finds_what_there_
     assert found == [FoundOffset(START_MS, 0, 0) if question == "time" else [(1, 1)]]
 
 
-def test_messages_of_the_old_formats_move_as_they_are_stored(tmp_path: Path) -> None:
+def test_messages_of_old_formats_are_moved_unconverted(tmp_path: Path) -> None:
     sets = message_sets().values()
     directory = tmp_path / "a" / "orders-0"
     directory.mkdir(parents=True)
@@ -304,7 +304,7 @@ def test_messages_of_the_old_formats_move_as_they_are_stored(tmp_path: Path) -> 
     assert append(log, sized_batch(200)) == end_offset
 
 
-def test_a_log_that_ends_behind_a_hole_moves_with_its_end(node: MovingNode) -> None:
+def test_an_emptied_log_is_moved_with_its_start_and_end(node: MovingNode) -> None:
     log = node.log(batches=9)
     log.delete_records(-1)
     log.roll()
@@ -317,7 +317,7 @@ def test_a_log_that_ends_behind_a_hole_moves_with_its_end(node: MovingNode) -> N
     assert append(log, sized_batch(200)) == 9
 
 
-def test_retention_during_a_move_is_followed(node: MovingNode) -> None:
+def test_the_copy_follows_retention_during_a_move(node: MovingNode) -> None:
     log = node.log(batches=30)
     node.manager.move(TP, node.b)
     node.manager.moves.step()
@@ -332,7 +332,7 @@ def test_retention_during_a_move_is_followed(node: MovingNode) -> None:
     assert log.segments[1].base_offset > 17
 
 
-def test_a_copy_follows_its_logs_start_and_no_retention_rule_of_its_own(tmp_path: Path) -> None:
+def test_a_copy_follows_its_logs_start_and_applies_no_retention_itself(tmp_path: Path) -> None:
     node = MovingNode(tmp_path, log_retention_bytes=2000, log_cleaner_enable="false")
     log = node.log(batches=30)
     node.manager.move(TP, node.b)
@@ -364,7 +364,7 @@ def test_slices_in_flight_and_waiting_flushes_survive(node: MovingNode) -> None:
     assert log.flush() == 4
 
 
-def test_a_flush_that_a_take_over_overtakes_syncs_the_new_files(
+def test_a_flush_overtaken_by_a_take_over_syncs_the_new_files(
     node: MovingNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = node.log(batches=3)
@@ -384,13 +384,13 @@ def test_a_flush_that_a_take_over_overtakes_syncs_the_new_files(
     assert log.log_dir == node.b
 
 
-def test_naming_the_present_directory_changes_nothing(node: MovingNode) -> None:
+def test_a_move_to_the_current_directory_changes_nothing(node: MovingNode) -> None:
     node.log(batches=3)
     assert not node.manager.move(TP, node.a)
     assert node.manager.moves.running == 0
 
 
-def test_naming_the_present_directory_gives_a_move_up(node: MovingNode) -> None:
+def test_a_move_to_the_current_directory_cancels_a_running_move(node: MovingNode) -> None:
     log = node.log(batches=30)
     node.manager.move(TP, node.b)
     node.manager.moves.step()
@@ -401,7 +401,7 @@ def test_naming_the_present_directory_gives_a_move_up(node: MovingNode) -> None:
     assert (log.log_dir, node.assigned) == (node.a, [])
 
 
-def test_a_third_directory_replaces_a_move_and_the_same_one_leaves_it(node: MovingNode) -> None:
+def test_a_move_to_a_third_directory_replaces_a_move_and_a_repeated_one_does_not(node: MovingNode) -> None:
     log = node.log(batches=30)
     node.manager.move(TP, node.b)
     node.manager.moves.step()
@@ -412,7 +412,7 @@ def test_a_third_directory_replaces_a_move_and_the_same_one_leaves_it(node: Movi
     assert contents(log)[29:] != []
 
 
-def test_a_deleted_topic_takes_its_copy_along(node: MovingNode) -> None:
+def test_deleting_a_topic_deletes_its_copy(node: MovingNode) -> None:
     node.log(batches=30)
     node.manager.move(TP, node.b)
     node.manager.moves.step()
@@ -422,7 +422,7 @@ def test_a_deleted_topic_takes_its_copy_along(node: MovingNode) -> None:
     assert (node.manager.moves.running, node.assigned) == (0, [])
 
 
-def test_a_metadata_log_that_refuses_leaves_the_log_and_the_move_is_tried_again(node: MovingNode) -> None:
+def test_a_refused_metadata_record_leaves_the_log_and_the_move_is_retried(node: MovingNode) -> None:
     log = node.log(batches=3)
 
     def refuse(log: PartitionLog, log_dir: Path) -> None:
@@ -439,7 +439,7 @@ def test_a_metadata_log_that_refuses_leaves_the_log_and_the_move_is_tried_again(
     assert len(contents(log)) == 4
 
 
-def test_a_full_disk_holds_a_move_up_and_neither_log_suffers(node: MovingNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_delays_a_move_and_harms_neither_log(node: MovingNode, monkeypatch: pytest.MonkeyPatch) -> None:
     log = node.log(batches=3)
     node.manager.move(TP, node.b)
 
@@ -486,7 +486,7 @@ def test_a_damaged_batch_ends_the_move_and_the_log_stays(node: MovingNode, caplo
     assert kinds(node.b) == ["orders-0-delete"]
 
 
-def test_the_rate_of_copying_is_held(tmp_path: Path) -> None:
+def test_copying_keeps_to_the_rate_limit(tmp_path: Path) -> None:
     node = MovingNode(tmp_path, replica_alter_log_dirs_io_max_bytes_per_second=1000)
     log = node.log(batches=50)  # 10,000 bytes
     node.manager.move(TP, node.b)
@@ -499,7 +499,7 @@ def test_the_rate_of_copying_is_held(tmp_path: Path) -> None:
     assert copied[4] <= 6000
 
 
-def test_the_flusher_and_the_checkpoints_take_copies_along(node: MovingNode) -> None:
+def test_the_flusher_and_the_checkpoints_include_copies(node: MovingNode) -> None:
     log = node.log(batches=30)
     node.manager.move(TP, node.b)
     future = node.manager.moves.futures()[0]
@@ -546,7 +546,7 @@ class _Cleaner:
         (lambda node: node.manager.delete([TP]), ["pause", "resume", "pause", "remove a", "resume"]),
     ],
 )
-def test_the_cleaner_lets_a_moving_partition_alone_and_its_checkpoint_moves_along(
+def test_the_cleaner_ignores_a_moving_partition_and_its_checkpoint_is_moved(
     node: MovingNode,
     monkeypatch: pytest.MonkeyPatch,
     end: Callable[[MovingNode], object],

@@ -34,7 +34,7 @@ def test_a_task_runs_once_on_a_named_thread(scheduler: BackgroundScheduler) -> N
     assert (scheduler.counters["once"].runs, scheduler.counters["once"].failures) == (1, 0)
 
 
-def test_a_periodic_task_runs_again_and_again_and_never_twice_at_once(scheduler: BackgroundScheduler) -> None:
+def test_a_periodic_task_repeats_and_its_runs_never_overlap(scheduler: BackgroundScheduler) -> None:
     enough = threading.Event()
     running = threading.Lock()
     runs = 0
@@ -53,7 +53,7 @@ def test_a_periodic_task_runs_again_and_again_and_never_twice_at_once(scheduler:
     assert scheduler.counters["again"].failures == 0
 
 
-def test_a_task_that_fails_is_counted_and_stays_scheduled(
+def test_a_failing_task_is_counted_and_stays_scheduled(
     scheduler: BackgroundScheduler, caplog: pytest.LogCaptureFixture
 ) -> None:
     second = threading.Event()
@@ -73,7 +73,7 @@ def test_a_task_that_fails_is_counted_and_stays_scheduled(
     assert "task=log-retention" in caplog.text
 
 
-def test_a_long_task_does_not_hold_up_another(scheduler: BackgroundScheduler) -> None:
+def test_a_long_task_does_not_delay_another(scheduler: BackgroundScheduler) -> None:
     release, other_ran = threading.Event(), threading.Event()
     scheduler.schedule("long", lambda: release.wait(_WAIT_S))
     scheduler.schedule("other", other_ran.set, delay_ms=5)
@@ -121,7 +121,7 @@ def test_a_cancelled_task_does_not_run(scheduler: BackgroundScheduler) -> None:
     assert ran == []
 
 
-def test_never_as_a_period_can_be_waited_for(scheduler: BackgroundScheduler) -> None:
+def test_a_period_of_never_is_accepted(scheduler: BackgroundScheduler) -> None:
     ran = threading.Event()
     scheduler.schedule("log-flusher", ran.set, period_ms=2**63 - 1)
     assert ran.wait(_WAIT_S)
@@ -154,7 +154,7 @@ def test_a_queued_task_gets_a_thread_when_the_only_one_is_taken(scheduler: Backg
     assert waited == [True]
 
 
-def test_fewer_and_more_threads_are_used_once_the_number_changes(scheduler: BackgroundScheduler) -> None:
+def test_the_number_of_threads_can_be_changed(scheduler: BackgroundScheduler) -> None:
     def run_together(count: int) -> int:
         """How many of `count` tasks get to run at once."""
         started, go_on, done = threading.Semaphore(0), threading.Event(), threading.Semaphore(0)

@@ -39,7 +39,7 @@ def test_a_log_of_one_segment_has_nothing_to_clean_and_no_ratio(bench: LogBench)
     assert not part.is_due(0.0)
 
 
-def test_what_lies_below_the_checkpoint_is_clean(bench: LogBench) -> None:
+def test_records_below_the_checkpoint_are_clean(bench: LogBench) -> None:
     part = _part(_filled(bench, 45), 30)
     assert (_range(part), part.clean_bytes, part.dirty_bytes, part.dirty_ratio) == ((30, 40), 3000, 1000, 0.25)
     assert not part.is_due(0.25)
@@ -73,14 +73,14 @@ def test_a_log_that_starts_inside_a_segment_is_dirty_from_there(bench: LogBench)
     assert _range(_part(log)) == (15, 40)
 
 
-def test_the_segment_that_holds_the_last_stable_offset_waits(bench: LogBench) -> None:
+def test_the_segment_with_the_last_stable_offset_is_not_cleanable(bench: LogBench) -> None:
     log = _filled(bench, 35)
     log.core.first_unstable_offset = 15  # an open transaction, which no client can begin here
     assert log.last_stable_offset == 15
     assert _range(_part(log)) == (0, 10)
 
 
-def test_the_first_segment_with_a_young_record_and_all_above_it_wait(bench: LogBench) -> None:
+def test_the_first_segment_with_a_young_record_and_all_above_are_not_cleanable(bench: LogBench) -> None:
     log = _filled(bench, 45, min_compaction_lag_ms=10_000)
     # The third segment's largest timestamp is START_MS + 29 s: with a lag of 10 s it is young until START_MS + 39 s.
     assert _range(_part(log, now_ms=START_MS + 38_999)) == (0, 20)
@@ -102,7 +102,7 @@ def test_the_oldest_dirty_record_makes_a_log_due_strictly_after_max_compaction_l
     assert part.is_due(1.0)
 
 
-def test_an_old_record_in_the_active_segment_alone_makes_nothing_due(bench: LogBench) -> None:
+def test_an_old_record_in_the_active_segment_does_not_make_the_log_due(bench: LogBench) -> None:
     log = _filled(bench, 45, max_compaction_lag_ms=60_000)
     part = _part(log, 40, now_ms=START_MS + 1_000_000)
     assert (part.delay_ms, part.dirty_bytes) == (0, 0)

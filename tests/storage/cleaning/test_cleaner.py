@@ -69,7 +69,7 @@ def test_the_last_record_of_every_key_stays_at_its_offset(bench: LogBench, codec
     assert {found.codec for found in read_batches(log) if found.base_offset < 7} == {codec}
 
 
-def test_only_the_dirty_part_fills_the_map_and_what_lies_above_it_stays(bench: LogBench) -> None:
+def test_only_the_dirty_part_fills_the_map_and_later_records_stay(bench: LogBench) -> None:
     log = filled(bench, "ab", "ab", "ab", "ab")
 
     result = clean(log, 2, end=6)
@@ -93,7 +93,7 @@ def test_a_cleaned_segment_survives_a_restart_with_its_indexes_and_its_age(bench
     assert log.segments[0].last_modified_ms() == 10**12
 
 
-def test_segments_are_put_together_up_to_the_segment_size(bench: LogBench) -> None:
+def test_segments_are_merged_up_to_the_segment_size(bench: LogBench) -> None:
     log = filled(bench, "ab", "cd", "ef", "gh")
     size = log.segments[0].size_bytes
     log.update_config(log_config(compact=True, delete=False, segment_bytes=2 * size, delete_retention_ms=HOUR_MS))
@@ -106,7 +106,7 @@ def test_segments_are_put_together_up_to_the_segment_size(bench: LogBench) -> No
     assert "00000000000000000004.snapshot" in bench.names()
 
 
-def test_a_tombstone_goes_in_the_first_round_after_its_horizon(bench: LogBench) -> None:
+def test_a_tombstone_is_dropped_in_the_first_round_after_its_horizon(bench: LogBench) -> None:
     log = bench.open(COMPACT)
     fill(log, "a", "b")
     fill(log, "a-")
@@ -124,7 +124,7 @@ def test_a_tombstone_goes_in_the_first_round_after_its_horizon(bench: LogBench) 
     assert keys_and_offsets(log) == [(b"b", 1), (b"z", 3)]
 
 
-def test_a_full_map_ends_the_round_and_the_next_one_goes_on_there(bench: LogBench) -> None:
+def test_a_full_map_ends_the_round_and_the_next_one_continues_there(bench: LogBench) -> None:
     log = filled(bench, "abcdef", "abcdef")
     cleaner = new_cleaner(map_bytes=24 * 5, load_factor=0.9)
     first_dirty, offsets = 0, []
@@ -137,12 +137,12 @@ def test_a_full_map_ends_the_round_and_the_next_one_goes_on_there(bench: LogBenc
     assert [offset for _, offset in keys_and_offsets(log)] == [6, 7, 8, 9, 10, 11, 12]
 
 
-def test_a_map_without_room_for_a_key_is_refused() -> None:
+def test_a_map_without_space_for_a_key_is_refused() -> None:
     with pytest.raises(ValueError, match=r"raise log.cleaner.dedupe.buffer.size"):
         new_cleaner(map_bytes=24)
 
 
-def test_keys_whose_hashes_begin_alike_are_told_apart(bench: LogBench) -> None:
+def test_keys_with_a_common_hash_prefix_are_distinguished(bench: LogBench) -> None:
     log = filled(bench, "abcdefgh", "abcdefgh")
 
     clean(log, cleaner=new_cleaner(hash_mask=(2**64 - 1) << 64))
@@ -167,7 +167,7 @@ def test_a_batch_larger_than_the_buffers_is_cleaned_and_the_buffers_shrink_again
     assert len(cleaner._buffers.read) == 0
 
 
-def test_records_without_a_key_that_an_old_client_left_go_and_are_counted(bench: LogBench) -> None:
+def test_records_without_a_key_are_dropped_and_counted(bench: LogBench) -> None:
     log = bench.open(log_config(compact=False))
     append(log, batch((START_MS, b"a", b"1"), (START_MS, None, b"2")))
     log.roll()
@@ -200,7 +200,7 @@ def test_the_last_batch_of_an_active_producer_keeps_its_sequence(bench: LogBench
     assert log.append_as_leader(repeated, leader_epoch=0).is_duplicate
 
 
-def test_aborted_data_goes_at_once_and_its_marker_in_the_third_round(bench: LogBench) -> None:
+def test_aborted_data_is_dropped_immediately_and_its_marker_in_the_third_round(bench: LogBench) -> None:
     log = bench.open(COMPACT)
     send(log, 7, 0, b"aborted")
     end(log, 7, is_commit=False)
@@ -223,7 +223,7 @@ def test_aborted_data_goes_at_once_and_its_marker_in_the_third_round(bench: LogB
     ]
 
 
-def test_slices_that_were_read_before_the_swap_stay_readable(bench: LogBench) -> None:
+def test_slices_read_before_the_swap_stay_readable(bench: LogBench) -> None:
     log = filled(bench, "ab", "ab")
     part = log.read(0, 1 << 20, upper_bound=log.high_watermark, at_least_one_batch=True)
     assert part is not None
@@ -236,7 +236,7 @@ def test_slices_that_were_read_before_the_swap_stay_readable(bench: LogBench) ->
     assert not [name for name in bench.names() if name.endswith(".deleted")]
 
 
-def test_a_reader_in_the_middle_of_the_swap_reads_what_is_there_then(bench: LogBench) -> None:
+def test_a_reader_during_the_swap_reads_old_or_new_segments(bench: LogBench) -> None:
     """Files are renamed under the readers: one that finds a name gone waits for the swap to end."""
     log = filled(bench, "ab", "ab")
     bench.close(log)
@@ -263,7 +263,7 @@ def test_a_reader_in_the_middle_of_the_swap_reads_what_is_there_then(bench: LogB
 
 
 @pytest.mark.parametrize("pass_number", [1, 2])
-def test_a_round_that_is_aborted_leaves_the_log_as_it_was(bench: LogBench, pass_number: int) -> None:
+def test_an_aborted_round_leaves_the_log_unchanged(bench: LogBench, pass_number: int) -> None:
     log = filled(bench, "ab", "ab")
     before, calls = bench.names(), 0
 
@@ -281,7 +281,7 @@ def test_a_round_that_is_aborted_leaves_the_log_as_it_was(bench: LogBench, pass_
     assert len(read_records(log)) == 5
 
 
-def test_segments_that_went_while_they_were_cleaned_end_the_round(bench: LogBench) -> None:
+def test_segments_removed_during_a_round_end_it(bench: LogBench) -> None:
     log = filled(bench, "ab", "ab")
 
     def drop(_: str) -> None:
@@ -340,7 +340,7 @@ def _no_magic(data: bytearray) -> None:
 @pytest.mark.parametrize("damage", [_flip, _cut, _no_magic])
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
 @pytest.mark.parametrize("first_dirty", [0, 3])
-def test_a_corrupt_batch_makes_the_log_uncleanable_and_is_named(
+def test_a_corrupt_batch_makes_the_log_uncleanable_and_is_reported(
     bench: LogBench, damage: Callable[[bytearray], None], codec: Codec, first_dirty: int
 ) -> None:
     """In the dirty part the first pass meets it, in the clean part the second."""
@@ -358,7 +358,7 @@ def test_a_corrupt_batch_makes_the_log_uncleanable_and_is_named(
     assert log.state is LogState.ONLINE
 
 
-def test_what_is_read_and_written_is_told_to_the_throttler(bench: LogBench) -> None:
+def test_the_throttler_accounts_for_all_bytes_read_and_written(bench: LogBench) -> None:
     log = filled(bench, "ab", "ab")
     throttler = CountingThrottler()
     cleaner = Cleaner(

@@ -41,7 +41,7 @@ def directories(tmp_path: Path) -> _Directories:
     return _Directories(tmp_path)
 
 
-def test_what_was_set_is_on_the_disk_in_kafkas_text_and_there_after_a_restart(directories: _Directories) -> None:
+def test_offsets_are_written_in_kafkas_format_and_read_after_a_restart(directories: _Directories) -> None:
     checkpoints = directories.open()
     checkpoints.set(directories.one, B, 7)
     checkpoints.set(directories.one, A, 5)
@@ -51,7 +51,7 @@ def test_what_was_set_is_on_the_disk_in_kafkas_text_and_there_after_a_restart(di
     assert again.get(directories.two, A) is None
 
 
-def test_a_partition_that_is_gone_leaves_with_its_removal_or_with_the_next_write(directories: _Directories) -> None:
+def test_an_entry_is_dropped_by_remove_or_by_the_next_write_after_its_log_is_gone(directories: _Directories) -> None:
     checkpoints = directories.open()
     checkpoints.set(directories.one, A, 5)
     checkpoints.set(directories.one, B, 7)
@@ -62,7 +62,7 @@ def test_a_partition_that_is_gone_leaves_with_its_removal_or_with_the_next_write
     assert directories.text(directories.one) == "0\n1\na 0 6\n"
 
 
-def test_the_offset_moves_with_its_log_to_another_directory(directories: _Directories) -> None:
+def test_an_offset_moves_with_its_log_to_another_directory(directories: _Directories) -> None:
     checkpoints = directories.open()
     checkpoints.set(directories.one, A, 5)
     checkpoints.move(A, directories.one, directories.two)
@@ -71,7 +71,7 @@ def test_the_offset_moves_with_its_log_to_another_directory(directories: _Direct
     assert directories.text(directories.two) == "0\n1\na 0 5\n"
 
 
-def test_a_truncation_lowers_an_offset_above_it_and_no_other(directories: _Directories) -> None:
+def test_a_truncation_lowers_only_an_offset_above_it(directories: _Directories) -> None:
     checkpoints = directories.open()
     checkpoints.set(directories.one, A, 5)
     checkpoints.truncate(directories.one, A, 6)
@@ -81,7 +81,7 @@ def test_a_truncation_lowers_an_offset_above_it_and_no_other(directories: _Direc
     assert directories.text(directories.one) == "0\n1\na 0 4\n"
 
 
-def test_an_unreadable_file_is_set_aside_and_all_is_dirty(directories: _Directories) -> None:
+def test_an_unreadable_file_is_set_aside_and_counts_as_empty(directories: _Directories) -> None:
     (directories.one / CLEANER_CHECKPOINT).write_text("0\n5\na 0 1\n")
     checkpoints = directories.open()
     assert checkpoints.get(directories.one, A) is None
@@ -89,7 +89,7 @@ def test_an_unreadable_file_is_set_aside_and_all_is_dirty(directories: _Director
     assert directories.failed == []
 
 
-def test_a_failed_directory_is_not_written_any_more(directories: _Directories) -> None:
+def test_the_file_of_a_failed_directory_is_not_written(directories: _Directories) -> None:
     checkpoints = directories.open()
     checkpoints.set(directories.one, A, 5)
     checkpoints.forget(directories.one)

@@ -126,7 +126,7 @@ def test_the_filthiest_log_comes_first_and_then_the_next(broker: _Broker) -> Non
     assert (broker.manager.statistics.records_read, broker.manager.statistics.records_kept) == (20, 8)
 
 
-def test_a_log_at_the_minimum_ratio_is_left_alone_and_one_above_it_is_not(broker: _Broker) -> None:
+def test_a_log_is_cleaned_above_the_minimum_ratio_only(broker: _Broker) -> None:
     log = broker.add(25, min_cleanable_dirty_ratio=0.5)
     broker.manager.checkpoints.open([broker.log_dir])
     broker.manager.checkpoints.set(broker.log_dir, log.topic_partition, 10)
@@ -151,14 +151,14 @@ def test_logs_that_are_not_compacted_or_empty_are_not_touched(broker: _Broker) -
     assert broker.manager.statistics.measured[TopicPartition("t", 1)].dirty_ratio == 0.0
 
 
-def test_a_checkpoint_outside_of_the_log_is_written_down_as_reset(broker: _Broker) -> None:
+def test_a_checkpoint_outside_of_the_log_is_reset_on_disk(broker: _Broker) -> None:
     broker.add(5)
     (broker.log_dir / CLEANER_CHECKPOINT).write_text("0\n1\nt 0 6\n")
     assert not broker.run_pass()
     assert broker.checkpoint() == "0\n1\nt 0 0\n"
 
 
-def test_a_log_that_cannot_be_cleaned_is_marked_and_the_others_go_on(
+def test_an_uncleanable_log_is_marked_and_the_others_are_cleaned(
     broker: _Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
     bad = broker.add(45, delete=True, retention_ms=1)
@@ -191,7 +191,7 @@ def test_retention_of_a_compacted_and_deleted_topic_follows_each_pass(broker: _B
     assert [segment.base_offset for segment in only_compacted.segments] == [20, 30, 40]
 
 
-def test_a_marked_partition_that_is_deleted_and_made_anew_is_cleaned(broker: _Broker) -> None:
+def test_a_marked_partition_is_cleaned_after_it_was_deleted_and_recreated(broker: _Broker) -> None:
     log = broker.add(25)
     broker.round = lambda *_: (_ for _ in ()).throw(ZeroDivisionError("a bug"))
     broker.run_pass()
@@ -210,7 +210,9 @@ def test_a_mark_moves_with_its_log_to_another_directory(broker: _Broker, tmp_pat
 
 
 @pytest.mark.parametrize("error", [CleaningOutOfRoom("/data", "no room"), OSError(errno.ENOSPC, "no room")])
-def test_without_room_a_partition_waits_for_the_back_off_while_others_go_on(broker: _Broker, error: Exception) -> None:
+def test_a_partition_out_of_room_waits_for_the_back_off_while_others_are_cleaned(
+    broker: _Broker, error: Exception
+) -> None:
     full = broker.add(45)
     broker.add(25)
 
@@ -240,7 +242,7 @@ def test_a_disk_error_takes_the_directory_offline(broker: _Broker) -> None:
     assert log.topic_partition in broker.logs
 
 
-def test_a_round_without_progress_is_not_repeated_at_once(broker: _Broker) -> None:
+def test_a_round_without_progress_is_not_repeated_immediately(broker: _Broker) -> None:
     broker.add(25)
     broker.round = lambda cleanable, _: CleanResult(cleanable.first_dirty_offset, CleanerStats())
     assert broker.run_pass()
@@ -261,7 +263,7 @@ class _Held:
         return _done(cleanable, check_done)
 
 
-def test_a_pause_ends_a_running_round_and_keeps_others_off_until_it_is_resumed(broker: _Broker) -> None:
+def test_a_pause_ends_a_running_round_and_prevents_others_until_resume(broker: _Broker) -> None:
     log = broker.add(25)
     broker.round = held = _Held()
     broker.start()
@@ -278,7 +280,7 @@ def test_a_pause_ends_a_running_round_and_keeps_others_off_until_it_is_resumed(b
     assert len(broker.rounds) == 2
 
 
-def test_a_shutdown_ends_a_running_round_and_leaves_no_thread(broker: _Broker) -> None:
+def test_a_shutdown_ends_a_running_round_and_all_threads(broker: _Broker) -> None:
     broker.add(25)
     broker.round = held = _Held()
     broker.start()
@@ -290,7 +292,7 @@ def test_a_shutdown_ends_a_running_round_and_leaves_no_thread(broker: _Broker) -
     assert not (broker.log_dir / CLEANER_CHECKPOINT).exists()
 
 
-def test_threads_are_added_and_taken_away_at_run_time_and_two_clean_two_logs(broker: _Broker) -> None:
+def test_threads_are_added_and_removed_at_runtime_and_clean_in_parallel(broker: _Broker) -> None:
     broker.add(25)
     broker.add(25)
     both = threading.Barrier(2)
@@ -320,7 +322,7 @@ def test_a_change_of_the_configuration_wakes_an_idle_thread(broker: _Broker) -> 
     assert broker.ended.acquire(timeout=_WAIT_S)
 
 
-def test_a_failing_pass_is_logged_and_the_thread_lives(broker: _Broker, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_pass_is_logged_and_the_thread_continues(broker: _Broker, caplog: pytest.LogCaptureFixture) -> None:
     failed = threading.Event()
     logs = broker.logs
 

@@ -41,7 +41,7 @@ def test_one_claim_at_a_time() -> None:
     assert states.claim(TP)
 
 
-def test_a_pause_of_a_free_partition_does_not_wait_and_keeps_all_off_until_each_pause_is_undone() -> None:
+def test_a_pause_of_a_free_partition_does_not_wait_and_prevents_claims_until_each_pause_is_undone() -> None:
     states = CleaningStates()
     states.abort_and_pause(TP)
     states.abort_and_pause(TP)
@@ -52,7 +52,7 @@ def test_a_pause_of_a_free_partition_does_not_wait_and_keeps_all_off_until_each_
     assert states.claim(TP)
 
 
-def test_a_pause_waits_until_the_thread_has_let_go_and_its_result_does_not_count() -> None:
+def test_a_pause_waits_for_the_release_and_the_result_does_not_count() -> None:
     aborted = threading.Event()
     states = CleaningStates(on_abort=aborted.set)
     assert states.claim(TP)
@@ -71,7 +71,7 @@ def test_a_pause_waits_until_the_thread_has_let_go_and_its_result_does_not_count
     assert results == ["checkpoint written"]
 
 
-def test_two_who_pause_a_running_round_both_wait_and_both_count() -> None:
+def test_two_pauses_of_a_running_round_both_wait_and_both_count() -> None:
     aborted = threading.Event()
     states = CleaningStates(on_abort=aborted.set)
     assert states.claim(TP)
@@ -85,7 +85,7 @@ def test_two_who_pause_a_running_round_both_wait_and_both_count() -> None:
     assert states.claim(TP)
 
 
-def test_a_release_whose_last_step_fails_releases_all_the_same() -> None:
+def test_a_release_with_a_failing_callback_releases_the_partition() -> None:
     states = CleaningStates()
     assert states.claim(TP)
 
@@ -97,7 +97,7 @@ def test_a_release_whose_last_step_fails_releases_all_the_same() -> None:
     assert states.claim(TP)
 
 
-def test_retention_pauses_only_what_nobody_has() -> None:
+def test_retention_pauses_only_free_partitions() -> None:
     states = CleaningStates()
     other = TP._replace(partition=1)
     assert states.claim(other)
@@ -108,6 +108,6 @@ def test_retention_pauses_only_what_nobody_has() -> None:
     assert states.describe(other) == "in progress"
 
 
-def test_resuming_what_is_not_paused_is_a_bug() -> None:
+def test_resuming_a_partition_that_is_not_paused_is_a_bug() -> None:
     with pytest.raises(AssertionError, match="orders-0 is resumed"):
         CleaningStates().resume([TP])

@@ -36,14 +36,14 @@ def test_ten_seconds_of_bytes_take_ten_seconds() -> None:
     assert abs(throttler.seconds_throttled - sum(clock.sleeps)) < 0.2
 
 
-def test_time_in_which_nothing_was_read_counts_for_a_burst_only() -> None:
+def test_idle_time_counts_for_a_burst_only() -> None:
     throttler, clock = _throttler(1000)
     clock.now_ms += 3_600_000
     throttler.note(2000)
     assert round(sum(clock.sleeps), 3) == 1.0
 
 
-def test_below_the_rate_nobody_sleeps() -> None:
+def test_below_the_rate_there_is_no_sleep() -> None:
     throttler, clock = _throttler(1000)
     for _ in range(100):
         clock.now_ms += 1000
@@ -51,13 +51,13 @@ def test_below_the_rate_nobody_sleeps() -> None:
     assert clock.sleeps == []
 
 
-def test_the_default_rate_is_no_rate() -> None:
+def test_the_default_rate_is_unlimited() -> None:
     throttler, clock = _throttler(1.7976931348623157e308)
     throttler.note(1 << 60)
     assert clock.sleeps == []
 
 
-def test_a_new_rate_ends_the_sleep_and_forgets_what_was_read_at_the_old_one() -> None:
+def test_a_new_rate_ends_the_sleep_and_drops_the_debt_at_the_old_one() -> None:
     clock = _SleepingClock()
     throttler = Throttler(1.0, clock, lambda condition, seconds: throttler.set_rate(1e9))
     throttler.note(1_000_000)  # would be eleven days
@@ -65,7 +65,7 @@ def test_a_new_rate_ends_the_sleep_and_forgets_what_was_read_at_the_old_one() ->
     throttler.note(1000)
 
 
-def test_a_sleep_that_is_woken_leaves_its_bytes_noted() -> None:
+def test_a_woken_sleep_leaves_its_bytes_accounted_for() -> None:
     clock = _SleepingClock()
     waits: list[float] = []
 

@@ -27,7 +27,7 @@ def indexes(bench: LogBench) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in bench.directory.glob("*index") if path.is_file()}
 
 
-def test_the_same_bytes_come_out_whatever_the_indexes_were(bench: LogBench) -> None:
+def test_rebuilt_indexes_are_the_same_whatever_the_old_ones_were(bench: LogBench) -> None:
     before = indexes(bench)
     assert len(before) >= 4
     assert not any(done.is_changed for done in reindex_log(bench.directory, CONFIG))
@@ -49,7 +49,7 @@ def test_the_same_bytes_come_out_whatever_the_indexes_were(bench: LogBench) -> N
     assert len(list(read_batches(log))) == 100
 
 
-def test_another_interval_gives_other_entries(bench: LogBench) -> None:
+def test_another_interval_results_in_other_entries(bench: LogBench) -> None:
     dense = sum(done.offset_entries for done in reindex_log(bench.directory, log_config(index_interval_bytes=0)))
     sparse = sum(done.offset_entries for done in reindex_log(bench.directory, log_config(index_interval_bytes=4096)))
     assert dense > sum(done.offset_entries for done in reindex_log(bench.directory, CONFIG)) > sparse
@@ -70,7 +70,7 @@ def test_a_damaged_segment_is_refused_and_keeps_its_indexes(bench: LogBench, dam
     assert indexes(bench) == before
 
 
-def test_an_interrupted_runs_leftovers_are_taken_away(bench: LogBench) -> None:
+def test_leftovers_of_an_interrupted_run_are_removed(bench: LogBench) -> None:
     work = bench.directory / WORK_DIRECTORY
     work.mkdir()
     (work / f"{0:020d}.index").write_bytes(b"half")

@@ -43,7 +43,7 @@ def contents(directory: Path) -> dict[Path, bytes]:
 
 @pytest.mark.parametrize("to_offset", [0, 1, 5, 7, 99, 100, 101, 150, 295, 299, END - 5])
 @pytest.mark.parametrize("clean", [True, False])
-def test_the_log_ends_at_or_before_the_offset_and_goes_on_from_there(
+def test_the_log_ends_at_or_before_the_offset_and_appends_continue_there(
     bench: LogBench, to_offset: int, clean: bool
 ) -> None:
     new_end = to_offset // RECORDS_PER_BATCH * RECORDS_PER_BATCH
@@ -74,7 +74,7 @@ def test_the_log_ends_at_or_before_the_offset_and_goes_on_from_there(
 
 
 @pytest.mark.parametrize("to_offset", [END, END + 1, 10**9])
-def test_nothing_goes_at_the_end_or_beyond(bench: LogBench, to_offset: int) -> None:
+def test_truncating_at_the_end_or_beyond_removes_nothing(bench: LogBench, to_offset: int) -> None:
     plan = plan_truncation(bench.directory, TP, to_offset)
     assert plan.is_empty
     assert plan.new_end == END
@@ -98,7 +98,7 @@ def test_a_damaged_batch_can_be_cut_off_but_not_kept(bench: LogBench) -> None:
     assert [record.offset for record in read_records(bench.open(CONFIG))] == list(range(10))
 
 
-def test_what_is_no_batch_is_cut_off(bench: LogBench) -> None:
+def test_bytes_that_are_not_a_batch_are_cut_off(bench: LogBench) -> None:
     path = sorted(bench.directory.glob("*.log"))[-1]
     before = path.read_bytes()
     path.write_bytes(before + b"torn off")
@@ -115,7 +115,7 @@ def test_a_log_is_not_cut_below_its_start(bench: LogBench, start: int, to_offset
         plan_truncation(bench.directory, TP, to_offset)
 
 
-def test_rows_of_transactions_that_ended_behind_the_cut_go(bench: LogBench) -> None:
+def test_rows_of_transactions_that_ended_after_the_cut_are_removed(bench: LogBench) -> None:
     rows = [struct.pack(">hqqqq", 0, 7, first, first + 1, first) for first in (3, 13)]
     path = bench.directory / f"{0:020d}.txnindex"
     path.write_bytes(b"".join(rows))

@@ -116,7 +116,7 @@ def test_every_flipped_bit_that_a_crc_covers_is_found_at_its_batch(written: Writ
     ],
     ids=["count too low", "count too high", "maximum timestamp", "last offset delta"],
 )
-def test_a_header_that_contradicts_its_records_is_found_behind_a_right_crc(
+def test_a_header_that_contradicts_its_records_is_found_despite_a_correct_crc(
     tmp_path: Path, position: int, field: bytes, message: str
 ) -> None:
     data = plain(3)
@@ -129,7 +129,7 @@ def test_a_header_that_contradicts_its_records_is_found_behind_a_right_crc(
     assert message in found[0].message
 
 
-def test_offsets_that_do_not_go_on_are_found(tmp_path: Path) -> None:
+def test_offsets_that_do_not_increase_are_found(tmp_path: Path) -> None:
     partition = tmp_path / "orders-0"
     partition.mkdir()
     first = plain(3)
@@ -140,7 +140,7 @@ def test_offsets_that_do_not_go_on_are_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("base_offset", [2**31 - 1, 2**40])
-def test_offsets_that_an_index_cannot_hold_are_found(tmp_path: Path, base_offset: int) -> None:
+def test_offsets_beyond_the_range_of_an_index_are_found(tmp_path: Path, base_offset: int) -> None:
     partition = tmp_path / "orders-0"
     partition.mkdir()
     first = plain(3)
@@ -149,7 +149,7 @@ def test_offsets_that_an_index_cannot_hold_are_found(tmp_path: Path, base_offset
     assert messages == [f"last offset {base_offset + 1} does not fit base offset {base_offset} in this segment"]
 
 
-def test_a_leader_epoch_that_falls_is_found(tmp_path: Path) -> None:
+def test_a_decreasing_leader_epoch_is_found(tmp_path: Path) -> None:
     partition = tmp_path / "orders-0"
     partition.mkdir()
     first = plain(3, partition_leader_epoch=4)
@@ -160,7 +160,7 @@ def test_a_leader_epoch_that_falls_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tail", [b"\0" * 300, b"garbage" * 20, b"\1"])
 @pytest.mark.parametrize("is_newest", [True, False])
-def test_what_follows_the_last_whole_batch_of_a_clean_directory_is_found(
+def test_bytes_after_the_last_whole_batch_of_a_clean_directory_are_found(
     written: Written, tail: bytes, is_newest: bool
 ) -> None:
     path = written.file(f"{written.bases[-1 if is_newest else 0]:020d}.log")
@@ -171,7 +171,7 @@ def test_what_follows_the_last_whole_batch_of_a_clean_directory_is_found(
     assert f"{len(tail)} bytes after the last whole batch" in found[0].message
 
 
-def test_a_crash_excuses_unused_room_in_the_newest_segment_only(written: Written) -> None:
+def test_unused_space_is_accepted_after_a_crash_in_the_newest_segment_only(written: Written) -> None:
     (written.log_dir / ".kafka_cleanshutdown").unlink()
     for base in (written.bases[-1], written.bases[0]):
         for suffix in (".log", ".index", ".timeindex"):
@@ -198,7 +198,7 @@ def test_a_torn_batch_after_a_crash_is_found(written: Written) -> None:
         (-1, (10_000, 100_000), "outside of a log"),
     ],
 )
-def test_an_offset_entry_that_is_wrong_is_found_at_its_place(
+def test_a_wrong_offset_entry_is_found_at_its_position(
     written: Written, slot: int, entry: tuple[int, int], message: str
 ) -> None:
     name = f"{SEGMENT}.index"
@@ -213,9 +213,7 @@ def test_an_offset_entry_that_is_wrong_is_found_at_its_place(
 @pytest.mark.parametrize(
     ("slot", "timestamp", "message"), [(1, 5, "is not above"), (1, START_MS + 16, "matches no batch")]
 )
-def test_a_time_entry_that_is_wrong_is_found_at_its_place(
-    written: Written, slot: int, timestamp: int, message: str
-) -> None:
+def test_a_wrong_time_entry_is_found_at_its_position(written: Written, slot: int, timestamp: int, message: str) -> None:
     path = written.patch(f"{SEGMENT}.timeindex", slot * 12, struct.pack(">q", timestamp))
     (found, *_) = findings(written.log_dir)
     assert (found.path, found.position) == (path, slot * 12)
@@ -246,7 +244,7 @@ def test_missing_cut_and_orphaned_indexes_are_found(written: Written, suffix: st
     assert [finding.path for finding in findings(written.log_dir)] == [orphan]
 
 
-def test_producer_snapshots_are_checked_by_crc_size_and_reach(written: Written) -> None:
+def test_producer_snapshots_are_checked_by_crc_size_and_offset(written: Written) -> None:
     name = f"{written.bases[1]:020d}.snapshot"
     original = written.file(name).read_bytes()
     for damaged in (original[:-1], original[:-1] + bytes([original[-1] ^ 1]), b"", b"\0\7" + original[2:]):
@@ -279,7 +277,7 @@ def test_a_producer_beyond_its_snapshot_is_found(written: Written) -> None:
         ([(0, 7, 3, 6, 3), (0, 7, 1, 5, 5)], 34),
     ],
 )
-def test_a_transaction_index_that_is_wrong_is_found_at_its_row(
+def test_a_wrong_transaction_index_is_found_at_its_row(
     written: Written, rows: list[tuple[int, ...]], position: int
 ) -> None:
     path = written.file(f"{SEGMENT}.txnindex")
@@ -339,7 +337,7 @@ def test_the_rows_of_transaction_indexes_are_compared_with_the_markers(transacti
 
 
 @pytest.mark.parametrize("rows", [0, -1])
-def test_rows_that_a_running_broker_has_not_written_yet_are_no_finding(transactional: LogBench, rows: int) -> None:
+def test_rows_that_a_running_broker_has_not_written_yet_are_not_reported(transactional: LogBench, rows: int) -> None:
     path = transactional.path(max(int(path.stem) for path in transactional.directory.glob("*.log")), ".txnindex")
     content = path.read_bytes() if path.exists() else b""
     path.write_bytes(content[: 34 * rows])
@@ -347,7 +345,7 @@ def test_rows_that_a_running_broker_has_not_written_yet_are_no_finding(transacti
     assert list(check.run()) == []
 
 
-def test_what_retention_and_the_cleaner_leave_of_transactions_is_no_finding(transactional: LogBench) -> None:
+def test_transactions_partly_removed_by_retention_and_the_cleaner_are_not_reported(transactional: LogBench) -> None:
     log = transactional.open(log_config(segment_bytes=1024, compact=True))
     log.delete_records(log.segments[1].base_offset + 1)
     log.delete_old_segments()
@@ -384,7 +382,7 @@ def test_bad_partition_metadata_and_topic_ids_that_differ_are_found(written: Wri
     assert found.path == other / "partition.metadata"
 
 
-def test_names_that_a_broker_would_not_start_with_are_found(written: Written, tmp_path: Path) -> None:
+def test_names_that_prevent_a_brokers_start_are_found(written: Written, tmp_path: Path) -> None:
     (written.log_dir / "not a partition").mkdir()
     (written.log_dir / "lost+found").mkdir()
     (written.log_dir / "notes.txt").write_text("")
@@ -395,7 +393,7 @@ def test_names_that_a_broker_would_not_start_with_are_found(written: Written, tm
     assert {finding.path for finding in findings(second, written.log_dir)} == {found.path, written.directory}
 
 
-def test_files_and_directories_on_their_way_out_are_no_findings(written: Written) -> None:
+def test_deleted_files_and_directories_are_not_reported(written: Written) -> None:
     written.file(f"{SEGMENT}.log.deleted").write_bytes(b"anything")
     gone = written.log_dir / f"orders-7.{'0' * 32}-delete"
     gone.mkdir()
@@ -403,7 +401,7 @@ def test_files_and_directories_on_their_way_out_are_no_findings(written: Written
     assert findings(written.log_dir) == []
 
 
-def test_a_leftover_of_the_cleaner_is_found_after_a_clean_stop_and_excused_after_a_crash(written: Written) -> None:
+def test_a_leftover_of_the_cleaner_is_found_after_a_clean_stop_and_accepted_after_a_crash(written: Written) -> None:
     unfinished = written.file(f"{SEGMENT}.log.cleaned")
     unfinished.write_bytes(b"half a batch")
     finished = written.file(f"{SEGMENT}.log.swap")
@@ -414,7 +412,7 @@ def test_a_leftover_of_the_cleaner_is_found_after_a_clean_stop_and_excused_after
 
 
 @pytest.mark.parametrize("position", [70, -1])
-def test_damage_in_a_finished_swap_is_found_because_a_start_would_believe_it(written: Written, position: int) -> None:
+def test_damage_in_a_complete_swap_is_found_because_a_start_would_use_it(written: Written, position: int) -> None:
     (written.log_dir / ".kafka_cleanshutdown").unlink()
     content = bytearray(written.file(f"{SEGMENT}.log").read_bytes())
     content[position] ^= 1
@@ -427,7 +425,7 @@ def test_damage_in_a_finished_swap_is_found_because_a_start_would_believe_it(wri
     assert "bytes at its end" in findings(written.log_dir)[-1].message
 
 
-def test_the_lock_of_another_process_is_seen_without_being_taken(tmp_path: Path) -> None:
+def test_the_lock_of_another_process_is_detected_without_taking_it(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from barnabas.broker.storage.directories.lock import DirectoryLock\n"
         "DirectoryLock(Path(sys.argv[1])).acquire(); print('held', flush=True); sys.stdin.read()"
@@ -449,7 +447,7 @@ def test_the_lock_of_another_process_is_seen_without_being_taken(tmp_path: Path)
     assert lock_holder(tmp_path) is None
 
 
-def test_a_log_that_is_in_use_is_not_judged_where_it_is_being_written(written: Written) -> None:
+def test_the_end_of_a_log_in_use_is_not_checked(written: Written) -> None:
     path = written.file(f"{written.bases[-1]:020d}.log")
     path.write_bytes(path.read_bytes() + plain(3, base_offset=written.end_offset)[:-5])
     check = LogCheck(written.directory, Circumstances(is_in_use=True), lambda _: None)

@@ -38,7 +38,7 @@ def old_message(offset: int, magic: int, value: bytes) -> bytes:
     return struct.pack(">qiI", offset, len(body) + 4, zlib.crc32(body)) + body
 
 
-def test_a_walk_goes_on_behind_a_wrong_crc(tmp_path: Path) -> None:
+def test_a_walk_continues_after_a_wrong_crc(tmp_path: Path) -> None:
     first, second, third = (plain(3, base_offset=base) for base in (0, 3, 6))
     second[-1] ^= 1
     walk = LogWalk(write_log(tmp_path, first, second, third))
@@ -49,7 +49,7 @@ def test_a_walk_goes_on_behind_a_wrong_crc(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tail", [b"\0" * 100, b"\0" * 5, b"\xff" * 100, bytes(plain(3, base_offset=3)[:-1])])
-def test_a_walk_ends_where_no_size_can_be_believed_and_says_where(tmp_path: Path, tail: bytes) -> None:
+def test_a_walk_ends_at_an_implausible_size_and_reports_its_position(tmp_path: Path, tail: bytes) -> None:
     whole = plain(3)
     path = write_log(tmp_path, whole, tail)
     walk = LogWalk(path)
@@ -60,7 +60,7 @@ def test_a_walk_ends_where_no_size_can_be_believed_and_says_where(tmp_path: Path
     assert is_zeros(path, walk.position) == (not any(tail))
 
 
-def test_a_batch_larger_than_the_walks_buffer_is_read_whole(tmp_path: Path) -> None:
+def test_a_batch_larger_than_the_buffer_is_read_whole(tmp_path: Path) -> None:
     large = build([Record(0, 5, None, bytes(5 * 1024 * 1024))])
     walk = LogWalk(write_log(tmp_path, large, plain(1, base_offset=1)))
     assert offsets(walk) == [(0, 0, True), (len(large), 1, True)]
@@ -79,7 +79,7 @@ def test_entries_of_old_message_sets_are_walked_with_their_crc(tmp_path: Path, m
     assert [step.fault is None for step in steps] == [True, False, True]
 
 
-def test_the_unused_room_of_an_index_is_told_apart_from_its_entries(tmp_path: Path) -> None:
+def test_the_unused_space_of_an_index_is_separated_from_its_entries(tmp_path: Path) -> None:
     path = tmp_path / f"{100:020d}.index"
     # The last entry's bytes end with zeros: its position is 65536.
     path.write_bytes(struct.pack(">iiii", 5, 4200, 256, 65536) + bytes(64) + b"\1\2\3")
@@ -89,7 +89,7 @@ def test_the_unused_room_of_an_index_is_told_apart_from_its_entries(tmp_path: Pa
     assert (content.used_bytes, content.unused_bytes, content.odd_bytes) == (16, 64, 3)
 
 
-def test_a_time_index_of_one_single_entry_is_taken_at_its_word(tmp_path: Path) -> None:
+def test_the_single_entry_of_a_time_index_is_never_taken_for_unused_space(tmp_path: Path) -> None:
     path = tmp_path / f"{0:020d}.timeindex"
     path.write_bytes(bytes(12))
     assert read_time_index(path, 0).entries == [(0, 0)]
@@ -106,7 +106,7 @@ def test_rows_of_a_transaction_index(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("entry", [(5, 0), (5, 17), (4, 999_999), (5, -3)])
-def test_an_index_that_is_wrong_does_not_lead_a_lookup_astray(tmp_path: Path, entry: tuple[int, int]) -> None:
+def test_a_wrong_index_does_not_mislead_a_lookup(tmp_path: Path, entry: tuple[int, int]) -> None:
     first = plain(3)
     path = write_log(tmp_path, first, plain(3, base_offset=3))
     index = path.with_suffix(".index")
@@ -132,6 +132,6 @@ def test_an_index_that_is_wrong_does_not_lead_a_lookup_astray(tmp_path: Path, en
         ("notes.txt", None),
     ],
 )
-def test_a_files_name_says_what_it_is(name: str, expected: FileType | None) -> None:
+def test_a_files_type_follows_from_its_name(name: str, expected: FileType | None) -> None:
     known = identify(Path("/somewhere") / name)
     assert (None if known is None else known.type) is expected

@@ -50,7 +50,7 @@ def test_an_unchanged_checkpoint_is_not_written_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, b""])
-def test_a_missing_and_an_empty_checkpoint_are_empty(tmp_path: Path, content: bytes | None) -> None:
+def test_a_missing_or_empty_checkpoint_has_no_entries(tmp_path: Path, content: bytes | None) -> None:
     if content is not None:
         (tmp_path / "c").write_bytes(content)
     assert OffsetCheckpointFile(tmp_path / "c").read() == {}
@@ -69,7 +69,7 @@ def test_a_missing_and_an_empty_checkpoint_are_empty(tmp_path: Path, content: by
         b"\xff\xfe",
     ],
 )
-def test_a_bad_checkpoint_is_told_and_kept_aside_when_asked(tmp_path: Path, content: bytes) -> None:
+def test_a_bad_checkpoint_is_reported_and_can_be_set_aside(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "c").write_bytes(content)
     with pytest.raises(CorruptFileError, match="path="):
         OffsetCheckpointFile(tmp_path / "c").read()
@@ -164,14 +164,14 @@ def test_epochs_are_trimmed_at_both_ends(tmp_path: Path) -> None:
     assert list(epochs.entries) == [(3, 10)]
 
 
-def test_an_epoch_that_cannot_be_written_is_not_believed(tmp_path: Path) -> None:
+def test_an_epoch_that_cannot_be_written_is_not_added(tmp_path: Path) -> None:
     epochs = LeaderEpochFile(tmp_path / "missing")
     with pytest.raises(FileNotFoundError):
         epochs.assign(1, 0)
     assert epochs.entries == ()
 
 
-def test_bad_leader_epochs_are_kept_aside(tmp_path: Path) -> None:
+def test_a_bad_leader_epoch_file_is_set_aside(tmp_path: Path) -> None:
     (tmp_path / "leader-epoch-checkpoint").write_text("0\n1\nzero 0\n")
     assert LeaderEpochFile.load(tmp_path).entries == ()
     assert (tmp_path / "leader-epoch-checkpoint.corrupt").exists()
@@ -193,13 +193,13 @@ def test_partition_metadata_has_43_bytes_without_a_newline_at_the_end(tmp_path: 
         "version: 0\ntopic_id: " + "A" * 22,
     ],
 )
-def test_bad_partition_metadata_is_told(tmp_path: Path, content: str) -> None:
+def test_bad_partition_metadata_is_reported(tmp_path: Path, content: str) -> None:
     (tmp_path / "partition.metadata").write_text(content)
     with pytest.raises(CorruptFileError):
         read_partition_metadata(tmp_path)
 
 
-def test_the_clean_marker_is_kafkas_and_can_be_taken_once(tmp_path: Path) -> None:
+def test_the_clean_shutdown_marker_equals_kafkas_and_can_be_taken_once(tmp_path: Path) -> None:
     marker = CleanShutdownMarker(tmp_path)
     assert not marker.take()
     marker.write(12)
@@ -208,7 +208,7 @@ def test_the_clean_marker_is_kafkas_and_can_be_taken_once(tmp_path: Path) -> Non
     assert not marker.take()
 
 
-def test_a_directory_is_locked_once_and_its_lock_file_goes_with_the_release(tmp_path: Path) -> None:
+def test_a_directory_is_locked_once_and_release_removes_the_lock_file(tmp_path: Path) -> None:
     first, second = DirectoryLock(tmp_path), DirectoryLock(tmp_path)
     first.acquire()
     with pytest.raises(StartupStorageError, match="another broker"):
@@ -220,7 +220,7 @@ def test_a_directory_is_locked_once_and_its_lock_file_goes_with_the_release(tmp_
 
 
 @pytest.mark.parametrize("kind", ["flock", "lockf"])
-def test_another_process_holds_the_lock_by_either_kind_of_lock(tmp_path: Path, kind: str) -> None:
+def test_a_lock_of_either_kind_in_another_process_is_respected(tmp_path: Path, kind: str) -> None:
     code = (
         "import fcntl, os, sys\n"
         f"fd = os.open({str(tmp_path / '.lock')!r}, os.O_RDWR | os.O_CREAT)\n"
@@ -239,7 +239,7 @@ def test_another_process_holds_the_lock_by_either_kind_of_lock(tmp_path: Path, k
     lock.release()
 
 
-def test_a_lock_file_left_by_a_crash_is_no_obstacle(tmp_path: Path) -> None:
+def test_a_lock_file_left_by_a_crash_does_not_prevent_locking(tmp_path: Path) -> None:
     (tmp_path / ".lock").touch()
     lock = DirectoryLock(tmp_path)
     lock.acquire()
@@ -282,12 +282,12 @@ def test_partition_directory_names(name: str, topic: str, partition: int, kind: 
 @pytest.mark.parametrize(
     "name", ["orders", "-0", "orders-", "orders-x", "t-delete", "t-99999999999", "a b-0", "t-1.x-delet"]
 )
-def test_directories_that_are_no_partitions(name: str) -> None:
+def test_other_directory_names_are_not_partitions(name: str) -> None:
     assert parse_directory_name(name) is None
 
 
 @pytest.mark.parametrize("make", [delete_directory_name, stray_directory_name])
-def test_names_on_the_way_out_are_cut_to_255_bytes(make: object) -> None:
+def test_delete_and_stray_names_are_cut_to_255_bytes(make: object) -> None:
     long = TopicPartition("x" * 249, 2**31 - 1)
     name = make(long)  # type: ignore[operator]
     assert len(name) == 255
@@ -303,7 +303,7 @@ def test_a_future_name_keeps_the_whole_topic() -> None:
     assert directory_name(partition) == "x" * 200 + "-3"
 
 
-def test_a_lock_on_a_file_that_its_holder_has_just_removed_is_not_believed(
+def test_a_lock_on_a_file_that_its_holder_has_just_removed_is_retried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = fcntl.flock
@@ -324,7 +324,7 @@ def test_a_lock_on_a_file_that_its_holder_has_just_removed_is_not_believed(
     lock.release()
 
 
-def test_rows_of_checkpoints_lie_in_the_order_of_kafkas_maps(tmp_path: Path) -> None:
+def test_checkpoint_rows_are_in_the_order_of_kafkas_maps(tmp_path: Path) -> None:
     partitions = [TopicPartition("orders", 0), TopicPartition("orders", 1), TopicPartition("payments", 0)]
     assert in_kafkas_order(partitions, PRESIZED_BUCKETS) != in_kafkas_order(partitions, DEFAULT_BUCKETS)
     # As Kafka 4.3.0 wrote them: tests/interop/test_same_bytes.py asks it again.

@@ -43,7 +43,7 @@ def test_an_open_index_has_its_maximum_size_rounded_down_to_whole_entries(tmp_pa
     assert os.path.getsize(tmp_path / "a.timeindex") == 10485756
 
 
-def test_a_fresh_index_takes_no_blocks_of_the_disk(tmp_path: Path) -> None:
+def test_a_new_index_uses_no_disk_blocks(tmp_path: Path) -> None:
     _offset_index(tmp_path / "a.index", 10485760)
     assert os.stat(tmp_path / "a.index").st_blocks == 0
 
@@ -64,7 +64,7 @@ def test_trim_leaves_exactly_the_entries_in_big_endian(tmp_path: Path) -> None:
     assert (tmp_path / "a.index").read_bytes() == bytes.fromhex("0000001c 00001066 00000038 000020ce".replace(" ", ""))
 
 
-def test_lookup_gives_the_last_entry_at_or_below_the_target(tmp_path: Path) -> None:
+def test_lookup_returns_the_last_entry_at_or_below_the_target(tmp_path: Path) -> None:
     index = _offset_index(tmp_path / "a.index")
     _add(index, (128, 4198), (156, 8398))
     assert index.lookup(128) == OffsetPosition(128, 4198)
@@ -72,7 +72,7 @@ def test_lookup_gives_the_last_entry_at_or_below_the_target(tmp_path: Path) -> N
     assert index.lookup(10**12) == OffsetPosition(156, 8398)
 
 
-def test_lookup_below_the_first_entry_gives_the_base_offset_and_position_0(tmp_path: Path) -> None:
+def test_lookup_below_the_first_entry_returns_the_base_offset_and_position_0(tmp_path: Path) -> None:
     index = _offset_index(tmp_path / "a.index")
     assert index.lookup(127) == OffsetPosition(_BASE, 0)
     _add(index, (128, 4198))
@@ -98,7 +98,7 @@ def test_lookup_equals_a_linear_search(offsets: set[int], target: int) -> None:
         )
 
 
-def test_a_reopened_index_goes_on_after_its_last_entry(tmp_path: Path) -> None:
+def test_a_reopened_index_appends_after_its_last_entry(tmp_path: Path) -> None:
     index = _offset_index(tmp_path / "a.index")
     _add(index, (128, 4198))
     index.trim()
@@ -144,7 +144,7 @@ def test_a_time_entry_is_added_only_for_a_greater_timestamp(tmp_path: Path) -> N
     assert (tmp_path / "a.timeindex").read_bytes() == struct.pack(">qiqi", 5, 1, 6, 4)
 
 
-def test_time_lookup_gives_the_last_entry_at_or_below_the_target(tmp_path: Path) -> None:
+def test_time_lookup_returns_the_last_entry_at_or_below_the_target(tmp_path: Path) -> None:
     index = _time_index(tmp_path / "a.timeindex")
     index.maybe_append(10, 110)
     index.maybe_append(20, 120)
@@ -203,7 +203,9 @@ def test_a_page_is_allocated_before_its_first_entry(tmp_path: Path, monkeypatch:
         (struct.pack(">iiii", 9, 300, 5, 400), "first entry"),
     ],
 )
-def test_an_offset_index_that_cannot_be_right_is_told_by_its_ends(tmp_path: Path, content: bytes, reason: str) -> None:
+def test_a_wrong_offset_index_is_detected_by_its_first_and_last_entries(
+    tmp_path: Path, content: bytes, reason: str
+) -> None:
     (tmp_path / "a.index").write_bytes(content)
     index = OffsetIndex(str(tmp_path / "a.index"), _BASE, OpenFiles(4))
     with pytest.raises(CorruptFileError, match=reason):
@@ -214,14 +216,14 @@ def test_an_offset_index_that_cannot_be_right_is_told_by_its_ends(tmp_path: Path
     "content",
     [b"\0" * 13, struct.pack(">qi", 5, -1), struct.pack(">qiqi", 9, 1, 5, 2), struct.pack(">qiqi", 5, 3, 9, 2)],
 )
-def test_a_time_index_that_cannot_be_right_is_told_by_its_ends(tmp_path: Path, content: bytes) -> None:
+def test_a_wrong_time_index_is_detected_by_its_first_and_last_entries(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.timeindex").write_bytes(content)
     index = TimeIndex(str(tmp_path / "a.timeindex"), _BASE, OpenFiles(4))
     with pytest.raises(CorruptFileError):
         index.check(log_size_bytes=1000)
 
 
-def test_a_replaced_index_holds_nothing_of_the_old_file(tmp_path: Path) -> None:
+def test_a_replaced_index_has_no_entries_of_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "a.index"
     path.write_bytes(struct.pack(">iiii", 1, 10, 2, 20))
     index = OffsetIndex(str(path), _BASE, OpenFiles(4))

@@ -169,12 +169,12 @@ def test_the_environment_arms_a_failpoint(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("setting", ["replace.staged", "replace.staged=stop", "replace.staged=kill@x"])
-def test_a_setting_that_means_nothing_is_refused(setting: str) -> None:
+def test_a_malformed_failpoint_setting_is_refused(setting: str) -> None:
     with pytest.raises(ValueError, match="is not name=action"):
         failpoints.arm_from(setting)
 
 
-def test_what_is_taken_back_is_off_the_disk_before_the_log_goes_on(
+def test_an_undone_replacement_is_removed_durably_before_the_next_append(
     bench: LogBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = bench.open(crash_config())

@@ -36,7 +36,7 @@ def _bases(log: PartitionLog) -> list[int]:
     return [segment.base_offset for segment in log.segments]
 
 
-def test_a_segment_whose_offsets_span_more_than_an_index_can_hold_is_split(bench: LogBench) -> None:
+def test_a_segment_with_a_larger_offset_range_than_an_index_is_split(bench: LogBench) -> None:
     _write(bench, 0, _FIRST)
     _write(bench, 4 * _SPAN, _LATER)
     log = bench.open(_CONFIG, clean=False)
@@ -49,13 +49,13 @@ def test_a_segment_whose_offsets_span_more_than_an_index_can_hold_is_split(bench
     assert _offsets(bench.open(_CONFIG)) == _FIRST + _LATER
 
 
-def test_a_segment_that_begins_far_below_its_first_batch_leaves_an_empty_one_at_its_base(bench: LogBench) -> None:
+def test_splitting_a_segment_far_below_its_first_batch_leaves_an_empty_one_at_its_base(bench: LogBench) -> None:
     _write(bench, 0, [_SPAN + 5, _SPAN + 6])
     log = bench.open(_CONFIG, clean=False)
     assert (_bases(log), _offsets(log)) == ([0, _SPAN + 5], [_SPAN + 5, _SPAN + 6])
 
 
-def test_a_missing_index_finds_the_overflow_after_a_clean_stop_too(bench: LogBench) -> None:
+def test_a_missing_index_reveals_the_overflow_after_a_clean_stop_too(bench: LogBench) -> None:
     _write(bench, 0, _FIRST)
     bench.path(0, ".index").unlink()
     assert _offsets(bench.open(_CONFIG)) == _FIRST
@@ -69,7 +69,7 @@ def test_a_missing_index_finds_the_overflow_after_a_clean_stop_too(bench: LogBen
         ([0, 1, _SPAN + 2], [3, 4], [0, 1]),
     ],
 )
-def test_a_base_offset_that_nothing_confirms_is_damage_and_is_cut(
+def test_an_unconfirmed_base_offset_is_damage_and_is_truncated(
     bench: LogBench, first: list[int], later: list[int] | None, kept: list[int]
 ) -> None:
     _write(bench, 0, first)
