@@ -1,4 +1,4 @@
-"""A full disk costs the append that met it, nothing else; any other I/O error costs the directory."""
+"""A full disk fails only the append in question; any other I/O error takes the directory offline."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _offsets(log: PartitionLog) -> list[int]:
 
 
 class _FullDisk:
-    """pwrite that finds room for `left` bytes only."""
+    """A pwrite with disk space for `left` bytes only."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.left: int | None = None
@@ -233,7 +233,7 @@ def test_a_segment_sealed_for_a_failed_roll_takes_no_more_batches(
     with pytest.raises(BrokerError):
         append(log, sized_batch(100, START_MS + 5000))
     with pytest.raises(BrokerError):
-        append(log, sized_batch(100, START_MS + 1))  # not due by its time, but the old segment is closed
+        append(log, sized_batch(100, START_MS + 1))  # it is not time to roll, but the old segment is sealed
     assert bench.failed_directories == []
     monkeypatch.undo()
     assert append(log, sized_batch(100, START_MS + 1)) == 1

@@ -1,4 +1,4 @@
-"""Group commit: one sync for all who wait, and what a failing one does."""
+"""Group commit: one sync for all waiting requests, and the consequences of a failed one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WAIT_S = 20.0
 
 
 class _Disk:
-    """Counts fdatasync calls, and holds or fails them when a test says so."""
+    """Counts fdatasync calls, and blocks or fails them on request."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.syncs = 0
@@ -29,7 +29,7 @@ class _Disk:
         self.release.set()
         self.error: OSError | None = None
         self.errors: list[OSError] = []
-        """One each for the next syncs."""
+        """Errors for the next syncs, one each."""
         self.together: threading.Barrier | None = None
         monkeypatch.setattr(os, "fdatasync", self._fdatasync)
 
@@ -163,7 +163,7 @@ def test_stop_serves_waiting_requests_and_refuses_later_ones(
 
 
 def _synced_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the files that are synced from now on, without their leading zeros."""
+    """Record the names of files synced from now on, without their leading zeros."""
     synced: list[str] = []
     real = os.fdatasync
 
@@ -309,7 +309,7 @@ def test_a_flush_during_a_roll_syncs_the_segment_being_sealed(bench: LogBench, m
 
     def while_it_rolls(*, durably: bool) -> Path | None:
         flush.start()
-        assert lock.wanted.wait(_WAIT_S)  # as far as it gets without the lock
+        assert lock.wanted.wait(_WAIT_S)  # the flush is waiting for the lock
         return take_snapshot(durably=durably)
 
     monkeypatch.setattr(log.core.producers, "take_snapshot", while_it_rolls)

@@ -86,7 +86,7 @@ class _Node:
         return self.configs.get(topic) or broker_config(**self.settings).log_config
 
     def crash(self, manager: LogManager) -> None:
-        """As if the process had died."""
+        """Simulate a crash of the process."""
         for log in manager.logs():
             log.go_offline()
         for directory in manager.directories:
@@ -110,7 +110,7 @@ def _offsets(log: PartitionLog | None) -> list[int]:
 
 
 def _open_with(monkeypatch: pytest.MonkeyPatch, before: Callable[[LoadProgress], object]) -> None:
-    """Do something on the loading thread before a log is opened."""
+    """Call `before` on the loading thread before a log is opened."""
 
     def open_later(request: LoadRequest, services: StorageServices, progress: LoadProgress) -> PartitionLog:
         before(progress)

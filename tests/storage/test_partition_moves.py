@@ -1,4 +1,4 @@
-"""Moving a partition to another log directory: the copy is exact, appends go on, and every way to end it is clean."""
+"""Moves to another log directory: exact copies, appends meanwhile, and a clean state after every way to end."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ class MovingNode:
         return log
 
     def run(self) -> None:
-        """Until nothing is left to be done at this moment."""
+        """Run all tasks that are due."""
         self.scheduler.run_due()
 
 
 @pytest.fixture(autouse=True)
 def small_tail(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few batches are more than a take-over copies with the log's lock held."""
+    """Let a take-over copy less than a few batches with the log's lock held."""
     monkeypatch.setattr(partition_moves, "MAX_TAIL_BYTES", 1000)
 
 
@@ -94,7 +94,7 @@ def contents(log: PartitionLog) -> list[bytes]:
 
 
 def kinds(path: Path) -> list[str]:
-    """`orders-0` and `orders-0-delete` for what a log directory holds."""
+    """Return the names of a log directory's partition directories, without their random part."""
     names = [entry.name for entry in path.iterdir() if entry.is_dir()]
     return sorted(name.split(".")[0] + ("-" + name.rpartition("-")[2] if "." in name else "") for name in names)
 
@@ -249,7 +249,7 @@ def test_a_lookup_during_the_rename_of_a_moved_directory_waits_and_succeeds(
     end(node.log(), 1, is_commit=False)
     append(node.log(), sized_batch(900))  # rolls
     node.manager.shutdown()
-    node.manager = node.start()  # nothing of the old segment was looked at yet
+    node.manager = node.start()  # nothing of the old segment is cached
     log = node.log()
     lock = AnnouncedLock("reader")
     monkeypatch.setattr(log.core, "lock", lock)
@@ -267,7 +267,7 @@ def test_a_lookup_during_the_rename_of_a_moved_directory_waits_and_succeeds(
     def while_it_is_renamed(source: Path, target: Path) -> None:
         rename(source, target)
         if str(target).endswith("-delete"):
-            log.segments[0].log.evict()  # as other logs' reads do
+            log.segments[0].log.evict()  # as reads of other logs would
             reader.start()
             assert lock.wanted.wait(20)
 

@@ -14,9 +14,9 @@ _WAIT_S = 20.0
 
 @pytest.fixture
 def scheduler() -> object:
-    made = BackgroundScheduler(SystemClock(), 3, "test-scheduler")
-    yield made
-    made.shutdown()
+    created = BackgroundScheduler(SystemClock(), 3, "test-scheduler")
+    yield created
+    created.shutdown()
 
 
 def test_a_task_runs_once_on_a_named_thread(scheduler: BackgroundScheduler) -> None:
@@ -156,7 +156,7 @@ def test_a_queued_task_gets_a_thread_when_the_only_one_is_taken(scheduler: Backg
 
 def test_the_number_of_threads_can_be_changed(scheduler: BackgroundScheduler) -> None:
     def run_together(count: int) -> int:
-        """How many of `count` tasks get to run at once."""
+        """Return how many of `count` tasks run in parallel."""
         started, go_on, done = threading.Semaphore(0), threading.Event(), threading.Semaphore(0)
 
         def run() -> None:

@@ -39,7 +39,7 @@ class CountingSegment(LogSegment):
 
 
 class DryRunReplacer(SegmentReplacer):
-    """Replaces no segment; `tombstones_kept` counts over all rounds."""
+    """Replaces no segments; `tombstones_kept` is the total over all rounds."""
 
     __slots__ = ("tombstones_kept",)
 
@@ -48,7 +48,7 @@ class DryRunReplacer(SegmentReplacer):
         self.tombstones_kept = 0
 
     def create_segment(self, base_offset: int, stage: str) -> LogSegment:
-        """Create a segment that counts. Raises OSError."""
+        """Create a counting segment. Raises OSError."""
         core = self._core
         remove_staged(core.directory, base_offset, stage)
         segment = CountingSegment.create(
@@ -65,7 +65,7 @@ class DryRunReplacer(SegmentReplacer):
         return segment
 
     def replace_segments(self, new: Sequence[LogSegment], old: Sequence[LogSegment]) -> None:
-        """Count, and leave the old segments where they are."""
+        """Add up the new segments' tombstones, and keep the old segments."""
         for segment in new:
             assert isinstance(segment, CountingSegment)
             self.tombstones_kept += segment.tombstones
@@ -73,7 +73,7 @@ class DryRunReplacer(SegmentReplacer):
 
 
 class DryRunLog(PartitionLog):
-    """A log whose segments are never replaced."""
+    """Log whose segments are never replaced."""
 
     __slots__ = ("_replacer",)
 
@@ -87,7 +87,7 @@ class DryRunLog(PartitionLog):
         return self._replacer.tombstones_kept
 
     def tombstones_below(self, offset: int) -> int:
-        """Return the tombstones in the segments that a round up to `offset` reads. Raises DecodeError, OSError."""
+        """Count tombstones in the segments that a round up to `offset` reads. Raises DecodeError, OSError."""
         count = 0
         for segment in self.segments_view.overlapping(0, offset):
             data = Path(segment.log.path).read_bytes()  # a segment at a time: usually 1 GiB at most

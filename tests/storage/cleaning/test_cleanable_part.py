@@ -1,4 +1,4 @@
-"""Which part of a log a round may clean, and when its time has come (storage.md 28, 29)."""
+"""The cleanable part of a log, and when the log is due."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.storage.bench import START_MS, LogBench, append, keyed_batch,
 
 
 def _filled(bench: LogBench, count: int, **changes: Any) -> PartitionLog:
-    """`count` batches of 100 bytes, a second apart, ten to a segment."""
+    """Write `count` batches of 100 bytes, a second apart, ten per segment."""
     log = bench.open(log_config(**{"segment_bytes": 1024, "compact": True, "delete": False, **changes}))
     for number in range(count):
         append(log, keyed_batch(100, START_MS + number * 1000))
@@ -75,7 +75,7 @@ def test_a_log_that_starts_inside_a_segment_is_dirty_from_there(bench: LogBench)
 
 def test_the_segment_with_the_last_stable_offset_is_not_cleanable(bench: LogBench) -> None:
     log = _filled(bench, 35)
-    log.core.first_unstable_offset = 15  # an open transaction, which no client can begin here
+    log.core.first_unstable_offset = 15  # as with an open transaction
     assert log.last_stable_offset == 15
     assert _range(_part(log)) == (0, 10)
 

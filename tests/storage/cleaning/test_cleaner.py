@@ -1,6 +1,6 @@
-"""One round of the cleaner over one log: what stays, what goes, what the files look like, and what may go wrong.
+"""One round of the cleaner over one log: retained and dropped records, the files, and failures.
 
-test_cleaner_model.py lets chance choose; tests/interop compares the files with those of Kafka's own cleaner.
+test_cleaner_model.py has random operations; tests/interop compares the files with those of Kafka's own cleaner.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ COMPACT = log_config(
 
 
 def fill(log: PartitionLog, *keys: str, codec: int = 0, size: int = 20, **header: int) -> None:
-    """One batch: `k` is a record of key k, `k-` its tombstone."""
+    """Append a batch: `k` is a record of key k, `k-` its tombstone."""
     records = (
         (START_MS + log.log_end_offset + index, key[0].encode(), None if key[1:] else b"v" * size)
         for index, key in enumerate(keys)
@@ -46,7 +46,7 @@ def fill(log: PartitionLog, *keys: str, codec: int = 0, size: int = 20, **header
 
 
 def filled(bench: LogBench, *segments: str, codec: int = 0) -> PartitionLog:
-    """A sealed segment with a batch of one-letter keys for each text, and an active one with the key z."""
+    """Create a log: per text a sealed segment with a batch of one-letter keys, then an active one with the key z."""
     log = bench.open(COMPACT)
     for keys in segments:
         fill(log, *keys, codec=codec)
@@ -237,7 +237,7 @@ def test_slices_read_before_the_swap_stay_readable(bench: LogBench) -> None:
 
 
 def test_a_reader_during_the_swap_reads_old_or_new_segments(bench: LogBench) -> None:
-    """Files are renamed under the readers: one that finds a name gone waits for the swap to end."""
+    """Files are renamed during reads: a reader that misses a file waits for the swap to end."""
     log = filled(bench, "ab", "ab")
     bench.close(log)
     log = bench.open(COMPACT)
@@ -343,7 +343,7 @@ def _no_magic(data: bytearray) -> None:
 def test_a_corrupt_batch_makes_the_log_uncleanable_and_is_reported(
     bench: LogBench, damage: Callable[[bytearray], None], codec: Codec, first_dirty: int
 ) -> None:
-    """In the dirty part the first pass meets it, in the clean part the second."""
+    """The first pass finds it in the dirty part, the second pass in the clean part."""
     log = filled(bench, "abc", "abc", codec=codec)
     before = bench.names()
     data = bytearray(bench.log_path().read_bytes())

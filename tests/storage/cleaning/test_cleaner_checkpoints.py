@@ -1,4 +1,4 @@
-"""cleaner-offset-checkpoint: kept, moved, lowered and forgotten with the logs; Kafka's text on the disk."""
+"""cleaner-offset-checkpoint: changes along with the logs, and Kafka's format on disk."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""CleanerManager: which log comes next, what each end of a round means, and who waits for whom.
+"""CleanerManager: choice of the next log, consequences of each end of a round, pauses and threads.
 
-The cleaner itself is a stand-in here that does what a test says; the logs and the threads are real.
+The cleaner itself is a substitute controlled by the test; logs and threads are real.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _done(cleanable: LogToClean, check_done: CheckDone) -> CleanResult:
 
 
 class _Broker:
-    """Logs `t-0`, `t-1`, ... of ten batches a segment, and a manager over them with one pass at a time."""
+    """Logs `t-0`, `t-1`, ... with ten batches per segment, and their manager, which runs one pass at a time."""
 
     def __init__(self, log_dir: Path, **settings: object) -> None:
         self._threads_of_others = set(threading.enumerate())
@@ -89,7 +89,7 @@ class _Broker:
         self.manager.start([self.log_dir])
 
     def run_pass(self) -> bool:
-        """One pass on the test's own thread."""
+        """Run a pass on the test's thread."""
         self.manager.checkpoints.open([self.log_dir])
         return self.manager.run_pass()
 
@@ -250,7 +250,7 @@ def test_a_round_without_progress_is_not_repeated_immediately(broker: _Broker) -
 
 
 class _Held:
-    """A round that goes on until it is told to end, or until it is aborted."""
+    """A round that runs until it is told to end or is aborted."""
 
     def __init__(self) -> None:
         self.entered = threading.Event()

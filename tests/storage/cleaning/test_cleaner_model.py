@@ -1,9 +1,8 @@
-"""A log that is appended to, rolled, cleaned, thinned out, restarted and crashed at random, against a list of records.
+"""Model of a compacted log: random appends, rolls, rounds, deletions, restarts and crashes, against a list of records.
 
-After any number of rounds the readable log is: of what lies below the clean offset the last record of every key, as of
-the offset up to which it was cleaned; of what lies above it everything that no round has removed. Offsets stay, a
-tombstone is there until the first round after its horizon, which was set by the first round that saw it as the last of
-its key.
+After any number of rounds the log has below the clean offset only the last record of every key as of that offset, and
+above it every record that no round has removed. Offsets never change. A tombstone stays until the first round after its
+delete horizon, which is set by the first round in which it is the last record of its key.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _entries = st.lists(
 
 
 class CompactedLog(RuleBasedStateMachine):
-    """The log and what must be in it."""
+    """A log and its expected records."""
 
     @initialize(map_keys=st.integers(2, 40), io_buffer_bytes=st.sampled_from([4096, 1 << 16]))
     def open_log(self, map_keys: int, io_buffer_bytes: int) -> None:
@@ -50,7 +49,7 @@ class CompactedLog(RuleBasedStateMachine):
         self.records: list[Record] = []
         self.batch_of: dict[int, int] = {}
         self.horizons: dict[int, int] = {}
-        """Of each batch, by its base offset, that a round has given one."""
+        """Delete horizons by base offset of the batches that have one."""
         self.clean_offset = 0
 
     @rule(entries=_entries, codec=st.sampled_from(CODECS), has_producer=st.booleans())
@@ -73,7 +72,7 @@ class CompactedLog(RuleBasedStateMachine):
 
     @rule(lag=st.integers(0, 3), from_start=st.booleans())
     def clean(self, lag: int, from_start: bool) -> None:
-        """`lag` segments before the active one are too young."""
+        """Clean the log, except the last `lag` segments before the active one."""
         segments = self.log.segments
         end = segments[max(len(segments) - 1 - lag, 0)].base_offset
         first_dirty = min(self.log.log_start_offset if from_start else self.clean_offset, end)

@@ -1,4 +1,4 @@
-"""Nobody gets a partition that another one works on, and who pauses one waits until it is let go."""
+"""A partition has one claim at a time, and a pause waits for the release of a claim."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WAIT_S = 20
 
 
 class _Pausing:
-    """`abort_and_pause` on a thread of its own."""
+    """Calls `abort_and_pause` on a thread of its own."""
 
     def __init__(self, states: CleaningStates) -> None:
         self.done = threading.Event()

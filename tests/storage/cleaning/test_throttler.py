@@ -1,4 +1,4 @@
-"""The throttle holds all threads together to the rate, and gives way to whoever wakes it."""
+"""The throttle keeps all threads together to the rate, and can be woken."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.storage.bench import ManualClock
 
 
 class _SleepingClock(ManualClock):
-    """A wait moves the time, and is remembered."""
+    """Clock that is advanced by waits, which are recorded."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ def test_a_sleep_of_days_on_another_thread_ends_when_it_is_woken() -> None:
     throttler = Throttler(1.0, SystemClock())
     thread = threading.Thread(target=throttler.note, args=(1_000_000,), daemon=True)
     thread.start()
-    while thread.is_alive():  # it may be on its way to the lock still
+    while thread.is_alive():  # it may not have reached the lock yet
         throttler.wake()
         thread.join(0.01)
     assert throttler.bytes_total == 1_000_000

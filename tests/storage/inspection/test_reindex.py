@@ -1,4 +1,4 @@
-"""Rebuilding indexes offline gives what the log engine writes, and changes nothing where the log is damaged."""
+"""Offline index rebuild: the same bytes as the log engine's, and no change to a damaged segment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cutting a log's end off: what the plan says is what goes, and the log engine opens what stays."""
+"""Offline truncation removes what its plan lists, and the log engine opens the rest."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_the_log_ends_at_or_before_the_offset_and_appends_continue_there(
         gap = batch((START_MS, b"k", b"v"), producer_id=7, producer_epoch=0, base_sequence=new_end + 1)
         with pytest.raises(BrokerError, match="sequence"):
             append(log, gap, leader_epoch=9)
-    # What the producer has sent beyond the cut is unknown again: it may be sent anew, and is a repeat no more.
+    # Batches after the cut are no longer in the producer state: sent again, they are not duplicates.
     again = batch((START_MS, b"k", b"v"), producer_id=7, producer_epoch=0, base_sequence=new_end)
     assert append(log, again, leader_epoch=9) == new_end
 

@@ -1,4 +1,4 @@
-"""`verify` on real logs: it finds nothing in what the log engine wrote, and names every kind of damage by its place."""
+"""`verify` on real logs: no findings in undamaged files, and every kind of damage with its position."""
 
 from __future__ import annotations
 
@@ -290,7 +290,7 @@ def test_a_wrong_transaction_index_is_found_at_its_row(
 
 @pytest.fixture
 def transactional(tmp_path: Path) -> LogBench:
-    """Transactions of two producers, one open meanwhile, over several segments; every second one is aborted."""
+    """Overlapping transactions of two producers over several segments, about half of them aborted, one left open."""
     bench = LogBench(tmp_path)
     log = bench.open(log_config(segment_bytes=1024))
     sequences = {7: 0, 8: 0}
@@ -443,7 +443,7 @@ def test_the_lock_of_another_process_is_detected_without_taking_it(tmp_path: Pat
         assert lock_holder(tmp_path) == process.pid != os.getpid()
         process.stdin.close()
         process.wait(30)
-    assert (tmp_path / ".lock").exists()  # it died without a clean stop, and left the file
+    assert (tmp_path / ".lock").exists()  # the process died without a clean stop and left the file
     assert lock_holder(tmp_path) is None
 
 

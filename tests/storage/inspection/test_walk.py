@@ -1,4 +1,4 @@
-"""Walking files from outside: what is whole, what is damaged, and where nothing can be believed any more."""
+"""LogWalk over whole and damaged files, and the readers of index files."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_the_unused_space_of_an_index_is_separated_from_its_entries(tmp_path: Pa
     path.write_bytes(struct.pack(">iiii", 5, 4200, 256, 65536) + bytes(64) + b"\1\2\3")
     content = read_offset_index(path, 100)
     assert [tuple(entry) for entry in content.entries] == [(105, 4200), (356, 65536)]
-    # Bytes that make no entry are behind the zeros here, so the zeros count as room.
+    # Bytes of an incomplete entry follow the zeros here, so the zeros count as unused space.
     assert (content.used_bytes, content.unused_bytes, content.odd_bytes) == (16, 64, 3)
 
 
@@ -113,7 +113,7 @@ def test_a_wrong_index_does_not_mislead_a_lookup(tmp_path: Path, entry: tuple[in
     index.write_bytes(struct.pack(">ii", 5, len(first)))
     assert position_of_offset(path, 0, 5) == len(first)
     assert position_of_offset(path, 0, 4) == 0
-    index.write_bytes(struct.pack(">ii", 4, len(first)))  # a batch begins there, and it ends with another offset
+    index.write_bytes(struct.pack(">ii", 4, len(first)))  # a batch begins there, but with another last offset
     assert position_of_offset(path, 0, 5) == 0
     index.write_bytes(struct.pack(">ii", *entry))
     assert position_of_offset(path, 0, 5) == 0

@@ -312,7 +312,7 @@ def test_a_lock_on_a_file_that_its_holder_has_just_removed_is_retried(
     def flock(fd: int, operation: int) -> None:
         nonlocal calls
         calls += 1
-        if calls == 1:  # between our open and our lock the other broker stops, and a third one makes the file anew
+        if calls == 1:  # between open and lock the other broker stops, and a third one creates the file again
             os.unlink(tmp_path / ".lock")
             (tmp_path / ".lock").touch()
         real(fd, operation)
@@ -327,7 +327,7 @@ def test_a_lock_on_a_file_that_its_holder_has_just_removed_is_retried(
 def test_checkpoint_rows_are_in_the_order_of_kafkas_maps(tmp_path: Path) -> None:
     partitions = [TopicPartition("orders", 0), TopicPartition("orders", 1), TopicPartition("payments", 0)]
     assert in_kafkas_order(partitions, PRESIZED_BUCKETS) != in_kafkas_order(partitions, DEFAULT_BUCKETS)
-    # As Kafka 4.3.0 wrote them: tests/interop/test_same_bytes.py asks it again.
+    # As written by Kafka 4.3.0; tests/interop/test_same_bytes.py compares with a real one.
     written = [
         "codecs 0",
         "full.index 0",

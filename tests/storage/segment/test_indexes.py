@@ -1,4 +1,4 @@
-"""The offset and time index of one segment, as files and as lookups."""
+"""Offset and time index of one segment: files and lookups."""
 
 from __future__ import annotations
 

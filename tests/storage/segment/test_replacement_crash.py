@@ -1,7 +1,7 @@
-"""The cleaner is killed at every point of its way: the next start shows the log as it was or as it is cleaned.
+"""The cleaner is killed at every failpoint: after the next start the log is either as before or cleaned.
 
-Three logs: one whose groups keep something of every segment; one whose first group loses all at its end, so that the
-new segment ends before the last old one begins; one whose group is emptied, with transactions.
+Three logs: one with records left in every segment; one whose first group loses all records at its end, so that the new
+segment ends before the last old one begins; one whose first group is emptied, with transactions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.support.storage.files import snapshot_of
 from tests.support.storage.transactions import end, send
 
 State = tuple[tuple[int, ...], tuple[tuple[int, bytes | None, bytes | None], ...]]
-"""Base offsets of the segments that hold something, and all records."""
+"""Base offsets of the segments that are not empty, and all records."""
 
 
 def _fill(log: PartitionLog, *segments: str) -> None:
@@ -38,15 +38,15 @@ def _fill(log: PartitionLog, *segments: str) -> None:
     append(log, batch((START_MS, b"z", b"")))
 
 
-def something_of_every_segment(log: PartitionLog) -> None:
+def records_left_in_every_segment(log: PartitionLog) -> None:
     _fill(log, "aaab", "aacd", "aaef", "aagh", "aaij", "aakl")
 
 
-def nothing_at_the_end_of_the_first_group(log: PartitionLog) -> None:
+def no_records_left_at_the_end_of_the_first_group(log: PartitionLog) -> None:
     _fill(log, "aabc", "dddd", "dddd", "dddd", "deee", "faaa")
 
 
-def nothing_at_all_of_the_first_group(log: PartitionLog) -> None:
+def no_records_left_in_the_first_group(log: PartitionLog) -> None:
     _fill(log, "aaaa", "aaaa", "aaaa")
     for producer_id in (7, 8):
         send(log, producer_id, 0, b"gone", b"gone", size=150)
@@ -55,7 +55,11 @@ def nothing_at_all_of_the_first_group(log: PartitionLog) -> None:
     _fill(log, "abcd")
 
 
-LOGS = (something_of_every_segment, nothing_at_the_end_of_the_first_group, nothing_at_all_of_the_first_group)
+LOGS = (
+    records_left_in_every_segment,
+    no_records_left_at_the_end_of_the_first_group,
+    no_records_left_in_the_first_group,
+)
 
 
 def prepared(log_dir: Path, fill: Callable[[PartitionLog], None]) -> Path:
@@ -72,7 +76,7 @@ def state_of(log: ReadableLog) -> State:
 
 
 def states_and_points(log_dir: Path) -> tuple[list[State], list[tuple[str, int]]]:
-    """The states after each group, and each point that is reached with the how-manieth time."""
+    """Return the states after each group, and all failpoints in order with their counts."""
     log = LogBench(log_dir).open(crash_config())
     states = [state_of(log)]
     points: list[tuple[str, int]] = []
@@ -124,7 +128,7 @@ def test_a_crash_at_any_point_leaves_the_old_segments_or_the_new_ones(
     shutil.copytree(original, tmp_path / "observed")
     states, points = states_and_points(tmp_path / "observed")
     assert len(set(states)) >= 3
-    assert (("replace.marked", 1) in points) == (fill is not something_of_every_segment)
+    assert (("replace.marked", 1) in points) == (fill is not records_left_in_every_segment)
     seen = set()
     for name, count in points:
         log_dir = tmp_path / f"{name}-{count}"
@@ -150,7 +154,7 @@ def test_a_crash_at_any_point_leaves_the_old_segments_or_the_new_ones(
 
 
 def test_the_environment_arms_a_failpoint(tmp_path: Path) -> None:
-    log_dir = prepared(tmp_path, something_of_every_segment)
+    log_dir = prepared(tmp_path, records_left_in_every_segment)
     program = (
         "import pathlib; from tests.support.storage import crashing_cleaner; "
         f"crashing_cleaner.clean_in(pathlib.Path({str(log_dir)!r}))"
@@ -178,7 +182,7 @@ def test_an_undone_replacement_is_removed_durably_before_the_next_append(
     bench: LogBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = bench.open(crash_config())
-    something_of_every_segment(log)
+    records_left_in_every_segment(log)
     gone = log.segments[0]
     log.delete_records(log.segments[1].base_offset)
     log.delete_old_segments()

@@ -1,4 +1,4 @@
-"""Segments that hold more than their indexes can, as old cleaners left them: they are split, and nothing is lost."""
+"""Overflowed segments, as old cleaners left them, are split without losing records."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_missing_index_reveals_the_overflow_after_a_clean_stop_too(bench: LogB
 @pytest.mark.parametrize(
     ("first", "later", "kept"),
     [
-        ([0, 1, _SPAN + 2], None, [0, 1]),  # nothing follows: one flipped bit is likelier
+        ([0, 1, _SPAN + 2], None, [0, 1]),  # no batch follows: a flipped bit is more likely
         ([0, 1, _SPAN + 2, 3], None, [0, 1]),
         ([0, 1, _SPAN + 2], [3, 4], [0, 1]),
     ],
@@ -84,7 +84,7 @@ class _Crash(Exception):
 
 
 def _crash_at(monkeypatch: pytest.MonkeyPatch, step: int) -> list[str]:
-    """Every change of a directory counts; the one numbered `step` does not happen any more."""
+    """Count all directory changes, and crash before number `step`."""
     done: list[str] = []
 
     def counted(name: str, real: Callable[..., object]) -> Callable[..., object]:
