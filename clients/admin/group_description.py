@@ -11,8 +11,7 @@ from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.network.connection import Connection
 from barnabas.clients.network.retrying import with_retries
 from barnabas.protocol.errors import DecodeError, ErrorCode
-from barnabas.protocol.groups.assignment import decode_assignment
-from barnabas.protocol.groups.subscription import CONSUMER
+from barnabas.protocol.groups.consumer_protocol import CONSUMER, decode_assigned
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.groups.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -88,7 +87,7 @@ async def _describe_consumer_group(connection: Connection, group: str) -> GroupD
 def _member(group: str, found: DescribedMember, *, is_consumers: bool) -> GroupMemberDescription:
     """Assignments of other protocol types (Connect's workers have one) are not partitions, and left out."""
     try:
-        partitions = decode_assignment(found.assignment) if is_consumers else ()
+        partitions = decode_assigned(found.assignment) if is_consumers else ()
     except DecodeError as error:
         raise ClientError(f"group {group!r}: the assignment of {found.member_id} is none: {error}") from error
     return GroupMemberDescription(

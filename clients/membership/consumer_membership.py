@@ -30,7 +30,7 @@ from barnabas.clients.membership.group_requests import ABOUT_THE_MEMBER, GroupRe
 from barnabas.clients.membership.subscriber import subscriptions
 from barnabas.clients.network.cluster import Cluster
 from barnabas.protocol.errors import DecodeError, ErrorCode
-from barnabas.protocol.groups.assignment import decode_assignment
+from barnabas.protocol.groups.consumer_protocol import decode_assigned
 from barnabas.protocol.messages.groups.join_group import NO_GENERATION, NO_MEMBER_ID, JoinGroupResponse
 from barnabas.protocol.messages.groups.sync_group import SyncGroupResponse
 from barnabas.protocol.topic_partition import TopicPartition
@@ -151,7 +151,7 @@ class ConsumerMembership:
             if synced is None:
                 continue
             try:
-                partitions = decode_assignment(synced.assignment)
+                partitions = decode_assigned(synced.assignment)
             except DecodeError as error:
                 raise ClientError(
                     f"group {self.group!r}: its leader sent an assignment that is none: {error}"

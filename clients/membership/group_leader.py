@@ -12,7 +12,7 @@ from barnabas.clients.membership.subscriber import subscriber
 from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.network.retrying import with_retries
 from barnabas.protocol.errors import DecodeError, ErrorCode
-from barnabas.protocol.groups.assignment import encode_assignment
+from barnabas.protocol.groups.consumer_protocol import encode_assigned
 from barnabas.protocol.messages.groups.join_group import JoinGroupResponse
 
 logger = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class GroupLeader:
             logger.warning("nobody reads topics that are not there, group=%s topics=%s", self._group, missing)
         self._counts = counts
         assigned = assignor(members, counts)
-        return {member_id: encode_assignment(partitions) for member_id, partitions in assigned.items()}
+        return {member_id: encode_assigned(partitions) for member_id, partitions in assigned.items()}
 
     def partitions_changed(self) -> bool:
         """Whether topics have other partitions, as last heard, than when this member assigned them."""

@@ -15,7 +15,7 @@ from barnabas.clients.errors import ClientError, ClosedError, RefusedError
 from barnabas.clients.network.cluster import Cluster, Purpose
 from barnabas.clients.network.connection import Connection
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.groups.subscription import CONSUMER
+from barnabas.protocol.groups.consumer_protocol import CONSUMER
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.protocol.messages.groups.join_group import GroupProtocol, JoinGroupRequest, JoinGroupResponse

@@ -1,5 +1,5 @@
-"""The records of `__consumer_offsets`, as Kafka's group coordinator writes them: bytes only.
+"""Codecs of the records in `__consumer_offsets` and of consumers' subscriptions and assignments: bytes only.
 
-`keys` says whose a record is, `offsets` and `metadata` what it says. A record without a value (a tombstone) takes back
-what its key names.
+`keys` decodes the key of every record; `offsets`, `metadata` (classic groups) and `consumer_group_values` decode the
+values. A record without a value is a tombstone: it deletes what its key names.
 """

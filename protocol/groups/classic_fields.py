@@ -1,11 +1,11 @@
-"""Kafka's strings and bytes of messages that are not flexible: a length in front of them, -1 for null.
+"""Kafka's strings, bytes and arrays in messages that are not flexible: prefixed by a length, -1 for null.
 
     string, nullable string    int16 size in bytes, then UTF-8
     bytes                      int32 size, then the bytes
     array                      int32 count, then the items
 
-The functions to read raise DecodeError only, and believe a length as far as bytes are left; those to write raise
-ValueError for a string above 32,767 bytes, which a caller has to prevent. Source: Kafka's protocol.types.Type.
+Readers raise only DecodeError, also for a length above the remaining bytes. Writers raise ValueError for a string above
+32,767 bytes, which a caller has to prevent. Source: Kafka's protocol.types.Type.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_STRING_BYTES: Final = 0x7FFF
 
 
 def write_string(writer: Writer, value: str) -> Writer:
-    """A string that is not null."""
+    """Write a string that is not null."""
     data = value.encode("utf-8")
     if len(data) > MAX_STRING_BYTES:
         raise ValueError(f"a string of {len(data)} bytes is longer than {MAX_STRING_BYTES}")
@@ -27,17 +27,17 @@ def write_string(writer: Writer, value: str) -> Writer:
 
 
 def write_nullable_string(writer: Writer, value: str | None) -> Writer:
-    """A string, or null."""
+    """Write a string or null."""
     return writer.int16(-1) if value is None else write_string(writer, value)
 
 
 def write_bytes(writer: Writer, value: bytes) -> Writer:
-    """Bytes that are not null."""
+    """Write bytes that are not null."""
     return writer.int32(len(value)).raw(value)
 
 
 def read_string(reader: Reader) -> str:
-    """A string; null is an error."""
+    """Read a string; null is an error."""
     value = read_nullable_string(reader)
     if value is None:
         raise DecodeError(f"the string before position {reader.position} is null")
@@ -45,7 +45,7 @@ def read_string(reader: Reader) -> str:
 
 
 def read_nullable_string(reader: Reader) -> str | None:
-    """A string, or None."""
+    """Read a string; None for null."""
     size_bytes = reader.int16()
     if size_bytes < 0:
         return None
@@ -56,12 +56,12 @@ def read_nullable_string(reader: Reader) -> str | None:
 
 
 def read_bytes(reader: Reader) -> bytes:
-    """Bytes; null is an error."""
+    """Read bytes; null is an error."""
     return reader.raw(reader.int32())  # a negative size is refused there
 
 
 def read_array_length(reader: Reader) -> int:
-    """The count of the items that follow; null is an error, and so is a count above the bytes that are left."""
+    """Read the number of items; null is an error, and so is a number above the remaining bytes."""
     count = reader.int32()
     if not 0 <= count <= reader.remaining:
         raise DecodeError(

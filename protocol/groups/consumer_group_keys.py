@@ -1,13 +1,13 @@
-"""Keys of the records of groups of the newer consumer protocol (KIP-848), behind the int16 version of every key.
+"""Keys of the records of consumer groups (KIP-848), after the int16 version of every key.
 
     version  key                              fields                     value (`consumer_group_values`)
     3        ConsumerGroupMetadata            group string               the group's epoch
     4        ConsumerGroupPartitionMetadata   group string               not written since Kafka 4.1; tombstones only
-    5        ConsumerGroupMemberMetadata      group, member id string    what a member says of itself
+    5        ConsumerGroupMemberMetadata      group, member id string    a member's metadata
     6        ...TargetAssignmentMetadata      group string               the epoch of the target assignment
-    7        ...TargetAssignmentMember        group, member id string    what a member shall have
-    8        ...CurrentMemberAssignment       group, member id string    what a member has, and its epoch
-    16       ConsumerGroupRegularExpression   group, regex string        the topics that an expression matched
+    7        ...TargetAssignmentMember        group, member id string    a member's target assignment
+    8        ...CurrentMemberAssignment       group, member id string    a member's current assignment and epoch
+    16       ConsumerGroupRegularExpression   group, regex string        the topics that an expression matches
 
 Source: Kafka's CoordinatorRecordType and the key messages of those names.
 """
@@ -21,13 +21,13 @@ from barnabas.protocol.primitives import Reader, Writer
 
 
 class ConsumerGroupMetadataKey(NamedTuple):
-    """A consumer group: there as long as this record is."""
+    """A consumer group; its tombstone deletes the group."""
 
     group: str
 
 
 class ConsumerGroupPartitionMetadataKey(NamedTuple):
-    """The partitions of a group's topics, as Kafka before 4.1 kept them."""
+    """The partition counts of a group's topics, as Kafka before 4.1 stored them."""
 
     group: str
 
@@ -53,14 +53,14 @@ class TargetAssignmentMemberKey(NamedTuple):
 
 
 class CurrentMemberAssignmentKey(NamedTuple):
-    """What a member has now."""
+    """A member's current assignment."""
 
     group: str
     member_id: str
 
 
 class RegularExpressionKey(NamedTuple):
-    """An expression that members of the group subscribe with."""
+    """An expression with which members of the group subscribe."""
 
     group: str
     regular_expression: str
@@ -101,7 +101,7 @@ _VERSIONS: Final[dict[type, int]] = {kind: version for version, kind in (*_OF_GR
 
 
 def encode_consumer_group_key(key: ConsumerGroupKey) -> bytes:
-    """The key's bytes. Raises ValueError for a string above 32,767 bytes."""
+    """Encode a key. Raises ValueError for a string above 32,767 bytes."""
     writer = Writer().int16(_VERSIONS[type(key)])
     for text in key:
         write_string(writer, text)
@@ -109,7 +109,7 @@ def encode_consumer_group_key(key: ConsumerGroupKey) -> bytes:
 
 
 def decode_consumer_group_key(version: int, reader: Reader) -> ConsumerGroupKey | None:
-    """The key whose `version` was read; None for a version that is none of these. Raises DecodeError."""
+    """Decode a key after its `version`; None for another version than these. Raises DecodeError."""
     of_group = _OF_GROUPS.get(version)
     if of_group is not None:
         return of_group(read_string(reader))

@@ -1,20 +1,20 @@
-"""Values of the records of groups of the newer consumer protocol (KIP-848); `consumer_group_keys` says whose each is.
+"""Values of the records of consumer groups (KIP-848); `consumer_group_keys` has the key of each.
 
     int16 version = 0 | fields, all flexible: compact strings and arrays, tagged fields at the end of every structure
 
-    group               epoch int32; tag 0 metadata hash int64 (Kafka 4.1), left out when it is 0
+    group               epoch int32; tag 0 metadata hash int64 (Kafka 4.1), omitted if 0
     member              instance id, rack id nullable string | client id, client host string | topics []string |
                         regex nullable string | rebalance timeout int32 ms | assignor nullable string;
-                        tag 0: of a member that speaks the classic protocol (below), or null
+                        tag 0: classic metadata (below) of a member that uses the classic protocol, or null
       classic           session timeout int32 ms | protocols [] of name string, metadata bytes
-    target, whole       assignment epoch int32; tag 0 timestamp int64 ms (Kafka 4.3), left out when it is 0
+    target, whole       assignment epoch int32; tag 0 timestamp int64 ms (Kafka 4.3), omitted if 0
     target of a member  [] of topic id uuid, partitions []int32
     current             member epoch, previous member epoch int32 | state int8 | assigned, pending revocation:
                         [] of topic id uuid, partitions []int32; tag 0 assignment epochs nullable []int32
     expression          topics []string | version, timestamp int64
 
-A tag holds its size first. That a member is no classic one is written as a null structure (tag 0, one byte 0), because
-Kafka reads a tag that is missing as a classic member without protocols. Tags that we do not know are skipped.
+A tag begins with its size. A member of the consumer protocol has a null structure as tag 0 (one byte 0), because Kafka
+takes a member without that tag for a classic member without protocols. Unknown tags are skipped.
 Source: Kafka's messages of these names, GroupCoordinatorRecordHelpers.
 """
 
@@ -39,25 +39,25 @@ PartitionEpochs: TypeAlias = Mapping[bytes, Mapping[int, int]]
 
 
 class ConsumerGroupMetadataValue(NamedTuple):
-    """`epoch` grows with every change that asks for a new assignment; `metadata_hash` of the group's topics, signed."""
+    """`epoch` grows with every change that needs a new assignment. `metadata_hash`: of the group's topics, signed."""
 
     epoch: int
     metadata_hash: int = 0
 
 
 class ClassicMemberMetadata(NamedTuple):
-    """Of a member that speaks the classic protocol: `protocols` by name, in the order of its preference."""
+    """Data of a member that uses the classic protocol: `protocols` by name, in the order of its preference."""
 
     session_timeout_ms: int
     protocols: Sequence[tuple[str, bytes]]
 
 
 class PartitionMetadataValue(NamedTuple):
-    """What Kafka before 4.1 kept of the topics; it is not read, and never written."""
+    """The partition counts of topics, from Kafka before 4.1. Its content is not read, and it is never written."""
 
 
 class MemberMetadataValue(NamedTuple):
-    """What a member says of itself; the topics in order."""
+    """A member's metadata, with sorted topics."""
 
     instance_id: str | None
     rack_id: str | None
@@ -71,20 +71,20 @@ class MemberMetadataValue(NamedTuple):
 
 
 class TargetAssignmentMetadataValue(NamedTuple):
-    """The group's epoch that the assignment was made for, and when that ended, in ms of wall time."""
+    """The group epoch of the target assignment, and when it was computed, in ms of wall time."""
 
     assignment_epoch: int
     timestamp_ms: int = 0
 
 
 class TargetAssignmentMemberValue(NamedTuple):
-    """What a member shall have."""
+    """A member's target assignment."""
 
     partitions: Partitions
 
 
 class CurrentMemberAssignmentValue(NamedTuple):
-    """What a member has. `state`: 0 stable, 1 has partitions to revoke, 2 waits for partitions of others."""
+    """A member's current assignment. `state`: 0 stable, 1 has partitions to revoke, 2 waits for others' partitions."""
 
     member_epoch: int
     previous_member_epoch: int
@@ -94,7 +94,7 @@ class CurrentMemberAssignmentValue(NamedTuple):
 
 
 class RegularExpressionValue(NamedTuple):
-    """The topics that matched, by the metadata `version` and at the time of that."""
+    """The matching topics, at the metadata offset `version` and the time `timestamp_ms`."""
 
     topics: Sequence[str]
     version: int
@@ -113,7 +113,7 @@ ConsumerGroupValue: TypeAlias = (
 
 
 def encode_consumer_group_value(value: ConsumerGroupValue) -> bytes:
-    """The value's bytes."""
+    """Encode a value."""
     assert not isinstance(value, PartitionMetadataValue)
     writer = Writer().int16(VERSION)
     match value:
@@ -142,7 +142,7 @@ def encode_consumer_group_value(value: ConsumerGroupValue) -> bytes:
 
 
 def decode_consumer_group_metadata(data: bytes) -> ConsumerGroupMetadataValue:
-    """Raises DecodeError, as all that follow."""
+    """Decode the group's epoch. Raises DecodeError, like all decoders here."""
     reader = _body(data)
     value = ConsumerGroupMetadataValue(reader.int32(), _int64_tag(reader))
     reader.ensure_end()
@@ -150,7 +150,7 @@ def decode_consumer_group_metadata(data: bytes) -> ConsumerGroupMetadataValue:
 
 
 def decode_member_metadata(data: bytes) -> MemberMetadataValue:
-    """What a member says of itself."""
+    """Decode a member's metadata."""
     reader = _body(data)
     value = MemberMetadataValue(
         reader.compact_nullable_string(),
@@ -168,7 +168,7 @@ def decode_member_metadata(data: bytes) -> MemberMetadataValue:
 
 
 def decode_target_assignment_metadata(data: bytes) -> TargetAssignmentMetadataValue:
-    """The target assignment's epoch."""
+    """Decode the epoch of the target assignment."""
     reader = _body(data)
     value = TargetAssignmentMetadataValue(reader.int32(), _int64_tag(reader))
     reader.ensure_end()
@@ -176,7 +176,7 @@ def decode_target_assignment_metadata(data: bytes) -> TargetAssignmentMetadataVa
 
 
 def decode_target_assignment_member(data: bytes) -> TargetAssignmentMemberValue:
-    """One member's target."""
+    """Decode a member's target assignment."""
     reader = _body(data)
     partitions = {}
     for _ in range(reader.compact_array_length()):
@@ -189,10 +189,10 @@ def decode_target_assignment_member(data: bytes) -> TargetAssignmentMemberValue:
 
 
 def decode_current_member_assignment(data: bytes) -> CurrentMemberAssignmentValue:
-    """What a member has. A partition without an epoch of its own, from Kafka before 4.2, has the member's."""
+    """Decode a member's current assignment. Partitions without epochs (Kafka before 4.2) get the member epoch."""
     reader = _body(data)
     member_epoch, previous, state = reader.int32(), reader.int32(), reader.int8()
-    default = max(member_epoch, 0)  # of a static member that is away it is -2
+    default = max(member_epoch, 0)  # a static member that left for a while has epoch -2
     assigned, pending = _epochs(reader, default), _epochs(reader, default)
     reader.tagged_fields()
     reader.ensure_end()
@@ -200,7 +200,7 @@ def decode_current_member_assignment(data: bytes) -> CurrentMemberAssignmentValu
 
 
 def decode_regular_expression(data: bytes) -> RegularExpressionValue:
-    """The topics of an expression."""
+    """Decode the topics of an expression."""
     reader = _body(data)
     value = RegularExpressionValue(tuple(reader.compact_array(reader.compact_string)), reader.int64(), reader.int64())
     reader.tagged_fields()
@@ -243,7 +243,7 @@ def _put_member(writer: Writer, value: MemberMetadataValue) -> None:
 def _classic(data: bytes) -> ClassicMemberMetadata:
     reader = Reader(data)
     if reader.unsigned_varint() != 1:
-        raise DecodeError("what a classic member says is neither there nor null")
+        raise DecodeError("the metadata of a classic member is neither present nor null")
     session_timeout_ms = reader.int32()
     protocols = []
     for _ in range(reader.compact_array_length()):

@@ -1,15 +1,15 @@
-"""Keys of the records in `__consumer_offsets`: what a record is about.
+"""Keys of the records in `__consumer_offsets`.
 
     int16 version | fields of that version
 
     version  key              fields                                value of the record
-    0, 1     OffsetCommit     group, topic string, partition int32  `offsets`: where a group is in a partition
+    0, 1     OffsetCommit     group, topic string, partition int32  `offsets`: the group's offset in a partition
     2        GroupMetadata    group string                          `metadata`: a classic group and its members
-    3-8, 16  groups of the newer consumer protocol: `consumer_group_keys`
-    others                                                          share and streams groups, not ours
+    3-8, 16  groups of the consumer protocol: `consumer_group_keys`
+    others                                                          share and streams groups, not served
 
-0 is what Kafka before 0.8.3 wrote; both mean the same. Keys of another version are kept as they are and skipped, so
-that a log of a newer Kafka loads. Source: Kafka's OffsetCommitKey, LegacyOffsetCommitKey, GroupMetadataKey,
+Kafka before 0.8.3 wrote version 0, which means the same as 1. Keys of unknown versions decode to `UnknownKey`, so that
+a log of a newer Kafka loads. Source: Kafka's OffsetCommitKey, LegacyOffsetCommitKey, GroupMetadataKey,
 CoordinatorRecordType.
 """
 
@@ -52,7 +52,7 @@ class GroupMetadataKey(NamedTuple):
 
 
 class UnknownKey(NamedTuple):
-    """A record of a kind that is not ours; `body` is the key behind its version."""
+    """A key of an unknown version; `body` is the rest of its bytes."""
 
     version: int
     body: bytes
@@ -62,7 +62,7 @@ GroupKey: TypeAlias = OffsetCommitKey | GroupMetadataKey | ConsumerGroupKey | Un
 
 
 def encode_key(key: GroupKey) -> bytes:
-    """The key's bytes. Raises ValueError for a string above 32,767 bytes."""
+    """Encode a key. Raises ValueError for a string above 32,767 bytes."""
     if isinstance(key, UnknownKey):
         return _VERSION.pack(key.version) + key.body
     if isinstance(key, GroupMetadataKey):
@@ -78,7 +78,7 @@ def encode_key(key: GroupKey) -> bytes:
 
 
 def decode_key(data: bytes) -> GroupKey:
-    """Inverse of `encode_key`; version 0 gives what 1 gives. Raises DecodeError."""
+    """Decode a key; version 0 as version 1. Raises DecodeError."""
     found = _decode_offset_commit(data)
     if found is not None:
         return found
@@ -100,7 +100,7 @@ def decode_key(data: bytes) -> GroupKey:
 
 
 def _decode_offset_commit(data: bytes) -> OffsetCommitKey | None:
-    """The usual key, at a third of the Reader's time: a start reads one for every record. None: let the Reader say."""
+    """Decode the usual key, in a third of the Reader's time: a start reads one per record. None: use the Reader."""
     try:
         version, size = _OFFSET_HEAD.unpack_from(data)
         end = _OFFSET_HEAD.size + size

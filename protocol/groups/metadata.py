@@ -1,4 +1,4 @@
-"""Value of a GroupMetadata record: a classic group with its members, as its last completed rebalance left it.
+"""Value of a GroupMetadata record: a classic group with its members after its last completed rebalance.
 
     int16 version | protocol type string | generation int32 | protocol, leader nullable string |
     current state timestamp int64 (from 2) | members array
@@ -6,9 +6,9 @@
     member := member id string | group instance id nullable string (from 3) | client id, client host string |
               rebalance timeout int32 (from 1) | session timeout int32 | subscription bytes | assignment bytes
 
-Version 4 is the flexible one: compact strings, bytes and array, and tagged fields behind each member and at the end.
-Kafka 3.7 to 4.3 write 3 and read 0 to 4. Subscription and assignment stay as the clients made them.
-Source: Kafka's GroupMetadataValue.json, GroupCoordinatorRecordHelpers.
+Version 4 is flexible: compact strings, bytes and array, and tagged fields after each member and at the end. Kafka 3.7
+to 4.3 write version 3 and read 0 to 4. Subscription and assignment are the clients' bytes. Source: Kafka's
+GroupMetadataValue.json, GroupCoordinatorRecordHelpers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from barnabas.protocol.groups.classic_fields import (
 from barnabas.protocol.primitives import Reader, Writer
 
 VERSION: Final = 3
-"""What is written."""
+"""The version that is written."""
 
 NO_TIMESTAMP: Final = -1
 
@@ -41,7 +41,7 @@ _FLEXIBLE_FROM: Final = 4
 
 
 class MemberMetadata(NamedTuple):
-    """One member. Timeouts in ms; a record of version 0 has one timeout, which is both."""
+    """One member. Timeouts in ms; version 0 has one timeout for both."""
 
     member_id: str
     group_instance_id: str | None
@@ -54,7 +54,7 @@ class MemberMetadata(NamedTuple):
 
 
 class GroupMetadataValue(NamedTuple):
-    """A group. `protocol` and `leader` are None where it has no members; `current_state_timestamp` in ms, -1 = none."""
+    """A group. `protocol` and `leader` are None without members. `current_state_timestamp` in ms, -1 if unknown."""
 
     protocol_type: str
     generation: int
@@ -65,7 +65,7 @@ class GroupMetadataValue(NamedTuple):
 
 
 def encode_group_metadata(value: GroupMetadataValue, version: int = VERSION) -> bytes:
-    """The value's bytes; what `version` cannot hold is left out. Raises ValueError for a string above 32,767 bytes."""
+    """Encode without fields that `version` lacks. Raises ValueError for a string above 32,767 bytes."""
     if not 0 <= version <= _NEWEST:
         raise ValueError(f"there is no version {version} of group metadata")
     flexible = version >= _FLEXIBLE_FROM
@@ -88,7 +88,7 @@ def encode_group_metadata(value: GroupMetadataValue, version: int = VERSION) -> 
 
 
 def decode_group_metadata(data: bytes) -> GroupMetadataValue:
-    """Inverse of `encode_group_metadata`, of every version. Raises DecodeError."""
+    """Decode a value of any version. Raises DecodeError."""
     reader = Reader(data)
     version = reader.int16()
     if not 0 <= version <= _NEWEST:

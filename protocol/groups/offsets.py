@@ -1,15 +1,15 @@
-"""Value of an OffsetCommit record: how far a group has come in one partition.
+"""Value of an OffsetCommit record: a group's offset in one partition.
 
     int16 version | fields
 
     version  fields
     0, 2     offset int64, metadata string, commit timestamp int64
-    1        as 0, then expire timestamp int64: written where the commit named a retention of its own
+    1        as 0, then expire timestamp int64: for a commit with a retention of its own
     3        offset int64, leader epoch int32, metadata string, commit timestamp int64
-    4        as 3 with a compact string, then tagged fields: 0 topic id uuid, left out when it is zero
+    4        as 3 with a compact string, then tagged fields: 0 topic id uuid, omitted if zero
 
-Kafka 4.3 writes 4 (1 with an expire timestamp); 3.7 and later read it, and skip the topic id before 4.2. Tags that we
-do not know are skipped. Source: Kafka's OffsetCommitValue.json, GroupCoordinatorRecordHelpers.
+Kafka 4.3 writes 4 (1 with an expire timestamp); Kafka 3.7 and later read it, and versions before 4.2 skip the topic id.
+Unknown tags are skipped. Source: Kafka's OffsetCommitValue.json, GroupCoordinatorRecordHelpers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _EPOCH_FROM: Final = 3
 _FLEXIBLE_FROM: Final = 4
 _TOPIC_ID_TAG: Final = 0
 
-# Version 4 as nearly every record has it: metadata whose length takes one byte, and the topic id or no tag at all.
+# Version 4 as in nearly every record: the length of the metadata takes one byte, and the topic id is the only tag.
 _SHORT_METADATA: Final = 127
 _NEWEST_HEAD: Final = Struct(">hqiB")
 _TIMESTAMP: Final = Struct(">q")
@@ -42,9 +42,9 @@ _TOPIC_ID_HEAD: Final = bytes((1, _TOPIC_ID_TAG, UUID_SIZE))
 class OffsetCommitValue(NamedTuple):
     """The next offset that the group will read. Timestamps in ms.
 
-    leader_epoch       of the last record that was read, -1 where the client did not say
+    leader_epoch       of the last record read, -1 if the client did not send it
     expire_timestamp   -1: after offsets.retention.minutes
-    topic_id           zero where it was not known
+    topic_id           zero if unknown
     """
 
     offset: int
@@ -56,12 +56,12 @@ class OffsetCommitValue(NamedTuple):
 
 
 def value_version(value: OffsetCommitValue) -> int:
-    """The version in which Kafka 4.3 writes it."""
+    """Return the version that Kafka 4.3 writes for the value."""
     return _NEWEST if value.expire_timestamp == NO_TIMESTAMP else _WITH_EXPIRY
 
 
 def encode_offset_commit(value: OffsetCommitValue, version: int | None = None) -> bytes:
-    """The value's bytes; what `version` cannot hold is left out. Raises ValueError for a string above 32,767 bytes."""
+    """Encode without fields that `version` lacks. Raises ValueError for a string above 32,767 bytes."""
     if version is None:
         version = value_version(value)
     metadata = value.metadata.encode()
@@ -87,7 +87,7 @@ def encode_offset_commit(value: OffsetCommitValue, version: int | None = None) -
 
 
 def decode_offset_commit(data: bytes) -> OffsetCommitValue:
-    """Inverse of `encode_offset_commit`, of every version. Raises DecodeError."""
+    """Decode a value of any version. Raises DecodeError."""
     found = _decode_newest(data)
     if found is not None:
         return found
@@ -110,7 +110,7 @@ def decode_offset_commit(data: bytes) -> OffsetCommitValue:
 
 
 def _decode_newest(data: bytes) -> OffsetCommitValue | None:
-    """The usual value, at a quarter of the Reader's time; None: let the Reader say what it is, or what is wrong."""
+    """Decode the usual value, in a quarter of the Reader's time. None: use the Reader, which raises the errors."""
     try:
         version, offset, leader_epoch, length = _NEWEST_HEAD.unpack_from(data)
         if version != _NEWEST or not 0 < length <= _SHORT_METADATA:

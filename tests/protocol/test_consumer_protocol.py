@@ -7,9 +7,13 @@ import random
 import pytest
 
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.groups.assignment import decode_assignment, encode_assignment
-from barnabas.protocol.groups.consumer_protocol import Subscription, encode_subscription
-from barnabas.protocol.groups.subscription import subscribed_topics
+from barnabas.protocol.groups.consumer_protocol import (
+    Subscription,
+    decode_assigned,
+    encode_assigned,
+    encode_subscription,
+    subscribed_topics,
+)
 from barnabas.protocol.topic_partition import TopicPartition
 
 SUBSCRIPTION = bytes.fromhex("0000 00000002 0001 61 0002 6262 ffffffff")
@@ -28,25 +32,25 @@ def test_a_later_versions_subscription_tells_its_topics_too() -> None:
 
 
 def test_an_assignment_keeps_topics_together() -> None:
-    assert encode_assignment([PARTITIONS[0], PARTITIONS[2], PARTITIONS[1]]) == ASSIGNMENT
-    assert decode_assignment(ASSIGNMENT) == PARTITIONS
-    assert decode_assignment(b"\x00\x03" + ASSIGNMENT[2:]) == PARTITIONS
+    assert encode_assigned([PARTITIONS[0], PARTITIONS[2], PARTITIONS[1]]) == ASSIGNMENT
+    assert decode_assigned(ASSIGNMENT) == PARTITIONS
+    assert decode_assigned(b"\x00\x03" + ASSIGNMENT[2:]) == PARTITIONS
 
 
 def test_no_bytes_are_an_assignment_of_nothing() -> None:
-    assert decode_assignment(b"") == ()
-    assert decode_assignment(encode_assignment([])) == ()
+    assert decode_assigned(b"") == ()
+    assert decode_assigned(encode_assigned([])) == ()
 
 
 @pytest.mark.parametrize("data", [b"\x00", b"\xff\xff\x00\x00\x00\x00", ASSIGNMENT[:20], b"\0\0\x7f\xff\xff\xff"])
 def test_an_assignment_that_is_none_is_a_decode_error(data: bytes) -> None:
     with pytest.raises(DecodeError):
-        decode_assignment(data)
+        decode_assigned(data)
 
 
 def test_mutated_bytes_raise_decode_errors_and_nothing_else() -> None:
     generator = random.Random("consumer protocol")
-    for original, decode in ((SUBSCRIPTION, subscribed_topics), (ASSIGNMENT, decode_assignment)):
+    for original, decode in ((SUBSCRIPTION, subscribed_topics), (ASSIGNMENT, decode_assigned)):
         for _ in range(2000):
             data = bytearray(original)
             for _ in range(generator.randint(1, 3)):

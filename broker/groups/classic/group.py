@@ -25,9 +25,9 @@ from barnabas.broker.groups.log.records import GroupRecord
 from barnabas.broker.groups.timers import GroupClock, GroupTimers, session_of
 from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
+from barnabas.protocol.groups.consumer_protocol import CONSUMER, subscribed_topics
 from barnabas.protocol.groups.keys import GroupMetadataKey
 from barnabas.protocol.groups.metadata import GroupMetadataValue
-from barnabas.protocol.groups.subscription import CONSUMER, subscribed_topics
 from barnabas.protocol.messages.groups.describe_groups import DescribedGroup
 from barnabas.protocol.messages.groups.join_group import NO_MEMBER_ID, JoinedMember, JoinGroupResponse
 from barnabas.protocol.messages.groups.sync_group import SyncGroupResponse

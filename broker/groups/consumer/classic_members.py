@@ -18,8 +18,7 @@ from barnabas.broker.groups.consumer.member import ConsumerGroupMember, MemberSt
 from barnabas.broker.groups.consumer.migration import classic_assignment
 from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
 from barnabas.protocol.groups.consumer_group_values import ClassicMemberMetadata
-from barnabas.protocol.groups.consumer_protocol import Subscription, decode_subscription
-from barnabas.protocol.groups.subscription import CONSUMER
+from barnabas.protocol.groups.consumer_protocol import CONSUMER, Subscription, decode_subscription
 from barnabas.protocol.messages.groups.join_group import NO_MEMBER_ID, JoinGroupRequest, JoinGroupResponse
 from barnabas.protocol.messages.groups.leave_group import LeaveGroupRequest, LeftMember
 from barnabas.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse

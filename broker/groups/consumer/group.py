@@ -52,7 +52,7 @@ from barnabas.protocol.groups.consumer_group_values import (
     TargetAssignmentMemberValue,
     TargetAssignmentMetadataValue,
 )
-from barnabas.protocol.groups.subscription import CONSUMER
+from barnabas.protocol.groups.consumer_protocol import CONSUMER
 
 if TYPE_CHECKING:
     from barnabas.broker.groups.timers import GroupClock

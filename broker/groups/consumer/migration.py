@@ -28,6 +28,7 @@ from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
 from barnabas.protocol.groups.consumer_group_keys import ConsumerGroupKey
 from barnabas.protocol.groups.consumer_group_values import ClassicMemberMetadata, Partitions
 from barnabas.protocol.groups.consumer_protocol import (
+    CONSUMER,
     Assignment,
     decode_assignment,
     decode_subscription,
@@ -35,7 +36,6 @@ from barnabas.protocol.groups.consumer_protocol import (
 )
 from barnabas.protocol.groups.metadata import GroupMetadataValue, MemberMetadata
 from barnabas.protocol.groups.offsets import OffsetCommitValue
-from barnabas.protocol.groups.subscription import CONSUMER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe (key 69): consumer groups with their members, for operators' tools."""
+"""ConsumerGroupDescribe (key 69): consumer groups with their members, for administration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from barnabas.protocol.messages.authorized_operations import NOT_ASKED
 
 @dataclass(slots=True)
 class ConsumerGroupDescribeRequest:
-    """Groups by their ids."""
+    """Group ids."""
 
     group_ids: Sequence[str]
     include_authorized_operations: bool = False
@@ -27,7 +27,7 @@ class AssignedTopic(NamedTuple):
 
 
 class ConsumerGroupMemberDescription(NamedTuple):
-    """`is_classic`: it speaks the classic protocol."""
+    """`is_classic`: the member uses the classic protocol."""
 
     member_id: str
     instance_id: str | None

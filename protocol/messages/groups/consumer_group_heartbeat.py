@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat (key 68): a member of a consumer group joins, lives, says what it has, and leaves."""
+"""ConsumerGroupHeartbeat (key 68): a member of a consumer group joins, stays, reports its partitions, and leaves."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from barnabas.protocol.errors import ErrorCode
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
 LEAVE_STATIC_EPOCH: Final = -2
-"""Of a static member that means to come back."""
+"""Sent by a static member that leaves and will come back."""
 
 UNCHANGED_TIMEOUT: Final = -1
 
 
 @dataclass(slots=True)
 class ConsumerGroupHeartbeatRequest:
-    """None, and -1 of `rebalance_timeout_ms`: as it was said before.
+    """None, and -1 as `rebalance_timeout_ms`, mean unchanged.
 
-    `owned`: the partitions that the member has, by topic id. `requires_member_id`: the client's version makes its own.
+    `owned`: the member's present partitions by topic id. `requires_member_id`: in this version clients create their id.
     """
 
     group_id: str
@@ -38,7 +38,7 @@ class ConsumerGroupHeartbeatRequest:
 
 @dataclass(slots=True)
 class ConsumerGroupHeartbeatResponse:
-    """`assignment`: the partitions that the member may use from now on, by topic id; None: those that it has."""
+    """`assignment`: the partitions that the member may use from now on, by topic id; None: unchanged."""
 
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None

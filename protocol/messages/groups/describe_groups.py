@@ -1,4 +1,4 @@
-"""DescribeGroups (key 15): groups with their members, for operators' tools."""
+"""DescribeGroups (key 15): groups with their members, for administration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from barnabas.protocol.messages.authorized_operations import NOT_ASKED
 
 @dataclass(slots=True)
 class DescribeGroupsRequest:
-    """`unknown_is_error`: a group that there is not is GROUP_ID_NOT_FOUND (version 6); before, a dead one."""
+    """`unknown_is_error`: an unknown group is GROUP_ID_NOT_FOUND (version 6 and later) instead of Dead."""
 
     groups: Sequence[str]
     include_authorized_operations: bool = False
@@ -20,7 +20,7 @@ class DescribeGroupsRequest:
 
 
 class DescribedMember(NamedTuple):
-    """`metadata` and `assignment` as the clients made them."""
+    """`metadata` and `assignment` are the clients' bytes."""
 
     member_id: str
     group_instance_id: str | None
@@ -31,7 +31,7 @@ class DescribedMember(NamedTuple):
 
 
 class DescribedGroup(NamedTuple):
-    """`state` by Kafka's name; `protocol` is the assignor, empty while none is agreed on."""
+    """`state` by Kafka's name. `protocol` is the assignor, empty until one is selected."""
 
     group_id: str
     state: str = ""

@@ -24,7 +24,7 @@ class FindCoordinatorRequest:
 
 @dataclass(slots=True)
 class CoordinatorResult:
-    """Where the coordinator of a key is; an error leaves no node (-1, "", -1)."""
+    """The address of a key's coordinator, or an error without one (-1, "", -1)."""
 
     key: str
     error: ErrorCode = ErrorCode.NONE

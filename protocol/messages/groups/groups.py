@@ -10,7 +10,7 @@ from barnabas.protocol.errors import ErrorCode
 
 @dataclass(slots=True)
 class ListGroupsRequest:
-    """Only groups in one of `states` and of one of `types`, in whatever case; empty: any."""
+    """Filters of states and types, case-insensitive; an empty one matches every group."""
 
     states: Sequence[str] = ()
     types: Sequence[str] = ()
@@ -18,9 +18,9 @@ class ListGroupsRequest:
 
 @dataclass(slots=True)
 class ListedGroup:
-    """`protocol_type`: "consumer", another client's own, or "" for a group that only ever committed offsets.
+    """`protocol_type`: "consumer", another client's own, or "" for a group that never had a member.
 
-    `state` and `group_type` in Kafka's words: Empty, Stable, ...; Classic, Consumer.
+    `state` and `group_type` by Kafka's names: Empty, Stable, ...; Classic, Consumer.
     """
 
     group_id: str
@@ -31,7 +31,7 @@ class ListedGroup:
 
 @dataclass(slots=True)
 class ListGroupsResponse:
-    """All of them, or an error."""
+    """The groups that match, or an error."""
 
     groups: list[ListedGroup] = field(default_factory=list)
     error: ErrorCode = ErrorCode.NONE
@@ -39,14 +39,14 @@ class ListGroupsResponse:
 
 @dataclass(slots=True)
 class DeleteGroupsRequest:
-    """Groups by their ids."""
+    """Group ids."""
 
     group_ids: Sequence[str]
 
 
 @dataclass(slots=True)
 class DeleteGroupResult:
-    """Gone, with all its offsets; or why not."""
+    """NONE if the group and its offsets are deleted, or the error."""
 
     group_id: str
     error: ErrorCode = ErrorCode.NONE

@@ -1,4 +1,4 @@
-"""Heartbeat (key 12): a member lives, and asks whether its generation still holds."""
+"""Heartbeat (key 12): keeps a member's session alive, and tells it when its generation ends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from barnabas.protocol.errors import ErrorCode
 
 @dataclass(slots=True)
 class HeartbeatRequest:
-    """`group_instance_id` of a static member."""
+    """`group_instance_id`: only of a static member."""
 
     group_id: str
     generation: int
@@ -19,6 +19,6 @@ class HeartbeatRequest:
 
 
 class HeartbeatResponse(NamedTuple):
-    """REBALANCE_IN_PROGRESS: join again."""
+    """REBALANCE_IN_PROGRESS: the member has to join again."""
 
     error: ErrorCode = ErrorCode.NONE

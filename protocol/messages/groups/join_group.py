@@ -1,6 +1,6 @@
-"""JoinGroup (key 11): a consumer enters its group, and learns what the group's next generation is.
+"""JoinGroup (key 11): a client joins its group, and gets the group's next generation.
 
-The answer of the leader carries every member's metadata, so that it can assign partitions; that of the others none.
+The leader's response has every member's metadata, so that it can assign partitions; other responses have none.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NO_MEMBER_ID = ""
 
 
 class GroupProtocol(NamedTuple):
-    """An assignor that a member knows; `metadata` (a subscription) is its own and stays as it came."""
+    """An assignor that a member supports, and the member's metadata (a subscription) as opaque bytes."""
 
     name: str
     metadata: bytes
@@ -54,7 +54,7 @@ class JoinedMember(NamedTuple):
 
 
 class JoinGroupResponse(NamedTuple):
-    """`skip_assignment`: the leader is back, and the assignment that there is stays."""
+    """`skip_assignment`: the leader came back, and the present assignment stays."""
 
     error: ErrorCode = ErrorCode.NONE
     member_id: str = NO_MEMBER_ID

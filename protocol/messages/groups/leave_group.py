@@ -1,4 +1,4 @@
-"""LeaveGroup (key 13): members go, so that nobody has to wait for their session to end."""
+"""LeaveGroup (key 13): members leave without waiting for their session to end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from barnabas.protocol.errors import ErrorCode
 
 
 class LeavingMember(NamedTuple):
-    """By its id, or with an empty one by the instance id of a static member."""
+    """A member id, or an empty one and the instance id of a static member."""
 
     member_id: str
     group_instance_id: str | None = None
@@ -26,7 +26,7 @@ class LeaveGroupRequest:
 
 
 class LeftMember(NamedTuple):
-    """What became of one."""
+    """The result for one member."""
 
     member_id: str
     group_instance_id: str | None

@@ -1,4 +1,4 @@
-"""OffsetCommit (key 8): how far a group has come, partition by partition."""
+"""OffsetCommit (key 8): a group's offsets, partition by partition."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from barnabas.protocol.errors import ErrorCode
 
 NO_GENERATION = -1
-"""Of a consumer that is no member of a group: it assigned its partitions itself."""
+"""Sent by a consumer that assigned its partitions itself."""
 
 DEFAULT_RETENTION = -1
 
 
 @dataclass(slots=True)
 class OffsetCommitPartition:
-    """`offset` is the next one to read; `leader_epoch` that of the last record that was read, -1 for unknown."""
+    """`offset`: the next one to read. `leader_epoch`: of the last record read, -1 if unknown."""
 
     partition: int
     offset: int
@@ -24,7 +24,7 @@ class OffsetCommitPartition:
 
 @dataclass(slots=True)
 class OffsetCommitTopic:
-    """One topic by its name, or by `topic_id` where that is not None; then the name is empty."""
+    """One topic by name, or by `topic_id` if that is not None; then the name is empty."""
 
     name: str
     partitions: list[OffsetCommitPartition]
@@ -33,9 +33,9 @@ class OffsetCommitTopic:
 
 @dataclass(slots=True)
 class OffsetCommitRequest:
-    """`retention_ms`: how long to keep the offsets, -1 as the broker does.
+    """`retention_ms`: how long to keep the offsets, -1 for the broker's setting.
 
-    `knows_unknown_groups`: the client's version has GROUP_ID_NOT_FOUND for a member of an unknown group.
+    `knows_unknown_groups`: the request's version has GROUP_ID_NOT_FOUND for a member of an unknown group.
     """
 
     group_id: str
@@ -49,7 +49,7 @@ class OffsetCommitRequest:
 
 @dataclass(slots=True)
 class OffsetCommitPartitionResult:
-    """Committed, or why not."""
+    """NONE if the offset is committed, or the error."""
 
     partition: int
     error: ErrorCode = ErrorCode.NONE
@@ -57,7 +57,7 @@ class OffsetCommitPartitionResult:
 
 @dataclass(slots=True)
 class OffsetCommitTopicResult:
-    """One topic's results, named as the request named it."""
+    """One topic's results, named as in the request."""
 
     name: str
     partitions: list[OffsetCommitPartitionResult]
@@ -72,7 +72,7 @@ class OffsetCommitResponse:
 
 
 def refuse_commit(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
-    """The same error for every partition: the message has no place for one of the whole request."""
+    """Return a response with the error for every partition: the message has no error of the whole request."""
     return OffsetCommitResponse(
         [
             OffsetCommitTopicResult(

@@ -1,4 +1,4 @@
-"""OffsetDelete (key 47): take back what a group has committed in some partitions."""
+"""OffsetDelete (key 47): delete a group's committed offsets in some partitions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class OffsetDeleteRequest:
 
 @dataclass(slots=True)
 class OffsetDeletePartitionResult:
-    """Gone, whether or not there was an offset; or why not."""
+    """NONE even if there was no offset, or the error."""
 
     partition: int
     error: ErrorCode = ErrorCode.NONE

@@ -1,4 +1,4 @@
-"""OffsetFetch (key 9): where groups are, in partitions that are named or in all that they have committed."""
+"""OffsetFetch (key 9): the committed offsets of groups, in given partitions or in all."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from barnabas.protocol.errors import ErrorCode
 NO_OFFSET = -1
 
 NO_MEMBER_EPOCH = -1
-"""Of who is no member, or one of a classic group."""
+"""Sent by clients that are not members, or members of a classic group."""
 
 
 @dataclass(slots=True)
 class OffsetFetchTopic:
-    """One topic by its name, or by `topic_id` where that is not None; then the name is empty."""
+    """One topic by name, or by `topic_id` if that is not None; then the name is empty."""
 
     name: str
     partitions: Sequence[int]
@@ -24,7 +24,7 @@ class OffsetFetchTopic:
 
 @dataclass(slots=True)
 class OffsetFetchGroup:
-    """`topics` None: all that the group has committed. A member of the newer protocol names itself and its epoch."""
+    """`topics` None: all committed offsets. A member of the consumer protocol gives its id and epoch."""
 
     group_id: str
     topics: list[OffsetFetchTopic] | None
@@ -36,7 +36,7 @@ class OffsetFetchGroup:
 class OffsetFetchRequest:
     """`require_stable`: refuse offsets that an open transaction may change.
 
-    `by_id`: topics are answered by their ids, also where all are asked for.
+    `by_id`: the response names topics by id, also if all are requested.
     """
 
     groups: list[OffsetFetchGroup]
@@ -46,7 +46,7 @@ class OffsetFetchRequest:
 
 @dataclass(slots=True)
 class OffsetFetchPartitionResult:
-    """`offset` is -1 where nothing is committed."""
+    """`offset` is -1 if none is committed."""
 
     partition: int
     error: ErrorCode = ErrorCode.NONE
@@ -66,7 +66,7 @@ class OffsetFetchTopicResult:
 
 @dataclass(slots=True)
 class OffsetFetchGroupResult:
-    """One group's offsets, or why there are none to be had."""
+    """One group's offsets, or an error."""
 
     group_id: str
     topics: list[OffsetFetchTopicResult]
@@ -81,7 +81,7 @@ class OffsetFetchResponse:
 
 
 def refuse_fetch(group: OffsetFetchGroup, error: ErrorCode) -> OffsetFetchGroupResult:
-    """The error for the group and, as old versions have no place for that, for every partition that it names."""
+    """Return a result with the error for the group and, for old versions without that, for each partition."""
     topics = [
         OffsetFetchTopicResult(
             topic.name, [OffsetFetchPartitionResult(each, error) for each in topic.partitions], topic.topic_id

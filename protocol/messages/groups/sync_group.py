@@ -1,4 +1,4 @@
-"""SyncGroup (key 14): the leader hands in what it assigned, everybody gets their own part."""
+"""SyncGroup (key 14): the leader sends the assignment, and each member gets its own part."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from barnabas.protocol.errors import ErrorCode
 
 @dataclass(slots=True)
 class SyncGroupRequest:
-    """`assignments` by member id, of the leader only; `protocol_type` and `protocol` where the version has them."""
+    """`assignments` by member id, only from the leader. `protocol_type` and `protocol` are None in old versions."""
 
     group_id: str
     generation: int
@@ -23,7 +23,7 @@ class SyncGroupRequest:
 
 
 class SyncGroupResponse(NamedTuple):
-    """The member's own assignment, in the leader's bytes."""
+    """The member's own assignment, as the leader encoded it."""
 
     error: ErrorCode = ErrorCode.NONE
     protocol_type: str | None = None

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from barnabas.protocol.errors import DecodeError, ErrorCode
-from barnabas.protocol.groups.subscription import subscribed_topics
+from barnabas.protocol.groups.consumer_protocol import subscribed_topics
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.groups.describe_groups import DescribedGroup, DescribedMember, DescribeGroupsResponse
 from barnabas.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
