@@ -1,4 +1,4 @@
-"""Where brokers listen: `host:port`, and bootstrap lists of them."""
+"""Broker addresses: `host:port`, and bootstrap lists of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str) -> Address:
-    """`host:port` or `[ipv6]:port`. Raises ClientConfigError, naming what is wrong."""
+    """Parse `host:port` or `[ipv6]:port`. Raises ClientConfigError with the reason."""
     host, separator, port_text = text.strip().rpartition(":")
     if not separator or not host:
         raise ClientConfigError(f"bootstrap: {text.strip()!r} is not host:port")
@@ -34,7 +34,7 @@ def parse_address(text: str) -> Address:
 
 
 def parse_bootstrap(text: str) -> tuple[Address, ...]:
-    """A comma-separated list, duplicates removed. Raises ClientConfigError when it is empty or one part is wrong."""
+    """Parse a comma-separated list and remove duplicates. Raises ClientConfigError for an empty list or a bad part."""
     addresses = tuple(dict.fromkeys(parse_address(part) for part in text.split(",") if part.strip()))
     if not addresses:
         raise ClientConfigError("bootstrap is empty: name at least one broker as host:port")

@@ -1,7 +1,7 @@
-"""The configuration of producer, consumer and admin: frozen values, checked when they are made.
+"""Configuration of producer, consumer and admin: frozen values, checked when they are created.
 
-Names and defaults are those of Kafka's clients where they have the setting (Kafka's name stands behind the field),
-but for the differences that a field's comment explains. Times are milliseconds, sizes bytes.
+Names and defaults are those of Kafka's clients if they have the setting (its Kafka name is in the field's comment);
+the comment explains where a default differs. Times are milliseconds, sizes bytes.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _MAX_INT32 = (1 << 31) - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
-    """What all three have in common."""
+    """Settings of producer, consumer and admin alike."""
 
-    bootstrap: str = "127.0.0.1:9092"  # bootstrap.servers: "h1:p1,h2:p2"; any one of them is enough
+    bootstrap: str = "127.0.0.1:9092"  # bootstrap.servers: "h1:p1,h2:p2"; one that answers is enough
     client_id: str = "barnabas"  # client.id: in the broker's log lines and metrics
     connect_timeout_ms: int = 10_000  # socket.connection.setup.timeout.ms: TCP and the greeting
-    request_timeout_ms: int = 30_000  # request.timeout.ms: after it a connection is closed and given up
+    request_timeout_ms: int = 30_000  # request.timeout.ms: then the connection is closed
     api_timeout_ms: int = (
-        60_000  # default.api.timeout.ms: one call with all its retries (but for send, see max_block_ms)
+        60_000  # default.api.timeout.ms: one call with all its retries (except send, see max_block_ms)
     )
     retry_backoff_ms: int = 100  # retry.backoff.ms: the first pause; it doubles, with jitter
     retry_backoff_max_ms: int = 1_000  # retry.backoff.max.ms
     reconnect_backoff_ms: int = 50  # reconnect.backoff.ms
     reconnect_backoff_max_ms: int = 1_000  # reconnect.backoff.max.ms
     metadata_max_age_ms: int = 300_000  # metadata.max.age.ms: how soon new partitions are noticed
-    max_frame_bytes: int = 100 * MIB  # the largest answer that is taken; a larger one closes the connection
+    max_frame_bytes: int = 100 * MIB  # the largest accepted response; a larger one closes the connection
 
     def __post_init__(self) -> None:
         parse_bootstrap(self.bootstrap)
@@ -52,33 +52,33 @@ class ClientConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminConfig(ClientConfig):
-    """Nothing of its own."""
+    """Settings of the admin client: the common ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerConfig(ClientConfig):
-    """How records become batches, and how long and hard their delivery is tried."""
+    """Settings of the producer: batching, and the effort and time for delivery."""
 
-    acks: int = ACKS_ALL  # 0 nobody answers, 1 the leader has written it, -1 all in-sync replicas have
-    # linger.ms is 5 in Kafka. Here a batch leaves when the event loop comes round, and the next one fills while its
-    # predecessor is in flight: batches grow under load by themselves, and a lone record does not wait.
+    acks: int = ACKS_ALL  # 0: no response, 1: written by the leader, -1: by all in-sync replicas
+    # linger.ms is 5 in Kafka. Here a batch is sent in the next iteration of the event loop, and the next one fills
+    # while it is in flight: batches grow under load by themselves, and a lone record does not wait.
     linger_ms: float = 0
     batch_size: int = 64 * 1024  # batch.size is 16 KiB in Kafka, which has several batches in flight per partition
     compression: str = "none"  # compression.type: none, gzip, snappy, lz4, zstd
     compression_level: int | None = None  # compression.<codec>.level; None: the codec's default
-    buffer_memory: int = 32 * MIB  # buffer.memory: what waits and what is in flight
+    buffer_memory: int = 32 * MIB  # buffer.memory: of waiting records and those in flight
     max_block_ms: int = 60_000  # max.block.ms: how long send() waits for metadata and room in the buffer
-    max_request_bytes: int = MIB  # max.request.size: of one request, so of one record too
+    max_request_bytes: int = MIB  # max.request.size: of one request, and so of one record
     delivery_timeout_ms: int = 120_000  # delivery.timeout.ms: from send() to the acknowledgement, all retries included
     retries: int = _MAX_INT32  # retries: attempts after the first
-    # enable.idempotence: the broker stores a batch once, however often it is sent. None is Kafka's default: on, but off
-    # where acks is not -1 or retries is 0. True is an error there.
+    # enable.idempotence: the broker stores a batch once, however often it is sent. None is Kafka's default: on, unless
+    # acks is not -1 or retries is 0. True is an error with those.
     enable_idempotence: bool | None = None
-    # max.in.flight.requests.per.connection; of one partition only ever one (order), so idempotence does not limit it.
+    # max.in.flight.requests.per.connection; a partition has at most one (order), so idempotence does not limit it.
     max_in_flight: int = 5
 
     def __post_init__(self) -> None:
-        ClientConfig.__post_init__(self)  # no super(): the class that slots=True makes is another than this cell's
+        ClientConfig.__post_init__(self)  # not super(): slots=True creates another class than the one super() sees
         if self.acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL) or isinstance(self.acks, bool):
             raise ClientConfigError(f"acks must be 0, 1 or -1, not {self.acks!r}")
         if not _is_number(self.linger_ms) or self.linger_ms < 0:
@@ -105,15 +105,13 @@ class ProducerConfig(ClientConfig):
         if not (self.enable_idempotence is None or _is_bool(self.enable_idempotence)):
             raise ClientConfigError(f"enable_idempotence must be True, False or None, not {self.enable_idempotence!r}")
         if self.enable_idempotence and self.acks != ACKS_ALL:
-            raise ClientConfigError(
-                f"enable_idempotence=True needs acks=-1, not {self.acks}: who waits for no answer cannot know a repeat"
-            )
+            raise ClientConfigError(f"enable_idempotence=True needs acks=-1, not {self.acks}")
         if self.enable_idempotence and not self.retries:
-            raise ClientConfigError("enable_idempotence=True needs retries above 0: there would be nothing to repeat")
+            raise ClientConfigError("enable_idempotence=True needs retries above 0")
 
     @property
     def idempotent(self) -> bool:
-        """What enable_idempotence comes to."""
+        """Whether the producer is idempotent: enable_idempotence with its default resolved."""
         if self.enable_idempotence is None:
             return self.acks == ACKS_ALL and self.retries > 0
         return self.enable_idempotence
@@ -121,29 +119,29 @@ class ProducerConfig(ClientConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerConfig(ClientConfig):
-    """In which group it reads, how much is fetched ahead, and what happens at offsets that are not there."""
+    """Settings of the consumer: group membership, prefetching, and offset reset."""
 
-    group: str | None = None  # group.id: in whose name offsets are committed, and where assigned partitions go on
+    group: str | None = None  # group.id: for subscriptions and commits, and for where partitions start
     group_instance_id: str | None = None  # group.instance.id: a static member, whose restart moves no partitions
-    session_timeout_ms: int = 45_000  # session.timeout.ms: after it a member that is not heard of is out
+    session_timeout_ms: int = 45_000  # session.timeout.ms: without a heartbeat for this long a member is removed
     heartbeat_interval_ms: int = 3_000  # heartbeat.interval.ms: also how late a member notices a rebalance
-    max_poll_interval_ms: int = 300_000  # max.poll.interval.ms: after it a member that does not read leaves
-    # partition.assignment.strategy, in the order of preference. A group needs one that all its members know. With
-    # ("cooperative-sticky",) alone a rebalance takes away only what moves, as in Kafka; beside eager ones all of it.
+    max_poll_interval_ms: int = 300_000  # max.poll.interval.ms: without a read for this long a member leaves
+    # partition.assignment.strategy, in order of preference. A group needs one that all its members know. With only
+    # ("cooperative-sticky",), a rebalance revokes only partitions that move, as in Kafka; with eager ones too, all.
     assignors: tuple[str, ...] = ASSIGNOR_NAMES
-    auto_commit: bool = True  # enable.auto.commit: by reads, and at the end, what was handed out before; with a group
+    auto_commit: bool = True  # enable.auto.commit: with a group, reads and close() commit the records handed out before
     auto_commit_interval_ms: int = 5_000  # auto.commit.interval.ms
-    exclude_internal_topics: bool = True  # exclude.internal.topics: from what a pattern matches
-    offset_reset: str = "latest"  # auto.offset.reset: earliest, latest, error; also where a new assignment begins
+    exclude_internal_topics: bool = True  # exclude.internal.topics: from a pattern's topics
+    offset_reset: str = "latest"  # auto.offset.reset: earliest, latest, error; also where a partition starts
     isolation: str = "read_uncommitted"  # isolation.level: read_committed skips aborted transactions
     check_crcs: bool = True  # check.crcs
     min_bytes: int = 1  # fetch.min.bytes
     max_wait_ms: int = 500  # fetch.max.wait.ms: how long a fetch waits for min_bytes
-    max_bytes: int = 16 * MIB  # fetch.max.bytes (50 MiB in Kafka): of one answer, but for a first, larger batch
+    max_bytes: int = 16 * MIB  # fetch.max.bytes (50 MiB in Kafka): of one response, unless its first batch is larger
     max_partition_bytes: int = MIB  # max.partition.fetch.bytes
     max_poll_records: int = 500  # max.poll.records: the default of poll()
-    prefetch_bytes: int = 32 * MIB  # fetched and not yet read, over all partitions (as fetched, so compressed)
-    max_batch_bytes: int = 128 * MIB  # of one batch when decompressed; a larger one is refused as corrupt
+    prefetch_bytes: int = 32 * MIB  # bytes fetched and not read yet, of all partitions (as fetched, so compressed)
+    max_batch_bytes: int = 128 * MIB  # of one decompressed batch; a larger one is treated as corrupt
 
     def __post_init__(self) -> None:
         ClientConfig.__post_init__(self)
@@ -167,7 +165,7 @@ class ConsumerConfig(ClientConfig):
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise ClientConfigError(
                 f"heartbeat_interval_ms={self.heartbeat_interval_ms} must be below "
-                f"session_timeout_ms={self.session_timeout_ms}: the session would end between two of them"
+                f"session_timeout_ms={self.session_timeout_ms}: the session would expire between two heartbeats"
             )
         _one_of("offset_reset", self.offset_reset, OFFSET_RESETS)
         _one_of("isolation", self.isolation, ISOLATIONS)
@@ -183,12 +181,12 @@ class ConsumerConfig(ClientConfig):
 
     @property
     def keeps_partitions(self) -> bool:
-        """Whether a rebalance is incremental: every assignor must be able to, since any may be agreed on."""
+        """Whether rebalances are cooperative: only if every assignor is, since the group may agree on any."""
         return self.assignors == (COOPERATIVE_STICKY,)
 
 
 def _whole(config: ClientConfig, low: int, *names: str) -> None:
-    """Each field is an int from `low` up to what an int32 holds."""
+    """Check that each field is an int from `low` up to the largest int32."""
     for name in names:
         value = getattr(config, name)
         if isinstance(value, bool) or not isinstance(value, int):

@@ -1,16 +1,16 @@
-"""What the client library raises. All of it is a `ClientError`; each sentence names what was asked of whom.
+"""Exceptions of the client library, all of them a `ClientError`. Messages name the broker, topic or field concerned.
 
 ClientError
-  ClientConfigError       a configuration value that cannot be (also a ValueError)
+  ClientConfigError       an invalid configuration value (also a ValueError)
   BrokerConnectionError   no connection, or a lost one (also a ConnectionError); names host:port and what to check
-    ProtocolViolationError  the peer answered what is not the native dialect; the connection is closed
+    ProtocolViolationError  the peer does not speak the native dialect; the connection is closed
   BrokerTimeoutError      no answer in time (also a TimeoutError)
-  RefusedError            the broker said no: a wire code, its sentence, topic and partition (also a BrokerError)
+  RefusedError            an error code of the broker, with message, topic and partition (also a BrokerError)
     UnknownTopicError       a topic or partition that does not exist
-    OffsetOutOfRangeError   an offset that the log does not have, with the range that it has
-    CommitFailedError       a commit of a member that its group has gone on without
+    OffsetOutOfRangeError   an offset outside the log, with the log's range
+    CommitFailedError       a commit by a consumer that is no longer a member of its group
     RecordTooLargeError     a record above a limit of the client or the broker
-  DeliveryTimeoutError    records that did not reach the broker in delivery_timeout_ms (also a TimeoutError)
+  DeliveryTimeoutError    records not acknowledged within delivery_timeout_ms (also a TimeoutError)
   BufferFullError         no room in buffer_memory within max_block_ms (also a TimeoutError)
   CorruptBatchError       a fetched batch whose checksum or layout is wrong
   ClosedError             the producer, consumer, admin or connection was closed
@@ -25,19 +25,19 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 
 class ClientError(Exception):
-    """The base of everything that this library raises on purpose."""
+    """Base class of the library's exceptions."""
 
 
 class ClientConfigError(ClientError, ValueError):
-    """A configuration value that cannot be; the sentence names the field."""
+    """An invalid configuration value; the message names the field."""
 
 
 class BrokerConnectionError(ClientError, ConnectionError):
-    """A broker that cannot be reached, or a connection that was lost with requests in flight."""
+    """A broker that is unreachable, or a connection that was lost with requests in flight."""
 
 
 class ProtocolViolationError(BrokerConnectionError):
-    """A peer whose bytes are not the native dialect. Sending again does not help."""
+    """A peer whose bytes are not the native dialect. Not retriable."""
 
 
 class BrokerTimeoutError(ClientError, TimeoutError):
@@ -45,11 +45,11 @@ class BrokerTimeoutError(ClientError, TimeoutError):
 
 
 class ClosedError(ClientError):
-    """Used after, or ended by, close()."""
+    """A call after close(), or one that close() ended."""
 
 
 class RefusedError(ClientError, BrokerError):
-    """The broker's refusal of one topic, partition or resource; `code` is the wire code."""
+    """The broker's error for a topic, partition or resource; `code` is the wire code."""
 
     def __init__(
         self, code: ErrorCode, message: str, *, topic: str | None = None, partition: int | None = None
@@ -60,18 +60,18 @@ class RefusedError(ClientError, BrokerError):
 
     @classmethod
     def of_partition(cls, topic_partition: TopicPartition, code: ErrorCode, message: str | None) -> RefusedError:
-        """The refusal of one partition; the sentence names it."""
+        """The error of one partition; the message names it."""
         sentence = _naming(str(topic_partition), message or _reason_of(code))
         return cls(code, sentence, topic=topic_partition.topic, partition=topic_partition.partition)
 
     @classmethod
     def of_topic(cls, topic: str, code: ErrorCode, message: str | None) -> RefusedError:
-        """The refusal of a topic as a whole; the sentence names it."""
+        """The error of a whole topic; the message names it."""
         return cls(code, _naming(topic, message or _reason_of(code)), topic=topic)
 
 
 class OffsetOutOfRangeError(RefusedError):
-    """`offset` lies outside `log_start_offset` .. `high_watermark` of the partition (-1 where they are not known)."""
+    """`offset` is outside of the partition's `log_start_offset` .. `high_watermark` (-1 if unknown)."""
 
     def __init__(
         self, topic_partition: TopicPartition, offset: int, log_start_offset: int, high_watermark: int
@@ -91,38 +91,38 @@ class OffsetOutOfRangeError(RefusedError):
 
 
 class UnknownTopicError(RefusedError):
-    """A topic or partition that does not exist, after it was looked for long enough: no matter for more retries."""
+    """A topic or partition that does not exist. Not retriable: it is raised after retries."""
 
     def __init__(self, topic: str, partition: int | None, message: str) -> None:
         super().__init__(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message, topic=topic, partition=partition)
 
     @property
     def retriable(self) -> bool:
-        """False: the looking has been done."""
+        """False."""
         return False
 
 
 class CommitFailedError(RefusedError):
-    """A commit of a member that its group has gone on without: others read its partitions from the last commit on."""
+    """A commit by a consumer that is no longer a member. Others read on from its last commit."""
 
     def __init__(self, group: str, code: ErrorCode) -> None:
         super().__init__(
             code,
-            f"group {group!r} has gone on without this consumer, and others have its partitions: it did not read for "
-            "max_poll_interval_ms, or was out of reach for session_timeout_ms; the next read joins again",
+            f"group {group!r}: this consumer is no longer a member, and its partitions were reassigned: it did not "
+            "read for max_poll_interval_ms, or sent no heartbeat for session_timeout_ms; the next read joins again",
         )
         self.group = group
 
 
 class RecordTooLargeError(RefusedError):
-    """A record above max_request_bytes, above buffer_memory, or above what the broker takes (MESSAGE_TOO_LARGE)."""
+    """A record above max_request_bytes, buffer_memory, or the broker's limit (MESSAGE_TOO_LARGE)."""
 
     def __init__(self, topic: str, partition: int | None, message: str) -> None:
         super().__init__(ErrorCode.MESSAGE_TOO_LARGE, message, topic=topic, partition=partition)
 
 
 class DeliveryTimeoutError(ClientError, TimeoutError):
-    """Records of one partition that were not acknowledged in time; `last_error` is what the last attempt met."""
+    """Records of one partition that were not acknowledged in time; `last_error` is that of the last attempt."""
 
     def __init__(self, topic_partition: TopicPartition, message: str, last_error: BaseException | None) -> None:
         super().__init__(message)
@@ -132,11 +132,11 @@ class DeliveryTimeoutError(ClientError, TimeoutError):
 
 
 class BufferFullError(ClientError, TimeoutError):
-    """No room came free in buffer_memory within max_block_ms: records are produced faster than they leave."""
+    """buffer_memory stayed full for max_block_ms: records are sent faster than the broker takes them."""
 
 
 class CorruptBatchError(ClientError):
-    """A fetched batch that is damaged. `next_offset` is where to seek to skip it (-1 where its size is not known)."""
+    """A corrupt fetched batch. Seek to `next_offset` to skip it (-1 if its size is unknown)."""
 
     def __init__(self, topic_partition: TopicPartition, offset: int, next_offset: int, reason: str) -> None:
         skip = f"; seek to {next_offset} to skip the batch" if next_offset >= 0 else ""
@@ -148,9 +148,9 @@ class CorruptBatchError(ClientError):
 
 
 _SENTENCES = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition; create it first",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "the topic or partition does not exist; create it first",
     ErrorCode.LEADER_NOT_AVAILABLE: "the partition has no leader at the moment",
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: "the broker that was asked does not lead the partition",
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: "the broker is not the partition's leader",
     ErrorCode.MESSAGE_TOO_LARGE: "the batch is above the topic's max.message.bytes",
     ErrorCode.NOT_ENOUGH_REPLICAS: "min.insync.replicas is above the number of in-sync replicas: acks=-1 cannot be met",
     ErrorCode.INVALID_TOPIC_EXCEPTION: "the topic's name is not valid",
@@ -158,19 +158,19 @@ _SENTENCES = {
     ErrorCode.CORRUPT_MESSAGE: "the batch arrived with a wrong checksum or layout",
     ErrorCode.OFFSET_OUT_OF_RANGE: "the offset is outside the log's range",
     ErrorCode.OFFSET_METADATA_TOO_LARGE: "the metadata is above the broker's offset.metadata.max.bytes",
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "the broker is still loading committed offsets; ask again",
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "the broker is still loading committed offsets; try again",
     ErrorCode.UNKNOWN_MEMBER_ID: "the group has members, and only they may commit: stop them first",
-    ErrorCode.ILLEGAL_GENERATION: "the group has begun another generation since",
-    ErrorCode.REBALANCE_IN_PROGRESS: "the group rebalances: read on, and commit what comes after it",
+    ErrorCode.ILLEGAL_GENERATION: "the group has started another generation",
+    ErrorCode.REBALANCE_IN_PROGRESS: "the group is rebalancing: read on, and commit after that",
     ErrorCode.FENCED_INSTANCE_ID: "another consumer has taken this one's group_instance_id",
     ErrorCode.REQUEST_TIMED_OUT: "the broker could not finish in time",
-    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER: "the broker misses batches that were sent before this one",
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER: "the broker is missing batches that were sent before this one",
     ErrorCode.INVALID_PRODUCER_EPOCH: "the broker has seen a later epoch of this producer's id",
     ErrorCode.UNKNOWN_PRODUCER_ID: "the broker does not know the producer's id",
-    ErrorCode.UNKNOWN_SERVER_ERROR: "the broker met an error of its own; see its log",
+    ErrorCode.UNKNOWN_SERVER_ERROR: "internal error of the broker; see its log",
     ErrorCode.UNSUPPORTED_VERSION: "the broker does not serve this request",
 }
-"""For codes that came without a message."""
+"""Messages for error codes that come without one."""
 
 
 def _reason_of(code: ErrorCode) -> str:
@@ -178,6 +178,6 @@ def _reason_of(code: ErrorCode) -> str:
 
 
 def _naming(name: str, reason: str) -> str:
-    """`reason`, behind `name` unless it says that itself."""
+    """`reason`, with `name` in front unless it already contains that."""
     is_named = re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", reason)
     return reason if is_named else f"{name}: {reason}"

@@ -1,4 +1,4 @@
-"""Offsets by timestamp, asked of the leader of each partition, for the consumer and the admin."""
+"""Offsets by timestamp from the leader of each partition, for the consumer and the admin."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 
 class ListedOffset(NamedTuple):
-    """The answer for one partition: `offset` -1: no record is that late; `timestamp` -1 for earliest and latest."""
+    """Result for one partition: `offset` is -1 if no record is that late, `timestamp` -1 for earliest and latest."""
 
     offset: int
     timestamp: int
@@ -32,10 +32,9 @@ class ListedOffset(NamedTuple):
 async def list_offsets(
     cluster: Cluster, config: ClientConfig, wanted: Mapping[TopicPartition, int], isolation: int = 0
 ) -> dict[TopicPartition, ListedOffset]:
-    """For each partition the first record at or after the timestamp (-1 latest, -2 earliest, -3 maximum timestamp).
+    """Find each partition's first record at or after its timestamp (-1 latest, -2 earliest, -3 maximum timestamp).
 
-    Raises RefusedError naming the partition when one is refused for good; retriable refusals and lost connections are
-    tried again for api_timeout_ms.
+    Raises RefusedError, naming the partition. Retriable errors and lost connections are retried for api_timeout_ms.
     """
     found: dict[TopicPartition, ListedOffset] = {}
 

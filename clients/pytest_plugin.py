@@ -5,12 +5,12 @@
         producer = confluent_kafka.Producer({"bootstrap.servers": barnabas_broker.bootstrap})
 
 Fixtures:
-    barnabas_broker     session; a `BrokerProcess`, started by the first test that asks for it
-    barnabas_topic      a function that makes a topic of a fresh name and returns the name
-    barnabas_settings   session; override it in a conftest.py to give the broker other properties
+    barnabas_broker     session; a `BrokerProcess`, started by the first test that uses it
+    barnabas_topic      a function that creates a topic with a fresh name and returns the name
+    barnabas_settings   session; override it in a conftest.py to set other broker properties
 
-What the broker logged while a test ran is shown when that test fails. pytest finds this module by its entry point
-(group pytest11); nothing else imports it, so that pytest is no dependency of the broker.
+When a test fails, its report shows what the broker logged meanwhile. pytest finds this module by its entry point
+(group pytest11); nothing else imports it, so that the broker does not depend on pytest.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="session")
 def barnabas_settings() -> Mapping[str, object]:
-    """Properties of the session's broker; override this fixture to set some."""
+    """Return properties of the session's broker; override this fixture to set some."""
     return {}
 
 
@@ -42,7 +42,7 @@ def barnabas_broker(
     tmp_path_factory: pytest.TempPathFactory,
     barnabas_settings: Mapping[str, object],
 ) -> Iterator[BrokerProcess]:
-    """A running broker for the whole session, on a free port; `.bootstrap` is what a client needs."""
+    """A running broker for the whole session, on a free port; pass `.bootstrap` to a client."""
     with BrokerProcess(tmp_path_factory.mktemp("barnabas"), barnabas_settings) as running:
         request.config.stash[_BROKER] = running
         yield running
@@ -50,7 +50,7 @@ def barnabas_broker(
 
 @pytest.fixture
 def barnabas_topic(request: pytest.FixtureRequest, barnabas_broker: BrokerProcess) -> Callable[..., str]:
-    """`barnabas_topic(partitions=1, **configs)`: make a topic, return its name; `_` stands for `.` in config names."""
+    """`barnabas_topic(partitions=1, **configs)`: create a topic, return its name; `_` stands for `.` in configs."""
     stem = _NOT_IN_A_TOPIC_NAME.sub("-", request.node.name).strip("-")[:_NAME_CHARACTERS]
 
     def make(partitions: int = 1, **configs: object) -> str:
@@ -63,7 +63,7 @@ def barnabas_topic(request: pytest.FixtureRequest, barnabas_broker: BrokerProces
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Remember where the broker's log is, so that a failure shows what this test brought about."""
+    """Note the size of the broker's log, so that a failure shows only the part written during this test."""
     running = item.config.stash.get(_BROKER, None)
     item.stash[_LOG_POSITION] = running.log_path.stat().st_size if running is not None else 0
 

@@ -1,4 +1,4 @@
-"""What the consumer hands out and what the producer's futures give."""
+"""Records of the consumer, and results of the producer's futures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ConsumerRecord(NamedTuple):
 
 
 class RecordMetadata(NamedTuple):
-    """Where a record went. `offset` is -1 with acks=0; `timestamp` is the broker's where the topic says so."""
+    """Where a record was stored. `offset` is -1 with acks=0; `timestamp` is the broker's with LogAppendTime."""
 
     topic: str
     partition: int

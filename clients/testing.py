@@ -1,4 +1,4 @@
-"""A real broker for tests of any program that talks to one, in a process of its own, ready in about 0.3 s.
+"""A real broker for tests of any client program: a process of its own, ready in about 0.3 s.
 
     from barnabas.clients.testing import broker
 
@@ -6,9 +6,10 @@
         running.create_topic("orders", partitions=3)
         connect(running.bootstrap)                    # with any Kafka client, or Barnabas's own
 
-It takes free ports of 127.0.0.1 and keeps its data in a temporary directory. It never outlives the process that started
-it: the daemon reads a pipe whose other end closes with this process, however that ends (`serve --stop-with-stdin`).
-Under pytest, the plugin's fixtures do the same with less: see `pytest_plugin`.
+It listens on free ports of 127.0.0.1 and keeps its data in a temporary directory. It never outlives the process that
+started it: its standard input is a pipe that closes with this process, however that ends (`serve --stop-with-stdin`).
+Linux's parent-death signal would not do: it follows the thread that forked, and the broker would end with that thread.
+Under pytest, use the plugin's fixtures: see `pytest_plugin`.
 """
 
 from __future__ import annotations
@@ -33,22 +34,22 @@ _LOG_TAIL_CHARACTERS = 4000
 
 
 class BrokerProcessError(AssertionError):
-    """The broker did not start or stop as it should; the message ends with its log."""
+    """The broker failed to start or stop; the message ends with its log."""
 
 
 class BrokerProcess:
-    """One broker process and its directory; `host`, `port`, `metrics_port` and `pid` are those of the running one.
+    """A broker process and its directory; `host`, `port`, `metrics_port` and `pid` are those of the running process.
 
-    A restart keeps data and ports. Used as a context manager it is started if it does not run, and ended at the end;
-    an error that leaves the block gets the end of the broker's log as a note.
+    A restart keeps data and ports. As a context manager it starts the process unless it runs, and stops it at the end;
+    an exception that leaves the block gets the end of the broker's log as a note.
     """
 
     def __init__(
         self, directory: Path, settings: Mapping[str, object] | None = None, environ: Mapping[str, str] | None = None
     ) -> None:
-        """`settings` are broker properties (Kafka's names); they replace the defaults of `command`.
+        """`settings` are broker properties (Kafka's names) that override the defaults of `command`.
 
-        The process gets this one's environment without names of BARNABAS_, and with `environ`.
+        The process gets this one's environment without BARNABAS_ variables, plus `environ`.
         """
         self.directory = directory
         self.log_path = directory / "daemon.log"
@@ -65,7 +66,7 @@ class BrokerProcess:
 
     @property
     def bootstrap(self) -> str:
-        """`host:port` for a client's configuration (`bootstrap.servers`)."""
+        """`host:port`, for a client's `bootstrap.servers`."""
         return f"{self.host}:{self.port}"
 
     @property
@@ -77,16 +78,16 @@ class BrokerProcess:
 
     @property
     def running(self) -> bool:
-        """Whether the process is there and has not ended."""
+        """Whether the process was started and has not ended."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def log(self) -> str:
-        """What the daemon wrote to its standard output and error, over all its starts."""
+        """The daemon's standard output and error, of all its starts."""
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
 
     def command(self) -> list[str]:
-        """The command line of the next start. The first takes free ports; later ones take the same ports again."""
+        """The command line of the next start. The first start takes free ports, later ones the same ports."""
         settings = {
             "listeners": f"{self.host}:{self.port}",
             "metrics.listener": f"127.0.0.1:{self.metrics_port}",
@@ -99,7 +100,7 @@ class BrokerProcess:
         return serve + [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
 
     def start(self) -> None:
-        """Start the process and wait until it serves. Raises BrokerProcessError when it ends or stays silent."""
+        """Start the process and wait until it serves. Raises BrokerProcessError if it ends or is not ready in time."""
         if self.running:
             raise BrokerProcessError("the daemon is running already")
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -110,17 +111,17 @@ class BrokerProcess:
             log.flush()
             self._process = subprocess.Popen(
                 self.command(),
-                cwd=self.directory,  # a folder called `barnabas` beside somebody's tests would be imported instead
+                cwd=self.directory,  # else a folder called `barnabas` beside the user's tests would be imported
                 env={**_own_environ(), "PYTHONUNBUFFERED": "1", **self._environ},
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # a Ctrl-C of the tests must not reach it before their own stop
+                start_new_session=True,  # Ctrl-C in the tests must not stop the broker before the tests do
             )
         self._await_ready(self._process)
 
     def stop(self, signal_number: int = signal.SIGTERM) -> int:
-        """Send SIGTERM (or another signal), wait for the end and return the exit code; 0 is a clean shutdown."""
+        """Send SIGTERM (or another signal), wait for the exit and return its code; 0 is a clean shutdown."""
         process = self._process
         if process is None:
             return 0
@@ -135,12 +136,12 @@ class BrokerProcess:
                 f"no exit within {STOP_TIMEOUT_S} s of signal {signal_number}\n{self.log_tail()}"
             ) from None
         finally:
-            _close_pipe(process)  # not before: its end is a signal of its own, and a second one ends the daemon at once
+            _close_pipe(process)  # not before: that is a stop signal too, and a second one ends the daemon immediately
         self._process = None
         return code
 
     def kill(self) -> None:
-        """End it at once with SIGKILL, as a crash would: no flush, no clean-shutdown marker."""
+        """End the process with SIGKILL, like a crash: no flush, no clean-shutdown marker."""
         self.stop(signal.SIGKILL)
 
     def restart(self, *, clean: bool = True) -> None:
@@ -148,17 +149,17 @@ class BrokerProcess:
         if clean:
             code = self.stop()
             if code != 0:
-                raise BrokerProcessError(f"the daemon ended with {code} where 0 was due\n{self.log_tail()}")
+                raise BrokerProcessError(f"the daemon ended with {code}, expected 0\n{self.log_tail()}")
         else:
             self.kill()
         self.start()
 
     def create_topic(self, name: str, *, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
-        """Make a topic and return once it can be used; may be called with or without a running event loop.
+        """Create a topic and return once it is usable; may be called with or without a running event loop.
 
-        Raises BrokerError when the broker refuses (a topic of that name, a bad value).
+        Raises BrokerError if the broker refuses (the topic exists, a value is invalid).
         """
-        import asyncio  # here: the pytest plugin is loaded by sessions that never ask for a broker, too
+        import asyncio  # here, because pytest sessions that never use a broker load the plugin too
         from concurrent.futures import ThreadPoolExecutor
 
         from barnabas.clients.admin.admin import Admin
@@ -168,11 +169,11 @@ class BrokerProcess:
             async with Admin(AdminConfig(bootstrap=self.bootstrap)) as admin:
                 await admin.create_topic(name, partitions=partitions, configs=dict(configs or {}))
 
-        with ThreadPoolExecutor(1) as loop_thread:  # of its own: the caller's may run a loop already
+        with ThreadPoolExecutor(1) as loop_thread:  # the caller's thread may already run a loop
             loop_thread.submit(asyncio.run, create()).result()
 
     def log_tail(self) -> str:
-        """The end of the log, under a head line that says where all of it is."""
+        """The end of the log, under a line with the path of the whole log."""
         return f"--- the daemon's log ({self.log_path})\n{self.log[-_LOG_TAIL_CHARACTERS:]}"
 
     def __enter__(self) -> Self:
@@ -202,7 +203,7 @@ class BrokerProcess:
             if time.monotonic() > deadline:
                 self.kill()
                 raise BrokerProcessError(f"the daemon was not ready within {READY_TIMEOUT_S} s\n{self.log_tail()}")
-            time.sleep(_POLL_INTERVAL_S)  # a bounded wait on another process, which has no event to offer
+            time.sleep(_POLL_INTERVAL_S)  # bounded; another process offers no event to wait on
         self.ready = json.loads(self._ready_file.read_text())
         self.host = str(self.ready["host"])
         self.port = int(str(self.ready["port"]))
@@ -211,14 +212,14 @@ class BrokerProcess:
 
 @contextmanager
 def broker(settings: Mapping[str, object] | None = None, *, directory: Path | None = None) -> Iterator[BrokerProcess]:
-    """A running broker, stopped at the end; its data goes into `directory`, or a temporary one that is then removed."""
+    """Run a broker until the block ends, with its data in `directory` or in a temporary one that is then removed."""
     with tempfile.TemporaryDirectory(prefix="barnabas-") as temporary:
         with BrokerProcess(directory or Path(temporary), settings) as running:
             yield running
 
 
 def _own_environ() -> dict[str, str]:
-    """The environment of this process; a `barnabas` that was imported from a checkout is that of the broker, too."""
+    """Return the broker's environment. A `barnabas` that was imported from a checkout is imported there too."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("BARNABAS_")}
     home = Path(__file__).absolute().parents[2]  # of the folder `barnabas`; clients/ in it may be a link
     if home.name not in ("site-packages", "dist-packages"):

@@ -1,10 +1,10 @@
-"""Admin: topics, partitions, configurations, offsets and the cluster itself.
+"""Admin: topics, partitions, configurations, consumer groups, offsets, log directories and the cluster itself.
 
     async with Admin(AdminConfig(bootstrap="127.0.0.1:9092")) as admin:
         await admin.create_topic("orders", partitions=4, configs={"retention.ms": "-1"})
 
-What a broker refuses raises RefusedError with its wire code and sentence. A lost connection is opened again for
-api_timeout_ms; a command that may have been carried out already is never sent twice, and the error says so.
+A broker's error raises RefusedError with its wire code and message. Lost connections are reopened for api_timeout_ms;
+a command that may have been carried out already is never sent twice, and the error says so.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PartitionDescription:
-    """`leader` is a node id, -1 without one; `error` is NONE when the partition can be used."""
+    """`leader` is a node id, -1 without one; `error` is NONE if the partition is usable."""
 
     partition: int
     leader: int
@@ -85,7 +85,7 @@ class PartitionDescription:
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """`topic_id` is the text of the id, 22 characters."""
+    """`topic_id` is the id as text, 22 characters."""
 
     name: str
     topic_id: str
@@ -94,7 +94,7 @@ class TopicDescription:
 
 @dataclass(frozen=True, slots=True)
 class CreatedTopic:
-    """A topic as it was made. `warning` is what the broker had to say although it made it."""
+    """A created topic. `warning` is the broker's message although it succeeded, None without one."""
 
     name: str
     topic_id: str
@@ -104,7 +104,7 @@ class CreatedTopic:
 
 @dataclass(frozen=True, slots=True)
 class BrokerDescription:
-    """Where clients reach a broker."""
+    """A broker's node id and its address for clients."""
 
     node_id: int
     host: str
@@ -113,7 +113,7 @@ class BrokerDescription:
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """`server_version` is of the broker that was asked."""
+    """`server` and `server_version` are those of the broker that answered."""
 
     cluster_id: str
     brokers: tuple[BrokerDescription, ...]
@@ -129,7 +129,7 @@ class Admin:
         self._cluster = Cluster(self.config)
 
     async def start(self) -> None:
-        """Reach a broker. Raises BrokerConnectionError at once when none of the bootstrap list answers."""
+        """Connect to a broker. Raises BrokerConnectionError immediately when none of the bootstrap list answers."""
         await self._cluster.start()
 
     async def close(self) -> None:
@@ -169,7 +169,7 @@ class Admin:
         return sorted(map(_describe, usable), key=lambda topic: topic.name)
 
     async def describe_topic(self, name: str) -> TopicDescription:
-        """One topic. Raises UnknownTopicError when there is none of that name."""
+        """One topic. Raises UnknownTopicError if it does not exist."""
         response = await with_retries(self.config, "describe_topic", lambda: self._cluster.load([name]))
         for topic in response.topics:
             if topic.name == name and topic.error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -186,7 +186,7 @@ class Admin:
         configs: Mapping[str, str] | None = None,
         validate_only: bool = False,
     ) -> CreatedTopic:
-        """Create a topic; None stands for the broker's default. Raises RefusedError, TOPIC_ALREADY_EXISTS for one."""
+        """Create a topic; None stands for the broker's default. Raises RefusedError, e.g. TOPIC_ALREADY_EXISTS."""
         topic = NewTopic(
             name,
             DEFAULT_COUNT if partitions is None else partitions,
@@ -206,14 +206,14 @@ class Admin:
         self._cluster.forget_topic(name)
 
     async def create_partitions(self, name: str, count: int, *, validate_only: bool = False) -> None:
-        """Raise the topic's number of partitions to `count`. Raises RefusedError."""
+        """Increase the topic's number of partitions to `count`. Raises RefusedError."""
         request = CreatePartitionsRequest([NewPartitions(name, count)], self.config.request_timeout_ms, validate_only)
         await self._change_topic(ApiKey.CREATE_PARTITIONS, request, name)
 
     async def _change_topic(
         self, api: ApiKey, request: CreateTopicsRequest | DeleteTopicsRequest | CreatePartitionsRequest, name: str
     ) -> TopicResult:
-        # The broker has request_timeout_ms for the work; the answer gets as long again to come.
+        # The broker has request_timeout_ms for the work, and its response as long again to arrive.
         response: TopicsResponse = await command_any(
             self._cluster, self.config, api, request, 2 * self.config.request_timeout_ms
         )
@@ -228,9 +228,9 @@ class Admin:
     async def describe_configs(
         self, *, topic: str | None = None, broker: int | str | None = None, names: Iterable[str] | None = None
     ) -> list[ConfigEntry]:
-        """The properties of a topic, or of a broker by its node id ("" for the default of all brokers).
+        """The properties (default: all) of a topic, or of a broker by its node id ("" for the default of all brokers).
 
-        `names` None asks for all of them. Raises RefusedError.
+        Raises RefusedError.
         """
         resource = _resource(topic, broker)
         asked = None if names is None else list(names)
@@ -254,9 +254,9 @@ class Admin:
         delete: Iterable[str] = (),
         validate_only: bool = False,
     ) -> None:
-        """Set and delete properties of a topic or broker: all of them or none. A deleted one falls back a layer.
+        """Set and delete properties of a topic or broker, all or none. A deleted one gets its next default.
 
-        Raises RefusedError, INVALID_CONFIG with the broker's sentence for a bad value.
+        Raises RefusedError, e.g. INVALID_CONFIG with the broker's message for a bad value.
         """
         resource = _resource(topic, broker)
         operations = [AlterConfigOp(name, OP_SET, value) for name, value in (set_to or {}).items()]
@@ -273,52 +273,52 @@ class Admin:
     async def list_offsets(
         self, wanted: Mapping[TopicPartition, int], *, isolation: int = 0
     ) -> dict[TopicPartition, ListedOffset]:
-        """For each partition the first record at or after a timestamp; -1 latest, -2 earliest, -3 maximum timestamp.
+        """Find each partition's first record at or after a timestamp; -1 latest, -2 earliest, -3 maximum timestamp.
 
-        Raises RefusedError naming the partition.
+        Raises RefusedError, naming the partition.
         """
         return await list_offsets(self._cluster, self.config, wanted, isolation)
 
     async def delete_records(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | RefusedError]:
-        """Delete what lies below an offset (-1: everything) in each partition; the log start offset now, or why not."""
+        """Delete the records below an offset (-1: all) of each partition. Returns new log start offsets, or errors."""
         return await delete_records(self._cluster, self.config, offsets)
 
     # consumer groups
 
     async def list_groups(self) -> list[ListedGroup]:
-        """All groups by name, also those that only ever committed offsets."""
+        """All groups by name, including those that only committed offsets."""
         return await list_groups(self._cluster, self.config)
 
     async def describe_group(self, group: str) -> GroupDescription:
-        """A group with its members. Raises RefusedError: it is unknown."""
+        """A group with its members. Raises RefusedError for an unknown group."""
         return await describe_group(self._cluster, self.config, group)
 
     async def group_offsets(
         self, group: str, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, CommittedOffset]:
-        """What a group has committed in these partitions (None: in all); an unknown group has nothing."""
+        """A group's committed offsets of these partitions (None: all); {} for an unknown group."""
         return await fetch_offsets(self._cluster, self.config, group, partitions)
 
     async def set_group_offsets(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
-        """Commit in a group's name. Raises RefusedError: it has members, or a topic is unknown."""
+        """Commit offsets for a group. Raises RefusedError if it has members, or a topic is unknown."""
         await commit_offsets(self._cluster, self.config, group, offsets)
 
     async def delete_group(self, group: str) -> None:
-        """Delete a group with its offsets. Raises RefusedError: it is unknown, or has members."""
+        """Delete a group with its offsets. Raises RefusedError if it is unknown or has members."""
         await delete_group(self._cluster, self.config, group)
 
     # log directories
 
     async def describe_log_dirs(self, partitions: Iterable[TopicPartition] | None = None) -> list[LogDirDescription]:
-        """The broker's log directories, and which of these partitions (None: all) lie in each."""
+        """The broker's log directories, each with those of these partitions (None: all) that are in it."""
         return await describe_log_dirs(self._cluster, self.config, partitions)
 
     async def alter_replica_log_dirs(
         self, targets: Mapping[TopicPartition, str]
     ) -> dict[TopicPartition, RefusedError | None]:
-        """Begin to move partitions to other log directories of their broker; why one is refused, or None.
+        """Start moving partitions to other log directories of their broker. Returns each one's error, or None.
 
-        The directory in which a partition is gives its move up. `describe_log_dirs` says when a move is over.
+        Naming a partition's current directory cancels its move. `describe_log_dirs` shows when a move is over.
         """
         return await alter_replica_log_dirs(self._cluster, self.config, targets)
 

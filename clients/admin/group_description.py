@@ -1,4 +1,4 @@
-"""A group with its members and what each of them has, for the admin."""
+"""Descriptions of groups of either protocol, with their members' assignments."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class GroupMemberDescription:
-    """One member; `group_instance_id` None for a dynamic one. `partitions` are empty while the group rebalances."""
+    """One member; `group_instance_id` is None for a dynamic one. No `partitions` while the group rebalances."""
 
     member_id: str
     group_instance_id: str | None
@@ -38,7 +38,7 @@ class GroupMemberDescription:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """`state` by Kafka's name; `assignor` is empty while none is agreed on."""
+    """`state` has Kafka's name; `assignor` is empty until the group has agreed on one."""
 
     group_id: str
     state: str
@@ -47,14 +47,14 @@ class GroupDescription:
 
 
 async def describe_group(cluster: Cluster, config: ClientConfig, group: str) -> GroupDescription:
-    """A group of either protocol. Raises RefusedError: it is unknown."""
+    """Describe a group of either protocol. Raises RefusedError for an unknown group."""
 
     async def attempt() -> GroupDescription:
         connection = await cluster.any_connection()
         request = DescribeGroupsRequest([group])
         response: DescribeGroupsResponse = await connection.request(ApiKey.DESCRIBE_GROUPS, request)
         (found,) = response.groups
-        if found.error is ErrorCode.GROUP_ID_NOT_FOUND:  # or of the newer protocol
+        if found.error is ErrorCode.GROUP_ID_NOT_FOUND:  # unknown, or of the consumer protocol
             return await _describe_consumer_group(connection, group)
         if found.error is not ErrorCode.NONE:
             raise RefusedError(found.error, found.message or f"group {group!r} cannot be described")
@@ -85,11 +85,11 @@ async def _describe_consumer_group(connection: Connection, group: str) -> GroupD
 
 
 def _member(group: str, found: DescribedMember, *, is_consumers: bool) -> GroupMemberDescription:
-    """Assignments of other protocol types (Connect's workers have one) are not partitions, and left out."""
+    """Convert a classic member. Assignments of other protocol types (Kafka Connect) are not partitions: left out."""
     try:
         partitions = decode_assigned(found.assignment) if is_consumers else ()
     except DecodeError as error:
-        raise ClientError(f"group {group!r}: the assignment of {found.member_id} is none: {error}") from error
+        raise ClientError(f"group {group!r}: the assignment of {found.member_id} cannot be decoded: {error}") from error
     return GroupMemberDescription(
         found.member_id, found.group_instance_id, found.client_id, found.client_host.removeprefix("/"), partitions
     )

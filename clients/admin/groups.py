@@ -24,7 +24,7 @@ async def list_groups(cluster: Cluster, config: ClientConfig) -> list[ListedGrou
 
 
 async def delete_group(cluster: Cluster, config: ClientConfig, group: str) -> None:
-    """Delete a group without members, with its offsets. Raises RefusedError: it is unknown, or has members."""
+    """Delete a group without members, with its offsets. Raises RefusedError if it is unknown or has members."""
 
     async def attempt() -> None:
         connection = await cluster.any_connection()

@@ -1,4 +1,4 @@
-"""Where partitions lie on a broker's disks, and moving them, for the admin."""
+"""Log directories of a broker: describing them, and moving partitions between them."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class ReplicaDescription:
-    """A partition's log in a directory, or (`is_future`) the copy that a move fills; `offset_lag` -1 is unknown.
+    """A partition's log in a directory, or (`is_future`) the copy that a move fills; `offset_lag` is -1 if unknown.
 
-    Of a compacted topic's log also: `clean_offset`, below which a key has one record at most (-1 before the first
-    round), `dirty_ratio`, and `cleaning_state`; elsewhere -1, -1.0 and "".
+    For a compacted topic also `clean_offset`, below which a key has one record at most (-1 before the first cleaning),
+    `dirty_ratio`, and `cleaning_state`; for others -1, -1.0 and "".
     """
 
     topic_partition: TopicPartition
@@ -44,7 +44,7 @@ class ReplicaDescription:
 
 @dataclass(frozen=True, slots=True)
 class LogDirDescription:
-    """A log directory; `total_bytes` and `usable_bytes` of its file system, -1 unknown; `error` NONE: it works."""
+    """A log directory, with its file system's `total_bytes` and `usable_bytes` (-1: unknown); `error` NONE: online."""
 
     path: str
     error: ErrorCode
@@ -56,7 +56,7 @@ class LogDirDescription:
 async def describe_log_dirs(
     cluster: Cluster, config: ClientConfig, partitions: Iterable[TopicPartition] | None
 ) -> list[LogDirDescription]:
-    """All log directories, with these partitions (None: all)."""
+    """Describe all log directories, with these partitions (None: all)."""
     topics = None
     if partitions is not None:
         topics = [DescribeLogDirsTopic(name, numbers) for name, numbers in by_topic(partitions).items()]
@@ -90,7 +90,7 @@ async def describe_log_dirs(
 async def alter_replica_log_dirs(
     cluster: Cluster, config: ClientConfig, targets: Mapping[TopicPartition, str]
 ) -> dict[TopicPartition, RefusedError | None]:
-    """Begin to move each partition to a directory; why the broker refused one, or None."""
+    """Start moving each partition to a directory. Returns the broker's error for each, or None."""
     by_path: dict[str, list[TopicPartition]] = {}
     for topic_partition, path in targets.items():
         by_path.setdefault(path, []).append(topic_partition)
@@ -116,7 +116,7 @@ async def alter_replica_log_dirs(
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Topic -> the numbers of its partitions, in the order given."""
+    """Group partitions by topic, in the order given."""
     topics: dict[str, list[int]] = {}
     for name, number in partitions:
         topics.setdefault(name, []).append(number)
@@ -124,14 +124,14 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 
 
 def refusal_of(topic_partition: TopicPartition, error: ErrorCode, message: str | None) -> RefusedError | None:
-    """The refusal that a partition's error code is; None for NONE."""
+    """The exception for a partition's error code; None for NONE."""
     return None if error is ErrorCode.NONE else RefusedError.of_partition(topic_partition, error, message)
 
 
 def answer_for(
     found: Mapping[TopicPartition, RefusedError | None], topic_partition: TopicPartition
 ) -> RefusedError | None:
-    """The partition's answer; a refusal as well where the broker gave none."""
+    """The partition's result; an error if the broker left it out."""
     if topic_partition in found:
         return found[topic_partition]
     return RefusedError.of_partition(topic_partition, ErrorCode.UNKNOWN_SERVER_ERROR, "the broker left it out")

@@ -1,4 +1,4 @@
-"""Deleting what lies below an offset, for the admin."""
+"""Deletion of the records below an offset."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from barnabas.protocol.topic_partition import TopicPartition
 async def delete_records(
     cluster: Cluster, config: ClientConfig, offsets: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int | RefusedError]:
-    """Per partition its log start offset now, or why the broker refused."""
+    """Delete records. Returns each partition's new log start offset, or the broker's error."""
     request = DeleteRecordsRequest(
         [
             DeleteRecordsTopic(
@@ -33,7 +33,7 @@ async def delete_records(
         ],
         config.request_timeout_ms,
     )
-    # The broker has request_timeout_ms for the work; the answer gets as long again to come.
+    # The broker has request_timeout_ms for the work, and its response as long again to arrive.
     response: DeleteRecordsResponse = await command_any(
         cluster, config, ApiKey.DELETE_RECORDS, request, 2 * config.request_timeout_ms
     )

@@ -1,4 +1,4 @@
-"""Where a consumer stands in one partition, and what it has fetched of it and not read yet."""
+"""An assigned partition of a consumer: its position, and its records that are fetched and not handed out yet."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ NO_POSITION = -1
 
 
 class AssignedPartition:
-    """`position` is the offset of the next record to hand out, `fetch_offset` that of the next one to ask for.
+    """`position` is the offset of the next record to hand out, `fetch_offset` that of the next one to fetch.
 
-    Both are -1 until they are sought or reset. `epoch` counts seeks: an answer to a question of an older epoch is of no
-    more use. `error` waits for the next poll.
+    Both are -1 until a seek or reset. `epoch` counts seeks: a response to a request of an older epoch is ignored.
+    `error` is raised by the next read.
     """
 
     __slots__ = (
@@ -46,32 +46,32 @@ class AssignedPartition:
         self.fetch_offset = NO_POSITION
         self.epoch = 0
         self.slices: deque[FetchedSlice] = deque()
-        self.records: list[ConsumerRecord] = []  # of the batch that is being handed out, from `index` on
+        self.records: list[ConsumerRecord] = []  # of the current batch; those from `index` on are still to hand out
         self.index = 0
         self.batch_end = NO_POSITION
         self.high_watermark = -1
         self.fetch_bytes = fetch_bytes
         self.paused = False
-        self.held = False  # not to be fetched before a pause is over, or what is buffered is read
-        self.queued = False  # in the line of partitions with something to hand out
+        self.held = False  # not fetched until a pause is over, or the buffered records are read
+        self.queued = False  # in the queue of partitions with data or an error
         self.in_request = False
-        self.served = 0  # when it last got data, in answers: who waited longest is asked first
+        self.served = 0  # number of the response that last had data: the lowest is fetched first
         self.error: ClientError | None = None
         self.failing_since: float | None = None
         self.failures = 0
 
     @property
     def buffered_bytes(self) -> int:
-        """Fetched and not decoded yet."""
+        """Bytes fetched and not decoded yet."""
         return sum(piece.remaining_bytes for piece in self.slices)
 
     @property
     def has_data(self) -> bool:
-        """Whether there may be something to hand out."""
+        """Whether there may be records to hand out."""
         return self.index < len(self.records) or bool(self.slices)
 
     def take(self, count: int) -> list[ConsumerRecord]:
-        """Up to `count` records of the decoded batch; the position moves behind them."""
+        """Return up to `count` records of the decoded batch and move the position after them."""
         taken = self.records[self.index : self.index + count]
         self.index += len(taken)
         if self.index >= len(self.records):
@@ -83,7 +83,7 @@ class AssignedPartition:
         return taken
 
     def move_to(self, offset: int) -> list[FetchedSlice]:
-        """Stand at `offset` (or NO_POSITION), with nothing fetched. Returns the slices that were let go."""
+        """Move to `offset` or NO_POSITION, dropping everything fetched. Returns the dropped slices."""
         dropped = list(self.slices)
         self.slices.clear()
         self.records = []

@@ -1,4 +1,4 @@
-"""How long a consumer puts up with a partition that cannot be fetched before its reader hears of it."""
+"""Deadline of a partition's fetch failures, after which the reader gets the error."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from barnabas.protocol.topic_partition import TopicPartition
 def note_failure(
     state: AssignedPartition, error: ClientError, now: float, config: ConsumerConfig
 ) -> ClientError | None:
-    """Note one more passing failure of the partition; the error to raise when it has lasted too long, else None.
+    """Count a retriable failure of the partition. Returns the error to raise once failures have lasted too long.
 
-    `now` in seconds of the loop's clock. api_timeout_ms is the limit; an unknown topic has UNKNOWN_TOPIC_WAIT_S.
+    `now` is the loop's time in seconds. The limit is api_timeout_ms, and UNKNOWN_TOPIC_WAIT_S for an unknown topic.
     """
     if state.failing_since is None:
         state.failing_since = now

@@ -1,7 +1,7 @@
-"""Fetched bytes until they are read: one answer's frame, the slices of it per partition, and their batches as records.
+"""Fetched bytes until they are read: a response's frame, its slice per partition, and the records of their batches.
 
-A slice is decoded batch by batch as it is read, so what is fetched ahead stays compressed, and the memory of a frame
-is given back when the last of its slices has been read.
+A slice is decoded batch by batch as it is read, so prefetched batches stay compressed. The memory of a frame counts as
+used until the last of its slices has been read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _new_record = tuple.__new__
 
 @dataclass(slots=True)
 class FetchedFrame:
-    """One answer's memory: `size_bytes` are held until `slices` have all been read."""
+    """Memory of one fetch response: `size_bytes` are held until `slices`, the unread slices, drop to 0."""
 
     size_bytes: int
     slices: int
@@ -37,14 +37,14 @@ class FetchedFrame:
 
 @dataclass(slots=True)
 class DecodedBatch:
-    """One batch's records from the asked offset on (none of a control or aborted one), and where the next begins."""
+    """A batch's records from the wanted offset on. A control or aborted batch has none."""
 
     records: list[ConsumerRecord]
     next_offset: int
 
 
 class FetchedSlice:
-    """The batches of one partition in one answer. `remaining_bytes` are not decoded yet."""
+    """One partition's batches in one response. `remaining_bytes` are not decoded yet."""
 
     __slots__ = (
         "_aborted",
@@ -74,9 +74,9 @@ class FetchedSlice:
         self._aborted_producers: set[int] = set()
 
     def read_batch(self, position: int) -> DecodedBatch | None:
-        """The next batch that reaches to `position` or beyond; None when the slice is used up.
+        """Decode the next batch that reaches to `position` or beyond; None at the end of the slice.
 
-        Raises CorruptBatchError, after which the slice is of no more use.
+        Raises CorruptBatchError, after which the slice must not be read further.
         """
         batch: RecordBatch | None = None
         try:
@@ -113,7 +113,10 @@ class FetchedSlice:
         )
 
     def _begin_aborted(self, offset: int) -> None:
-        """Before markers too: of a transaction that began before this slice, the marker may be all that is in it."""
+        """Note aborted transactions that start up to `offset`, before markers are looked at too.
+
+        A transaction that started before this slice may have only its marker in it, and the marker must end something.
+        """
         while self._aborted and self._aborted[0].first_offset <= offset:
             self._aborted_producers.add(self._aborted.popleft().producer_id)
 
@@ -121,7 +124,7 @@ class FetchedSlice:
         return batch.is_transactional and batch.producer_id in self._aborted_producers
 
     def _end_transaction(self, batch: RecordBatch) -> None:
-        """A marker ends its producer's transaction; what the producer writes after an abort counts again."""
+        """End the producer's aborted transaction at its marker: records that the producer writes later are valid."""
         if not self._aborted_producers or batch.producer_id not in self._aborted_producers:
             return
         for record in read_records(batch):
@@ -131,9 +134,9 @@ class FetchedSlice:
 
 
 def end_of_whole_batches(data: memoryview, offset: int) -> tuple[int, int]:
-    """(the offset after the last whole batch, or `offset` when there is none; bytes of whole batches).
+    """Return the offset after the last whole batch (`offset` without one), and the number of bytes of whole batches.
 
-    Headers only. Raises DecodeError for bytes that are no batches.
+    Reads headers only. Raises DecodeError for bytes that are not batches.
     """
     batches = iter_batches(data)
     for batch in batches:
@@ -142,7 +145,7 @@ def end_of_whole_batches(data: memoryview, offset: int) -> tuple[int, int]:
 
 
 def size_of_partial_batch(data: memoryview) -> int:
-    """What the batch at the start of `data`, which is cut short, has in all; 0 when not even that is there."""
+    """Total size of the truncated batch at the start of `data`; 0 if `data` ends before the batch's size."""
     if len(data) < 12:
         return 0
     return int.from_bytes(data[8:12], "big") + 12

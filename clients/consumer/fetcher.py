@@ -1,15 +1,15 @@
-"""Keeps a consumer's partitions fetched ahead, within bounds: one loop and one connection per leading broker.
+"""Prefetching of a consumer's partitions within memory bounds: one loop and one connection per leading broker.
 
-A partition is asked for while less than max_partition_bytes of it wait to be read and all that waits is below
-prefetch_bytes. An answer's memory counts as a whole until the last of its partitions has been read, so the bound holds
-for what is really kept; it can be passed by one answer, when a single batch is larger than what was asked for.
+A partition is fetched while less than max_partition_bytes of it are buffered and all partitions together are below
+prefetch_bytes. A response's memory counts as a whole until the last of its partitions has been read, so the bound holds
+for the memory really in use. One response may exceed it, when a single batch is larger than the requested bytes.
 
-Fair: within a request the partition that waited longest for data comes first, because the broker fills its answer in
+Fair: within a request the partition that waited longest for data comes first, because the broker fills its response in
 that order.
 
-Fetches wait at the broker for data. One that leaves out partitions because enough of them is buffered must not wait:
-they will want to be asked for in a moment, and the connection would be taken. And one that waits when a seek makes it
-pointless is cut off, connection and all: the answer to the seek would otherwise come up to max_wait_ms late.
+Fetches wait at the broker for data. A fetch that leaves out partitions because enough of them is buffered must not
+wait: they will need fetching in a moment, and the connection would be busy. A waiting fetch that a seek makes pointless
+is cut off together with its connection: the records after the seek would otherwise come up to max_wait_ms late.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ from barnabas.protocol.topic_partition import TopicPartition
 logger = logging.getLogger(__name__)
 
 PROBE_INTERVAL_S = 0.05
-"""How often partitions without data are asked for while their neighbours have enough buffered."""
+"""How often partitions without data are fetched while other partitions of the broker have enough buffered."""
 
 FRAME_HEADROOM_BYTES = 64 * 1024
-"""Of max_frame_bytes, left for an answer's header."""
+"""Part of max_frame_bytes reserved for a response's header."""
 
 
 class _NodeLoop:
-    """One leader's loop: its task, the event that wakes it, and the request it waits for."""
+    """The fetch loop of one leader: its task, the event that wakes it, and the connection of its current request."""
 
     def __init__(self) -> None:
         self.task: asyncio.Task[None] | None = None
@@ -68,14 +68,14 @@ class _NodeLoop:
 
 
 class Fetcher:
-    """Owned by one consumer, which changes `states` and calls `changed`."""
+    """Owned by one consumer's RecordQueue, which changes `states` and calls `changed`."""
 
     def __init__(self, cluster: Cluster, config: ConsumerConfig) -> None:
         self.states: dict[TopicPartition, AssignedPartition] = {}
         self.arrived = asyncio.Event()
-        """Set when a partition has got data or an error."""
+        """Set when a partition gets data or an error."""
         self.ready: list[AssignedPartition] = []
-        """Partitions that got data since the consumer last looked, in that order."""
+        """Partitions that got data or an error since the consumer last took this list, in that order."""
         self.buffered_bytes = 0
         self._cluster = cluster
         self._config = config
@@ -88,10 +88,10 @@ class Fetcher:
         self._out_of_room = False
         self._closed = False
 
-    # what the consumer calls
+    # called by the consumer
 
     def changed(self) -> None:
-        """Look at all partitions: some may have a new position, a new leader, or room again."""
+        """Check all partitions: some may have a new position, a new leader, or room again."""
         if self._closed:
             return
         leaderless = False
@@ -115,7 +115,7 @@ class Fetcher:
             self._look_for_leaders()
 
     def interrupt(self, topic_partition: TopicPartition) -> None:
-        """Do not let this partition wait for a fetch that was sent without it, or with an offset that is void."""
+        """Cut off a waiting fetch that was sent without this partition, or with an offset that no longer applies."""
         node = self._nodes.get(self._cluster.leader(topic_partition))
         if node is not None and node.waiting_on is not None:
             node.interrupted = True
@@ -126,7 +126,7 @@ class Fetcher:
         return state.buffered_bytes >= self._config.max_partition_bytes
 
     def consumed(self, state: AssignedPartition, *, was_full: bool) -> None:
-        """Something of this partition was decoded: fetch on if that made the room that was missing."""
+        """Fetch on after a batch was decoded, if that made room that was missing."""
         if state.held and not state.slices and state.failing_since is None:
             state.held = False
             self.changed()
@@ -146,7 +146,7 @@ class Fetcher:
                 self.buffered_bytes -= piece.frame.size_bytes
 
     async def close(self) -> None:
-        """End the loops. The connections are the cluster's."""
+        """End the loops. The cluster closes the connections."""
         self._closed = True
         tasks = [node.task for node in self._nodes.values() if node.task is not None]
         if self._resetter.task is not None:
@@ -156,11 +156,11 @@ class Fetcher:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def ended(self, task: asyncio.Task[None]) -> None:
-        """A task that ended by an error of our own must not leave its reader waiting for ever."""
+        """Report a task that failed by a bug to the reader, which would otherwise wait forever."""
         if task.cancelled() or task.exception() is None:
             return
         error = task.exception()
-        logger.error("%s ended by an error of its own", task.get_name(), exc_info=error)
+        logger.error("%s ended by an internal error", task.get_name(), exc_info=error)
         for state in self.states.values():
             self.fail(state, ClientError(f"{state.topic_partition}: reading failed by an internal error: {error!r}"))
 
@@ -193,7 +193,7 @@ class Fetcher:
                 await self._pause_before_probe(node)
 
     def _wanted(self, leader: int) -> tuple[list[AssignedPartition], bool]:
-        """(partitions of this leader to ask for, whether others of it were left out because enough is buffered)."""
+        """Return this leader's partitions to fetch, and whether others were left out because enough is buffered."""
         wanted = []
         others_full = False
         for state in self.states.values():
@@ -206,7 +206,7 @@ class Fetcher:
                 or state.in_request
                 or state.error is not None
             ):
-                continue  # in_request: of the broker that led it before
+                continue  # in_request: at the broker that was the leader before
             if self.is_full(state):
                 others_full = True
             else:
@@ -222,9 +222,9 @@ class Fetcher:
         return self._config.prefetch_bytes - self.buffered_bytes - reserved
 
     async def _fetch(self, leader: int, node: _NodeLoop, wanted: list[AssignedPartition], *, may_wait: bool) -> bool:
-        """One request and its answer; whether the answer had data."""
+        """Send one request and take in its response. Returns whether it had data."""
         connection = await self._cluster.connect(leader, Purpose.FETCH)
-        # Positions may have moved while we connected: the request is made of what is true now.
+        # Positions may have moved while this connected: build the request from the current ones.
         asked = [
             (state, state.epoch, state.fetch_offset)
             for state in wanted
@@ -234,7 +234,7 @@ class Fetcher:
             return False
         limit = max(1, min(self._config.max_bytes, self._free_bytes()))
         if wanted[0].fetch_bytes > self._config.max_partition_bytes:
-            limit = max(limit, wanted[0].fetch_bytes)  # its next batch is known not to fit into less
+            limit = max(limit, wanted[0].fetch_bytes)  # its next batch does not fit into less
         topics: dict[str, list[FetchPartition]] = {}
         for state, _, offset in asked:
             topic, partition = state.topic_partition
@@ -267,9 +267,9 @@ class Fetcher:
             async with asyncio.timeout(PROBE_INTERVAL_S):
                 await node.wake.wait()
         except TimeoutError:
-            pass  # nobody needed us: ask again for those without data
+            pass  # fetch the partitions without data again
 
-    # answers
+    # responses
 
     def _take_in(self, asked: list[tuple[AssignedPartition, int, int]], response: FetchResponse) -> bool:
         results = {
@@ -279,12 +279,12 @@ class Fetcher:
         }
         self._answers += 1
         size = sum(result.records.size for result in results.values() if result.records is not None)
-        frame = FetchedFrame(size, 1)  # one held by this function, so that it is not given back half way
+        frame = FetchedFrame(size, 1)  # held by this function, so that it is not released half way
         self.buffered_bytes += size
         for state, epoch, offset in asked:
             result = results.get(state.topic_partition)
             if state.epoch != epoch or self.states.get(state.topic_partition) is not state:
-                continue  # sought or no more assigned
+                continue  # sought, or no longer assigned
             if result is None:
                 reason = "the broker left it out of its answer"
                 self.fail(
@@ -305,7 +305,7 @@ class Fetcher:
         state.high_watermark = result.high_watermark
         if result.records is None:
             return
-        data: memoryview = result.records.data  # type: ignore[attr-defined]  # FetchedRecords, made by the codec
+        data: memoryview = result.records.data  # type: ignore[attr-defined]  # FetchedRecords, created by the codec
         try:
             next_offset, whole_bytes = end_of_whole_batches(data, state.fetch_offset)
         except DecodeError as error:
@@ -324,7 +324,7 @@ class Fetcher:
         self._announce(state)
 
     def _ask_for_more(self, state: AssignedPartition, data: memoryview) -> None:
-        """The answer had room for a part of the next batch only."""
+        """Raise the partition's fetch size after a response that had room for only part of its next batch."""
         most = self._config.max_frame_bytes - FRAME_HEADROOM_BYTES
         needed = size_of_partial_batch(data)
         if needed > most:
@@ -353,7 +353,7 @@ class Fetcher:
 
     def _out_of_range(self, state: AssignedPartition, offset: int, result: FetchPartitionResult) -> None:
         if state.has_data:
-            state.held = True  # first hand out what is there; the question is asked again then
+            state.held = True  # hand out the buffered records first, and fetch again then
             return
         if reset_timestamp(self._config) is None:
             high_watermark = max(result.high_watermark, state.high_watermark)  # brokers may leave it out of an error
@@ -361,7 +361,7 @@ class Fetcher:
             self.fail(state, error)
             return
         logger.warning(
-            "%s: offset %d is outside of the log's range %d..%d, going to the %s as offset_reset says",
+            "%s: offset %d is outside of the log's range %d..%d, resetting to offset_reset=%s",
             state.topic_partition,
             offset,
             result.log_start_offset,
@@ -379,7 +379,7 @@ class Fetcher:
                 self._failed_again(state, error, hold=False)
 
     def _failed_again(self, state: AssignedPartition, error: ClientError, *, hold: bool = True) -> None:
-        """Try again, after a pause of this partition alone if `hold`, until patience is over."""
+        """Retry until api_timeout_ms is over; with `hold`, after a pause of this partition alone."""
         final = note_failure(state, error, self._loop.time(), self._config)
         if final is not None:
             self.fail(state, final)
@@ -394,7 +394,7 @@ class Fetcher:
             self.changed()
 
     def _look_for_leaders(self) -> None:
-        """Partitions whose leader is not known: refresh, then look again; their patience runs meanwhile."""
+        """Refresh the metadata for partitions without a known leader. That counts as a failure of theirs."""
         for state in self.states.values():
             if state.position != NO_POSITION and self._cluster.leader(state.topic_partition) == NO_LEADER:
                 code = self._cluster.topic_error(state.topic_partition.topic) or ErrorCode.LEADER_NOT_AVAILABLE
@@ -408,7 +408,7 @@ class Fetcher:
         self.changed()
 
     def fail(self, state: AssignedPartition, error: ClientError) -> None:
-        """Let the next poll raise it. The partition rests until then."""
+        """Let the next read raise the error. The partition is not fetched until then."""
         state.error = error
         state.failing_since = None
         state.failures = 0

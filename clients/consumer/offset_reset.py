@@ -1,4 +1,4 @@
-"""Gives partitions without a position one, as offset_reset says: new ones, and those whose offset the log has lost."""
+"""Offset reset: positions for new partitions, and for those whose offset is no longer in the log (offset_reset)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 
 class Partitions(Protocol):
-    """The fetcher, as the resetter sees it."""
+    """The part of the fetcher that the resetter uses."""
 
     @property
     def states(self) -> dict[TopicPartition, AssignedPartition]:
@@ -24,24 +24,24 @@ class Partitions(Protocol):
         ...
 
     def changed(self) -> None:
-        """Look at all partitions."""
+        """Check all partitions for work."""
         ...
 
     def interrupt(self, topic_partition: TopicPartition) -> None:
-        """Do not let the partition wait for a fetch without it."""
+        """Cut off a waiting fetch that leaves the partition out."""
         ...
 
     def fail(self, state: AssignedPartition, error: ClientError) -> None:
-        """Let the next poll raise it."""
+        """Let the next read raise the error."""
         ...
 
     def ended(self, task: asyncio.Task[None]) -> None:
-        """A task is through."""
+        """Handle the end of a task."""
         ...
 
 
 def reset_timestamp(config: ConsumerConfig) -> int | None:
-    """The list_offsets timestamp that offset_reset stands for; None for "error"."""
+    """The list_offsets timestamp of offset_reset; None for "error"."""
     return {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}.get(config.offset_reset)
 
 
@@ -51,12 +51,12 @@ def isolation_level(config: ConsumerConfig) -> int:
 
 
 def without_position(topic_partition: TopicPartition) -> ClientError:
-    """The error of a partition that was not sought, where offset_reset is "error"."""
+    """The error of a partition without a position when offset_reset is "error"."""
     return ClientError(f"{topic_partition}: has no position; seek first, or set offset_reset to earliest or latest")
 
 
 class OffsetResetter:
-    """One task at a time for all partitions that need it. The fetcher cancels `task` when it closes."""
+    """Runs one task at a time for all partitions without a position. The fetcher cancels `task` when it closes."""
 
     def __init__(self, partitions: Partitions, cluster: Cluster, config: ConsumerConfig) -> None:
         self.task: asyncio.Task[None] | None = None
@@ -65,7 +65,7 @@ class OffsetResetter:
         self._config = config
 
     def reset_soon(self) -> None:
-        """Find positions for those without one."""
+        """Start resetting partitions without a position, unless that is under way."""
         if self.task is None or self.task.done():
             self.task = asyncio.create_task(self._reset(), name="barnabas-reset-offsets")
             self.task.add_done_callback(self._partitions.ended)

@@ -1,4 +1,4 @@
-"""What a subscribed consumer tells its user about its partitions."""
+"""Callbacks of a subscribed consumer about partitions that it gets and gives up."""
 
 from __future__ import annotations
 
@@ -8,23 +8,28 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 
 class RebalanceListener:
-    """Override what you need. Called by the consumer's own reads (poll, async for), subscribe and close, never beside
-    them: while one runs, no record is handed out. What it raises comes out of that call.
+    """Base class with callbacks that do nothing; override the ones you need.
+
+    They run inside the consumer's own calls (poll, async for, subscribe, close), so no record is handed out meanwhile.
+    An exception leaves through that call.
     """
 
     async def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
-        """These are ours from now on, and may be sought. None where the group has more members, or nothing comes to us.
+        """Called after these partitions were assigned; they may be sought. Empty if this member gets nothing new.
 
-        With an eager assignor they are all that we have; with `cooperative-sticky` they come to what we kept.
+        With an eager assignor these are all assigned partitions, with `cooperative-sticky` only the added ones.
         """
 
     async def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:
-        """These will be somebody else's, unless they come back with the next assignment. All that we have, but for
-        `cooperative-sticky`, which takes away only what moves.
+        """Called before these partitions are given up; the next assignment may return them.
 
-        Finish and commit what belongs to them. With auto_commit that has been done.
+        With an eager assignor these are all assigned partitions, with `cooperative-sticky` only those that move.
+        Finish their records and commit. With auto_commit the commit has been done.
         """
 
     async def on_partitions_lost(self, partitions: Sequence[TopicPartition]) -> None:
-        """These may be somebody else's already: it is too late to commit. Like `on_partitions_revoked` by default."""
+        """Called when these partitions may already belong to another member, so it is too late to commit.
+
+        Calls `on_partitions_revoked` by default.
+        """
         await self.on_partitions_revoked(partitions)

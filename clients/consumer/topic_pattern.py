@@ -1,8 +1,8 @@
-"""The topics whose names match a pattern, looked for again and again: those that come are read, those that go are not.
+"""The topics whose names match a pattern, kept up to date while topics are created and deleted.
 
 The whole name has to match, as in Kafka's consumer. Internal topics (`__consumer_offsets`) are left out unless
-exclude_internal_topics is off. What is asked for is the metadata of all topics, every metadata_max_age_ms, and at once
-when a partition turns out to be gone. Other metadata of the client stays what it is: only topics in use are kept there.
+exclude_internal_topics is off. The metadata of all topics is requested every metadata_max_age_ms, and immediately when
+a partition turns out to be gone. The client's own metadata is not changed by that: it keeps only topics in use.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 def compiled_pattern(pattern: str | re.Pattern[str]) -> re.Pattern[str]:
-    """Raises ValueError, with what is wrong with it."""
+    """Compile the pattern. Raises ValueError with the reason."""
     try:
         return re.compile(pattern)
     except re.error as error:
@@ -33,16 +33,16 @@ def compiled_pattern(pattern: str | re.Pattern[str]) -> re.Pattern[str]:
 
 
 class TopicPattern:
-    """Owned by one subscribed consumer. `load` it first; `begin` starts the task, `end` ends it.
+    """Owned by one subscribed consumer. `load` it first; `begin` starts the refresh task, `end` ends it.
 
-    `changed` is set, and `attention` called, when other topics match than before.
+    When the matching topics change, `changed` is set and `attention` called.
     """
 
     def __init__(
         self, cluster: Cluster, config: ConsumerConfig, pattern: re.Pattern[str], attention: Callable[[], None]
     ) -> None:
         self.topics: tuple[str, ...] = ()
-        """In order, as last heard."""
+        """The matching topics of the last refresh, sorted."""
         self.changed = False
         self._cluster = cluster
         self._config = config
@@ -52,7 +52,7 @@ class TopicPattern:
         self._task: asyncio.Task[None] | None = None
 
     async def load(self) -> tuple[str, ...]:
-        """The topics that there are now. Raises ClientError after api_timeout_ms."""
+        """Request all topics and return those that match. Raises ClientError after api_timeout_ms."""
         response: MetadataResponse = await ask_any(
             self._cluster, self._config, ApiKey.METADATA, MetadataRequest(None, False)
         )
@@ -68,15 +68,15 @@ class TopicPattern:
         return self.topics
 
     def begin(self) -> None:
-        """Look again from time to time."""
+        """Start the refresh task."""
         self._task = asyncio.create_task(self._run(), name="barnabas-topic-pattern")
 
     def look_soon(self) -> None:
-        """Now, once the last look is over."""
+        """Refresh immediately, or after the refresh that is running."""
         self._soon.set()
 
     async def end(self) -> None:
-        """Look no more."""
+        """End the refresh task."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -95,9 +95,9 @@ class TopicPattern:
             except ClosedError:
                 return
             except ClientError as error:
-                logger.warning("the topics of pattern %s are looked for again later: %s", self._pattern.pattern, error)
+                logger.warning("topics not refreshed, trying again later, pattern=%s: %s", self._pattern.pattern, error)
                 continue
             if self.topics != before:
-                logger.info("other topics match, pattern=%s topics=%s", self._pattern.pattern, self.topics)
+                logger.info("matching topics changed, pattern=%s topics=%s", self._pattern.pattern, self.topics)
                 self.changed = True
                 self._attention()

@@ -1,8 +1,9 @@
-"""How a group's leader shares out partitions: Kafka's assignors by their names, of which the eager ones are here.
+"""Assignors by which a group's leader shares out partitions, under Kafka's names; the eager ones are in this file.
 
-Members with an instance id come first, by it; the others by their member ids. So a restart of static members changes
-nothing. The results of `range` and `roundrobin` are those of Kafka's assignors for members without racks, whichever
-library leads the group. Source: Kafka's RangeAssignor, RoundRobinAssignor, AbstractPartitionAssignor.MemberInfo.
+Members are ordered: static ones by instance id, then dynamic ones by member id. So a restart of static members changes
+no assignment. `range` and `roundrobin` assign as Kafka's do for members without racks, so the result does not depend
+on the client library that leads.
+Source: Kafka's RangeAssignor, RoundRobinAssignor, AbstractPartitionAssignor.MemberInfo.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 
 def assign_range(members: Sequence[Subscriber], counts: Mapping[str, int]) -> Assignment:
-    """Of each topic consecutive partitions, as many to each member; the first ones take one more of what is left.
+    """Assign consecutive partitions of each topic in equal shares; the first members take one more of a remainder.
 
-    `counts` are the topics' partitions; a topic without an entry, or without partitions, is nobody's.
+    `counts` are the topics' partition counts. A topic without an entry or without partitions is not assigned.
     """
     assignment: Assignment = {member.member_id: [] for member in members}
     ordered = sorted(members, key=assignment_order)
@@ -38,7 +39,7 @@ def assign_range(members: Sequence[Subscriber], counts: Mapping[str, int]) -> As
 
 
 def assign_round_robin(members: Sequence[Subscriber], counts: Mapping[str, int]) -> Assignment:
-    """All partitions in order, one to each member in turn; who has not subscribed to the topic is passed over."""
+    """Assign all partitions in order, one to each member in turn, skipping members without the topic."""
     assignment: Assignment = {member.member_id: [] for member in members}
     turns = cycle(sorted(members, key=assignment_order))
     subscribed = {topic for member in members for topic in member.topics}

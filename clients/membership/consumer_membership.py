@@ -1,17 +1,18 @@
-"""One membership in a consumer group: the conversation with the coordinator, as a task beside the consumer's reader.
+"""Membership in a consumer group: a task beside the consumer's reader that joins, syncs and sends heartbeats.
 
-    eager         joining -> assigned (heartbeats) -> the generation ends -> the reader gives all up -> joining ...
-    cooperative   joining -> assigned (heartbeats) -> the generation ends -> joining, what the reader has is claimed;
-                  what it claimed and is not assigned any more, the reader gives up as it takes over -> joining ...
+    eager         join -> assigned (heartbeats) -> generation ends -> the reader gives all partitions up -> join ...
+    cooperative   join -> assigned (heartbeats) -> generation ends -> join, claiming the reader's partitions; it gives
+                  up those that are not assigned again when it takes the assignment over -> join ...
 
-The task never touches partitions. It leaves what the reader has to do in `offered` (have exactly these partitions),
-`revoking` (give up what you have, then call `given_up`) and `trouble` or `failure` (raise it), and calls `attention`.
-So partitions change hands only inside a read, between records. While it waits for the reader it goes on with
-heartbeats; a reader that does not come for max_poll_interval_ms makes it leave, and the partitions are lost.
+The task never touches partitions. It leaves work for the reader in `offered` (have exactly these partitions),
+`revoking` (give up your partitions, then call `given_up`) and `trouble` or `failure` (raise it), and calls `attention`.
+So partitions change hands, and offsets are committed, only inside a read, between records: a crash repeats records and
+loses none. While the task waits for the reader it goes on with heartbeats. If the reader does not read for
+max_poll_interval_ms, the member leaves its group, and the partitions are lost.
 
-A cooperative reader reads on while the others join. What it had when the join was sent is what it claims: an offer
-that was not taken over by then is withdrawn, and a claim that is not confirmed is followed by another join, also where
-the reader has given the partition up meanwhile: others wait for it.
+A cooperative reader reads on while the others join. It claims the partitions that it had when the join was sent. An
+offer that it has not taken over by then is withdrawn. A claim that is not confirmed is followed by another join, even
+if the reader has given the partition up meanwhile: the leader withheld it from the other members.
 Source: Kafka's AbstractCoordinator, ConsumerCoordinator.
 """
 
@@ -41,14 +42,14 @@ logger = logging.getLogger(__name__)
 class Revoking(Enum):
     """How the reader has to give its partitions up."""
 
-    IN_ORDER = "in order"  # they are still ours: commit first
-    LOST = "lost"  # they may be somebody else's already
+    IN_ORDER = "in order"  # they are still this member's: commit first
+    LOST = "lost"  # they may belong to another member already
 
 
 class ConsumerMembership:
     """Owned by one consumer while it is subscribed. `begin` starts the task, `leave` ends it.
 
-    `last_read` tells the loop's time at which the reader was last seen reading, `owned` what it has.
+    `last_read` returns the loop's time at which the reader was last seen reading, `owned` its partitions.
     """
 
     def __init__(
@@ -66,13 +67,13 @@ class ConsumerMembership:
         self.member_id = NO_MEMBER_ID
         self.generation = NO_GENERATION
         self.is_joining = False
-        """The next generation may be there for the coordinator, and not yet here."""
+        """The coordinator may already have the next generation, which is not known here yet."""
         self.offered: tuple[TopicPartition, ...] | None = None
         self.revoking: Revoking | None = None
         self.trouble: ClientError | None = None
-        """The coordinator has been out of reach for api_timeout_ms; it is tried on."""
+        """The coordinator has been unreachable for api_timeout_ms; retries go on."""
         self.failure: ClientError | None = None
-        """The membership has ended for good."""
+        """The error that ended the membership for good."""
         self._cluster = cluster
         self._config = config
         self._topics = frozenset(topics)
@@ -88,27 +89,30 @@ class ConsumerMembership:
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Join."""
+        """Start the task, which joins the group."""
         self._task = asyncio.create_task(self._run(), name=f"barnabas-group-{self.group}")
 
     def take(self) -> None:
-        """The reader has exactly what was offered."""
+        """Confirm that the reader has exactly the offered partitions."""
         if self.offered is not None and self._claimed.difference(self.offered):
-            self._rejoin.set()  # others get those that were given up
+            self._rejoin.set()  # the next generation assigns the partitions given up to others
         self.offered = None
 
     def given_up(self) -> None:
-        """The reader has given up all that it had."""
+        """Confirm that the reader has given all its partitions up."""
         self.revoking = None
         self._given_up.set()
 
     def change_topics(self, topics: Collection[str]) -> None:
-        """Subscribe to these from the next generation on, which begins now."""
+        """Start a new generation with a subscription to these topics."""
         self._topics = frozenset(topics)
         self._rejoin.set()
 
     async def leave(self, reason: str) -> None:
-        """End. A static member stays in the group until its session ends, for its next start. Raises no ClientError."""
+        """End the task and leave the group. Raises no ClientError.
+
+        A static member does not leave: it keeps its partitions over a restart within its session.
+        """
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -130,14 +134,14 @@ class ConsumerMembership:
         except ClientError as error:
             self.failure = error
         except Exception as error:
-            logger.exception("the membership in group %s ended by an error of its own", self.group)
+            logger.exception("the membership ended by an internal error, group=%s", self.group)
             self.failure = ClientError(f"group {self.group!r}: the membership ended by an internal error: {error!r}")
         self._attention()
 
     # joining
 
     async def _enter(self) -> tuple[TopicPartition, ...]:
-        """Join until there is a generation with an assignment. Raises ClientError where no further try would help."""
+        """Join until this member has an assignment, and return it. Raises ClientError for a final error."""
         while True:
             if self.generation == NO_GENERATION and self._owned():
                 await self._until_given_up(Revoking.LOST)
@@ -154,7 +158,7 @@ class ConsumerMembership:
                 partitions = decode_assigned(synced.assignment)
             except DecodeError as error:
                 raise ClientError(
-                    f"group {self.group!r}: its leader sent an assignment that is none: {error}"
+                    f"group {self.group!r}: its leader sent an assignment that cannot be decoded: {error}"
                 ) from error
             logger.info(
                 "joined the group, group=%s generation=%d member_id=%s leads=%s partitions=%d",
@@ -167,7 +171,7 @@ class ConsumerMembership:
             return partitions
 
     async def _join(self) -> JoinGroupResponse | None:
-        """The generation, or None where it is to be tried again."""
+        """Join once. Returns None if another attempt is needed."""
         try:
             offers = subscriptions(self._config.assignors, self._topics, self._claimed, self.generation)
             joined = await self._requests.join(self.member_id, offers)
@@ -205,7 +209,7 @@ class ConsumerMembership:
     # living
 
     async def _until_over(self) -> Revoking:
-        """Heartbeats until this generation is over, and how."""
+        """Send heartbeats until this generation is over. Returns how the reader has to give up its partitions."""
         while True:
             await self._wait(self._rejoin)
             if self._rejoin.is_set() or self._leader.partitions_changed():
@@ -215,9 +219,9 @@ class ConsumerMembership:
                 return over
 
     async def _until_given_up(self, revoking: Revoking) -> None:
-        """Heartbeats, as long as there is something to keep, until the reader has given its partitions up."""
+        """Wait for the reader to give its partitions up, with heartbeats unless they are lost already."""
         offered, self.offered = self.offered, None
-        if offered is not None and not self._owned():  # it has not even taken them over
+        if offered is not None and not self._owned():  # it has not taken any over
             return
         self._given_up.clear()
         self.revoking = revoking
@@ -231,10 +235,10 @@ class ConsumerMembership:
                     self.revoking = Revoking.LOST
 
     async def _beat(self) -> Revoking | None:
-        """One heartbeat; how the generation is over, if it is. Leaves the group where the reader is gone."""
+        """Send one heartbeat. Returns how the generation ended, None if it goes on. Leaves if the reader is stuck."""
         if asyncio.get_running_loop().time() - self._last_read() > self._config.max_poll_interval_ms / 1000:
             logger.warning(
-                "leaving the group, others get the partitions: nothing was read for max_poll_interval_ms=%d, group=%s",
+                "leaving the group, its partitions are reassigned: no read for max_poll_interval_ms=%d, group=%s",
                 self._config.max_poll_interval_ms,
                 self.group,
             )
@@ -254,14 +258,16 @@ class ConsumerMembership:
         if beat.error is ErrorCode.REBALANCE_IN_PROGRESS:
             return Revoking.IN_ORDER
         if beat.error in ABOUT_THE_MEMBER:
-            logger.warning("the group goes on without this member, group=%s error=%s", self.group, beat.error.name)
+            logger.warning(
+                "no longer a member of the group, joining again, group=%s error=%s", self.group, beat.error.name
+            )
             self._reset(beat.error)
             return Revoking.LOST
         await self._retries.pause_unless_final(beat.error)
         return None
 
     async def _wait(self, event: asyncio.Event) -> None:
-        """Until the event, a heartbeat interval at most."""
+        """Wait for the event, at most one heartbeat interval."""
         try:
             async with asyncio.timeout(self._config.heartbeat_interval_ms / 1000):
                 await event.wait()
@@ -279,7 +285,7 @@ class ConsumerMembership:
         try:
             await self._requests.leave(self.member_id, reason)
         except ClientError as error:
-            logger.info("the group was not told of the leave, it will notice, group=%s: %s", self.group, error)
+            logger.info("leave request failed, the session will expire, group=%s: %s", self.group, error)
 
     def _report_trouble(self, error: ClientError) -> None:
         self.trouble = error

@@ -1,4 +1,4 @@
-"""How a member goes on after an attempt that failed: what is tried again, when, and what ends the membership."""
+"""Retries of a member's requests to its coordinator: retriable errors, pauses, and final errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 class CoordinatorRetries:
-    """Of one member. `on_trouble` is called when the coordinator has been out of reach for another api_timeout_ms."""
+    """Owned by one membership. `on_trouble` is called each time requests have failed for another api_timeout_ms."""
 
     def __init__(self, config: ConsumerConfig, group: str, on_trouble: Callable[[ClientError], None]) -> None:
         self._config = config
@@ -32,12 +32,12 @@ class CoordinatorRetries:
         self._failures = 0
 
     def reached(self) -> None:
-        """The coordinator has answered."""
+        """Reset the failures after an answer of the coordinator."""
         self._failing_since = None
         self._failures = 0
 
     async def pause(self, error: ClientError) -> None:
-        """Before the next attempt. Raises `error` where that would not help."""
+        """Wait before the next attempt. Raises `error` if it is not retriable."""
         if isinstance(error, ProtocolViolationError):
             raise error
         if not isinstance(error, BrokerConnectionError | BrokerTimeoutError | RefusedError):
@@ -51,11 +51,11 @@ class CoordinatorRetries:
         elif now - self._failing_since > self._config.api_timeout_ms / 1000:
             self._failing_since = now
             self._on_trouble(error)
-        logger.debug("the coordinator is tried again, group=%s: %s", self._group, error)
+        logger.debug("retrying the group's coordinator, group=%s: %s", self._group, error)
         await asyncio.sleep(backoff_s(self._failures, self._config.retry_backoff_ms, self._config.retry_backoff_max_ms))
 
     async def pause_unless_final(self, code: ErrorCode) -> None:
-        """Before the next attempt after this code. Raises it where the group will have nothing of this consumer."""
+        """Wait before the next attempt after this code. Raises RefusedError if the code is final."""
         error = RefusedError(code, f"group {self._group!r}: {_SENTENCES.get(code, 'the broker gave no reason')}")
         if code is ErrorCode.REBALANCE_IN_PROGRESS:
             await asyncio.sleep(self._config.retry_backoff_ms / 1000)
@@ -71,7 +71,7 @@ _SENTENCES: Final = {
     ErrorCode.INVALID_SESSION_TIMEOUT: "session_timeout_ms is outside of the broker's group.min.session.timeout.ms "
     "and group.max.session.timeout.ms",
     ErrorCode.GROUP_MAX_SIZE_REACHED: "it has as many members as the broker's group.max.size allows",
-    ErrorCode.INVALID_GROUP_ID: "the broker does not take this name",
+    ErrorCode.INVALID_GROUP_ID: "the broker does not accept this name",
     ErrorCode.NOT_COORDINATOR: "the broker that was asked is stopping, or does not coordinate it",
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "its coordinator is not available",
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "the broker is still loading it",

@@ -1,4 +1,4 @@
-"""What the leader of a group does beside what all members do: it assigns, and watches for partitions that are added."""
+"""The leader's part of a membership: assigning partitions, and noticing added ones."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ logger = logging.getLogger(__name__)
 
 
 class GroupLeader:
-    """Part of a member, which may lead one generation and not the next."""
+    """Owned by one membership, which may lead one generation and not the next."""
 
     def __init__(self, cluster: Cluster, config: ConsumerConfig, group: str) -> None:
         self._cluster = cluster
         self._config = config
         self._group = group
-        self._counts: dict[str, int] | None = None  # partitions as they were assigned, by topic; None: another leads
+        self._counts: dict[str, int] | None = (
+            None  # partition counts of the last assignment; None: another member leads
+        )
 
     async def assign(self, joined: JoinGroupResponse) -> Mapping[str, bytes]:
-        """What every member gets, by the assignor that the group agreed on; nothing where another member leads.
+        """Return every member's encoded assignment; {} if another member leads.
 
-        Asks for the metadata of all topics that any member subscribes to. Raises ClientError.
+        Requests the metadata of all subscribed topics. Raises ClientError.
         """
         self._counts = None
         if joined.leader != joined.member_id or joined.skip_assignment:
@@ -38,29 +40,31 @@ class GroupLeader:
         try:
             members = [subscriber(each) for each in joined.members]
         except DecodeError as error:
-            raise ClientError(f"group {self._group!r}: a member's subscription is none: {error}") from error
+            raise ClientError(f"group {self._group!r}: a member's subscription cannot be decoded: {error}") from error
         assignor = ASSIGNORS.get(joined.protocol or "")
         if assignor is None:
-            raise ClientError(f"group {self._group!r}: it agreed on {joined.protocol!r}, which nobody offered here")
+            raise ClientError(
+                f"group {self._group!r}: it agreed on {joined.protocol!r}, which this member did not offer"
+            )
         topics = sorted({topic for member in members for topic in member.topics})
         await with_retries(self._config, "metadata of the group's topics", lambda: self._cluster.load(topics))
         counts = {topic: self._partition_count(topic) or 0 for topic in topics}
         missing = [topic for topic, count in counts.items() if not count]
         if missing:
-            logger.warning("nobody reads topics that are not there, group=%s topics=%s", self._group, missing)
+            logger.warning("subscribed topics do not exist, group=%s topics=%s", self._group, missing)
         self._counts = counts
         assigned = assignor(members, counts)
         return {member_id: encode_assigned(partitions) for member_id, partitions in assigned.items()}
 
     def partitions_changed(self) -> bool:
-        """Whether topics have other partitions, as last heard, than when this member assigned them."""
+        """Whether the topics' partition counts, by the last metadata, differ from those that were assigned."""
         if self._counts is None:
             return False
         now = {topic: self._partition_count(topic) for topic in self._counts}
         return any(count is not None and count != self._counts[topic] for topic, count in now.items())
 
     def _partition_count(self, topic: str) -> int | None:
-        """0 for a topic that is not there, None where that is not known."""
+        """0 for a topic that does not exist, None if that is not known."""
         view = self._cluster.topic(topic)
         if view is not None:
             return len(view.leaders)

@@ -1,7 +1,7 @@
-"""One member's requests to its group's coordinator, each once; what an answer means is `group_member`'s business.
+"""A member's requests to its group's coordinator, without retries; `consumer_membership` handles the answers.
 
-A join waits at the broker until the group's other members have joined, and what is behind it on its connection waits
-too: so a member has a connection for itself (Purpose.GROUP). Only its leaving goes another way, past a join that waits.
+A join waits at the broker until the group's other members have joined, and later requests on its connection wait too.
+So a member has a connection of its own (Purpose.GROUP), and leaves on another one, past a waiting join.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ ABOUT_THE_MEMBER: Final = frozenset(
 """Codes after which a member joins again."""
 
 JOIN_HEADROOM_MS: Final = 5_000
-"""A join is answered within the rebalance timeout; this long its answer may take on top of it."""
+"""Time for a join's answer on top of the rebalance timeout, within which the broker sends it."""
 
 LEAVE_TIMEOUT_MS: Final = 5_000
-"""Leaving is a courtesy: the session would end by itself."""
+"""Short, because leaving is a courtesy: the session would end by itself."""
 
 
 class GroupRequests:
-    """Raises BrokerConnectionError, BrokerTimeoutError or RefusedError (of the request as a whole, for good)."""
+    """Requests raise BrokerConnectionError, BrokerTimeoutError, or RefusedError for a refusal of the whole request."""
 
     def __init__(self, cluster: Cluster, config: ConsumerConfig, group: str) -> None:
         self._cluster = cluster
@@ -44,7 +44,7 @@ class GroupRequests:
         self._connection: Connection | None = None
 
     async def join(self, member_id: str, subscriptions: Sequence[GroupProtocol]) -> JoinGroupResponse:
-        """Waits until the next generation is there, at most max_poll_interval_ms."""
+        """Join, waiting for the next generation for at most max_poll_interval_ms."""
         config = self._config
         request = JoinGroupRequest(
             self._group,
@@ -62,7 +62,7 @@ class GroupRequests:
     async def sync(
         self, member_id: str, generation: int, assignor: str | None, assignments: Mapping[str, bytes]
     ) -> SyncGroupResponse:
-        """Waits for the leader's assignment; the leader itself brings it."""
+        """Wait for the leader's assignment; the leader itself sends `assignments`."""
         request = SyncGroupRequest(
             self._group, generation, member_id, self._config.group_instance_id, CONSUMER, assignor, assignments
         )
@@ -71,25 +71,25 @@ class GroupRequests:
         return response
 
     async def heartbeat(self, member_id: str, generation: int) -> HeartbeatResponse:
-        """Says that the member lives, and hears whether its generation does."""
+        """Keep the session alive and learn whether the generation is still current."""
         request = HeartbeatRequest(self._group, generation, member_id, self._config.group_instance_id)
         timeout_ms = min(self._config.request_timeout_ms, self._config.session_timeout_ms)
         response: HeartbeatResponse = await self._ask(ApiKey.HEARTBEAT, request, timeout_ms, HeartbeatResponse)
         return response
 
     async def leave(self, member_id: str, reason: str) -> None:
-        """Tell the group not to wait for the session's end. Fails with ClientError only."""
+        """Leave the group, so that it need not wait for the session's end. Raises ClientError."""
         request = LeaveGroupRequest(self._group, [LeavingMember(member_id, None, reason)])
         connection = await self._cluster.any_connection()
         await connection.request(ApiKey.LEAVE_GROUP, request, timeout_ms=LEAVE_TIMEOUT_MS)
 
     def close(self) -> None:
-        """Give up a join that waits, with its connection."""
+        """Cut off a waiting join by closing the connection."""
         if self._connection is not None:
             self._connection.close()
 
     async def _ask(self, api: ApiKey, request: Any, timeout_ms: int, refused: Callable[[ErrorCode], Any]) -> Any:
-        """The answer. What is wrong with the member may come as a refusal of the request as a whole, too."""
+        """Send a request. An error about the member may also come as a refusal of the whole request."""
         if self._connection is None or self._connection.closed:
             way_in = await self._cluster.any_connection()
             self._connection = await self._cluster.connect(way_in.node_id, Purpose.GROUP)

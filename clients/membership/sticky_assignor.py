@@ -1,12 +1,12 @@
-"""Kafka's `cooperative-sticky`: who has partitions keeps them where that is even, and none ever has two owners.
+"""Kafka's `cooperative-sticky`: members keep their partitions as far as that is even, and none ever has two owners.
 
-Every member says in its subscription what it still has (its claims) and from which generation. A partition that is to
-move is given to nobody as long as another member claims it: that one sees that it is not assigned to it any more, gives
-it up and joins again, and the next generation gives it to its new owner. Members go on reading all others meanwhile.
+Every member's subscription contains the partitions that it still has (its claims), with their generation. A partition
+that is to move is not assigned while its old owner claims it. The old owner sees that it lost the partition, gives it
+up and joins again, and the next generation assigns it to the new owner. All other partitions are read on meanwhile.
 
-Even means that no member could take a partition from another one that has two more than it. A partition that two
-claim is the newer generation's; of one generation it is nobody's, since one of the two must be wrong. Which partitions
-move may differ from what Kafka's assignor chooses; what a member may rely on, and the bytes, do not.
+Even means that no member has two partitions more than another one that could take one of them. If two members claim a
+partition, the newer generation counts; within one generation neither does, since one of the two must be wrong. The
+choice of partitions that move may differ from Kafka's; the guarantees to members, and the bytes, do not.
 Source: Kafka's CooperativeStickyAssignor, AbstractStickyAssignor.
 """
 
@@ -19,7 +19,10 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 
 def assign_cooperative_sticky(members: Sequence[Subscriber], counts: Mapping[str, int]) -> Assignment:
-    """Even and sticky, without the partitions that another member has to give up first. `counts` as for the others."""
+    """Assign evenly and stickily, leaving out partitions that another member has to give up first.
+
+    `counts` are the topics' partition counts.
+    """
     assignment = _balanced(members, counts)
     claims: dict[TopicPartition, set[str]] = {}
     for member in members:
@@ -47,7 +50,7 @@ def _balanced(members: Sequence[Subscriber], counts: Mapping[str, int]) -> Assig
                 assignment[owner].append(partition)
             else:
                 homeless.append(partition)
-    for partition in sorted(homeless, key=lambda each: len(subscribers[each.topic])):  # the choosy ones first
+    for partition in sorted(homeless, key=lambda each: len(subscribers[each.topic])):  # fewest subscribers first
         assignment[_least_loaded(assignment, subscribers[partition.topic])].append(partition)
     while _level(assignment, subscribers):
         pass
@@ -55,7 +58,7 @@ def _balanced(members: Sequence[Subscriber], counts: Mapping[str, int]) -> Assig
 
 
 def _owners(members: Sequence[Subscriber]) -> dict[TopicPartition, str]:
-    """Whose claim counts."""
+    """The member whose claim counts, by partition."""
     best: dict[TopicPartition, tuple[int, str | None]] = {}
     for member in members:
         for partition in member.owned:
@@ -68,14 +71,16 @@ def _owners(members: Sequence[Subscriber]) -> dict[TopicPartition, str]:
 
 
 def _level(assignment: Assignment, subscribers: Mapping[str, Sequence[str]]) -> bool:
-    """Move partitions from who has at least two more than another subscriber of theirs; whether any was moved.
+    """Move partitions from members that have at least two more than another subscriber. Returns whether any moved.
 
-    Ends, because each move lowers the sum of the squares of what members have.
+    Repeating this ends, because each move lowers the sum of the squares of the members' partition counts.
     """
     moved = False
     for member_id in sorted(assignment, key=lambda each: len(assignment[each]), reverse=True):
         partitions = assignment[member_id]
-        settled: set[str] = set()  # of these topics nobody has less, and others only get more while this one gives away
+        settled: set[str] = (
+            set()
+        )  # topics without a taker: the other subscribers only gain while this member gives away
         for index in range(len(partitions) - 1, -1, -1):
             topic = partitions[index].topic
             if topic in settled:

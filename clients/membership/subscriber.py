@@ -1,10 +1,10 @@
-"""A member of a group as its leader sees it, and as it presents itself: the subscription in a JoinGroup.
+"""Subscriptions of group members: encoding them for a JoinGroup, and decoding them for the leader's assignor.
 
-Every assignor that a member offers has a subscription of its own, in Kafka's bytes of version 3: topics, the partitions
-that the member still has, the generation that it had them in. `cooperative-sticky` repeats the generation in its user
-data, because before version 2 it stood there alone:
+Every assignor that a member offers has its own subscription, in Kafka's format version 3: the topics, the partitions
+that the member still has, and their generation. `cooperative-sticky` repeats the generation in its user data, because
+before version 2 it was only there:
 
-    int32 generation        big-endian; anything but 4 bytes is another assignor's user data, and says nothing
+    int32 generation        big-endian; user data of any other size is another assignor's, and ignored
 
 Source: Kafka's ConsumerProtocol, CooperativeStickyAssignor.
 """
@@ -27,7 +27,7 @@ _USER_DATA: Final = struct.Struct(">i")
 
 
 class Subscriber(NamedTuple):
-    """A member, as an assignor sees it. `owned`: what it has not given up, from `generation`."""
+    """A member as an assignor sees it. `owned` are the partitions of `generation` that it has not given up."""
 
     member_id: str
     group_instance_id: str | None
@@ -37,7 +37,7 @@ class Subscriber(NamedTuple):
 
 
 def assignment_order(member: Subscriber) -> tuple[bool, str]:
-    """Members with an instance id come first, by it; the others by their member ids."""
+    """Sort key of members: static ones by instance id, then the others by member id."""
     if member.group_instance_id is not None:
         return False, member.group_instance_id
     return True, member.member_id
@@ -46,7 +46,7 @@ def assignment_order(member: Subscriber) -> tuple[bool, str]:
 def subscriptions(
     assignors: Sequence[str], topics: Iterable[str], owned: Iterable[TopicPartition], generation: int
 ) -> list[GroupProtocol]:
-    """What a member that has `owned` from `generation` says for each of its assignors."""
+    """Encode the subscription of a member that has `owned` from `generation`, once for each of its assignors."""
     names = sorted(topics)
     by_topic: dict[str, list[int]] = {}
     for topic, partition in sorted(owned):
@@ -68,7 +68,7 @@ def subscriptions(
 
 
 def subscriber(member: JoinedMember) -> Subscriber:
-    """A member of any library. Raises DecodeError."""
+    """Decode a member's subscription, of any client library. Raises DecodeError."""
     found = decode_subscription(member.metadata)
     generation = found.generation
     if generation == NO_GENERATION and found.user_data is not None and len(found.user_data) == _USER_DATA.size:

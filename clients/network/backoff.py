@@ -1,6 +1,6 @@
-"""Pauses between attempts: doubling from a first one up to a longest one, with jitter.
+"""Pauses between attempts: they double from the first one up to a longest one, with jitter.
 
-The jitter keeps a crowd of clients from coming back to a restarted broker at the same instant.
+The jitter keeps many clients from reconnecting to a restarted broker at the same instant.
 """
 
 from __future__ import annotations
@@ -12,6 +12,6 @@ _MAX_DOUBLINGS = 30
 
 
 def backoff_s(attempt: int, first_ms: int, longest_ms: int) -> float:
-    """Seconds to wait before attempt `attempt` + 1, when `attempt` (from 1 on) have failed; within 20 % of the rule."""
+    """Seconds to wait after `attempt` failed attempts (from 1 on), with 20 % of jitter."""
     pause_ms = min(first_ms << min(attempt - 1, _MAX_DOUBLINGS), longest_ms)
     return pause_ms * random.uniform(1 - JITTER, 1 + JITTER) / 1000

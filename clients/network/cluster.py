@@ -1,9 +1,9 @@
-"""What a client knows of the cluster: brokers, topics with their leaders, and one connection per broker and purpose.
+"""A client's view of the cluster: brokers, topics with their leaders, and one connection per broker and purpose.
 
-Metadata is loaded per topic at first use, again when a broker says that it is stale (`refresh_soon`), and every
-metadata_max_age_ms. Connections are opened when they are needed, shared by all who ask for the same one, and opened
-again with back-off after a failure. A bootstrap address is only the way in: afterwards brokers are reached where they
-advertise themselves, and the bootstrap list is the way back in when none of those answers any more.
+Metadata is loaded per topic at first use, again when a broker reports that it is stale (`refresh_soon`), and every
+metadata_max_age_ms. Connections are opened when they are needed, shared by concurrent callers, and reopened with
+back-off after a failure. A bootstrap address serves only the first contact: afterwards brokers are reached at their
+advertised addresses, and the bootstrap list is used again when none of those answers.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 UNKNOWN_TOPIC_WAIT_S = 2.0
-"""How long a broker may call a topic unknown before it is an error: news of a new topic may be under way."""
+"""How long brokers may report a topic as unknown before that is an error: it may have just been created."""
 
 NO_LEADER = -1
 
 
 class Purpose(Enum):
-    """What may wait long at the broker has a connection of its own, as all behind it wait with it: fetches, joins."""
+    """Fetches and joins have connections of their own: they wait long, and so do later requests on their connection."""
 
     CONTROL = "control"
     FETCH = "fetch"
@@ -54,7 +54,7 @@ class Purpose(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TopicView:
-    """One topic as last heard: `leaders[p]` is the node that leads partition p, -1 without one."""
+    """A topic in the last metadata: `leaders[p]` is the node that leads partition p, -1 without one."""
 
     name: str
     topic_id: bytes
@@ -64,7 +64,7 @@ class TopicView:
 
 @dataclass(slots=True)
 class _Failures:
-    """Failed connection attempts in a row to one node, and the loop's time of the next that is due."""
+    """Consecutive failed connection attempts to one node, and the loop's time of the earliest next attempt."""
 
     count: int
     not_before: float
@@ -101,9 +101,9 @@ class Cluster:
         self._closed = False
 
     async def start(self) -> None:
-        """Reach one broker of the bootstrap list and learn the others.
+        """Connect to one broker of the bootstrap list and load the others.
 
-        Raises BrokerConnectionError at once when none answers: a wrong address should not look like patience.
+        Raises BrokerConnectionError immediately when none answers: a wrong address should not look like waiting.
         """
         self.ensure_open()
         await self.load([])
@@ -135,30 +135,30 @@ class Cluster:
     # topics
 
     def topic(self, name: str) -> TopicView | None:
-        """The topic as last heard, without asking anybody."""
+        """The topic in the last metadata; None if it is not loaded."""
         return self._topics.get(name)
 
     def leader(self, topic_partition: TopicPartition) -> int:
-        """The leader's node id as last heard; -1 where there is none or the partition is not known."""
+        """The leader's node id in the last metadata; -1 without a leader or for an unknown partition."""
         view = self._topics.get(topic_partition.topic)
         if view is None or topic_partition.partition >= len(view.leaders):
             return NO_LEADER
         return view.leaders[topic_partition.partition]
 
     def topic_error(self, name: str) -> ErrorCode | None:
-        """Why the topic is not known, if the last metadata said so."""
+        """The topic's error code in the last metadata, None without one."""
         return self._topic_errors.get(name)
 
     def forget_topic(self, name: str) -> None:
-        """Ask for it no more with every refresh."""
+        """Leave the topic out of later refreshes."""
         self._topics.pop(name, None)
         self._topic_errors.pop(name, None)
 
     async def require_topic(self, name: str, timeout_ms: int) -> TopicView:
-        """The topic, loaded when it is not known yet; all who wait for the same one share the request.
+        """Return the topic, loading it at first use; concurrent callers share the request.
 
         Raises RefusedError when it does not exist (after UNKNOWN_TOPIC_WAIT_S) or its name is refused,
-        BrokerConnectionError or BrokerTimeoutError when nobody says so within `timeout_ms`.
+        BrokerConnectionError or BrokerTimeoutError when no broker answers within `timeout_ms`.
         """
         view = self._topics.get(name)
         if view is not None:
@@ -172,7 +172,7 @@ class Cluster:
         return await self._shared(task)
 
     async def load(self, names: Iterable[str] | None) -> MetadataResponse:
-        """Ask for brokers and these topics (None: all of them) and keep what is heard. One attempt."""
+        """Request brokers and these topics (None: all of them) in one attempt, and keep the response."""
         connection = await self.any_connection()
         request = MetadataRequest(None if names is None else list(names), self._may_create_topics)
         response: MetadataResponse = await connection.request(ApiKey.METADATA, request)
@@ -180,7 +180,7 @@ class Cluster:
         return response
 
     def refresh_soon(self) -> asyncio.Task[None]:
-        """Load the topics in use again, at most once per back-off; the task never fails. Callers share it."""
+        """Reload the topics in use, at most once per back-off, in a task that callers share and that never fails."""
         if self._refreshing is None or self._refreshing.done():
             self._refreshing = asyncio.create_task(self._refresh(), name="barnabas-refresh-metadata")
         return self._refreshing
@@ -188,14 +188,14 @@ class Cluster:
     # connections
 
     def connected(self, node_id: int, purpose: Purpose = Purpose.CONTROL) -> Connection | None:
-        """The open connection to that node, if there is one."""
+        """The open connection to that node, or None."""
         connection = self._connections.get((node_id, purpose))
         return None if connection is None or connection.closed else connection
 
     async def connect(self, node_id: int, purpose: Purpose = Purpose.CONTROL) -> Connection:
-        """An open connection to that node, after a pause when the last attempt failed just now.
+        """Return an open connection to that node, opening it after the back-off of the last failure.
 
-        Raises BrokerConnectionError, naming the address that the broker advertises.
+        Raises BrokerConnectionError, naming the broker's advertised address.
         """
         connection = self.connected(node_id, purpose)
         if connection is not None:
@@ -209,9 +209,9 @@ class Cluster:
         return await self._shared(task)
 
     async def any_connection(self) -> Connection:
-        """A connection to any broker: an open one, else the first that answers of those known and the bootstrap list.
+        """Return an open connection to any broker, else one to the first known or bootstrap broker that answers.
 
-        Raises BrokerConnectionError with what each of them said.
+        Raises BrokerConnectionError with the error of each of them.
         """
         self.ensure_open()
         for (_, purpose), connection in self._connections.items():
@@ -224,12 +224,12 @@ class Cluster:
         return await self._shared(self._finding_way_in)
 
     async def _shared(self, task: asyncio.Task[T]) -> T:
-        """The result of a task that others wait for too: who is cancelled does not cancel it."""
+        """Return the result of a shared task. Cancelling the caller does not cancel the task."""
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            if self._closed and task.cancelled():  # by close(); the caller was not cancelled himself
-                raise ClosedError("closed while this was waited for") from None
+            if self._closed and task.cancelled():  # by close(), not by the caller's cancellation
+                raise ClosedError("closed while waiting for this") from None
             raise
 
     async def _find_way_in(self) -> Connection:
@@ -267,7 +267,7 @@ class Cluster:
             ) from error
         self._failures.pop(node_id, None)
         adopted = self.connected(node_id, purpose)
-        if adopted is not None:  # a new way in was adopted meanwhile: one of the two must go
+        if adopted is not None:  # the bootstrap connection was adopted meanwhile: keep one
             connection.close()
             return adopted
         self._keep(node_id, purpose, connection)
@@ -301,7 +301,7 @@ class Cluster:
         self._adopt_way_in()
 
     def _adopt_way_in(self) -> None:
-        """Where the bootstrap address is what its broker advertises, that connection serves as the broker's."""
+        """Keep the bootstrap connection as the broker's own one, if its address is the advertised one."""
         connection = self._way_in
         if connection is None or connection.closed:
             return
@@ -335,7 +335,7 @@ class Cluster:
             attempt += 1
             pause = backoff_s(attempt, self._config.retry_backoff_ms, self._config.retry_backoff_max_ms)
             if loop.time() + pause > started + timeout_ms / 1000:
-                raise _gave_up(f"no metadata of topic {name!r} within {timeout_ms} ms", failure) from failure
+                raise _timed_out(f"no metadata of topic {name!r} within {timeout_ms} ms", failure) from failure
             await asyncio.sleep(pause)
 
     async def _refresh(self) -> None:
@@ -352,7 +352,7 @@ class Cluster:
             return
         except ClientError as error:
             self._refresh_failures += 1
-            logger.warning("metadata not refreshed, will be tried again: %s", error)
+            logger.warning("metadata not refreshed, trying again later: %s", error)
         finally:
             self._last_refresh = loop.time()
 
@@ -376,8 +376,8 @@ def _view(topic: TopicMetadata) -> TopicView:
     )
 
 
-def _gave_up(what: str, failure: ClientError) -> ClientError:
-    """The end of patience, as the kind of error that the last attempt met."""
+def _timed_out(what: str, failure: ClientError) -> ClientError:
+    """An error of the same kind as that of the last attempt."""
     sentence = f"{what}: {failure}"
     if isinstance(failure, BrokerConnectionError):
         return BrokerConnectionError(sentence)

@@ -1,12 +1,11 @@
-"""One TCP connection to one broker: requests out, answers back in the same order, each to the future that waits for it.
+"""One TCP connection to one broker, with pipelined requests; each response resolves the future of its request.
 
-An asyncio.BufferedProtocol: small answers are read through one buffer and copied out of it; an answer that does not
-fit is received straight into a buffer of its own, which then belongs to whoever asked, so fetched batches are never
-copied here. Answers of 1 MiB cost 0.25 CPU s/GB this way, 0.5 (uvloop) to 1.0 (asyncio) with
-streams; small ones cost the same.
+An asyncio.BufferedProtocol: small responses are read through one buffer and copied out of it. A response that does not
+fit is received into a buffer of its own, which the caller keeps, so fetched batches are never copied here. Responses of
+1 MiB cost 0.25 CPU s/GB this way, 0.5 (uvloop) to 1.0 (asyncio) with streams; small ones cost the same.
 
-The broker answers a connection's requests in order, so the oldest waiting request is the one an answer belongs to; its
-correlation id must agree. For the same reason a request that gets no answer in time blocks all behind it: the
+The broker answers a connection's requests in order, so a response belongs to the oldest waiting request; its
+correlation id must agree. For the same reason a request without a response in time blocks all later ones: the
 connection is then closed, and every waiting request fails.
 """
 
@@ -34,7 +33,7 @@ from barnabas.protocol.messages.cluster.api_versions import ApiVersionsRequest, 
 from barnabas.protocol.native import codec
 
 RECEIVE_BUFFER_BYTES = 64 * 1024
-"""Answers up to this size are read through the shared buffer."""
+"""Responses up to this size are read through the shared buffer."""
 
 MAX_CORRELATION_ID = (1 << 31) - 1
 
@@ -54,7 +53,7 @@ class ConnectionSettings:
 
 @dataclass(slots=True)
 class _Waiting:
-    """A request whose answer has not come. `deadline` is the loop's time."""
+    """A request without a response yet. `deadline` is the loop's time."""
 
     api: ApiKey
     correlation_id: int
@@ -64,12 +63,12 @@ class _Waiting:
 
 
 class Connection(asyncio.BufferedProtocol):
-    """Open it with `Connection.open`. Every method is for the event loop's thread."""
+    """Open it with `Connection.open`. Call every method in the event loop's thread."""
 
     def __init__(self, address: Address, settings: ConnectionSettings, loop: asyncio.AbstractEventLoop) -> None:
         self.address = address
         self.writable = True
-        """False while more is queued in the transport than it likes; `on_writable` is called when that ends."""
+        """False while the transport's write buffer is above its limit; `on_writable` is called when that ends."""
         self.on_writable: Callable[[], None] | None = None
         self.on_closed: Callable[[Connection], None] | None = None
         self._settings = settings
@@ -86,14 +85,14 @@ class Connection(asyncio.BufferedProtocol):
         self._gone = loop.create_future()
         self._buffer = bytearray(RECEIVE_BUFFER_BYTES)
         self._view = memoryview(self._buffer)
-        self._start = 0  # of the bytes in _buffer that are not read yet
+        self._start = 0  # of the bytes in _buffer that are not parsed yet
         self._end = 0
-        self._large: memoryview | None = None  # the frame (without its size) that is received into its own buffer
+        self._large: memoryview | None = None  # the large frame that is being received, without its size
         self._large_filled = 0
 
     @classmethod
     async def open(cls, address: Address, settings: ConnectionSettings) -> Connection:
-        """Connect and greet. Raises BrokerConnectionError, naming the address and what to check."""
+        """Connect and exchange ApiVersions. Raises BrokerConnectionError, naming the address and what to check."""
         loop = asyncio.get_running_loop()
         connection = cls(address, settings, loop)
         try:
@@ -113,7 +112,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def closed(self) -> bool:
-        """Whether nothing can be sent any more."""
+        """Whether the connection is closed or closing."""
         return self._closed_by is not None
 
     @property
@@ -130,16 +129,15 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def in_flight(self) -> int:
-        """Requests that wait for their answers."""
+        """Number of requests without a response yet."""
         return len(self._waiting)
 
     def request(self, api: ApiKey, request: Any, *, timeout_ms: int | None = None) -> asyncio.Future[Any]:
-        """Send `request` now; the future gives its neutral response.
+        """Send `request` now and return the future of its neutral response.
 
-        The future fails with BrokerConnectionError when the connection is lost, BrokerTimeoutError when the answer
-        is not there in `timeout_ms` (default: request_timeout_ms), RefusedError when the broker refused the request as
-        a whole. Raises ClosedError or BrokerConnectionError when nothing was sent, and RefusedError when this broker
-        cannot take it.
+        The future fails with BrokerConnectionError when the connection is lost, BrokerTimeoutError without a response
+        within `timeout_ms` (default: request_timeout_ms), RefusedError when the broker refuses the whole request.
+        Raises ClosedError or BrokerConnectionError if nothing was sent, RefusedError if the broker does not serve it.
         """
         waiting = _Waiting(
             api,
@@ -159,7 +157,7 @@ class Connection(asyncio.BufferedProtocol):
         self._send(api, request)
 
     def close(self, reason: ClientError | None = None) -> None:
-        """Close the socket; whatever waits fails with `reason`, ClosedError by default. Idempotent."""
+        """Close the socket and fail waiting requests with `reason` (default: ClosedError). Idempotent."""
         if self._closed_by is None:
             self._closed_by = reason or ClosedError(f"the connection to {self.address} was closed by this client")
         if self._transport is not None:
@@ -167,20 +165,20 @@ class Connection(asyncio.BufferedProtocol):
         self._fail_waiting(self._closed_by)
 
     async def wait_closed(self) -> None:
-        """Until the socket is closed, after close(): a loop that ends before leaves it to the garbage collector."""
+        """Wait after close() until the socket is closed. A loop that ends before leaves it to the garbage collector."""
         if self._transport is not None:
             await asyncio.shield(self._gone)
 
-    # asyncio calls these
+    # called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The socket is connected."""
+        """Keep the transport."""
         self._transport = cast(asyncio.Transport, transport)
         if self._closed_by is not None:
             self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The socket is closed, by whomever."""
+        """Fail waiting requests."""
         if self._closed_by is None:
             self._closed_by = BrokerConnectionError(self._lost_sentence(exc))
         self._fail_waiting(self._closed_by)
@@ -193,21 +191,21 @@ class Connection(asyncio.BufferedProtocol):
             self.on_writable()
 
     def eof_received(self) -> bool:
-        """The peer will send nothing more: close."""
+        """Close the connection."""
         return False
 
     def pause_writing(self) -> None:
-        """The transport has more queued than it likes."""
+        """Note that the transport's write buffer is above its limit."""
         self.writable = False
 
     def resume_writing(self) -> None:
-        """The transport has room again."""
+        """Call `on_writable`."""
         self.writable = True
         if self.on_writable is not None:
             self.on_writable()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the next bytes go: the rest of a large frame, or the free end of the shared buffer."""
+        """Return the buffer for the next bytes: the rest of a large frame, or the free end of the shared buffer."""
         if self._large is not None:
             return self._large[self._large_filled :]
         if self._end == len(self._buffer):
@@ -217,7 +215,7 @@ class Connection(asyncio.BufferedProtocol):
         return self._view[self._end :]
 
     def buffer_updated(self, nbytes: int) -> None:
-        """`nbytes` more have arrived there."""
+        """Take in `nbytes` received into the last buffer."""
         try:
             if self._large is not None:
                 self._large_filled += nbytes
@@ -231,7 +229,7 @@ class Connection(asyncio.BufferedProtocol):
             self._violation(str(error))
 
     def _parse(self) -> None:
-        """Take all whole frames out of the shared buffer, and begin a large one."""
+        """Take all whole frames out of the shared buffer, and start receiving a large one."""
         while self._end - self._start >= SIZE_PREFIX and self._closed_by is None:
             size = frame_size(self._buffer, self._start, self._settings.max_frame_bytes)
             begin = self._start + SIZE_PREFIX
@@ -251,15 +249,15 @@ class Connection(asyncio.BufferedProtocol):
             self._start = self._end = 0
 
     def _answer(self, frame: memoryview) -> None:
-        """Give one whole frame to the request that it answers."""
+        """Resolve the request that this frame answers."""
         header = codec.read_response(frame)
         if not self._waiting:
-            raise DecodeError(f"an answer with correlation_id={header.correlation_id} that nobody asked for")
+            raise DecodeError(f"an answer with correlation_id={header.correlation_id}, and no request waits for one")
         waiting = self._waiting[0]
         if header.correlation_id != waiting.correlation_id or header.api != waiting.api:
             raise DecodeError(
                 f"an answer to api={header.api} correlation_id={header.correlation_id} where "
-                f"api={int(waiting.api)} correlation_id={waiting.correlation_id} was due"
+                f"api={int(waiting.api)} correlation_id={waiting.correlation_id} was expected"
             )
         self._waiting.popleft()
         if waiting.future.done():  # cancelled by its caller
@@ -281,7 +279,8 @@ class Connection(asyncio.BufferedProtocol):
             raise self._closed_by or ClosedError(f"not connected to {self.address}")
         if api not in self._apis:
             raise RefusedError(
-                ErrorCode.UNSUPPORTED_VERSION, f"the broker at {self.address} does not serve {api.label} as we speak it"
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"the broker at {self.address} does not serve {api.label} in this client's version",
             )
         correlation_id = self._next_correlation_id
         buffers = codec.encode_request(api, correlation_id, self._settings.client_id, request)
@@ -300,7 +299,7 @@ class Connection(asyncio.BufferedProtocol):
         return correlation_id
 
     async def _greet(self) -> None:
-        """Say hello and keep what the broker serves."""
+        """Exchange ApiVersions and keep the APIs that the broker serves."""
         hello = ApiVersionsRequest(CLIENT_NAME, self._settings.client_version)
         try:
             self._hello = await self.request(ApiKey.API_VERSIONS, hello, timeout_ms=self._settings.connect_timeout_ms)
@@ -312,7 +311,7 @@ class Connection(asyncio.BufferedProtocol):
         self._peer_max_frame_bytes = self._hello.max_frame_bytes
 
     def _violation(self, reason: str) -> ProtocolViolationError:
-        """Close: nothing that the peer says after broken framing can be trusted."""
+        """Close the connection: after broken framing, later bytes of the peer cannot be trusted."""
         error = ProtocolViolationError(
             f"{self.address} does not speak Barnabas's native dialect as expected ({reason}); the connection is closed"
         )
@@ -381,13 +380,13 @@ def _no_greeting(address: Address, settings: ConnectionSettings) -> BrokerConnec
 
 
 def _copy(error: ClientError) -> ClientError:
-    """An exception of its own for each future: a shared one would gather all their tracebacks."""
+    """Copy the exception for each future: a shared one would collect all their tracebacks."""
     if type(error) in (BrokerConnectionError, BrokerTimeoutError, ClosedError, ProtocolViolationError):
         return type(error)(*error.args)
     return error
 
 
 def _reason(error: BaseException) -> str:
-    """The operating system's sentence where there is one."""
+    """The operating system's error text, or the exception's."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return str(text)

@@ -1,4 +1,4 @@
-"""Calling until it works or api_timeout_ms is over, for the calls that are not in a producer's or consumer's stream."""
+"""Retries until api_timeout_ms is over, for requests other than a producer's and consumer's stream of records."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ T = TypeVar("T")
 
 
 async def with_retries(config: ClientConfig, what: str, attempt: Callable[[], Awaitable[T]]) -> T:
-    """The result of `attempt`, made again after connection losses, timeouts and retriable refusals.
+    """Return the result of `attempt`, repeated after connection losses, timeouts and retriable errors.
 
-    Raises what is not retriable as it is, and the last failure with `what` in front when api_timeout_ms is over.
+    Raises other errors as they are, and the last error with `what` in front when api_timeout_ms is over.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + config.api_timeout_ms / 1000
@@ -48,7 +48,7 @@ async def with_retries(config: ClientConfig, what: str, attempt: Callable[[], Aw
 
 
 async def ask_any(cluster: Cluster, config: ClientConfig, api: ApiKey, request: Any) -> Any:
-    """Ask any broker a question that may be asked twice."""
+    """Send any broker a request that may be repeated, and return the response."""
 
     async def attempt() -> Any:
         connection = await cluster.any_connection()
@@ -58,7 +58,7 @@ async def ask_any(cluster: Cluster, config: ClientConfig, api: ApiKey, request: 
 
 
 async def command_any(cluster: Cluster, config: ClientConfig, api: ApiKey, request: Any, timeout_ms: int) -> Any:
-    """Tell any broker to do something. Reaching one is tried again; a command that may have arrived is not repeated."""
+    """Send any broker a request that must not be repeated once it may have arrived. Only connecting is retried."""
     connection = await with_retries(config, api.label, cluster.any_connection)
     try:
         return await connection.request(api, request, timeout_ms=timeout_ms)

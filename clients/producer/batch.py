@@ -1,7 +1,7 @@
-"""The producer's buffers: a batch of records with the futures of their senders, and one partition's line of batches.
+"""The producer's buffers: a batch of records with their futures, and one partition's queue of batches.
 
-Only the first batch of a line may be in flight. That is what keeps a partition's records in order whatever is lost and
-sent again: nothing can overtake a batch that failed.
+Only the first batch of a queue may be in flight. That keeps a partition's records in order over losses and retries:
+nothing can overtake a batch that failed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _new_metadata = tuple.__new__
 
 
 class ProducerBatch:
-    """Records on their way to one partition. `deadline` is the loop's time, in seconds."""
+    """Records for one partition, buffered or in flight. `deadline` is the loop's time, in seconds."""
 
     __slots__ = (
         "_halves",
@@ -49,7 +49,7 @@ class ProducerBatch:
         self.builder: RecordBatchBuilder | None = builder
         self.level = builder.level
         self.data: bytes | None = None
-        self.linger = linger  # may wait for company
+        self.linger = linger  # may wait for more records
         self.deadline = deadline
         self.futures: list[asyncio.Future[RecordMetadata]] = []
         self.timestamps: list[int] = []
@@ -57,7 +57,7 @@ class ProducerBatch:
         self.closed = False  # takes no more records
         self.done = False  # delivered or failed
         self.attempts = 0
-        self.base_sequence = NO_SEQUENCE  # of an idempotent producer's batch, from its first sending on
+        self.base_sequence = NO_SEQUENCE  # of an idempotent producer's batch, once it was sent
         self.last_error: BaseException | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._halves: tuple[ProducerBatch, ...] = ()
@@ -74,7 +74,7 @@ class ProducerBatch:
         future: asyncio.Future[RecordMetadata],
         reserved_bytes: int,
     ) -> bool:
-        """Add a record with its sender's future, or return False when it does not fit."""
+        """Add a record with its future. Returns False if it does not fit."""
         assert self.builder is not None
         if not self.builder.append(timestamp, key, value, headers):
             return False
@@ -84,7 +84,7 @@ class ProducerBatch:
         return True
 
     def stamp(self, producer_id: int, epoch: int, base_sequence: int) -> None:
-        """Write its place in the line's sequence into it; it must be closed. Raises ValueError as `encode` does."""
+        """Set producer id, epoch and base sequence of the closed batch. Raises ValueError as `encode` does."""
         self.base_sequence = base_sequence
         if self.data is not None:
             self.data = restamp(self.data, producer_id, epoch, base_sequence)
@@ -95,7 +95,7 @@ class ProducerBatch:
         self.builder.base_sequence = base_sequence
 
     def encode(self) -> bytes:
-        """The batch as it is sent; made once, so that every attempt sends the same bytes. It is closed by this."""
+        """Close the batch and return its bytes. They are built once, so that every attempt sends the same bytes."""
         if self.data is None:
             assert self.builder is not None
             self.closed = True
@@ -105,14 +105,14 @@ class ProducerBatch:
         return self.data
 
     def deliver(self, result: ProducePartitionResult) -> None:
-        """Tell every sender where its record went."""
+        """Resolve every record's future with its offset and timestamp."""
         self.done = True
         topic, partition = self.queue.topic_partition
         offset = result.base_offset
         append_time = result.log_append_time_ms
         step = 0 if offset == NO_OFFSET else 1
         for future, timestamp in zip(self.futures, self.timestamps, strict=True):
-            if not future.done():  # its sender may have cancelled it
+            if not future.done():  # the caller of send() may have cancelled it
                 future.set_result(
                     _new_metadata(
                         RecordMetadata, (topic, partition, offset, timestamp if append_time < 0 else append_time)
@@ -122,16 +122,16 @@ class ProducerBatch:
         self._finish()
 
     def fail(self, error: BaseException) -> None:
-        """Tell every sender that its record was not delivered."""
+        """Fail every record's future with `error`."""
         self.done = True
         for future in self.futures:
             if not future.done():
                 future.set_exception(error)
-                future.exception()  # a sender that looks at no future gets the log line, not one more per record
+                future.exception()  # mark it as retrieved: one log line per batch is enough, without one per record
         self._finish()
 
     async def wait(self) -> None:
-        """Until the batch is delivered or has failed."""
+        """Wait until the batch is delivered or has failed."""
         if not self.done:
             if self._waiter is None:
                 self._waiter = asyncio.get_running_loop().create_future()
@@ -140,7 +140,7 @@ class ProducerBatch:
             await half.wait()
 
     def superseded_by(self, halves: tuple[ProducerBatch, ProducerBatch]) -> None:
-        """Its records live on in `halves`; who waits for this batch waits for those."""
+        """Replace this batch by its `halves`; waiting for it then means waiting for both."""
         self.done = True
         self._halves = halves
         self._finish()

@@ -1,4 +1,4 @@
-"""One refused batch made into two: what is left to do when a topic's max.message.bytes is below batch_size."""
+"""Splitting of a batch that the broker refused as too large, because max.message.bytes is below batch_size."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from barnabas.protocol.records.reader import read_records
 
 
 def split_batch(batch: ProducerBatch) -> tuple[ProducerBatch, ProducerBatch]:
-    """Two closed batches with the records and futures of `batch`, in order. It must be encoded and have two records."""
+    """Split `batch` into two closed batches, in order. It must be encoded and have at least two records."""
     encoded = RecordBatch(batch.encode())
     records = read_records(encoded, max_decompressed_bytes=batch.reserved_bytes)
     middle = len(records) // 2

@@ -1,13 +1,13 @@
-"""How well one topic's batches compress, so that a batch is filled up to batch_size of compressed bytes.
+"""Estimate of how well one topic's batches compress, so that batches can be filled to batch_size of compressed bytes.
 
-The estimate follows a bad surprise at once and good ones step by step: a batch that comes out too large may cost a
+The estimate follows a worse ratio immediately and better ones step by step: a batch that comes out too large may cost a
 split, one that comes out too small costs little. After Kafka's CompressionRatioEstimator, whose steps are smaller.
 """
 
 from __future__ import annotations
 
 IMPROVING_SHARE = 0.1
-"""Of the distance to a better ratio, per batch."""
+"""Share of the distance to a better ratio that the estimate moves per batch."""
 
 DETERIORATING_STEP = 0.05
 LOWEST = 0.02
@@ -15,7 +15,7 @@ LOWEST = 0.02
 
 
 class CompressionRatio:
-    """`estimate` is compressed size / size, 1.0 before anything was seen."""
+    """`estimate` is compressed size / size, 1.0 before the first batch."""
 
     __slots__ = ("estimate",)
 
@@ -23,7 +23,7 @@ class CompressionRatio:
         self.estimate = 1.0
 
     def observe(self, compressed_bytes: int, uncompressed_bytes: int) -> None:
-        """Learn from one batch."""
+        """Adjust the estimate by one batch."""
         observed = compressed_bytes / uncompressed_bytes
         if observed > self.estimate:
             self.estimate = min(1.0, max(self.estimate + DETERIORATING_STEP, observed))

@@ -1,4 +1,4 @@
-"""What a failed attempt means for a batch: whether another one may help, and what its senders hear when none did."""
+"""Classification of delivery failures: which are retriable, and the error of a batch whose attempts are over."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ STALE_METADATA_CODES = frozenset(
         ErrorCode.UNKNOWN_TOPIC_ID,
     }
 )
-"""On these somebody else may lead the partition by now."""
+"""Codes after which another broker may lead the partition."""
 
 
 def may_pass(error: BaseException) -> bool:
-    """Whether the same request may succeed later."""
+    """Whether the same request may succeed at a later attempt."""
     if isinstance(error, RefusedError):
         return error.retriable
     return isinstance(error, (BrokerConnectionError, BrokerTimeoutError)) and not isinstance(
@@ -37,7 +37,7 @@ def may_pass(error: BaseException) -> bool:
 
 
 def gave_up(batch: ProducerBatch, config: ProducerConfig) -> Exception:
-    """The end of the batch's attempts, by `retries` or delivery_timeout_ms, as its senders see it."""
+    """The error of a batch whose attempts ended by `retries` or delivery_timeout_ms."""
     last = batch.last_error
     topic_partition = batch.queue.topic_partition
     if batch.attempts > config.retries:

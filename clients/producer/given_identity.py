@@ -1,17 +1,17 @@
-"""A producer that goes on where another one with the same id and epoch stopped, perhaps in another process.
+"""A producer that continues where another one with the same id and epoch stopped, perhaps in another process.
 
     identity = ProducerIdentity(producer_id=4001, epoch=7)
     async with Producer(config, identity=identity) as producer:
-        await producer.resume("orders")     # asks how many records of this epoch the partitions have already
+        await producer.resume("orders")     # queries how many records of this epoch the partitions already have
         sent = identity.stored(TopicPartition("orders", 0))
 
-Sequences count the records of an epoch from 0 on, so the last one that a partition knows says how many of them it has,
-whatever batches they came in and however many those were (the five batches that a broker remembers do not bound
-this). Whoever sends the same records in the same order skips that many. A batch that is nevertheless sent twice, by an
-older attempt that still runs, is recognised or refused by its sequences: none is stored twice.
+Sequences count the records of an epoch from 0 on, because every epoch begins at 0. So a partition's last sequence is
+the number of the epoch's stored records less one, over any number of batches (a broker remembers the last five only). A
+program that sends the same records in the same order skips that many. A batch that is sent twice nevertheless, by an
+older attempt that still runs, is recognised or refused by its sequences, so no record is stored twice.
 
-So nothing here mends a refused sequence by a new epoch, as an ordinary producer does (idempotence.py): it fails, and
-the next attempt asks again. What is not covered: a broker that forgot the producer (producer.id.expiration.ms).
+An ordinary producer answers a refused sequence with a new epoch (idempotence.py). This one fails, and the next attempt
+queries again. Not covered: a broker that has expired the producer's state (producer.id.expiration.ms).
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 
 class ProducerIdentity:
-    """An id and an epoch, and how many records each partition has of it as far as was asked.
+    """A producer id and epoch, with the number of its records in each partition that was queried.
 
-    `cluster_id`: of which cluster the id is, empty where nobody said so; to another one it means somebody else.
+    `cluster_id` is the cluster that issued the id, empty if unknown. In another cluster the id is another producer's.
     """
 
     __slots__ = ("_stored", "cluster_id", "epoch", "producer_id")
@@ -52,27 +52,27 @@ class ProducerIdentity:
         self._stored: dict[TopicPartition, int] = {}
 
     def stored(self, topic_partition: TopicPartition) -> int:
-        """Records of this epoch that the partition had when it was asked; 0 where it was not."""
+        """Number of this epoch's records in the partition at its last query; 0 if it was not queried."""
         return self._stored.get(topic_partition, 0)
 
     def note(self, stored: Mapping[TopicPartition, int]) -> None:
-        """What partitions answered."""
+        """Keep the partitions' answers."""
         self._stored.update(stored)
 
 
 class GivenIdentity(Idempotence):
-    """In the place of a sender's own ids and epochs."""
+    """Idempotence with a given id and epoch instead of the sender's own."""
 
     def __init__(self, cluster: Cluster, config: ProducerConfig, identity: ProducerIdentity) -> None:
         super().__init__(cluster, config)
         self._identity = identity
 
     def is_ready(self, queue: PartitionQueue) -> bool:
-        """Always: the id is given."""
+        """True: the id is given."""
         return True
 
     def stamp(self, batch: ProducerBatch) -> None:
-        """Give the batch its place behind what the partition has already."""
+        """Give the batch its sequences; the partition's first batch continues after the stored records."""
         sequences = batch.queue.sequences
         if batch.base_sequence == NO_SEQUENCE and sequences.producer_id < 0:
             sequences.begin(self._identity.producer_id, self._identity.epoch)
@@ -80,15 +80,15 @@ class GivenIdentity(Idempotence):
         super().stamp(batch)
 
     def given_up(self, batch: ProducerBatch) -> None:
-        """Nothing: what follows has its own place, and is refused while this one is missing."""
+        """Do nothing: later batches keep their sequences, and are refused while this one is missing."""
 
     def mends(self, batch: ProducerBatch, error: RefusedError) -> bool:
-        """Never: see the top of the file."""
+        """False: see the module's docstring."""
         return False
 
 
 async def new_identity(config: ProducerConfig) -> ProducerIdentity:
-    """An id that nobody had before, to be kept somewhere. Raises ClientError."""
+    """Get a new producer id from the cluster, for the caller to keep. Raises ClientError."""
     cluster = Cluster(config)
     try:
         await cluster.start()
@@ -103,10 +103,10 @@ async def new_identity(config: ProducerConfig) -> ProducerIdentity:
 async def stored_records(
     cluster: Cluster, config: ProducerConfig, topic: str, identity: ProducerIdentity
 ) -> dict[TopicPartition, int]:
-    """How many records of the identity's epoch each partition of `topic` has.
+    """Query the number of records of the identity's epoch in each partition of `topic`.
 
-    Raises UnknownTopicError, RefusedError INVALID_PRODUCER_EPOCH where a partition has seen a later epoch of the id,
-    and other ClientErrors.
+    Raises UnknownTopicError, RefusedError INVALID_PRODUCER_EPOCH if a partition has seen a later epoch of the id, and
+    other ClientErrors.
     """
     view = await cluster.require_topic(topic, config.max_block_ms)
     request = DescribeProducersRequest(

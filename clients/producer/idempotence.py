@@ -1,21 +1,21 @@
-"""Ids, epochs and sequences by which the broker recognises a batch that comes twice, so that none is stored twice.
+"""Producer ids, epochs and sequences, by which the broker recognises a repeated batch and stores it only once.
 
-The producer has one id, asked for when its first batch is about to leave. Each partition's line counts its records
-under that id: a batch gets its base sequence when it is first sent and keeps it, byte for byte, whenever it is sent
-again. A broker that has the batch already answers with the old offsets.
+The producer has one id, requested when its first batch is about to be sent. Each partition's queue numbers its records
+under that id: a batch gets its base sequence when it is first sent and keeps it, byte for byte, in every retry. A
+broker that already has the batch answers with its offsets.
 
-A line begins a new epoch, at sequence 0, when its sequences cannot go on:
-  - a batch that was sent has failed for good: nobody knows whether the broker has it, so what follows it may be no
-    continuation. The epoch also locks out copies of that batch which still travel: the broker refuses the old epoch.
-  - OUT_OF_ORDER_SEQUENCE_NUMBER (45) or UNKNOWN_PRODUCER_ID (59): the broker does not know the batches before this
-    one, because it lost or deleted them. Only the first batch of a line is ever in flight, so this one is not stored
+A queue begins a new epoch, at sequence 0, when its sequences cannot continue:
+  - A batch that was sent has failed for good. The broker may or may not have it, so later batches may not follow its
+    sequences. The new epoch also locks out copies of that batch in flight: the broker refuses the old epoch.
+  - OUT_OF_ORDER_SEQUENCE_NUMBER (45) or UNKNOWN_PRODUCER_ID (59): the broker does not have the batches before this
+    one, because it lost or deleted them. Only the first batch of a queue is ever in flight, so this one is not stored
     either, and is sent again in the new epoch.
-INVALID_PRODUCER_EPOCH (47) means that the broker has seen a later epoch than ours: a new id is fetched. The batch is
-sent again under it if this was its first attempt; else it may be stored already, and fails.
+INVALID_PRODUCER_EPOCH (47) means that the broker has seen a later epoch than this one: a new id is fetched. The batch
+is sent again under it if this was its first attempt; else it may be stored already, and fails.
 
-The epoch is the line's own, because the broker keeps one per producer and partition; after 32,767 of them a new id is
-fetched. What is not covered, as in Kafka: a topic's max.message.bytes that is lowered between a lost answer and the
-second attempt, and a broker that drops the producer's state meanwhile (producer.id.expiration.ms, which after a restart
+Each queue has its own epoch, because the broker keeps one per producer and partition; after 32,767 of them a new id is
+fetched. Not covered, as in Kafka: a topic's max.message.bytes that is lowered between a lost answer and the second
+attempt, and a broker that expires the producer's state meanwhile (producer.id.expiration.ms, which after a restart
 counts from the records' own timestamps). Source: Kafka TransactionManager, KIP-360.
 """
 
@@ -51,11 +51,11 @@ class Idempotence:
         self._failures = 0
 
     def is_ready(self, queue: PartitionQueue) -> bool:
-        """Whether the line can give its next batch a sequence; if not, `fetch_id` has to succeed first."""
+        """Whether the queue's next batch can get a sequence; if not, `fetch_id` has to succeed first."""
         return queue.sequences.producer_id >= 0 or self._producer_id >= 0
 
     async def fetch_id(self) -> None:
-        """Ask any broker for an id, after a pause when the last attempt failed. Raises ClientError."""
+        """Get an id from any broker, after a pause if the last attempt failed. Raises ClientError."""
         if self._producer_id >= 0:
             return
         if self._failures:
@@ -82,7 +82,7 @@ class Idempotence:
         logger.info("producer id %d, epoch %d", response.producer_id, response.producer_epoch)
 
     def stamp(self, batch: ProducerBatch) -> None:
-        """Give the batch its place in the line's sequence, unless it has one. The line must be ready."""
+        """Give the batch its sequences, unless it has them. The queue must be ready."""
         if batch.base_sequence != NO_SEQUENCE:
             return
         sequences = batch.queue.sequences
@@ -92,17 +92,17 @@ class Idempotence:
         batch.stamp(sequences.producer_id, sequences.epoch, sequences.take(len(batch)))
 
     def given_up(self, batch: ProducerBatch) -> None:
-        """The batch has failed for good: if it was ever sent, what follows begins a new epoch."""
+        """Begin a new epoch after a batch failed for good, if it was ever sent."""
         if batch.base_sequence != NO_SEQUENCE:
             self._begin_epoch(batch.queue)
 
     def to_be_split(self, batch: ProducerBatch) -> None:
-        """The broker refused the whole batch: its parts share out its sequences when they are sent."""
+        """Return the sequences of a batch that was refused as a whole; its halves take them when they are sent."""
         if batch.base_sequence != NO_SEQUENCE:
             batch.queue.sequences.rewind(batch.base_sequence)
 
     def mends(self, batch: ProducerBatch, error: RefusedError) -> bool:
-        """Whether the refusal was one of the batch's sequence and the batch may be sent again under another one."""
+        """Recover from an error about the batch's sequence. Returns whether the batch may be sent again."""
         if error.code in _LOST_TRACK_CODES:
             logger.warning(
                 "%s; sending on in a new epoch: earlier records that were acknowledged may be lost at the broker",
@@ -126,7 +126,7 @@ class Idempotence:
             self._forget_id(queue)
 
     def _forget_id(self, queue: PartitionQueue) -> None:
-        """The line goes on under a new id. Others keep theirs as long as it does."""
+        """Continue the queue under a new id. Other queues keep the old one while it works."""
         if self._producer_id == queue.sequences.producer_id:
             self._producer_id = NO_PRODUCER_ID
         queue.sequences.begin(NO_PRODUCER_ID, 0)

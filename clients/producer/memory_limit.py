@@ -1,6 +1,6 @@
-"""A bounded number of bytes that senders take and give back; who finds none waits in line.
+"""A memory budget in bytes, with a queue of waiters.
 
-First come, first served: a small record does not overtake a large one that waits, or the large one would starve.
+First come, first served: a small record does not overtake a waiting large one, which would starve otherwise.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from barnabas.clients.errors import ClientError
 
 
 class MemoryLimit:
-    """`available` of `limit` bytes are free. For the event loop's thread only."""
+    """`available` of `limit` bytes are free. Use it in the event loop's thread only."""
 
     __slots__ = ("_waiters", "available", "limit")
 
@@ -23,11 +23,11 @@ class MemoryLimit:
 
     @property
     def has_waiters(self) -> bool:
-        """Whether somebody waits for bytes to come free."""
+        """Whether a call of `take` is waiting."""
         return bool(self._waiters)
 
     def try_take(self, size: int) -> bool:
-        """Take `size` bytes if they are free and nobody waits."""
+        """Take `size` bytes if they are free and there are no waiters. Returns whether it did."""
         if size > self.available or self._waiters:
             return False
         self.available -= size
@@ -48,16 +48,16 @@ class MemoryLimit:
             else:
                 if entry in self._waiters:
                     self._waiters.remove(entry)
-                self._grant()  # the next in line may want less
+                self._grant()  # the next waiter may need less
             raise
 
     def release(self, size: int) -> None:
-        """Give `size` bytes back."""
+        """Return `size` bytes."""
         self.available += size
         self._grant()
 
     def fail_waiters(self, error: ClientError) -> None:
-        """Nobody gets anything any more: the owner is closing."""
+        """Fail all waiters, because the owner is closing."""
         while self._waiters:
             _, future = self._waiters.popleft()
             if not future.done():

@@ -1,8 +1,8 @@
-"""Which partition a record goes to when its sender does not say.
+"""The choice of a partition for records that are sent without one.
 
 With a key: murmur2 of the key modulo the number of partitions, so that producers of all languages agree and a key keeps
-its partition for as long as the topic keeps its partition count. Without a key: one partition at random for about a
-batch's worth of bytes, then another (KIP-794's uniform sticky rule): full batches, and an even spread over time.
+its partition as long as the topic's partition count does not change. Without a key: a random partition for about a
+batch of bytes, then another one (KIP-794's uniform sticky rule), which fills batches and spreads evenly over time.
 Source: Kafka's BuiltInPartitioner.
 """
 
@@ -22,7 +22,7 @@ def partition_for_key(key: bytes | bytearray | memoryview, partition_count: int)
 
 
 class StickyPartition:
-    """The partition that records of one topic without a key go to at the moment."""
+    """The current partition for one topic's records without a key."""
 
     __slots__ = ("_bytes_left", "_current", "_stay_bytes")
 
@@ -32,7 +32,7 @@ class StickyPartition:
         self._current = -1
 
     def choose(self, size: int, leaders: Sequence[int]) -> int:
-        """The partition for a record of `size` bytes; `leaders[p]` is p's leader, -1 without one (then avoided)."""
+        """Choose the partition for a record of `size` bytes. `leaders[p]` is p's leader; -1 (none) is avoided."""
         if self._bytes_left <= 0 or self._current >= len(leaders) or leaders[self._current] < 0:
             self._move(leaders)
         self._bytes_left -= size

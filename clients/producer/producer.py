@@ -1,15 +1,15 @@
-"""Producer: records in, batches out, and for every record a future of where it went.
+"""Producer: sends records in batches and returns a future of each record's offset.
 
     async with Producer(ProducerConfig(bootstrap="127.0.0.1:9092", compression="zstd")) as producer:
         future = await producer.send("orders", b"value", key=b"key")
         metadata = await future
 
-`send` waits only for metadata of a new topic and for room in the buffer; delivery goes on behind it. Within a partition
-records arrive in the order in which their sends returned, and once each, however often a batch had to be sent (with
-enable_idempotence, the default; see idempotence.py). A record whose future failed with a timeout or a lost connection
-may be stored or not, but never behind later ones. The context manager's end delivers what is buffered.
+`send` waits only for metadata of a new topic and for room in the buffer; delivery goes on in the background. Within a
+partition records are stored in the order in which their sends returned, and once each, however often a batch is sent
+(with enable_idempotence, the default; see idempotence.py). A record whose future failed with a timeout or a lost
+connection may be stored or not, but never after later ones. Leaving the context manager delivers buffered records.
 
-Whoever does not look at the futures finds one ERROR line per batch that was not delivered, and `failed_records`.
+Programs that ignore the futures find one ERROR line per batch that was not delivered, and `failed_records`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from barnabas.protocol.records.layout import HEADER_SIZE
 from barnabas.protocol.topic_partition import TopicPartition
 
 RECORD_OVERHEAD_BYTES = 250
-"""What a waiting record takes beside its own bytes: framing, its future, places in lists (measured: 230-260)."""
+"""Memory of a waiting record besides its own bytes: framing, its future, list entries (measured: 230-260)."""
 
 
 def wall_clock_ms() -> int:
@@ -53,10 +53,10 @@ def wall_clock_ms() -> int:
 
 
 class Producer:
-    """Use it as an async context manager, or call `start` and `close`. Not for several threads.
+    """Use it as an async context manager, or call `start` and `close`. Not thread-safe.
 
-    `clock` gives the timestamp (ms since 1970) of records that come without one. `identity`: go on as a producer that
-    was there before (given_identity.py). Raises ClientConfigError for one without idempotence.
+    `clock` returns the timestamp (ms since 1970) for records sent without one. With `identity` it continues an earlier
+    producer (given_identity.py). Raises ClientConfigError for an identity without idempotence.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Producer:
         self._lingers = self.config.linger_ms > 0
 
     async def start(self) -> None:
-        """Reach a broker. Raises BrokerConnectionError at once when none of the bootstrap list answers."""
+        """Connect to a broker. Raises BrokerConnectionError immediately when none of the bootstrap list answers."""
         self._loop = asyncio.get_running_loop()
         try:
             await self._cluster.start()
@@ -92,10 +92,9 @@ class Producer:
         self._sender = Sender(self._cluster, self.config, self._memory, self._idempotence())
 
     async def close(self, timeout_ms: int | None = None) -> None:
-        """Deliver what is buffered, then close. Idempotent.
+        """Deliver buffered records, then close. Idempotent.
 
-        Records that are not delivered within `timeout_ms` (default: as long as delivery_timeout_ms lets them try)
-        fail with ClosedError.
+        Records not delivered within `timeout_ms` (default: their delivery_timeout_ms) fail with ClosedError.
         """
         already_closing, self._closing = self._closing, True
         self._memory.fail_waiters(ClosedError("the producer was closed while send() waited for room in its buffer"))
@@ -104,7 +103,7 @@ class Producer:
                 async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
                     await self._sender.flush()
         except TimeoutError:
-            pass  # what is left fails below, each record with its own ClosedError
+            pass  # closing the sender fails the remaining records with ClosedError
         finally:
             if self._sender is not None:
                 await self._sender.close()
@@ -131,7 +130,7 @@ class Producer:
 
     @property
     def buffered_bytes(self) -> int:
-        """What waits or is in flight, as buffer_memory counts it."""
+        """Memory of records that wait or are in flight, as buffer_memory counts it."""
         return self._memory.limit - self._memory.available
 
     async def send(
@@ -144,11 +143,12 @@ class Producer:
         timestamp_ms: int | None = None,
         partition: int | None = None,
     ) -> asyncio.Future[RecordMetadata]:
-        """Buffer one record and return the future of where it went. `value` None is a tombstone.
+        """Buffer one record and return the future of its RecordMetadata. `value` None is a tombstone.
 
         Waits at most max_block_ms for the topic's metadata and for room. The future fails with RefusedError,
-        DeliveryTimeoutError or another ClientError that names topic and partition. Raises at once: TypeError for what
-        is no bytes, RecordTooLargeError, UnknownTopicError, BufferFullError, BrokerConnectionError (no metadata).
+        DeliveryTimeoutError or another ClientError that names topic and partition. Raises TypeError if key, value or
+        headers are not bytes, RecordTooLargeError, UnknownTopicError, BufferFullError, BrokerConnectionError (without
+        metadata).
         """
         loop = self._loop
         sender = self._sender
@@ -166,7 +166,7 @@ class Producer:
             state = await self._look_for_partition(topic, partition)
         if not self._memory.try_take(size):
             await self._wait_for_memory(topic, partition, size)
-        # Nothing awaits from here to the append: it cannot be cancelled half way, and order is the order of sends.
+        # No await from here to the append: it cannot be cancelled half way, and records keep the order of the sends.
         if partition is None:
             if key is not None:
                 partition = partition_for_key(key, len(state.view.leaders))
@@ -192,7 +192,7 @@ class Producer:
             raise
         sender.opened(batch)
         if filled:
-            await asyncio.sleep(0)  # a loop around send() must let what it filled leave, and others run
+            await asyncio.sleep(0)  # a loop around send() must let full batches be sent, and other tasks run
         return future
 
     async def send_and_wait(
@@ -205,34 +205,32 @@ class Producer:
         timestamp_ms: int | None = None,
         partition: int | None = None,
     ) -> RecordMetadata:
-        """Send one record and wait for its delivery. Raises what `send` raises, and what its future fails with."""
+        """Send one record and wait for its delivery. Raises what `send` raises, and the error of its future."""
         return await (
             await self.send(topic, value, key, headers=headers, timestamp_ms=timestamp_ms, partition=partition)
         )
 
     async def flush(self) -> None:
-        """Wait until everything sent so far is delivered or has failed; the futures say which. Nothing lingers."""
+        """Send buffered records without lingering and wait until each is delivered or has failed (see its future)."""
         if self._sender is None:
             raise self._not_open()
         await self._sender.flush()
 
     async def resume(self, topic: str) -> None:
-        """Ask how many records of its identity the topic's partitions have, before the first one is sent there.
+        """Query how many of the identity's records the topic's partitions have. Call it before the topic's first send.
 
-        Raises ClientConfigError for an identity of another cluster than this one.
-
-        Raises as `given_identity.stored_records` does.
+        Raises ClientConfigError for another cluster's identity, and as `given_identity.stored_records` does.
         """
         assert self.identity is not None
         if self.identity.cluster_id not in ("", self._cluster.cluster_id):
             raise ClientConfigError(
-                f"producer {self.identity.producer_id} is one of cluster {self.identity.cluster_id}, "
-                f"{self.config.bootstrap} is cluster {self._cluster.cluster_id}: to that it is somebody else"
+                f"producer id {self.identity.producer_id} was issued by cluster {self.identity.cluster_id}, "
+                f"but {self.config.bootstrap} is cluster {self._cluster.cluster_id}"
             )
         self.identity.note(await stored_records(self._cluster, self.config, topic, self.identity))
 
     async def partitions_for(self, topic: str) -> int:
-        """How many partitions the topic has. Raises UnknownTopicError."""
+        """Number of the topic's partitions. Raises UnknownTopicError."""
         if self._sender is None or self._closing:
             raise self._not_open()
         return len((await self._cluster.require_topic(topic, self.config.max_block_ms)).leaders)
@@ -252,7 +250,7 @@ class Producer:
         return ProducerBatch(queue, builder, self._lingers, loop.time() + self._delivery_timeout_s)
 
     async def _load(self, topic: str) -> _Topic:
-        """The topic's lines, with as many partitions as the newest metadata knows."""
+        """Return the topic's queues for all partitions of the last metadata."""
         view = await self._cluster.require_topic(topic, self.config.max_block_ms)
         state = self._topics.get(topic)
         if state is None:
@@ -263,7 +261,7 @@ class Producer:
         return state
 
     async def _look_for_partition(self, topic: str, partition: int) -> _Topic:
-        """The topic's lines when they have that partition after one look at fresh metadata."""
+        """Return the topic's queues, after one metadata request for the missing partition. Raises UnknownTopicError."""
         if partition >= 0:
             await self._cluster.load([topic])
         state = await self._load(topic)
@@ -285,7 +283,7 @@ class Producer:
         except TimeoutError as error:
             raise BufferFullError(
                 f"{topic}: buffer_memory={self._memory.limit} stayed full for max_block_ms={self.config.max_block_ms}: "
-                "records come faster than the broker takes them, or it does not answer"
+                "records are sent faster than the broker takes them, or it does not answer"
             ) from error
         if self._closing:
             self._memory.release(size)
@@ -300,7 +298,7 @@ class Producer:
 
 
 class _Topic:
-    """One topic's lines. They are only ever added to: a batch never loses its line."""
+    """One topic's queues. They are never removed, so a batch never loses its queue."""
 
     __slots__ = ("queues", "ratio", "sticky", "view")
 
@@ -311,7 +309,7 @@ class _Topic:
         self.queues: list[PartitionQueue] = []
 
     def update(self, view: TopicView) -> None:
-        """Take new metadata in."""
+        """Apply new metadata."""
         self.view = view
         for partition in range(len(self.queues), len(view.leaders)):
             self.queues.append(PartitionQueue(TopicPartition(view.name, partition), self.ratio))

@@ -1,4 +1,4 @@
-"""What one record weighs in a producer's buffer, and whether it is made of bytes at all."""
+"""Size of a record in the producer's buffer, with a check that it consists of bytes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from barnabas.protocol.records.builder import Buffer
 
 RECORD_FRAMING_BYTES = 36
-"""At most what the batch format puts around one record's key, value and headers."""
+"""Upper bound of the batch format's bytes around one record's key, value and headers."""
 
 HeaderList = Sequence[tuple[str, Buffer | None]]
 
 
 def record_size(key: Buffer | None, value: Buffer | None, headers: HeaderList) -> int:
-    """The record's own bytes. Raises TypeError for what is no bytes."""
+    """Size of key, value and headers. Raises TypeError for a value that is not bytes."""
     size = 0
     if value is not None:
         if not isinstance(value, (bytes, bytearray, memoryview)):

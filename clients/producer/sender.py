@@ -1,14 +1,13 @@
-"""Takes batches from the partitions' lines to the brokers, and their fates back to the senders' futures.
+"""Sends the partitions' batches to the brokers and resolves the records' futures with the results.
 
-`_drain` is a plain function that runs when something changed (a batch filled, lingered long enough or was answered, a
-broker was connected, a pause ended): it looks at the lines that may have something to send and writes one request per
-broker with every batch that is due. It never waits; connecting and refreshing metadata are tasks that mark their lines
-again when they are through. So there is no sending task, and an idle producer costs nothing.
+`_drain` is a plain function that runs after a change (a batch is full, has lingered long enough or was answered, a
+broker was connected, a pause ended): it checks the queues that may have a batch to send and writes one request per
+broker with every batch that is due. It never waits; connecting and refreshing metadata are tasks that mark their queues
+again when they end. So there is no sending task, and an idle producer costs nothing.
 
-A batch that met a lost connection, no answer in time or a retriable code stays at the head of its line and is sent
-again after a pause, until delivery_timeout_ms is over or `retries` are used up. A lost connection does not say whether
-the batch arrived: with idempotence (idempotence.py) the broker recognises it when it comes again; without, it may be
-there twice.
+After a lost connection, a timeout or a retriable code, a batch stays at the head of its queue and is sent again after a
+pause, until delivery_timeout_ms is over or `retries` are used up. After a lost connection the batch may have been
+stored: with idempotence (idempotence.py) the broker recognises the repeated batch; without, it may be stored twice.
 """
 
 from __future__ import annotations
@@ -45,15 +44,15 @@ from barnabas.protocol.messages.data.produce import (
 logger = logging.getLogger(__name__)
 
 _EXPIRY_CHECKS = 20
-"""Overdue batches are looked for this many times per delivery_timeout_ms, but every second at least."""
+"""Number of checks for overdue batches per delivery_timeout_ms; at least one per second."""
 
 _WITHOUT_ANSWER = ProducePartitionResult(-1)
-"""What acks=0 tells: no offset, no time."""
+"""The result with acks=0: no offset, no timestamp."""
 
 
 @dataclass(slots=True)
 class _Outgoing:
-    """One request in the making."""
+    """A produce request that is being put together."""
 
     leader: int
     connection: Connection
@@ -62,7 +61,7 @@ class _Outgoing:
 
 
 class Sender:
-    """Owned by one producer. `mark` is the way to say that a line may have something to send."""
+    """Owned by one producer. `mark` a queue when it may have a batch to send."""
 
     def __init__(
         self, cluster: Cluster, config: ProducerConfig, memory: MemoryLimit, idempotence: Idempotence | None
@@ -73,22 +72,22 @@ class Sender:
         self._config = config
         self._memory = memory
         self._loop = asyncio.get_running_loop()
-        self._marked: dict[PartitionQueue, None] = {}  # lines to look at, in order
+        self._marked: dict[PartitionQueue, None] = {}  # queues to check, in order
         self._drain_scheduled = False
         self._requests_in_flight: Counter[int] = Counter()  # by leader
         self._incomplete: dict[ProducerBatch, None] = {}  # in order of creation
         self._parked: dict[int, list[PartitionQueue]] = {}  # by the node whose connection they wait for
         self._idempotence = idempotence
-        self._nameless: list[PartitionQueue] = []  # lines that wait for a producer id
+        self._awaiting_id: list[PartitionQueue] = []  # queues that wait for a producer id
         self._tasks: set[asyncio.Task[None]] = set()
         self._hurrying = 0
         self._expiry_timer: asyncio.TimerHandle | None = None
         self._expiry_interval_s = min(1.0, config.delivery_timeout_ms / 1000 / _EXPIRY_CHECKS)
 
-    # what the producer calls
+    # called by the producer
 
     def opened(self, batch: ProducerBatch) -> None:
-        """A batch has come to the end of its line."""
+        """Append a new batch to its queue."""
         self._incomplete[batch] = None
         batch.queue.batches.append(batch)
         if batch.linger:
@@ -99,18 +98,18 @@ class Sender:
             self._expiry_timer = self._loop.call_later(self._expiry_interval_s, self._expire)
 
     def mark(self, queue: PartitionQueue) -> None:
-        """Look at this line soon."""
+        """Check this queue soon."""
         self._marked[queue] = None
         self._schedule_drain()
 
     def mark_all(self) -> None:
-        """Look at every line with a batch soon: what lingers is wanted now."""
+        """Check every queue with a batch soon."""
         for batch in self._incomplete:
             self._marked[batch.queue] = None
         self._schedule_drain()
 
     async def flush(self) -> None:
-        """Until every batch that is there now is delivered or has failed; nothing lingers meanwhile."""
+        """Wait until every current batch is delivered or has failed; nothing lingers meanwhile."""
         self._hurrying += 1
         try:
             self.mark_all()
@@ -120,7 +119,7 @@ class Sender:
             self._hurrying -= 1
 
     async def close(self) -> None:
-        """Fail what is still here. The connections are the cluster's to close, after this."""
+        """Fail the remaining batches. The cluster closes the connections after this."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -145,7 +144,7 @@ class Sender:
             self._loop.call_soon(self._drain)
 
     def _drain(self) -> None:
-        """Send everything that is due and has a way to its broker."""
+        """Send every batch that is due and whose broker is connected."""
         self._drain_scheduled = False
         hurry = self._hurrying > 0 or self._memory.has_waiters
         outgoing: dict[int, _Outgoing] = {}
@@ -164,7 +163,7 @@ class Sender:
                 self._await_producer_id(queue)
                 continue
             if not connection.writable or self._requests_in_flight[leader] >= self._config.max_in_flight:
-                continue  # stays marked: an answer, or room in the socket, brings us back
+                continue  # stays marked: a response or room in the socket drains again
             batch = queue.batches[0]
             if not self._encode(batch):
                 continue
@@ -187,7 +186,7 @@ class Sender:
         return head.closed or hurry or not head.linger
 
     def _encode(self, batch: ProducerBatch) -> bool:
-        """Make the batch's bytes. What cannot be encoded fails alone, with the reason."""
+        """Encode the batch. Fails it, and returns False, if that is impossible; other batches are not affected."""
         try:
             if self._idempotence is not None:
                 self._idempotence.stamp(batch)
@@ -226,7 +225,7 @@ class Sender:
             self._deliver(batch, _WITHOUT_ANSWER)
 
     def _park(self, queue: PartitionQueue, leader: int) -> None:
-        """Let the line wait for its leader to be known or connected."""
+        """Make the queue wait until its leader is known and connected."""
         if leader == NO_LEADER:
             code = self._cluster.topic_error(queue.topic_partition.topic) or ErrorCode.LEADER_NOT_AVAILABLE
             queue.batches[0].last_error = RefusedError.of_partition(queue.topic_partition, code, None)
@@ -243,19 +242,19 @@ class Sender:
         try:
             await self._cluster.connect(leader)
         except ClientError as error:
-            logger.info("waiting for broker %d, its batches will be tried again: %s", leader, error)
+            logger.info("broker %d not connected, its batches will be retried: %s", leader, error)
             for queue in self._parked[leader]:
                 if queue.batches:
                     queue.batches[0].last_error = error
-            self._cluster.refresh_soon()  # perhaps somebody else leads by now
+            self._cluster.refresh_soon()  # another broker may lead by now
         finally:
             for queue in self._parked.pop(leader):
                 self.mark(queue)
 
     def _await_producer_id(self, queue: PartitionQueue) -> None:
-        """Let the line wait for a producer id, which one task fetches for all of them."""
-        self._nameless.append(queue)
-        if len(self._nameless) == 1:
+        """Make the queue wait for a producer id, which one task fetches for all queues."""
+        self._awaiting_id.append(queue)
+        if len(self._awaiting_id) == 1:
             self._start_task(self._fetch_producer_id(), "barnabas-producer-id")
 
     async def _fetch_producer_id(self) -> None:
@@ -266,13 +265,13 @@ class Sender:
         except ClientError as error:
             failure = error
         finally:
-            waiting, self._nameless = self._nameless, []
+            waiting, self._awaiting_id = self._awaiting_id, []
             for queue in waiting:
                 self.mark(queue)
         if failure is None:
             return
         if may_pass(failure):
-            logger.info("no producer id yet, it will be asked for again: %s", failure)
+            logger.info("no producer id yet, will be retried: %s", failure)
         for queue in waiting:
             for batch in list(queue.batches):
                 batch.last_error = failure
@@ -284,7 +283,7 @@ class Sender:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    # answers
+    # responses
 
     def _answered(self, request: _Outgoing, answer: asyncio.Future[ProduceResponse]) -> None:
         self._requests_in_flight[request.leader] -= 1
@@ -308,7 +307,7 @@ class Sender:
                 self._refused(batch, RefusedError.of_partition(topic_partition, result.error, result.message))
 
     def _not_answered(self, batches: list[ProducerBatch], error: BaseException) -> None:
-        """The whole request failed: none of its batches is known to be stored."""
+        """Retry or fail the batches of a request that failed as a whole: none is known to be stored."""
         retriable = may_pass(error)
         for batch in batches:
             self._landed(batch)
@@ -321,7 +320,7 @@ class Sender:
                 self._fail(batch, error)
 
     def _landed(self, batch: ProducerBatch) -> None:
-        """Its request is over, however it ended: the line may send again."""
+        """Let the batch's queue send again after the batch's request has ended."""
         batch.queue.in_flight = False
         self.mark(batch.queue)
 
@@ -333,14 +332,14 @@ class Sender:
         if error.code is ErrorCode.MESSAGE_TOO_LARGE:
             self._too_large(batch, error)
         elif self._idempotence is not None and error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
-            self._deliver(batch, _WITHOUT_ANSWER)  # it is stored; the broker has forgotten where
+            self._deliver(batch, _WITHOUT_ANSWER)  # stored; the broker no longer knows the offset
         elif error.retriable or (self._idempotence is not None and self._idempotence.mends(batch, error)):
             self._retry(batch, error)
         else:
             self._fail(batch, error)
 
     def _too_large(self, batch: ProducerBatch, error: RefusedError) -> None:
-        """The topic takes smaller batches than batch_size: send the records in two. One record alone has failed."""
+        """Split a batch that is larger than the topic allows, and send the halves. Fails a single record."""
         if len(batch) == 1:
             topic, partition = batch.queue.topic_partition
             self._fail(batch, RecordTooLargeError(topic, partition, error.message))
@@ -368,14 +367,14 @@ class Sender:
             return
         pause = backoff_s(batch.attempts, self._config.retry_backoff_ms, self._config.retry_backoff_max_ms)
         queue = batch.queue
-        logger.info("%s: %d records will be sent again in %.3f s: %s", queue.topic_partition, len(batch), pause, error)
+        logger.info("%s: sending %d records again in %.3f s: %s", queue.topic_partition, len(batch), pause, error)
         queue.paused = True
         self._loop.call_later(pause, self._resume, queue)
 
-    # ends
+    # results
 
     def _deliver(self, batch: ProducerBatch, result: ProducePartitionResult) -> None:
-        if batch.done:  # overdue by now, and its senders were told so
+        if batch.done:  # it was overdue, and its futures have failed
             return
         self._remove(batch)
         self.delivered_records += len(batch)
@@ -394,12 +393,12 @@ class Sender:
             self.mark(batch.queue)
 
     def _remove(self, batch: ProducerBatch) -> None:
-        batch.queue.batches.remove(batch)  # the first one, but when a waiting batch is overdue
+        batch.queue.batches.remove(batch)  # the first one, unless a waiting batch is overdue
         del self._incomplete[batch]
         self._memory.release(batch.reserved_bytes)
 
     def _expire(self) -> None:
-        """Fail what is overdue, and come back while there is anything that can be."""
+        """Fail overdue batches, and check again later while there are any batches."""
         now = self._loop.time()
         overdue: Iterable[ProducerBatch] = [batch for batch in self._incomplete if batch.deadline <= now]
         for batch in overdue:

@@ -1,6 +1,6 @@
-"""Where one partition's line stands in its count of records, and how a sealed batch gets another place in it.
+"""Sequence numbers of one partition's queue, and restamping of a sealed batch with others.
 
-A sequence is an int32 from 0 on, one per record; after 2^31 - 1 comes 0, in the middle of a batch too.
+A sequence is an int32 from 0 on, one per record; after 2^31 - 1 comes 0, even within a batch.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ MAX_EPOCH = 2**15 - 1
 
 
 class LineSequences:
-    """`producer_id` is -1 until the line's first batch is sent, and when a new id is wanted."""
+    """`producer_id` is -1 until the queue's first batch is sent, and when a new id is needed."""
 
     __slots__ = ("epoch", "next_sequence", "producer_id")
 
@@ -30,18 +30,18 @@ class LineSequences:
         self.next_sequence = 0
 
     def take(self, count: int) -> int:
-        """The base sequence of a batch of `count` records."""
+        """Take the sequences of `count` records and return the first."""
         base_sequence = self.next_sequence
         self.next_sequence = (base_sequence + count) & MAX_SEQUENCE
         return base_sequence
 
     def rewind(self, base_sequence: int) -> None:
-        """The last batch that took sequences gives them back."""
+        """Return the sequences of the last batch."""
         self.next_sequence = base_sequence
 
 
 def restamp(data: bytes, producer_id: int, epoch: int, base_sequence: int) -> bytes:
-    """The sealed batch `data` under another id, epoch and sequence, with its CRC; the records are not touched."""
+    """Copy the sealed batch `data` with another id, epoch, base sequence, and CRC; the records stay as they are."""
     header = RecordBatch(data)
     stamped = bytearray(data)
     fields = (

@@ -185,7 +185,7 @@ async def test_an_answer_with_a_foreign_correlation_id_closes_the_connection(bro
     async with connected(broker) as connection:
         first = connection.request(ApiKey.METADATA, ALL_TOPICS)
         second = connection.request(ApiKey.METADATA, ALL_TOPICS)
-        with pytest.raises(ProtocolViolationError, match=r"correlation_id=77 where .*correlation_id=1 was due"):
+        with pytest.raises(ProtocolViolationError, match=r"correlation_id=77 where .*correlation_id=1 was expected"):
             await first
         with pytest.raises(ProtocolViolationError):
             await second

@@ -193,7 +193,7 @@ async def test_a_member_that_is_not_heard_of_loses_its_partitions(daemon: Daemon
         member._task.cancel()  # as if its process hung: no heartbeats, no leave
         async with reader(daemon, topic) as other:
             await until(lambda: len(other.values) == 8)
-        with pytest.raises(CommitFailedError, match="has gone on without this consumer") as refused:
+        with pytest.raises(CommitFailedError, match="this consumer is no longer a member") as refused:
             await silent.commit()
         assert refused.value.code is ErrorCode.UNKNOWN_MEMBER_ID
 
