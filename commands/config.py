@@ -1,4 +1,4 @@
-"""`barnabas config ...`: every property there is; what a broker or topic has; changing it."""
+"""`barnabas config ...`: list all properties; describe and alter those of a broker or topic."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.cluster.configs import ConfigEntry
 
 ALL_BROKERS = ""
-"""The name of the resource that holds the defaults of all brokers (Kafka's `--entity-default`)."""
+"""Name of the resource with the defaults of all brokers (Kafka's `--entity-default`)."""
 
 
 @click.group()
@@ -35,9 +35,9 @@ def config() -> None:
 )
 @json_option
 def list_properties(pattern: str | None, scope: str, as_json: bool) -> None:
-    """List every property with its type, default and meaning; only those whose name holds TEXT, if given.
+    """List every property with its type, default and meaning, or only those whose name contains TEXT.
 
-    Names, types and defaults are Apache Kafka's. No broker is asked.
+    Names, types and defaults are Apache Kafka's. No broker is needed.
     """
     from barnabas.commands.output import print_json, print_line, print_table
     from barnabas.config.tables.broker_properties import BROKER_PROPERTIES
@@ -50,7 +50,7 @@ def list_properties(pattern: str | None, scope: str, as_json: bool) -> None:
         if scope in ("all", name)
     }
     if pattern is not None and not any(found.values()):
-        raise CommandFailure(f"no property's name holds {pattern!r}")
+        raise CommandFailure(f"no property's name contains {pattern!r}")
     if as_json:
         print_json([_property_json(name, entry) for name, entries in found.items() for entry in entries])
         return
@@ -69,7 +69,7 @@ def list_properties(pattern: str | None, scope: str, as_json: bool) -> None:
 
 def _resource_options(command: Command) -> Command:
     """`--topic T`, `--broker ID` or `--all-brokers`."""
-    everyone = click.option("--all-brokers", is_flag=True, help="The defaults that all brokers share.")
+    everyone = click.option("--all-brokers", is_flag=True, help="The defaults of all brokers.")
     broker = click.option("--broker", type=click.IntRange(min=0), metavar="ID", help="The broker with this node id.")
     topic = click.option("--topic", metavar="TOPIC", help="This topic.")
     return topic(broker(everyone(command)))
@@ -77,7 +77,7 @@ def _resource_options(command: Command) -> Command:
 
 @config.command()
 @_resource_options
-@click.option("--all", "show_all", is_flag=True, help="Show the properties at their defaults too.")
+@click.option("--all", "show_all", is_flag=True, help="Also show properties at their defaults.")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @json_option
 @bootstrap_option
@@ -92,9 +92,9 @@ def describe(
     bootstrap: str,
     timeout_s: float,
 ) -> None:
-    """Show the properties of a topic or broker that are not at their defaults, or those NAMEd.
+    """Show the properties of a topic or broker that are not at their defaults, or those given by NAME.
 
-    With --all-brokers: those that were set for all brokers while they ran.
+    With --all-brokers: the properties that were set for all brokers while they were running.
     """
     from barnabas.commands.output import print_json, print_line
     from barnabas.commands.session import with_admin
@@ -106,8 +106,8 @@ def describe(
 
     entries = with_admin(bootstrap, timeout_s, work)
     missing = set(names) - {entry.name for entry in entries}
-    if missing and not all_brokers:  # that resource has only what was set, and the rest is no error
-        raise CommandFailure(f"there is no property {', '.join(sorted(missing))}")
+    if missing and not all_brokers:  # that resource has only properties that were set; others are not an error
+        raise CommandFailure(f"unknown property: {', '.join(sorted(missing))}")
     shown = [entry for entry in entries if show_all or names or not entry.is_default]
     if as_json:
         print_json([entry_json(entry) for entry in shown])
@@ -133,10 +133,10 @@ def alter(
     bootstrap: str,
     timeout_s: float,
 ) -> None:
-    """Set and unset properties of a topic or broker while it runs: all of them, or none where one is refused.
+    """Set and unset properties of a topic or broker while it runs: all of them, or none if one is refused.
 
-    A broker's property can be changed if `barnabas config list` says so; the change is kept over restarts and wins
-    over the file, the environment and --set.
+    `barnabas config list` shows which of a broker's properties can be changed while running. A change is kept over
+    restarts and overrides the file, the environment and --set.
     """
     from barnabas.commands.output import counted, print_line
     from barnabas.commands.session import with_admin
@@ -154,7 +154,7 @@ def alter(
 
 
 def _print_entries(entries: list[ConfigEntry], *, with_mode: bool) -> None:
-    """A table; `with_mode` of when each may change, which is always while running for a topic's."""
+    """Print a table; `with_mode` adds when each may change (a topic's properties always can while running)."""
     from barnabas.commands.output import print_table
 
     mode = ("may change",) if with_mode else ()
@@ -168,9 +168,9 @@ def _print_entries(entries: list[ConfigEntry], *, with_mode: bool) -> None:
 
 
 def _resource(topic: str | None, broker: int | None, all_brokers: bool) -> dict[str, Any]:
-    """Which resource is meant, as the arguments of Admin's calls."""
+    """The chosen resource, as arguments of Admin's methods."""
     if (topic is not None) + (broker is not None) + all_brokers != 1:
-        raise click.UsageError("Say which: --topic TOPIC, --broker ID or --all-brokers.")
+        raise click.UsageError("Give one of --topic TOPIC, --broker ID and --all-brokers.")
     if topic is not None:
         return {"topic": topic}
     return {"broker": ALL_BROKERS if broker is None else broker}

@@ -1,4 +1,4 @@
-"""Properties of topics and brokers in the commands: the options that change them, and how an answer is shown."""
+"""Properties of topics and brokers in commands: the options that change them, and their JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.cluster.configs import ConfigEntry
 
 _TOPICS_OWN = "DYNAMIC_TOPIC_CONFIG"
-"""The source, by Kafka's name, of a value that was given to the topic itself."""
+"""Kafka's name for the source of a value that was set for the topic itself."""
 
 
 def config_options(command: Command) -> Command:
@@ -22,7 +22,7 @@ def config_options(command: Command) -> Command:
         "deleted",
         multiple=True,
         metavar="K",
-        help="Unset a property: the value of the layer below holds again. Repeatable.",
+        help="Unset a property, so that its next default applies. Repeatable.",
     )
     setting = click.option(
         "--config", "configs", type=parse_key_value, metavar="K=V", multiple=True, help="Set a property. Repeatable."
@@ -31,7 +31,7 @@ def config_options(command: Command) -> Command:
 
 
 def checked_changes(configs: tuple[tuple[str, str], ...], deleted: tuple[str, ...]) -> dict[str, str]:
-    """What to set. A name that is both set and deleted is a usage error."""
+    """The properties to set. Raises UsageError for a name that is both set and deleted."""
     set_to = as_dict(configs, "--config")
     for name in deleted:
         if name in set_to:
@@ -40,7 +40,7 @@ def checked_changes(configs: tuple[tuple[str, str], ...], deleted: tuple[str, ..
 
 
 def entry_json(entry: ConfigEntry) -> dict[str, Any]:
-    """One property, for programs."""
+    """One property as JSON."""
     return {
         "name": entry.name,
         "value": entry.value,
@@ -53,5 +53,5 @@ def entry_json(entry: ConfigEntry) -> dict[str, Any]:
 
 
 def is_topics_own(entry: ConfigEntry) -> bool:
-    """Whether the value was given to this very topic, and not taken from the broker."""
+    """Whether the value was set for the topic itself, not taken from the broker."""
     return entry.source == _TOPICS_OWN

@@ -1,16 +1,16 @@
-"""Where the program `barnabas` begins: a Ctrl-C while its modules are being imported ends it without a traceback, too.
+"""Entry point of the program `barnabas`: Ctrl-C while its modules are being imported ends it without a traceback, too.
 
-So nothing is imported up here. Interrupts that come later are `main`'s.
+So nothing is imported at the top. `main` handles later interrupts.
 """
 
 from __future__ import annotations
 
 
 def main() -> None:
-    """Run the command; ends with SystemExit always."""
+    """Run the command. Always raises SystemExit."""
     try:
         from barnabas.commands.main import main as command
 
         command(prog_name="barnabas")
     except KeyboardInterrupt:
-        raise SystemExit(130) from None  # ExitCode.INTERRUPTED, whose module may be what was being imported
+        raise SystemExit(130) from None  # ExitCode.INTERRUPTED, whose import may be the interrupted one

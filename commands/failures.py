@@ -1,7 +1,7 @@
-"""How a command fails: one sentence on standard error and an exit code, never a traceback.
+"""Failures of commands: one sentence on standard error and an exit code, never a traceback.
 
-Commands raise `CommandFailure`, or let the library's errors through; `failure_of` turns any exception into the
-sentence and the code.
+Commands raise `CommandFailure` or let the client's errors through; `failure_of` turns any exception into the sentence
+and the code.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _TIMEOUT_CODES = frozenset({ErrorCode.REQUEST_TIMED_OUT})
 
 
 class CommandFailure(Exception):
-    """The end of a command: `message` is one sentence for people, `exit_code` is for scripts."""
+    """Ends a command: `message` is one sentence for people, `exit_code` is for scripts."""
 
     def __init__(self, message: str, exit_code: ExitCode = ExitCode.FAILED) -> None:
         super().__init__(message)
@@ -24,11 +24,11 @@ class CommandFailure(Exception):
 
 
 class ClosedPipeError(Exception):
-    """Whoever read our standard output went away: the command ends without a word."""
+    """The reader of standard output closed it: the command ends without a message."""
 
 
 def failure_of(error: Exception) -> CommandFailure:
-    """The sentence and the exit code for an exception that came out of a command."""
+    """Return the sentence and the exit code for an exception raised by a command."""
     if isinstance(error, CommandFailure):
         return error
     from barnabas.clients.errors import ClientConfigError, ClientError, DeliveryTimeoutError
@@ -55,7 +55,7 @@ def failure_of(error: Exception) -> CommandFailure:
 
 
 def is_closed_pipe(error: BaseException) -> bool:
-    """Whether writing to standard output failed because its reader is gone."""
+    """Whether writing to standard output failed because its reader closed it."""
     return isinstance(error, ClosedPipeError) or (isinstance(error, OSError) and error.errno == errno.EPIPE)
 
 

@@ -1,4 +1,4 @@
-"""A click group that knows its commands by name and one-line help, and imports one when it is used."""
+"""A click group with its commands' names and one-line helps, which imports a command when it is used."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import click
 
 @dataclass(frozen=True, slots=True)
 class LazyCommand:
-    """Where a command lives (`module:attribute`) and what the list of commands says about it."""
+    """A command's location (`module:attribute`), and its help in the list of commands."""
 
     target: str
     help: str
 
 
 class LazyGroup(click.Group):
-    """`commands_by_name` stands in the order in which help lists it: what one needs first comes first."""
+    """`commands_by_name` is in the order of the help, with the commands that users need first at the top."""
 
     def __init__(self, *args: Any, commands_by_name: Mapping[str, LazyCommand] | None = None, **extra: Any) -> None:
         super().__init__(*args, **extra)
         self._commands_by_name = commands_by_name or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of the table."""
+        """The names in the order of the table."""
         return list(self._commands_by_name)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -39,6 +39,6 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands without importing them."""
+        """Write the list of commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, lazy.help) for name, lazy in self._commands_by_name.items()])

@@ -1,7 +1,7 @@
-"""The `barnabas` command: the group, its commands by name, and the one place where failures become exit codes.
+"""The `barnabas` command: the group, its commands by name, and the conversion of failures to exit codes.
 
-A command's module is imported when the command runs (or its help is asked for), never before: see the package's
-docstring. So the names and their one-line helps stand here.
+A command's module is imported when the command runs or its help is shown, never before: see the package's docstring.
+So the names and their one-line helps are in this file.
 """
 
 from __future__ import annotations
@@ -25,40 +25,40 @@ _PACKAGE = "barnabas.commands"
 COMMANDS = {
     "serve": LazyCommand(f"{_PACKAGE}.serve:serve", "Run the broker."),
     "topic": LazyCommand(f"{_PACKAGE}.topic.topic:topic", "Create, list, describe, alter and delete topics."),
-    "partition": LazyCommand(f"{_PACKAGE}.topic.partition:partition", "Where partitions lie on the disks; move them."),
+    "partition": LazyCommand(
+        f"{_PACKAGE}.topic.partition:partition", "Show which log directory has each partition; move them."
+    ),
     "produce": LazyCommand(f"{_PACKAGE}.records.produce:produce", "Send lines of standard input to a topic."),
     "consume": LazyCommand(f"{_PACKAGE}.records.consume:consume", "Read a topic's records."),
-    "group": LazyCommand(
-        f"{_PACKAGE}.group.group:group", "Groups of consumers: list, describe, delete, reset offsets."
-    ),
-    "offsets": LazyCommand(f"{_PACKAGE}.offsets:offsets", "Where a topic's partitions begin, end, and are at a time."),
+    "group": LazyCommand(f"{_PACKAGE}.group.group:group", "List, describe and delete consumer groups; reset offsets."),
+    "offsets": LazyCommand(f"{_PACKAGE}.offsets:offsets", "Show a topic's first, last and by-time offsets."),
     "config": LazyCommand(
         f"{_PACKAGE}.config:config", "List all properties; describe and alter a broker's or topic's."
     ),
-    "log": LazyCommand(f"{_PACKAGE}.log.log:log", "Look into a log's files, check and repair them, without a broker."),
+    "log": LazyCommand(f"{_PACKAGE}.log.log:log", "Inspect, verify and repair a log's files, without a broker."),
     "doctor": LazyCommand(
-        f"{_PACKAGE}.doctor.doctor:doctor", "Look for what stands in the way: of clients, of a directory."
+        f"{_PACKAGE}.doctor.doctor:doctor", "Diagnose problems of client connections and log directories."
     ),
     "handover": LazyCommand(f"{_PACKAGE}.handover.handover:handover", "Hand log directories over to Apache Kafka."),
     "pipeline": LazyCommand(
         f"{_PACKAGE}.pipeline.pipeline:pipeline",
-        "Jobs on Apache Spark: archive, replay, snapshot, stats, whatif, audit.",
+        "Run Apache Spark jobs: archive, replay, snapshot, stats, whatif, audit.",
     ),
 }
 
 
 class BarnabasGroup(LazyGroup):
-    """A group whose commands are imported when used, and that ends every failure with a sentence and a code."""
+    """Imports commands when they are used, and turns every failure into one sentence and an exit code."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Read the options; --help and --version already write here."""
+        """Parse the options; --help and --version already print here."""
         with _failures_as_exit_codes():
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. An int that it returns is the exit code."""
+        """Run the command. If it returns an int, that is the exit code."""
         with _failures_as_exit_codes():
             result = super().invoke(ctx)
         if isinstance(result, int) and not isinstance(result, bool):
@@ -68,14 +68,14 @@ class BarnabasGroup(LazyGroup):
 
 @contextmanager
 def _failures_as_exit_codes() -> Iterator[None]:
-    """Whatever goes wrong inside ends with an exit code, and a sentence where there is something to say."""
+    """Turn every exception inside into an exit code, with a sentence unless the reason is obvious to the user."""
     try:
         try:
             yield
         finally:
-            # Here, not at the interpreter's exit, which would print what nobody can act on and end with 120.
+            # Not left to the interpreter's exit, which would print an unhelpful error and exit with 120.
             sys.stdout.flush()
-    except (click.ClickException, click.exceptions.Exit):  # a usage error, which click words itself, or an end
+    except (click.ClickException, click.exceptions.Exit):  # a usage error, which click prints, or a plain exit
         raise
     except (KeyboardInterrupt, click.Abort) as error:
         raise click.exceptions.Exit(ExitCode.INTERRUPTED) from error
@@ -91,7 +91,7 @@ def _failures_as_exit_codes() -> Iterator[None]:
 
 
 def _drop_output() -> None:
-    """Let what is still buffered go nowhere: its reader has gone. A stand-in for standard output has no descriptor."""
+    """Discard buffered output, because its reader is gone. A stand-in for standard output has no descriptor."""
     if sys.__stdout__ is None or sys.stdout is not sys.__stdout__:
         return
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -100,16 +100,19 @@ def _drop_output() -> None:
 
 
 def _is_debugging() -> bool:
-    """Whether tracebacks are wanted: by BARNABAS_LOG_LEVEL, or by `serve --log-level`."""
+    """Whether to print tracebacks: by BARNABAS_LOG_LEVEL, or by `serve --log-level`."""
     return os.environ.get("BARNABAS_LOG_LEVEL", "").lower() == "debug" or logging.getLogger().level == logging.DEBUG
 
 
 def _print_version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
     if not value or ctx.resilient_parsing:
         return
-    from barnabas.commands.version import version_line
+    import platform
 
-    click.echo(version_line())
+    from barnabas import __version__
+    from barnabas.protocol.records.kernels.kernel import KERNEL
+
+    click.echo(f"barnabas {__version__}, {KERNEL} kernel, Python {platform.python_version()}")
     ctx.exit()
 
 
@@ -130,6 +133,6 @@ def _print_version(ctx: click.Context, _parameter: click.Parameter, value: bool)
 def main() -> None:
     """Barnabas, a log broker that keeps topics as Apache Kafka does.
 
-    Commands find the broker by --bootstrap HOST:PORT or BARNABAS_BOOTSTRAP (127.0.0.1:9092 unless said). Tables are
-    for people; with --json they write JSON for programs. Every error is one sentence on standard error.
+    Commands connect to the broker at --bootstrap HOST:PORT or BARNABAS_BOOTSTRAP (default: 127.0.0.1:9092). They print
+    tables for people, or JSON for programs with --json. Every error is one sentence on standard error.
     """

@@ -1,4 +1,4 @@
-"""`barnabas offsets`: where a topic's partitions begin, end, and are at a time."""
+"""`barnabas offsets`: the earliest and latest offsets of a topic's partitions, and offsets by timestamp."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def offsets(
     bootstrap: str,
     timeout_s: float,
 ) -> None:
-    """Show where the partitions of TOPIC begin and end.
+    """Show the earliest and latest offsets of TOPIC's partitions.
 
-    For each partition: the earliest offset, the latest (that of the next record to come), how far they are apart, and
-    the first record that carries the maximum timestamp. With --timestamp also the first record at or after that time.
+    For each partition: the earliest offset, the latest (that of the next record to be written), their difference, and
+    the first record with the maximum timestamp. With --timestamp also the first record at or after that time.
     """
     from barnabas.commands.output import print_json
     from barnabas.commands.session import with_admin
@@ -73,7 +73,7 @@ async def _offsets(admin: Admin, topic: str, wanted: tuple[int, ...], timestamp:
 
 
 def _found(listed: ListedOffset) -> dict[str, int] | None:
-    """None where there is no such record."""
+    """The record as JSON, None without one."""
     return None if listed.offset < 0 else {"offset": listed.offset, "timestamp": listed.timestamp}
 
 

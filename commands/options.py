@@ -1,4 +1,4 @@
-"""Options that several commands share, and the types that parse what is written after them."""
+"""Options that several commands share, and the parsers of their values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SIMPLE_ESCAPES = {b"t": b"\t", b"n": b"\n", b"r": b"\r", b"0": b"\0", b"\\": b"
 
 
 def parse_timestamp(text: str) -> int:
-    """Milliseconds since 1970 out of their number or ISO 8601 (UTC where no zone is written). Raises BadParameter."""
+    """Parse milliseconds since 1970, given as a number or as ISO 8601 (UTC without a zone). Raises BadParameter."""
     if re.fullmatch(r"[0-9]+", text):
         return int(text)
     try:
@@ -36,7 +36,7 @@ def parse_timestamp(text: str) -> int:
 
 
 def parse_key_value(text: str) -> tuple[str, str]:
-    """`name=value`; the value may hold further `=` and may be empty, the name may not. Raises BadParameter."""
+    """Parse `name=value`. The value may contain `=` and may be empty, the name may not. Raises BadParameter."""
     name, separator, value = text.partition("=")
     if not separator or not name.strip():
         raise click.BadParameter(f"{text!r} is not of the form name=value.")
@@ -44,21 +44,21 @@ def parse_key_value(text: str) -> tuple[str, str]:
 
 
 def parse_escaped(text: str) -> bytes:
-    r"""Text in which `\t`, `\n`, `\r`, `\0`, `\\` and `\xHH` mean what they do in C, as UTF-8. Raises BadParameter."""
+    r"""Encode text as UTF-8, with C's escapes `\t`, `\n`, `\r`, `\0`, `\\` and `\xHH`. Raises BadParameter."""
 
     def replacement(match: re.Match[bytes]) -> bytes:
         escape = match.group(1)
         if len(escape) == 3:
             return bytes([int(escape[1:], 16)])
         if escape not in _SIMPLE_ESCAPES:
-            raise click.BadParameter(rf"{text!r} holds an unknown escape; known are \t \n \r \0 \\ \xHH.")
+            raise click.BadParameter(rf"{text!r} contains an unknown escape; known are \t \n \r \0 \\ \xHH.")
         return _SIMPLE_ESCAPES[escape]
 
     return _ESCAPE.sub(replacement, text.encode("utf-8", "surrogateescape"))
 
 
 def parse_separator(text: str) -> bytes:
-    """`parse_escaped`, but empty text is refused: nothing can be split at it."""
+    """Parse as `parse_escaped` does, but refuse empty text."""
     separator = parse_escaped(text)
     if not separator:
         raise click.BadParameter("it must not be empty.")
@@ -66,7 +66,7 @@ def parse_separator(text: str) -> bytes:
 
 
 def parse_pattern(text: str) -> re.Pattern[str]:
-    """A regular expression. Raises BadParameter."""
+    """Compile a regular expression. Raises BadParameter."""
     try:
         return re.compile(text)
     except re.error as error:
@@ -90,7 +90,7 @@ def bootstrap_option(command: Command) -> Command:
 
 
 def timeout_option(command: Command) -> Command:
-    """`--timeout SECONDS`: how long the whole command may take."""
+    """`--timeout SECONDS`: the limit for the whole command."""
     return click.option(
         "--timeout",
         "timeout_s",
@@ -98,17 +98,17 @@ def timeout_option(command: Command) -> Command:
         metavar="SECONDS",
         default=DEFAULT_TIMEOUT_S,
         show_default=True,
-        help="Give up (exit code 4) when the broker has not answered after this long.",
+        help="Give up (exit code 4) if the broker has not answered after this long.",
     )(command)
 
 
 def json_option(command: Command) -> Command:
-    """`--json`: for programs."""
+    """`--json`: JSON instead of a table."""
     return click.option("--json", "as_json", is_flag=True, help="Write JSON for programs instead of a table.")(command)
 
 
 def as_dict(pairs: tuple[tuple[str, str], ...], option: str) -> dict[str, str]:
-    """The pairs of a repeated `K=V` option. A name that is given twice with two values is a usage error."""
+    """The pairs of a repeated `K=V` option as a dict. Raises UsageError for a name with two different values."""
     values: dict[str, str] = {}
     for name, value in pairs:
         if values.get(name, value) != value:
@@ -118,7 +118,7 @@ def as_dict(pairs: tuple[tuple[str, str], ...], option: str) -> dict[str, str]:
 
 
 def check_bootstrap(_ctx: click.Context, _parameter: click.Parameter, value: str) -> str:
-    """A typing error is a usage error, not a failed look-up of a name."""
+    """Check the option's syntax, so that a typing error is a usage error and not a failed DNS lookup."""
     from barnabas.clients.addresses import parse_bootstrap
     from barnabas.clients.errors import ClientConfigError
 
@@ -130,7 +130,7 @@ def check_bootstrap(_ctx: click.Context, _parameter: click.Parameter, value: str
 
 
 def check_kafka_version(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    """A version of Apache Kafka whose rules are known here: 4.3, or 4.3.0."""
+    """Check that the version of Apache Kafka is one whose rules are implemented: 4.3, or 4.3.0."""
     from barnabas.broker.metadata.directories.report import KAFKA_VERSIONS
 
     if value is not None and not any(value == known or value.startswith(f"{known}.") for known in KAFKA_VERSIONS):

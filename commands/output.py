@@ -1,7 +1,7 @@
-"""What commands print: tables for people (rich), JSON for programs.
+"""Output of commands: tables for people (rich), JSON for programs.
 
-JSON is ASCII only: every other character is escaped, so that a line stays one line for any program (U+2028 and U+0085
-are line ends to some) and the encoding of the terminal does not matter.
+JSON is ASCII only: every other character is escaped, so that a line stays one line for any program (some take U+2028
+and U+0085 for line ends) and the encoding of the terminal does not matter.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import click
 
 
 def print_json(value: Any) -> None:
-    """One JSON document."""
+    """Print one JSON document."""
     click.echo(json.dumps(value, indent=2))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Rows under a head; None is shown as `-`, numbers are set flush right. Drawn by rich if it goes to a terminal.
+    """Print rows under a header; None is shown as `-`, numbers are right-aligned. On a terminal, rich draws the table.
 
-    Elsewhere the columns are only aligned with spaces, nothing is wrapped or cut, and rich is not loaded.
+    Elsewhere the columns are only aligned with spaces, no text is wrapped or cut, and rich is not loaded.
     """
     listed = [list(row) for row in rows]
     is_number = [
@@ -61,24 +61,24 @@ def _print_rich_table(columns: Sequence[str], rows: list[list[str]], is_number: 
 
 
 def print_line(text: str) -> None:
-    """One sentence for people on standard output."""
+    """Print one line for people on standard output."""
     click.echo(text)
 
 
 def print_note(text: str) -> None:
-    """One sentence for people on standard error: it is in no program's way."""
+    """Print one sentence for people on standard error, where it does not disturb programs."""
     click.echo(f"barnabas: {text}", err=True)
 
 
 def counted(count: int, noun: str) -> str:
-    """`1 partition`, `2 partitions`, `3 properties`."""
+    """A count with its noun: `1 partition`, `2 partitions`, `3 properties`."""
     if count == 1:
         return f"1 {noun}"
     return f"{count:,} {noun[:-1]}ies" if noun.endswith("y") else f"{count:,} {noun}s"
 
 
 def time_text(timestamp_ms: int) -> str:
-    """ISO 8601 in UTC with milliseconds; the number itself where it is no time that Python can write."""
+    """ISO 8601 in UTC with milliseconds; the number itself if it is out of Python's range."""
     try:
         moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
     except (OverflowError, ValueError, OSError):
@@ -87,11 +87,11 @@ def time_text(timestamp_ms: int) -> str:
 
 
 def standard_output() -> BinaryIO:
-    """Standard output for bytes. The caller flushes."""
+    """Standard output as a binary stream, which the caller flushes."""
     sys.stdout.flush()
     return sys.stdout.buffer
 
 
 def is_pipe(descriptor: int) -> bool:
-    """Whether the file behind a descriptor is a pipe, whose reader can go away."""
+    """Whether a descriptor is a pipe, whose reader can close it."""
     return stat.S_ISFIFO(os.fstat(descriptor).st_mode)

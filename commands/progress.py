@@ -1,4 +1,4 @@
-"""A progress bar on standard error while a command works, if standard error is a terminal; nothing otherwise."""
+"""A progress bar on standard error, if that is a terminal."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Unit = Literal["records", "bytes"]
 
 
 class Progress:
-    """Counts what is done. This one draws nothing."""
+    """Progress of a command. This class draws nothing."""
 
     def advance(self, amount: int) -> None:
-        """`amount` more units are done."""
+        """Count `amount` more units."""
 
 
 class _DrawnProgress(Progress):
-    """Hands the count to rich at most every 0.1 s: a call for each record would cost more than the record."""
+    """Passes the count to rich at most every 0.1 s: a call for each record would cost more than the record."""
 
     def __init__(self, rich_progress: RichProgress, task: TaskID) -> None:
         self._rich_progress = rich_progress
@@ -47,9 +47,9 @@ class _DrawnProgress(Progress):
 
 @contextmanager
 def progress_bar(description: str, *, total: int | None, unit: Unit, wanted: bool = True) -> Iterator[Progress]:
-    """A bar towards `total` units (None: unknown, a moving bar), removed when done.
+    """Draw a bar towards `total` units (None: unknown, a moving bar) and remove it at the end.
 
-    `wanted` False draws nothing: for output that would share the terminal with the bar.
+    `wanted` False draws nothing, for output that would share the terminal with the bar.
     """
     if not wanted or not sys.stderr.isatty():
         yield Progress()

@@ -1,10 +1,12 @@
-"""`barnabas serve`: run the broker. Imports only what the broker itself needs."""
+"""`barnabas serve`: run the broker. Imports only the broker's own dependencies."""
 
 from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
+import threading
 from pathlib import Path
 
 import click
@@ -12,8 +14,12 @@ import click
 from barnabas.commands.exit_codes import ExitCode
 from barnabas.commands.failures import CommandFailure
 
+logger = logging.getLogger(__name__)
+
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
+_STANDARD_INPUT = 0
+_CHUNK_BYTES = 4096
 _LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
@@ -38,17 +44,17 @@ _LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
     "--ready-file",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="PATH",
-    help="Written once connections are accepted: JSON with pid, host, port, metrics_port, log_dirs.",
+    help="File to write once connections are accepted: JSON with pid, host, port, metrics_port, log_dirs.",
 )
 @click.option(
     "--stop-with-stdin",
     is_flag=True,
-    help="Stop when standard input ends: for whoever starts a broker as a child through a pipe and may be killed.",
+    help="Stop when standard input ends: for a parent process that holds the other end of a pipe and may be killed.",
 )
 @click.option(
     "--ignore-security",
     is_flag=True,
-    help="Open a directory that holds Kafka's ACLs or SCRAM users: they are kept, and nobody is kept out by them.",
+    help="Open a directory that contains Kafka's ACLs or SCRAM users: they are kept, but not enforced.",
 )
 @click.option(
     "--log-level",
@@ -57,7 +63,7 @@ _LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
     show_envvar=True,
     default="info",
     show_default=True,
-    help="How much is logged to standard error.",
+    help="Level of the log on standard error.",
 )
 def serve(
     config_file: Path | None,
@@ -69,9 +75,9 @@ def serve(
 ) -> int:
     """Run the broker until SIGTERM or SIGINT.
 
-    It then finishes the requests at hand, flushes and closes the logs, and exits 0; a second signal ends it at once.
-    `barnabas config list` shows every property. With --set listeners=127.0.0.1:0 it takes a free port, and the ready
-    file says which.
+    Then it finishes current requests, flushes and closes the logs, and exits 0; a second signal ends it immediately.
+    `barnabas config list` shows every property. With --set listeners=127.0.0.1:0 it listens on a free port, which is
+    in the ready file.
     """
     from barnabas.config.loader import ConfigError, load
 
@@ -82,13 +88,26 @@ def serve(
         config = load(config_file=config_file, environ=os.environ, overrides=overrides)
     except ConfigError as error:
         raise CommandFailure(str(error), ExitCode.USAGE) from error
-    from barnabas.broker.server import StartupError, run  # only now: a configuration error need not wait for it
+    from barnabas.broker.server import StartupError, run  # late, so that a configuration error is reported quickly
 
     if stop_with_stdin:
-        from barnabas.commands.parent_watch import stop_when_standard_input_ends
-
-        stop_when_standard_input_ends()
+        threading.Thread(target=_stop_at_end_of_input, name="stdin-watch", daemon=True).start()
     try:
         return run(config, ready_file)
     except StartupError as error:
         raise CommandFailure(str(error)) from error
+
+
+def _stop_at_end_of_input() -> None:
+    """Send this process SIGTERM, for a clean stop, when standard input ends.
+
+    A parent that was killed cannot stop its child, but its end of a pipe is closed. (Linux's parent-death signal would
+    not do: it follows the thread that forked, not the process.)
+    """
+    try:
+        while os.read(_STANDARD_INPUT, _CHUNK_BYTES):
+            pass
+    except OSError:  # closed or not readable: no parent either
+        pass
+    logger.info("standard input ended: the parent process is gone or requests a stop")
+    os.kill(os.getpid(), signal.SIGTERM)

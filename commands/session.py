@@ -1,4 +1,4 @@
-"""A command's work on the client: an event loop, the client's configuration from the shared options, and its end."""
+"""A command's use of the client: event loop, configuration from the shared options, timeout."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Timeouts(TypedDict):
-    """Fields of every client configuration."""
+    """The timeouts of every client configuration."""
 
     api_timeout_ms: int
     request_timeout_ms: int
@@ -28,7 +28,7 @@ class Timeouts(TypedDict):
 
 
 def timeouts_ms(timeout_s: float) -> Timeouts:
-    """`--timeout` as the client's three: the whole call, one request, and one connection within it."""
+    """Convert `--timeout` to the client's timeouts: the whole call, one request, and one connection attempt."""
     timeout_ms = max(1, round(timeout_s * 1000))
     return {
         "api_timeout_ms": timeout_ms,
@@ -38,13 +38,13 @@ def timeouts_ms(timeout_s: float) -> Timeouts:
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end. Ctrl-C cancels the work, which closes its client, and raises KeyboardInterrupt."""
+    """Run `work`. Ctrl-C cancels it, so that it closes its client, and raises KeyboardInterrupt."""
     _quiet_logging()
     return asyncio.run(work)
 
 
 def with_admin(bootstrap: str, timeout_s: float, work: Callable[[Admin], Awaitable[T]]) -> T:
-    """Connect, do `work`, disconnect: all of it within `timeout_s`, or TimeoutError naming the broker."""
+    """Connect, run `work` and disconnect. Raises TimeoutError, naming the broker, if all that exceeds `timeout_s`."""
 
     async def connected() -> T:
         config = AdminConfig(bootstrap=bootstrap, client_id=CLIENT_ID, **timeouts_ms(timeout_s))
@@ -52,7 +52,7 @@ def with_admin(bootstrap: str, timeout_s: float, work: Callable[[Admin], Awaitab
             async with asyncio.timeout(timeout_s), Admin(config) as admin:
                 return await work(admin)
         except TimeoutError as error:
-            if str(error):  # the client's own, which says what was waited for
+            if str(error):  # the client's own, with a message
                 raise
             raise TimeoutError(f"{bootstrap} did not finish within {timeout_s:g} s") from error
 
@@ -60,6 +60,6 @@ def with_admin(bootstrap: str, timeout_s: float, work: Callable[[Admin], Awaitab
 
 
 def _quiet_logging() -> None:
-    """The client's log lines would stand beside the command's one sentence: they are shown at log level debug only."""
+    """Hide the client's log lines, which would repeat the command's one sentence, unless the level is debug."""
     level = os.environ.get("BARNABAS_LOG_LEVEL", "").lower()
     logging.basicConfig(level=logging.DEBUG if level == "debug" else logging.CRITICAL + 1)

@@ -1,1 +1,1 @@
-"""`barnabas doctor`: what keeps a client from a broker, and who can open a log directory."""
+"""`barnabas doctor`: diagnoses client connections, and which programs can open a log directory."""

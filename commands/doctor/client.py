@@ -1,8 +1,8 @@
-"""What a client at this place would stumble over: each step that it takes, tried, and told in sentences.
+"""The work of `barnabas doctor client`: tries each step of a client's connection and reports problems in sentences.
 
-A client connects to its bootstrap address only to ask where the brokers are, and then goes to the addresses that
-Metadata names. So a broker can look reachable and be useless: its advertised address may be a container's name, this
-machine's loopback, or somebody else's broker.
+A client connects to its bootstrap address only to learn the brokers' addresses, and then connects to those in the
+Metadata response. So a broker can be reachable and still unusable: its advertised address may be a container's name,
+this machine's loopback, or another broker.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NEEDED = (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.METADATA)
 
 @dataclass(slots=True)
 class Report:
-    """`steps` went well; each of `problems` is a sentence that says what to do about it where that is known."""
+    """`steps` succeeded; each of `problems` is a sentence, with the remedy if that is known."""
 
     bootstrap: str
     is_connected: bool = False
@@ -37,7 +37,7 @@ class Report:
     problems: list[str] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """The report as JSON."""
         return {
             "bootstrap": self.bootstrap,
             "protocol": self.dialect,
@@ -49,7 +49,7 @@ class Report:
 
 
 def examine(bootstrap: str, timeout_s: float) -> Report:
-    """Try the addresses of `bootstrap` in their order, then every broker that the first one to answer names."""
+    """Try the addresses of `bootstrap` in order, then every broker in the metadata of the first one that answers."""
     report = Report(bootstrap)
     for address in parse_bootstrap(bootstrap):
         _examine_bootstrap(report, address, timeout_s)
@@ -82,14 +82,14 @@ def _examine_bootstrap(report: Report, address: Address, timeout_s: float) -> No
 
 
 def _examine_broker(report: Report, broker: BrokerAddress, bootstrap_peer: str, timeout_s: float) -> None:
-    """A client's second connection: to the advertised address."""
+    """Try a client's second connection, to the advertised address."""
     address = Address(broker.host, broker.port)
     entry: dict[str, Any] = {"node_id": broker.node_id, "host": broker.host, "port": broker.port, "reachable": False}
     report.brokers.append(entry)
-    subject = f"broker {broker.node_id} tells clients to connect to {address}"
+    subject = f"broker {broker.node_id} advertises {address} to clients"
     with _reporting(report, subject, _advice(broker, bootstrap_peer)):
         if _is_unspecified(broker.host):
-            raise NoAnswerError("but that stands for all addresses of a machine and is none that one can connect to")
+            raise NoAnswerError("but that means all addresses of a machine, and clients cannot connect to it")
         entry["addresses"] = _look_up(address)
         with Conversation.open(address, timeout_s) as conversation:
             entry["reachable"] = True
@@ -97,30 +97,27 @@ def _examine_broker(report: Report, broker: BrokerAddress, bootstrap_peer: str, 
             view = conversation.cluster()
         entry["cluster_id"] = view.cluster_id
         if view.cluster_id != report.cluster_id:
-            raise NoAnswerError(
-                f"but what answers there belongs to cluster {view.cluster_id}, not {report.cluster_id}:"
-                " it is another broker"
-            )
+            raise NoAnswerError(f"but the broker there belongs to cluster {view.cluster_id}, not {report.cluster_id}")
         if broker.node_id not in {each.node_id for each in view.brokers}:
-            raise NoAnswerError(f"but what answers there does not know a broker {broker.node_id}")
+            raise NoAnswerError(f"but the cluster of the broker there has no broker {broker.node_id}")
         if _is_loopback(entry["addresses"]) and not _is_loopback([bootstrap_peer]):
-            raise NoAnswerError("which is each client's own machine: clients on other machines find nothing there")
+            raise NoAnswerError("which is each client's own machine: clients on other machines cannot reach the broker")
         report.steps.append(f"broker {broker.node_id}: {address} can be reached and belongs to the cluster")
 
 
 @contextmanager
 def _reporting(report: Report, subject: str, advice: str = "") -> Iterator[None]:
-    """What goes wrong inside becomes one problem."""
+    """Report an exception inside as one problem."""
     try:
         yield
     except NoAnswerError as error:
         report.problems.append(f"{subject}, {error}.{advice}")
     except DecodeError as error:
-        report.problems.append(f"{subject}, but its answer cannot be read: {error}.{advice}")
+        report.problems.append(f"{subject}, but the answer cannot be decoded: {error}.{advice}")
 
 
 def _look_up(address: Address) -> list[str]:
-    """The IP addresses of a host's name."""
+    """Resolve a host's name to its IP addresses."""
     try:
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
@@ -130,14 +127,14 @@ def _look_up(address: Address) -> list[str]:
 
 
 def _advice(broker: BrokerAddress, bootstrap_peer: str) -> str:
-    """What is usually behind it."""
+    """The usual remedy for an advertised address that does not work."""
     remedy = " Set advertised.listeners to an address that clients reach."
     if _is_ip(broker.host) or broker.host == "localhost":
         return remedy
     if "." not in broker.host:
         return (
-            f" {broker.host} looks like a container's or a machine's own name, which only its own network knows."
-            " Set advertised.listeners to an address that clients reach, or give those outside a listener of their own"
+            f" {broker.host} looks like the name of a container or machine that is known in its own network only."
+            " Set advertised.listeners to an address that clients reach, or add a listener for clients outside"
             " (listeners=PLAINTEXT://:9092,INSIDE://:29092 with one advertised address for each)."
         )
     return f"{remedy} (The broker itself answered at {bootstrap_peer}.)"

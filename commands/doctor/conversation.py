@@ -1,4 +1,4 @@
-"""One connection of the doctor: blocking, with a bound on every wait, by Kafka's protocol or else the native one."""
+"""One connection of the doctor: blocking with timeouts, by Kafka's protocol or else the native one."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _TLS_ALERT = 0x15
 
 
 class NoAnswerError(Exception):
-    """The second half of a sentence, "but ...", that says why there is no answer."""
+    """The second half of a sentence, "but ...", with the reason for a missing answer."""
 
 
 class Hello(NamedTuple):
-    """What is spoken, and which versions of which API."""
+    """The dialect, and the versions of each API."""
 
     dialect: str
     versions: dict[int, tuple[int, int]]
 
 
 class Conversation:
-    """Ask with `greet` first: it finds out what the other side speaks. Raises NoAnswerError and DecodeError."""
+    """Call `greet` first: it determines the dialect. Methods raise NoAnswerError and DecodeError."""
 
     def __init__(self, address: Address, connection: socket.socket, timeout_s: float) -> None:
         self._address = address
@@ -55,7 +55,7 @@ class Conversation:
         return str(self._connection.getpeername()[0])
 
     def greet(self) -> Hello:
-        """By Kafka's protocol; by the native one, on a new connection, when the other side does not take that."""
+        """Exchange ApiVersions by Kafka's protocol; if that fails, by the native one on a new connection."""
         try:
             answer = self._ask(asking.api_versions_request(self._next_id(), CLIENT_ID))
             return Hello(KAFKA, asking.api_versions_answer(self._correlation_id, answer))
@@ -69,7 +69,7 @@ class Conversation:
                 raise not_kafka from None
 
     def cluster(self) -> ClusterView:
-        """Metadata without topics."""
+        """Request Metadata without topics."""
         if self._dialect == KAFKA:
             answer = self._ask(asking.metadata_request(self._next_id(), CLIENT_ID))
             return asking.metadata_answer(self._correlation_id, answer)
@@ -100,26 +100,26 @@ class Conversation:
         return self._correlation_id
 
     def _ask(self, frame: bytes) -> bytes:
-        """The answer to a frame, without its size."""
+        """Send a frame and return the answer, without its size."""
         try:
             self._connection.sendall(frame)
             prefix = self._read(SIZE_PREFIX)
             size = int.from_bytes(prefix, "big", signed=True)
             if not 0 < size <= MAX_ANSWER_BYTES:
-                spoken = "it speaks TLS" if prefix[0] == _TLS_ALERT else "it begins with " + repr(prefix)
-                raise NoAnswerError(f"but what listens there does not speak Kafka's protocol ({spoken})")
+                spoken = "it speaks TLS" if prefix[0] == _TLS_ALERT else "its answer starts with " + repr(prefix)
+                raise NoAnswerError(f"but the server there does not speak Kafka's protocol ({spoken})")
             return self._read(size)
         except TimeoutError as error:
-            raise NoAnswerError(f"but what listens there does not answer within {self._timeout_s:g} s") from error
+            raise NoAnswerError(f"but the server there does not answer within {self._timeout_s:g} s") from error
         except OSError as error:
-            raise NoAnswerError(f"but what listens there breaks the connection ({error.strerror or error})") from error
+            raise NoAnswerError(f"but the server there breaks the connection ({error.strerror or error})") from error
 
     def _read(self, size: int) -> bytes:
         data = bytearray()
         while len(data) < size:
             chunk = self._connection.recv(size - len(data))
             if not chunk:
-                raise NoAnswerError("but what listens there closes the connection when it is asked by Kafka's protocol")
+                raise NoAnswerError("but the server there closes the connection after a request of Kafka's protocol")
             data += chunk
         return bytes(data)
 
@@ -129,9 +129,9 @@ def _connect(address: Address, timeout_s: float) -> socket.socket:
         return socket.create_connection((address.host, address.port), timeout_s)
     except TimeoutError as error:
         raise NoAnswerError(
-            f"but nothing answers there within {timeout_s:g} s (a firewall, or no such host)"
+            f"but there is no answer within {timeout_s:g} s (a firewall, or the host does not exist)"
         ) from error
     except ConnectionRefusedError as error:
         raise NoAnswerError("but nothing listens there (connection refused)") from error
     except (OSError, UnicodeError) as error:
-        raise NoAnswerError(f"but no connection comes about ({getattr(error, 'strerror', None) or error})") from error
+        raise NoAnswerError(f"but connecting fails ({getattr(error, 'strerror', None) or error})") from error

@@ -1,4 +1,4 @@
-"""The work of `barnabas doctor dir`: what a directory is, who can open it, and what would have to be done first."""
+"""The work of `barnabas doctor dir`: describes log directories, with the programs that can open them and remedies."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ PROGRAMS = (BARNABAS, BARNABAS_READ_ONLY, *map(kafka, KAFKA_VERSIONS))
 
 
 class DirectoryDoctor:
-    """One examination."""
+    """One run of the command."""
 
     def __init__(self, log_dirs: Sequence[Path], metadata_log_dir: Path | None) -> None:
-        """Raises CommandFailure where there is no directory of a broker at all, OSError."""
+        """Raises CommandFailure if none of them is a broker's log directory, OSError."""
         log_dirs = [path.absolute() for path in log_dirs]
         absolute = None if metadata_log_dir is None else metadata_log_dir.absolute()
         self.report = examine(log_dirs, metadata_log_dir=absolute)
         if self.report.is_new and not any(each.partitions for each in self.report.directories):
-            raise CommandFailure(f"{log_dirs[0]} is no broker's: it has no meta.properties and no partitions")
+            raise CommandFailure(f"{log_dirs[0]} is not a broker's log directory: no meta.properties and no partitions")
         self.survey: Survey = survey(self.report)
 
     def stops(self, program: str) -> bool:
-        """Whether something stops it."""
+        """Whether a problem keeps the program from opening the directories."""
         return bool(self.report.stopping(program))
 
     def as_json(self) -> dict[str, Any]:
-        """Everything, for programs. Names of fields stay; new ones may come."""
+        """The whole report as JSON. Field names are stable; new ones may be added."""
         report, found = self.report, self.survey
         replayed = report.replayed
         return {
@@ -101,7 +101,7 @@ class DirectoryDoctor:
         }
 
     def print(self, programs: Sequence[str] = PROGRAMS) -> None:
-        """The same for people, with what stops `programs`."""
+        """Print the report for people, with the problems of `programs`."""
         self._print_head()
         self._print_topics()
         self._print_logs()
@@ -130,7 +130,7 @@ class DirectoryDoctor:
             return "does not exist"
         holder = self.survey.holders.get(directory.path)
         if holder is not None:
-            state = f"open in process {holder}" if holder else "open in some process"
+            state = f"open in process {holder}" if holder else "open in another process"
         elif not directory.is_log_dir:
             state = "metadata log only"
         else:
@@ -159,8 +159,8 @@ class DirectoryDoctor:
         for each in found.open_transactions:
             print_line(
                 f"\nopen transaction: {each.topic_partition} from offset {each.first_offset}, producer "
-                f"{each.producer_id}, epoch {each.producer_epoch}: read_committed consumers wait before it; Kafka ends "
-                "it when it goes on, `barnabas log abort-transaction` otherwise"
+                f"{each.producer_id}, epoch {each.producer_epoch}: read_committed consumers stop before it. Kafka ends "
+                "it after a start; `barnabas log abort-transaction` ends it without Kafka"
             )
         counts = (
             (security.users, "SCRAM credential"),

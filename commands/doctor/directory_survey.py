@@ -1,7 +1,7 @@
-"""What lies in a node's partition directories: sizes, committed offsets, transactions that nobody ended.
+"""Survey of a node's partition directories: sizes, committed offsets, open transactions.
 
-`examine` tells what the metadata says; this reads the logs themselves, as `read.only` does: recovered in memory,
-without a lock or a byte written. After an unclean stop it reads what a start would have to read, too.
+`examine` reads the metadata; this reads the logs, as `read.only` does: recovered in memory, without taking a lock or
+writing a byte. After an unclean stop it reads the data that a start would recover, too.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _OFFSETS_TOPIC = "__consumer_offsets"
 _BUFFER_BYTES = 4 * 1024 * 1024
 _NO_TRANSACTION = -1
 _GROUP_EPOCH_KEY = (3).to_bytes(2, "big")
-"""The key of ConsumerGroupMetadata: int16 3, then the group's id behind its int16 size."""
+"""The key of ConsumerGroupMetadata: int16 3, then the group's id after its int16 size."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundTopic:
-    """A topic as its directories have it. `topic_id` is None where the metadata log does not know it."""
+    """A topic on disk. `topic_id` is None if the topic is not in the metadata log."""
 
     name: str
     topic_id: bytes | None
@@ -45,7 +45,7 @@ class FoundTopic:
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """A transaction that ended neither way: read_committed consumers wait before `first_offset`."""
+    """An open transaction: read_committed consumers stop before `first_offset`."""
 
     topic_partition: TopicPartition
     producer_id: int
@@ -55,11 +55,11 @@ class OpenTransaction:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What the logs say.
+    """Contents of the logs.
 
-    groups       group id -> how many partitions it has committed offsets of
-    holders      log directory -> process id of the broker that has it open (0: one that cannot be named)
-    notes        sentences about what could not be looked at
+    groups       group id -> number of partitions with committed offsets
+    holders      log directory -> process id of the broker that has it open (0: unknown)
+    notes        sentences about data that could not be read
     """
 
     topics: tuple[FoundTopic, ...]
@@ -70,7 +70,7 @@ class Survey:
 
 
 def survey(report: DirectoryReport) -> Survey:
-    """Look at everything. Raises OSError for a directory that cannot be listed."""
+    """Read all logs. Raises OSError for a directory that cannot be listed."""
     directories = [each.path for each in report.directories if each.is_log_dir and each.exists]
     holders = {path: holder for path in directories if (holder := lock_holder(path)) is not None}
     notes: list[str] = []
@@ -134,7 +134,7 @@ def _open_transactions(log: ReadableLog) -> list[OpenTransaction]:
 
 
 def _add_groups(log: ReadableLog, groups: dict[str, int]) -> list[str]:
-    """Adds the groups of one partition of the offsets topic; what could not be read of them."""
+    """Add the groups of one partition of the offsets topic. Returns notes."""
     try:
         loaded = load_offsets_partition(log, lambda _: True, _BUFFER_BYTES)
     except (DecodeError, BrokerError, StorageError, OSError) as error:
@@ -148,12 +148,12 @@ def _add_groups(log: ReadableLog, groups: dict[str, int]) -> list[str]:
         return []
     return [
         f"groups of the new protocol (KIP-848) in {log.topic_partition}: {', '.join(sorted(modern))}; Apache Kafka"
-        " serves their members from 4.0 on, with group.version 1; offsets are kept in any case"
+        " serves their members from 4.0 on, with group.version 1; their offsets are kept in any version"
     ]
 
 
 def _groups_of_new_protocols(log: ReadableLog) -> set[str]:
-    """Those whose group epoch (key 3) was not taken back. Raises nothing that the load before did not."""
+    """Groups with a group epoch (key 3) and no tombstone for it. Called after a load of the log, so it cannot fail."""
     found: set[str] = set()
     offset = log.log_start_offset
     while part := log.read(offset, _BUFFER_BYTES, upper_bound=log.high_watermark, at_least_one_batch=True):

@@ -1,4 +1,4 @@
-"""`barnabas doctor ...`: what stands in the way, in plain sentences."""
+"""`barnabas doctor ...`: diagnose problems of client connections and log directories."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEFAULT_TIMEOUT_S = 5.0
 
 @click.group()
 def doctor() -> None:
-    """Look for what stands in the way, and say it in plain sentences."""
+    """Diagnose problems of client connections and log directories."""
 
 
 @doctor.command()
@@ -34,15 +34,14 @@ def doctor() -> None:
     metavar="SECONDS",
     default=DEFAULT_TIMEOUT_S,
     show_default=True,
-    help="How long each connection and each answer may take.",
+    help="Limit for each connection attempt and each answer.",
 )
 def client(bootstrap: str, as_json: bool, timeout_s: float) -> int:
-    """Do what a client at this place would do with HOST:PORT, and say where it would stumble.
+    """Connect to HOST:PORT as a client on this machine would, and report each problem.
 
-    Connect, ask for ApiVersions and Metadata by Kafka's protocol (the native one where that is not answered), then
-    look up and try every address that the brokers advertise: a client only starts at HOST:PORT and goes on at those.
-    It works on any Kafka broker. The exit code is 0 when nothing stands in the way, 1 when something does, 3 when
-    nothing was reached at all.
+    Requests ApiVersions and Metadata by Kafka's protocol (by the native one if that is not answered), then looks up and
+    tries every address that the brokers advertise: a client starts at HOST:PORT and continues at those. Works with any
+    Kafka broker. The exit code is 0 without a problem, 1 with one, 3 if HOST:PORT cannot be reached.
     """
     from barnabas.commands.doctor.client import examine
     from barnabas.commands.output import print_json, print_line
@@ -56,7 +55,7 @@ def client(bootstrap: str, as_json: bool, timeout_s: float) -> int:
         for problem in report.problems:
             print_line(f"problem: {problem}")
         if not report.problems:
-            print_line("a client at this place has all that it needs")
+            print_line("no problem: clients on this machine can use the broker")
     if not report.is_connected:
         return ExitCode.NO_CONNECTION
     return ExitCode.FAILED if report.problems else ExitCode.OK
@@ -74,26 +73,27 @@ def client(bootstrap: str, as_json: bool, timeout_s: float) -> int:
     "--metadata-log-dir",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Where the metadata log is, if not in the first DIR (metadata.log.dir).",
+    help="Directory with the metadata log (metadata.log.dir), if not the first DIR.",
 )
 @click.option(
     "--kafka-version",
     metavar="V",
     callback=check_kafka_version,
-    help="Tell of this Apache Kafka, and let the exit code say whether it opens the directories.",
+    help="Report on this Apache Kafka, and let the exit code tell whether it can open the directories.",
 )
 @json_option
 def directory(
     log_dirs: tuple[Path, ...], metadata_log_dir: Path | None, kafka_version: str | None, as_json: bool
 ) -> int:
-    """Say what a broker's log directories are, and which program can open them.
+    """Describe a broker's log directories, and which programs can open them.
 
-    Name all log.dirs of the node, in their order. Nothing is written, and a broker may be running. Told are who wrote
-    the metadata last, node and cluster, levels, topics with their sizes, groups, open transactions, whether the last
-    stop was clean; then for Barnabas and each Apache Kafka whether it opens them, what it would refuse and what to do
-    about that. After an unclean stop everything behind the recovery points is read, as a start would.
+    Name all log.dirs of the node, in order. Nothing is written, and a broker may be running. The report has the last
+    writer of the metadata, node and cluster, feature levels, topics with their sizes, groups, open transactions, and
+    whether the last stop was clean; then for Barnabas and each Apache Kafka whether it can open the directories, and
+    otherwise the problems and their remedies. After an unclean stop all data after the recovery points is read, as at a
+    start.
 
-    The exit code is 0 when Barnabas (or the Kafka of --kafka-version) opens the directories, 1 when it does not.
+    The exit code is 0 if Barnabas (or the Kafka of --kafka-version) can open the directories, 1 if not.
     """
     from barnabas.broker.metadata.directories.report import BARNABAS, BARNABAS_READ_ONLY, kafka
     from barnabas.commands.doctor.directory import DirectoryDoctor

@@ -1,4 +1,4 @@
-"""`barnabas group ...`: list, describe and delete groups of consumers, and set back what they have committed."""
+"""`barnabas group ...`: list, describe and delete consumer groups, and reset their committed offsets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def group() -> None:
-    """Groups of consumers: list, describe, delete, reset offsets."""
+    """List, describe and delete consumer groups; reset offsets."""
 
 
 @group.command(name="list")
@@ -24,7 +24,7 @@ def group() -> None:
 @bootstrap_option
 @timeout_option
 def list_(as_json: bool, bootstrap: str, timeout_s: float) -> None:
-    """List all groups, also those that only ever committed offsets."""
+    """List all groups, including those that only committed offsets."""
     from barnabas.commands.output import print_json, print_table
     from barnabas.commands.session import with_admin
 
@@ -52,10 +52,10 @@ def list_(as_json: bool, bootstrap: str, timeout_s: float) -> None:
 @bootstrap_option
 @timeout_option
 def describe(name: str, as_json: bool, bootstrap: str, timeout_s: float) -> None:
-    """Show where GROUP is in each partition, and how many records it has still to read.
+    """Show GROUP's committed offset and lag in each partition.
 
-    The lag is the number of offsets between what the group committed and the end of the partition. A dash: it has
-    committed nothing, or the topic is gone. Where the group has members, `client` is who reads the partition.
+    The lag is the number of offsets between the committed offset and the end of the partition. A dash means that no
+    offset is committed, or that the topic no longer exists. `client` is the member that reads the partition.
     """
     from barnabas.commands.group.offsets import described
     from barnabas.commands.output import counted, print_json, print_line, print_table
@@ -76,7 +76,7 @@ def describe(name: str, as_json: bool, bootstrap: str, timeout_s: float) -> None
 @bootstrap_option
 @timeout_option
 def delete(names: tuple[str, ...], bootstrap: str, timeout_s: float) -> None:
-    """Delete groups, with all that they have committed. A group with members is not deleted."""
+    """Delete groups with their committed offsets. A group with members is not deleted."""
     from barnabas.commands.output import print_line
     from barnabas.commands.session import with_admin
 
@@ -90,16 +90,22 @@ def delete(names: tuple[str, ...], bootstrap: str, timeout_s: float) -> None:
 
 @group.command(name="reset-offsets")
 @click.argument("name", metavar="GROUP")
-@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Repeatable; all that the group committed to.")
+@click.option(
+    "--topic", "topics", multiple=True, metavar="TOPIC", help="Repeatable. Default: all with committed offsets."
+)
 @click.option("--partition", "partitions", type=click.IntRange(min=0), multiple=True, metavar="N", help="Repeatable.")
 @click.option("--to-earliest", is_flag=True, help="To the first record of each partition.")
 @click.option("--to-latest", is_flag=True, help="To the end of each partition.")
 @click.option(
-    "--to-offset", type=click.IntRange(min=0), metavar="N", help="To this offset, or the nearest that is there."
+    "--to-offset", type=click.IntRange(min=0), metavar="N", help="To this offset, or the nearest one in the log."
 )
-@click.option("--to-timestamp", type=parse_timestamp, metavar="MS|ISO8601", help="To the first record at or after it.")
-@click.option("--by-duration", type=parse_duration, metavar="DURATION", help="So far back from now: 90s, 15m, 2h, 7d.")
-@click.option("--execute", is_flag=True, help="Do it. Without this option it is only shown.")
+@click.option(
+    "--to-timestamp", type=parse_timestamp, metavar="MS|ISO8601", help="To the first record at or after this time."
+)
+@click.option(
+    "--by-duration", type=parse_duration, metavar="DURATION", help="To this long before now: 90s, 15m, 2h, 7d."
+)
+@click.option("--execute", is_flag=True, help="Commit the new offsets. Without this option they are only shown.")
 @json_option
 @bootstrap_option
 @timeout_option
@@ -117,10 +123,10 @@ def reset_offsets(
     bootstrap: str,
     timeout_s: float,
 ) -> None:
-    """Set what GROUP has committed. The group must have no members.
+    """Set GROUP's committed offsets. The group must have no members.
 
-    Shows what would change; with --execute it is done. An offset that a partition does not have (any more) becomes the
-    nearest that it has.
+    Shows the new offsets, and commits them with --execute. An offset outside of a partition's log becomes the nearest
+    one inside.
     """
     from barnabas.commands.group.offsets import planned_reset
     from barnabas.commands.output import counted, print_json, print_note, print_table
@@ -136,7 +142,7 @@ def reset_offsets(
 
         plan = await planned_reset(admin, name, topics, partitions, target)
         if not plan:
-            raise CommandFailure(f"group {name} has committed nothing: name a --topic")
+            raise CommandFailure(f"group {name} has no committed offsets: give --topic")
         if execute:
             await admin.set_group_offsets(
                 name,

@@ -1,4 +1,4 @@
-"""What a group has committed beside what its partitions hold: for `group describe` and `group reset-offsets`."""
+"""A group's committed offsets compared with its partitions: for `group describe` and `group reset-offsets`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 
 async def described(admin: Admin, group: str) -> dict[str, Any]:
-    """The group, its state, its members, and a row for each partition that it has committed in, or that a member has:
-    committed (None: nothing), end and lag (None where the topic is gone), and who has it (None: nobody).
+    """The group as JSON: state, members, and a row for each partition with a committed offset or a member.
 
-    Raises CommandFailure for a group that there is not.
+    A row's committed offset is None without one, end and lag are None if the topic no longer exists, member_id and
+    client are None without a member. Raises CommandFailure for an unknown group.
     """
     listed = {each.group_id: each for each in await admin.list_groups()}
     if group not in listed:
@@ -68,7 +68,7 @@ async def described(admin: Admin, group: str) -> dict[str, Any]:
 async def planned_reset(
     admin: Admin, group: str, topics: Sequence[str], partitions: Sequence[int], target: ResetTarget
 ) -> list[dict[str, Any]]:
-    """A row for each partition: what is committed (None: nothing) and what is to be. Empty where there are none."""
+    """A row for each partition: the committed offset (None without one) and the new one."""
     committed = await admin.group_offsets(group)
     chosen = {topic: await chosen_partitions(admin, topic, partitions) for topic in topics} or _by_topic(committed)
     rows = []
@@ -93,7 +93,7 @@ async def planned_reset(
 
 
 async def _ends(admin: Admin, topic: str, partitions: Sequence[int]) -> dict[int, int]:
-    """The end of each; empty where the topic is gone."""
+    """Each partition's end offset; {} if the topic no longer exists."""
     try:
         bounds = await earliest_and_latest(admin, topic, partitions)
     except UnknownTopicError:

@@ -1,4 +1,4 @@
-"""Where `barnabas group reset-offsets` puts a group, as its options say it."""
+"""Target of `barnabas group reset-offsets`, parsed from its options."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _ISO: Final = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?",
 
 
 def parse_duration(text: str) -> int:
-    """Milliseconds of `90s`, `15m`, `2h`, `7d` or, as Kafka's tool wants it, `P1DT2H`. Raises BadParameter."""
+    """Parse `90s`, `15m`, `2h`, `7d`, or `P1DT2H` as in Kafka's tool, to milliseconds. Raises BadParameter."""
     if found := _DURATION.fullmatch(text.strip()):
         return int(found[1]) * _UNITS_MS[found[2]]
     found = _ISO.fullmatch(text.strip())
     if found is None or not any(found.groups()):
-        raise click.BadParameter(f"{text!r} is no duration: 90s, 15m, 2h, 7d or P1DT2H30M")
+        raise click.BadParameter(f"{text!r} is not a duration like 90s, 15m, 2h, 7d or P1DT2H30M")
     days, hours, minutes, seconds = (int(each or 0) for each in found.groups())
     return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000
 
 
 class ResetTarget(NamedTuple):
-    """`offset` is one, or None: then what ListOffsets answers to `timestamp`."""
+    """An `offset`, or None for the one that ListOffsets returns for `timestamp`."""
 
     offset: int | None
     timestamp: int
@@ -41,7 +41,7 @@ class ResetTarget(NamedTuple):
         to_timestamp: int | None,
         by_duration: int | None,
     ) -> ResetTarget:
-        """Of the options, one of which must be there. Raises UsageError."""
+        """Create it from the options, of which exactly one must be given. Raises UsageError."""
         options = (to_earliest, to_latest, to_offset is not None, to_timestamp is not None, by_duration is not None)
         if sum(options) != 1:
             raise click.UsageError(

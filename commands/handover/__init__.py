@@ -1,1 +1,1 @@
-"""`barnabas handover`: make a directory ready for Apache Kafka and say how to start it there."""
+"""`barnabas handover`: prepares log directories for Apache Kafka."""

@@ -1,4 +1,4 @@
-"""`barnabas handover`: make a directory ready for Apache Kafka, and say how to start it there."""
+"""`barnabas handover`: prepare log directories for Apache Kafka, and print how to start it."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ _DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
     metavar="V",
     required=True,
     callback=check_kafka_version,
-    help="The Apache Kafka that takes over.",
+    help="Version of the Apache Kafka that takes over.",
 )
 @click.option("--metadata-log-dir", type=_DIRECTORY, metavar="DIR", help="metadata.log.dir, if not the first DIR.")
 @click.option(
-    "--listener", default="127.0.0.1:9092", metavar="HOST:PORT", show_default=True, help="Where Kafka serves clients."
+    "--listener", default="127.0.0.1:9092", metavar="HOST:PORT", show_default=True, help="Kafka's listener for clients."
 )
 @click.option(
     "--controller-listener",
     default="127.0.0.1:9093",
     metavar="HOST:PORT",
     show_default=True,
-    help="Where its controller listens; the brokers that join later need to reach it.",
+    help="The controller's listener; brokers that join later need to reach it.",
 )
 @click.option(
     "--config",
     "config_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Barnabas' configuration file: what Kafka understands of it is carried over.",
+    help="Barnabas' configuration file, whose properties that Kafka has too are carried over.",
 )
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="The server.properties to write. Without it: kafka-server.properties beside the first DIR.",
+    help="The server.properties to write. Default: kafka-server.properties beside the first DIR.",
 )
-@click.option("--overwrite", is_flag=True, help="Write the server.properties although there is one.")
-@click.option("--execute", is_flag=True, help="Do it. Without it nothing is written: see what would be done first.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing server.properties.")
+@click.option("--execute", is_flag=True, help="Make the changes. Without this option they are only shown.")
 def handover(
     log_dirs: tuple[Path, ...],
     kafka_version: str,
@@ -61,12 +61,12 @@ def handover(
 ) -> int:
     """Hand a node's log directories over to Apache Kafka.
 
-    Name all log.dirs of the node, in their order. What this Kafka would refuse is raised where that loses nothing (a
-    topic's segment.bytes below 1 MiB, for 4.1 and later) and said where not; a server.properties for
-    kafka-server-start is written, and the commands to run are printed. Without --execute it is a dry run. No record is
-    touched, and the way back is to stop Kafka and to start Barnabas.
+    Name all log.dirs of the node, in order. A topic's segment.bytes below 1 MiB, which Kafka 4.1 and later refuse, is
+    raised; other problems that would keep this Kafka from starting are reported. Writes a server.properties for
+    kafka-server-start and prints the commands to run. Without --execute it is a dry run. Records are not changed. To go
+    back, stop Kafka and start Barnabas.
 
-    The exit code is 1 when this Kafka would not start.
+    The exit code is 1 if this Kafka would not start.
     """
     from barnabas.commands.handover.plan import Handover
     from barnabas.commands.handover.properties import Listening, carried_properties
@@ -89,6 +89,6 @@ def handover(
     if execute:
         plan.execute(overwrite=overwrite)
     else:
-        print_line("dry run: nothing was written; --execute does it")
+        print_line("dry run: nothing was written; --execute makes the changes")
     plan.print_commands()
     return ExitCode.OK

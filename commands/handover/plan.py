@@ -1,8 +1,8 @@
-"""The work of `barnabas handover`: what stands between a directory and an Apache Kafka, and doing away with it.
+"""The work of `barnabas handover`: finds what keeps Apache Kafka from starting on a directory, and mends what it can.
 
-Only one thing that Kafka refuses can be changed without a loss: a topic's segment.bytes below 1 MiB, which a Config
-record raises. Everything else is said and left to its owner. Nothing is written but with `execute`: then the record,
-durably, in the one way in which the broker writes it, and the server.properties.
+Only one problem can be mended without a loss: a topic's segment.bytes below 1 MiB, which a Config record raises. All
+others are reported and left to the user. Nothing is written without `execute`: then the record, durably and by the
+broker's own writer, and the server.properties.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Raise(NamedTuple):
 
 
 class Handover:
-    """One hand-over to one version."""
+    """A hand-over to one version of Kafka."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Handover:
         carried: Mapping[str, str],
         output: Path | None,
     ) -> None:
-        """Reads only. Raises CommandFailure for a directory that no broker ever had, OSError."""
+        """Reads only. Raises CommandFailure for a directory that is not a broker's, OSError."""
         absolute = [path.absolute() for path in log_dirs]
         self._version = kafka_version
         self._listening = listening
@@ -68,22 +68,22 @@ class Handover:
             ignore_security=True,
         )
         if self._report.is_new:
-            raise CommandFailure(f"{absolute[0]} is no broker's: it has no meta.properties")
+            raise CommandFailure(f"{absolute[0]} is not a broker's log directory: no meta.properties")
         self._survey: Survey = survey(self._report)
         stopping = self._report.stopping(kafka(kafka_version))
         self._raises = _raises(self._report) if any(each.code == _RAISED_PROBLEM for each in stopping) else []
         self.refusals: tuple[Problem, ...] = tuple(each for each in stopping if each.code != _RAISED_PROBLEM)
-        """What Kafka would refuse and nobody can change here."""
+        """Problems that keep Kafka from starting and cannot be mended here."""
 
     def print(self) -> None:
-        """What would be done, and what stands in the way."""
+        """Print the changes and the problems."""
         report, name = self._report, f"Apache Kafka {self._version}"
         where = ", ".join(str(each.path) for each in report.directories)
         print_line(f"node {report.node_id} of cluster {report.cluster_id or '(none)'} in {where}")
         for problem in self.refusals:
             print_line(f"{name} would not start: {problem.sentence}\n  what to do: {problem.remedy}")
         for each in self._raises:
-            print_line(f"topic {each.topic}: segment.bytes {each.before} -> {LEAST_SEGMENT_BYTES}, or {name} ends")
+            print_line(f"topic {each.topic}: segment.bytes {each.before} -> {LEAST_SEGMENT_BYTES} (required by {name})")
         for sentence in self._changed:
             print_line(sentence)
         for note in self._notes():
@@ -92,7 +92,7 @@ class Handover:
             print_line(f"server.properties: {self._output}")
 
     def print_commands(self) -> None:
-        """The three commands that follow."""
+        """Print the three commands to run next."""
         directories = " ".join(str(each.path) for each in self._report.directories if each.is_log_dir)
         print_line("then:")
         print_line(f"  barnabas doctor dir {directories} --kafka-version {self._version}")
@@ -100,18 +100,18 @@ class Handover:
         print_line(f"  bin/kafka-topics.sh --bootstrap-server {self._listening.bootstrap} --describe")
 
     def execute(self, *, overwrite: bool) -> None:
-        """Do it. Raises CommandFailure: a broker runs, or the file is there already; OSError."""
+        """Make the changes. Raises CommandFailure if a broker is running or the file exists already, OSError."""
         for path, holder in self._survey.holders.items():
             raise CommandFailure(f"{path} is open in process {holder}: stop that broker first")
         if self._output.exists() and not overwrite:
-            raise CommandFailure(f"{self._output} is there already: name another with --output, or give --overwrite")
+            raise CommandFailure(f"{self._output} already exists: name another file with --output, or give --overwrite")
         if self._raises:
             self._raise_segments()
         properties = server_properties(self._report, self._version, self._listening, self._carried)
         head = (
             f"Apache Kafka {self._version} on the log directories of node {self._report.node_id}, cluster "
             f"{self._report.cluster_id}.",
-            "Written by `barnabas handover`. Barnabas and Kafka cannot run on them at once: the second is refused.",
+            "Written by `barnabas handover`. Barnabas and Kafka cannot run on them together: the second is refused.",
         )
         write_durably(self._output, file_text(properties, head).encode())
 
@@ -142,13 +142,13 @@ class Handover:
     def _notes(self) -> list[str]:
         notes = list(self._survey.notes)
         if not self._report.was_clean and not self._survey.holders:
-            notes.append("the last stop was not clean: Kafka recovers the logs as it starts")
+            notes.append("the last stop was not clean: Kafka will recover the logs when it starts")
         if self._survey.open_transactions:
             count = len(self._survey.open_transactions)
-            notes.append(f"{count} open transactions: Kafka's coordinator ends those that it knows, when they time out")
+            notes.append(f"{count} open transactions: Kafka's coordinator ends those in its log when they time out")
         security = self._report.security
         if security.guards:
-            notes.append("there are users or ACLs: an authorizer and SASL listeners have to be put into the file")
+            notes.append("the metadata has users or ACLs: add an authorizer and SASL listeners to the file")
         return notes
 
 

@@ -1,7 +1,7 @@
-"""The server.properties by which Apache Kafka starts on a directory that Barnabas had, as one node.
+"""The server.properties with which Apache Kafka starts on Barnabas's log directories, as a single node.
 
-What is in the metadata log (topics, configs, levels) needs no word here; what is not is: who the node is, where its
-files are, where it listens, and that internal topics have one replica, since there is one node.
+Topics, configs and feature levels are in the metadata log. The file has the rest: the node's id, its directories and
+listeners, and a replication factor of 1 for internal topics, since there is one node.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WRITTEN_ANEW = frozenset(
 _ADVERTISED = "advertised.listeners"
 _SEGMENT_BYTES = "log.segment.bytes"
 LEAST_SEGMENT_BYTES = 1048576
-"""Of Apache Kafka 4.1 and later for topics; given to brokers of 4.0 as well."""
+"""Minimum of Apache Kafka 4.1 and later for topics; applied to brokers of 4.0 as well."""
 
 _ONE_REPLICA = {
     "default.replication.factor": "1",
@@ -44,7 +44,7 @@ _ONE_REPLICA_SINCE_4 = {
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """Where Kafka's broker and its controller listen."""
+    """Listeners of Kafka's broker and its controller."""
 
     clients: Listener
     controller: Listener
@@ -59,7 +59,7 @@ class Listening:
 def server_properties(
     report: DirectoryReport, kafka_version: str, listening: Listening, carried: Mapping[str, str]
 ) -> dict[str, str]:
-    """Names and values in the order of the file. `carried` are the user's own; what has to be so is so all the same."""
+    """Names and values in the order of the file. Required values override `carried`, the user's own."""
     node_id = report.node_id
     log_dirs = [each.path for each in report.directories if each.is_log_dir]
     properties = {
@@ -86,32 +86,32 @@ def server_properties(
 
 
 def carried_properties(path: Path) -> dict[str, str]:
-    """What a configuration file of Barnabas says that Kafka understands as well. Raises OSError, BadLineError."""
+    """Read the properties of Barnabas's configuration file that Kafka has too. Raises OSError, BadLineError."""
     entries = parse_properties(decode(path.read_bytes()))
     skipped = _OURS_ALONE | _WRITTEN_ANEW
     return {entry.key: entry.value for entry in entries if entry.key not in skipped}
 
 
 def fitted(carried: Mapping[str, str], kafka_version: str) -> tuple[dict[str, str], list[str]]:
-    """What of `carried` this Kafka takes in a file with our one client listener; a sentence on each that is changed."""
+    """Adapt `carried` to this Kafka and the file's one client listener. Also returns a sentence for each change."""
     taken, said = dict(carried), []
     text = taken.get(_SEGMENT_BYTES, "")
     if not kafka_version.startswith("3.") and text.isdigit() and int(text) < LEAST_SEGMENT_BYTES:
         taken[_SEGMENT_BYTES] = str(LEAST_SEGMENT_BYTES)
-        said.append(f"{_SEGMENT_BYTES} {text} -> {LEAST_SEGMENT_BYTES}, or Apache Kafka {kafka_version} ends")
+        said.append(f"{_SEGMENT_BYTES} {text} -> {LEAST_SEGMENT_BYTES} (required by Apache Kafka {kafka_version})")
     advertised = taken.get(_ADVERTISED, "")
     names = {each.strip().partition("://")[0].upper() for each in advertised.split(",") if each.strip()}
     if names - {CLIENT_LISTENER}:
         del taken[_ADVERTISED]
         said.append(
-            f"{_ADVERTISED}={advertised} is left out: the file's listener for clients is {CLIENT_LISTENER}; add what "
-            "clients elsewhere need"
+            f"{_ADVERTISED}={advertised} is left out: the file's listener for clients is {CLIENT_LISTENER}; add the "
+            "addresses that other clients need"
         )
     return taken, said
 
 
 def file_text(properties: Mapping[str, str], head: Iterable[str]) -> str:
-    """The file: `head` as comments, then a line each."""
+    """Format the file: `head` as comments, then one property per line."""
     lines = [f"# {line}" for line in head]
     lines += [f"{name}={_escaped(value)}" for name, value in properties.items()]
     return "\n".join(lines) + "\n"

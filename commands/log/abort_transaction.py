@@ -1,21 +1,18 @@
 """The work of `barnabas log abort-transaction`.
 
-A transaction that Kafka left open holds read_committed consumers back at its first record for ever where nobody
-coordinates transactions any more. Ended is it as by Kafka's coordinator: an abort marker in each partition, with its
-row in the transaction index. One that the coordinator had already committed (PrepareCommit in `__transaction_state`) is
-left alone: its producer may have been told so, and Kafka writes its markers when it starts.
+read_committed consumers stop forever at the first record of a transaction that Kafka left open, because Barnabas has no
+transaction coordinator. This ends it as Kafka's coordinator would: by an abort marker in each partition, with its row
+in the transaction index. A transaction that the coordinator had already committed (PrepareCommit in
+`__transaction_state`) is left alone: its producer may have been told so, and Kafka writes its markers when it starts.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
-
-import click
 
 from barnabas.broker.metadata.directories.meta_properties import read_meta_properties
 from barnabas.broker.metadata.errors import MetadataError
@@ -34,9 +31,9 @@ from barnabas.broker.storage.inspection.transaction_decisions import (
 from barnabas.broker.storage.log.append import AppendOrigin
 from barnabas.broker.storage.log.loading.loader import LoadRequest
 from barnabas.broker.storage.log.opening import open_log
-from barnabas.commands.exit_codes import ExitCode
 from barnabas.commands.failures import CommandFailure
-from barnabas.commands.log.repair import LogConfigs, data_directory_of, held_lock, logs_of, storage_failures
+from barnabas.commands.log.confirmation import confirm
+from barnabas.commands.log.log_directories import LogConfigs, data_directory_of, held_lock, logs_of, storage_failures
 from barnabas.commands.output import counted, print_line, print_note
 from barnabas.protocol.errors import BrokerError, DecodeError
 from barnabas.protocol.records.builder import RecordBatchBuilder
@@ -48,7 +45,7 @@ _MARKER_BATCH_BYTES = 1024
 
 
 class _Found(NamedTuple):
-    """An open transaction in one partition, and what its coordinator had decided, if that is known."""
+    """An open transaction in one partition, with its coordinator's decision if that is known."""
 
     directory: Path
     topic_partition: TopicPartition
@@ -63,9 +60,9 @@ class _Found(NamedTuple):
 def abort_transactions(
     directories: Sequence[Path], *, producer_id: int | None, without_asking: bool, dry_run: bool, as_json: bool
 ) -> int:
-    """End the open transactions of data directories or single partitions; how many could not be ended.
+    """Abort open transactions of data directories or single partitions. Returns how many were left alone.
 
-    `producer_id` None: all of them. Raises CommandFailure, click.Abort, OSError.
+    `producer_id` None: all producers. Raises CommandFailure, click.Abort, OSError.
     """
     log_dirs = list(dict.fromkeys(data_directory_of(directory) for directory in directories))
     with ExitStack() as stack:
@@ -83,14 +80,14 @@ def abort_transactions(
             print_note("dry run: nothing was changed")
         elif doomed:
             if not without_asking:
-                _ask(len(doomed))
+                confirm(f"Abort {counted(len(doomed), 'transaction')}?")
             _abort(doomed, log_dirs)
             print_note(f"{counted(len(doomed), 'transaction')} aborted")
         left = len(found) - len(doomed)
         if left:
             print_note(
                 f"{counted(left, 'transaction')} left alone: the coordinator had committed. Start Apache Kafka on the "
-                "directory, which writes what is missing"
+                "directory: it writes the missing markers"
             )
         return left
 
@@ -99,13 +96,13 @@ def _find(directories: Sequence[Path], log_dirs: Sequence[Path], producer_id: in
     try:
         decisions = transaction_decisions(log_dirs)
     except DecodeError as error:
-        raise CommandFailure(f"what the coordinator had decided cannot be read: {error}") from error
+        raise CommandFailure(f"the coordinator's decisions cannot be read: {error}") from error
     found = []
     for directory in directories:
         for path in logs_of(directory):
             parsed = parse_directory_name(path.name)
             if parsed is None or path.name != directory_name(parsed.topic_partition):
-                continue  # on its way out, a stray or a copy
+                continue  # being deleted, a stray or a copy
             if parsed.topic_partition.topic == CLUSTER_METADATA_TOPIC:
                 continue
             found += [
@@ -117,12 +114,12 @@ def _find(directories: Sequence[Path], log_dirs: Sequence[Path], producer_id: in
 
 
 def _ensure_decisions_are_here(log_dirs: Sequence[Path]) -> None:
-    """Raises CommandFailure where the coordinator may have committed in a directory that was not named."""
+    """Raises CommandFailure if a directory with the coordinator's decisions may be missing on the command line."""
     try:
         replayed = [replay_metadata_directory(log_dir / METADATA_DIRECTORY) for log_dir in log_dirs]
         properties = [read_meta_properties(log_dir) for log_dir in log_dirs]
     except MetadataError as error:
-        raise CommandFailure(f"whether the coordinator had committed cannot be told: {error}") from error
+        raise CommandFailure(f"the coordinator's decisions are not known: {error}") from error
     image = next((each.image for each in replayed if each.exists), None)
     if image is None:
         if any(each is not None and each.version > 0 for each in properties):
@@ -165,7 +162,7 @@ def _abort(doomed: Sequence[_Found], log_dirs: Sequence[Path]) -> None:
 
 
 def _abort_in(request: LoadRequest, transactions: Sequence[OpenTransaction]) -> None:
-    """Append the markers of one log, durably. Raises CommandFailure, StorageError."""
+    """Append the markers of one log and flush them. Raises CommandFailure, StorageError."""
     offline = OfflineServices.create()
     log = open_log(request, offline.services)
     try:
@@ -198,7 +195,7 @@ def _marker(transaction: OpenTransaction, now_ms: int) -> memoryview:
 
 @contextmanager
 def _marker_taken(log_dir: Path) -> Iterator[bool]:
-    """Whether the last stop was clean. The clean-shutdown marker is away meanwhile; it comes back if all went well."""
+    """Remove the clean-shutdown marker, and restore it if no exception occurs. Yields whether it was there."""
     marker = CleanShutdownMarker(log_dir)
     content = None
     with suppress(FileNotFoundError):
@@ -228,11 +225,3 @@ def _json(found: _Found) -> str:
             "status": None if decision is None else decision.status_name,
         }
     )
-
-
-def _ask(count: int) -> None:
-    """Raises CommandFailure where nobody can be asked, and on a no."""
-    if not sys.stdin.isatty():
-        raise CommandFailure("this cannot be undone: say --yes where nobody can be asked", ExitCode.USAGE)
-    if not click.confirm(f"This cannot be undone. Abort {counted(count, 'transaction')}?"):
-        raise CommandFailure("nothing was changed")

@@ -24,8 +24,8 @@ from barnabas.broker.storage.log.loading.loader import LoadRequest
 from barnabas.broker.storage.log.opening import open_log, open_log_as
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.commands.failures import CommandFailure
-from barnabas.commands.log.repair import LogConfigs, data_directory_of, held_lock, logs_of, storage_failures
-from barnabas.commands.log.report import LineReport, line_report
+from barnabas.commands.log.line_report import LineReport, line_report
+from barnabas.commands.log.log_directories import LogConfigs, data_directory_of, held_lock, logs_of, storage_failures
 from barnabas.commands.output import counted, print_line, print_note
 from barnabas.commands.progress import progress_bar
 from barnabas.config.broker_config import BrokerConfig
@@ -34,11 +34,11 @@ from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.topic_partition import TopicPartition
 
 Advance = Callable[[int], object]
-"""Is told bytes as they are read and written."""
+"""Called with the number of bytes as they are read and written."""
 
 
 class _Compacted(NamedTuple):
-    """A compacted topic's log."""
+    """The log of a compacted topic."""
 
     directory: Path
     topic_partition: TopicPartition
@@ -46,7 +46,7 @@ class _Compacted(NamedTuple):
 
 
 class _Done(NamedTuple):
-    """What became of it; the tombstones are counted in a dry run only."""
+    """Result of one log's compaction; tombstones are counted in a dry run only."""
 
     result: CompactionResult
     tombstones_gone: int | None
@@ -55,9 +55,9 @@ class _Done(NamedTuple):
 def compact_directory(
     directory: Path, *, metadata_log_dir: Path | None, dry_run: bool, as_json: bool, map_bytes: int
 ) -> int:
-    """Compact one log, or all compacted ones of a data directory, and say what went; how many failed.
+    """Compact one log, or all compacted topics' logs of a data directory. Returns the number of logs that failed.
 
-    The metadata log, which has the topics' configs, lies in `metadata_log_dir` (None: in the data directory). Raises
+    The metadata log, which has the topics' configs, is in `metadata_log_dir` (None: the data directory). Raises
     CommandFailure, OSError.
     """
     log_dir = data_directory_of(directory)
@@ -65,8 +65,8 @@ def compact_directory(
         configs = LogConfigs(metadata_log_dir or log_dir)
         if not configs.are_known:
             raise CommandFailure(
-                f"{metadata_log_dir or log_dir} has no metadata log, which says what topics are compacted: name the "
-                "one of log.dirs that has it by --metadata-log-dir"
+                f"{metadata_log_dir or log_dir} has no metadata log with the topics' configs: give the one of log.dirs "
+                "that has it as --metadata-log-dir"
             )
         logs, others = _compacted_logs(directory, configs)
         if not logs and is_partition_directory(directory):
@@ -83,7 +83,7 @@ def compact_directory(
 
 @contextmanager
 def _marker_restored(log_dir: Path, run: _Run) -> Iterator[None]:
-    """Without the clean-shutdown marker while logs are open; it comes back when all of them were closed well."""
+    """Remove the clean-shutdown marker while logs are open, and restore it if all of them were closed without error."""
     marker = CleanShutdownMarker(log_dir)
     content = None
     with suppress(FileNotFoundError):
@@ -97,13 +97,13 @@ def _marker_restored(log_dir: Path, run: _Run) -> Iterator[None]:
 
 
 def _compacted_logs(directory: Path, configs: LogConfigs) -> tuple[list[_Compacted], int]:
-    """The logs whose topics are compacted, and how many others there are."""
+    """Find the logs of compacted topics. Also returns the number of other logs."""
     found = []
     others = 0
     for path in logs_of(directory):
         parsed = parse_directory_name(path.name)
         if parsed is None or path.name != directory_name(parsed.topic_partition):
-            continue  # on its way out, a stray or a copy
+            continue  # being deleted, a stray or a copy
         config = configs.of(parsed.topic_partition.topic)
         if config.compact:
             found.append(_Compacted(path, parsed.topic_partition, config))
@@ -129,7 +129,7 @@ class _Run:
         self._log_starts: Mapping[TopicPartition, int]
         checkpoints = DataDirectory(log_dir)
         with storage_failures():
-            if dry_run:  # what is unreadable stays where it is
+            if dry_run:  # an unreadable file stays where it is
                 self._checkpoints, self._log_starts = self._file.read(), checkpoints.log_start_offsets.read()
             else:
                 self._checkpoints = self._file.read_or_set_aside("all is dirty")
@@ -137,12 +137,12 @@ class _Run:
         self._logs = self._records = self._bytes = 0
 
     def compact(self, log: _Compacted, report: LineReport, advance: Advance) -> None:
-        """Compact one log and print its line; a log that cannot be compacted is noted and counted."""
+        """Compact one log and print its line. A log that cannot be compacted is reported and counted."""
         try:
             done = self._dry(log, advance) if self._dry_run else self._real(log, advance)
         except (StorageError, DecodeError, OSError) as error:
             self.failures += 1
-            print_note(f"{log.topic_partition} cannot be compacted, nothing is lost: {error}")
+            print_note(f"{log.topic_partition} cannot be compacted, no data is lost: {error}")
             return
         self._logs += 1
         self._records += done.result.records_gone
@@ -169,7 +169,7 @@ class _Run:
         with tempfile.TemporaryDirectory(prefix="barnabas-dry-run-") as scratch:
             copy = make_scratch_copy(log.directory, Path(scratch), log.topic_partition)
             services = OfflineServices.create().services
-            # The copy's end is cut off, so there is nothing to recover.
+            # The copy has no active segment, so there is nothing to recover.
             opened = open_log_as(DryRunLog, self._request(log, copy, is_clean=True), services)
             try:
                 checkpoint = self._checkpoints.get(log.topic_partition)
@@ -225,7 +225,7 @@ class _Run:
         )
 
     def print_summary(self, others: int) -> None:
-        """One line at the end."""
+        """Print the summary."""
         if self._as_json:
             counts = {"logs": self._logs, "records_gone": self._records, "bytes_gone": self._bytes}
             print_line(json.dumps({"type": "summary", **counts, "failed": self.failures, "not_compacted": others}))

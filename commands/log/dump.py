@@ -1,6 +1,6 @@
-"""The work of `barnabas log dump`: files to lines, each kind by its reader of broker.storage.inspection.
+"""The work of `barnabas log dump`: prints files as lines, each kind by its reader of broker.storage.inspection.
 
-What cannot be read is said on standard error and counted in `failures`; the other files are dumped all the same.
+Unreadable data is reported on standard error and counted in `failures`; the other files are dumped all the same.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from barnabas.broker.storage.inspection.log_walk import LogWalk, StoredBatch, St
 from barnabas.broker.storage.inspection.positions import position_of_offset
 from barnabas.broker.storage.producers.snapshot import decode_snapshot
 from barnabas.commands.failures import CommandFailure
-from barnabas.commands.log.fields import (
+from barnabas.commands.log.dump_fields import (
     Fields,
     aborted_fields,
     batch_fields,
@@ -39,7 +39,7 @@ from barnabas.commands.log.fields import (
     text_line,
     time_entry_fields,
 )
-from barnabas.commands.log.metadata import control_fields, metadata_json
+from barnabas.commands.log.metadata_json import control_fields, metadata_json
 from barnabas.commands.output import print_note, standard_output
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.records.record import Record
@@ -50,7 +50,7 @@ _FLUSH_CHARACTERS = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class DumpOptions:
-    """What is asked for. The limits count over all files; None: no limit."""
+    """Options of the command. The limits count over all files; None: no limit."""
 
     as_json: bool = False
     records: bool = False
@@ -62,7 +62,7 @@ class DumpOptions:
 
 
 class _EnoughError(Exception):
-    """A limit is reached."""
+    """A limit of the options is reached."""
 
 
 class Dump:
@@ -79,7 +79,7 @@ class Dump:
         self._output: BinaryIO = standard_output()
 
     def run(self, paths: Sequence[Path]) -> None:
-        """Dump all files. Raises CommandFailure for a path that is none, OSError."""
+        """Dump all files. Raises CommandFailure for a path that is not a log's file or directory, OSError."""
         files = [known for path in paths for known in self._files_of(path)]
         try:
             for known in files:
@@ -94,17 +94,17 @@ class Dump:
         if path.is_dir():
             files = [known for known in known_files(path) if not known.stage]
             if not files:
-                raise CommandFailure(f"{path}: no file of a log in this directory")
+                raise CommandFailure(f"{path}: no log files in this directory")
             return self._from_offset_on(files)
         known = identify(path)
         if not path.exists():
             raise CommandFailure(f"{path}: no such file")
         if known is None:
-            raise CommandFailure(f"{path}: a file's name says what it is, and this is no name of a log's file")
+            raise CommandFailure(f"{path}: not the name of a log file, and the name determines how a file is read")
         return [known]
 
     def _from_offset_on(self, files: list[KnownFile]) -> list[KnownFile]:
-        """Without the segments that end before the offset that was asked for."""
+        """Leave out the segments that end before the first wanted offset."""
         wanted = self._options.from_offset
         if wanted is None:
             return files
@@ -209,7 +209,7 @@ class Dump:
             return
         text = text_line(fields)
         for name, value in control.items():
-            # Kafka's tool writes a colon behind the name of this one, and not behind those of the others.
+            # Kafka's tool writes a colon after this record's name only.
             colon = "" if isinstance(value, dict) and name != "LeaderChange" else ":"
             text += f" {name}{colon} {_compact(value) if isinstance(value, dict) else value}"
         self._print(f"| {text}")
@@ -256,7 +256,7 @@ class Dump:
 
 
 def _log_title(known: KnownFile) -> str:
-    """Kafka's line behind the file's name."""
+    """Kafka's line after the file's name."""
     if known.type is FileType.LOG:
         return f"Log starting offset: {known.offset}"
     if known.offset < 0:
@@ -265,7 +265,7 @@ def _log_title(known: KnownFile) -> str:
 
 
 def _small_file_fields(known: KnownFile) -> Iterator[Fields]:
-    """The lines of a checkpoint or properties file. Raises CorruptFileError, OSError."""
+    """Read the lines of a checkpoint or properties file. Raises CorruptFileError, OSError."""
     match known.type:
         case FileType.OFFSET_CHECKPOINT:
             for topic_partition, offset in OffsetCheckpointFile(known.path).read().items():

@@ -1,10 +1,10 @@
-"""What `barnabas log dump` says of a batch, a record, an index entry, ...: names and order of Kafka's DumpLogSegments.
+"""Fields that `barnabas log dump` prints of batches, records, index entries, ..., named as in Kafka's DumpLogSegments.
 
-One mapping of fields a line. As text it is what DumpLogSegments prints (`name: value name: value`), so that whatever
-reads that tool's output reads ours; as JSON it is an object, with what text cannot hold: header values, and keys and
-payloads that are not UTF-8 as base64 (the field `base64` then lists which, as `barnabas consume --json` does it).
-Two things differ from Kafka's text: a control character in a key or payload is escaped, so that a line stays a line and
-nobody's terminal is played with, and damage has its own words.
+One mapping of fields per line. As text it is what DumpLogSegments prints (`name: value name: value`), so that programs
+for that tool's output can read this one. As JSON it is an object, with data that the text leaves out: header values,
+and keys and payloads that are not UTF-8 as base64 (listed in the field `base64`, as `barnabas consume --json` does).
+Two things differ from Kafka's text: control characters in keys and payloads are escaped, so that a line stays a line
+and cannot control the terminal, and damage is reported in other words.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u
 
 
 def batch_fields(step: StoredBatch) -> Fields:
-    """One batch of version 2."""
+    """Fields of a batch with magic 2."""
     batch = step.batch
     return {
         "baseOffset": batch.base_offset,
@@ -59,7 +59,7 @@ def batch_fields(step: StoredBatch) -> Fields:
 
 
 def message_fields(step: StoredMessage) -> Fields:
-    """One entry of a message set of version 0 or 1; a compressed wrapper is one."""
+    """Fields of a message with magic 0 or 1; a compressed wrapper is one message."""
     message = step.message
     return {
         "offset": message.offset,
@@ -74,7 +74,7 @@ def message_fields(step: StoredMessage) -> Fields:
 
 
 def stored_records(step: StoredBatch | StoredMessage) -> Iterator[tuple[Fields, Record]]:
-    """Each record of a batch or a message set's entry, with its own fields but key and payload. Raises DecodeError."""
+    """Read a batch's or message's records with their fields, without key and payload. Raises DecodeError."""
     if isinstance(step, StoredBatch):
         for record in read_records(step.batch):
             yield record_fields(step.batch, record), record
@@ -88,7 +88,7 @@ def stored_records(step: StoredBatch | StoredMessage) -> Iterator[tuple[Fields, 
                 _legacy_time_name(outer): record.timestamp,
                 "keySize": _size(record.key),
                 "valueSize": _size(record.value),
-                "isValid": True,  # else it would not have been read
+                "isValid": True,  # an invalid one would not have been read
                 "crc": message.crc,
             },
             record,
@@ -96,7 +96,7 @@ def stored_records(step: StoredBatch | StoredMessage) -> Iterator[tuple[Fields, 
 
 
 def record_fields(batch: RecordBatch, record: Record) -> Fields:
-    """One record's own fields, without key and payload."""
+    """Fields of one record, without key and payload."""
     sequence = batch.base_sequence
     if sequence >= 0:
         sequence = (sequence + record.offset - batch.base_offset) & _INT32_MAX
@@ -111,7 +111,7 @@ def record_fields(batch: RecordBatch, record: Record) -> Fields:
 
 
 def record_text_data(record: Record) -> Fields:
-    """Key and payload for people; one that is null is left out, as Kafka does."""
+    """Key and payload as text; null ones are left out, as in Kafka."""
     fields: Fields = {}
     if record.key is not None:
         fields["key"] = readable(record.key)
@@ -121,7 +121,7 @@ def record_text_data(record: Record) -> Fields:
 
 
 def record_json_data(record: Record) -> Fields:
-    """Key, payload and headers for programs. See the module."""
+    """Key, payload and headers as JSON. See the module's docstring."""
     encoded: list[str] = []
 
     def convert(name: str, data: bytes | None) -> str | None:
@@ -140,17 +140,17 @@ def record_json_data(record: Record) -> Fields:
 
 
 def offset_entry_fields(entry: OffsetPosition) -> Fields:
-    """One entry of a `.index`."""
+    """Fields of an entry of a `.index`."""
     return {"offset": entry.offset, "position": entry.position}
 
 
 def time_entry_fields(entry: TimestampOffset) -> Fields:
-    """One entry of a `.timeindex`."""
+    """Fields of an entry of a `.timeindex`."""
     return {"timestamp": entry.timestamp, "offset": entry.offset}
 
 
 def aborted_fields(row: AbortedTxn) -> Fields:
-    """One row of a `.txnindex`."""
+    """Fields of a row of a `.txnindex`."""
     return {
         "version": row.version,
         "producerId": row.producer_id,
@@ -161,7 +161,7 @@ def aborted_fields(row: AbortedTxn) -> Fields:
 
 
 def producer_fields(row: SnapshotRow) -> Fields:
-    """One producer of a snapshot. The open transaction's offset is as Kafka's tool says it, see `text_line`."""
+    """Fields of a producer in a snapshot. `text_line` writes the open transaction's offset as Kafka's tool does."""
     fields = {
         "producerId": row.producer_id,
         "producerEpoch": row.producer_epoch,
@@ -182,12 +182,12 @@ def producer_fields(row: SnapshotRow) -> Fields:
 
 
 def text_line(fields: Fields) -> str:
-    """`name: value name: value`, values as Java prints them."""
+    """Format as `name: value name: value`, with values as Java prints them."""
     return " ".join(f"{name}: {_text(name, value)}" for name, value in fields.items())
 
 
 def readable(data: bytes) -> str:
-    """Text of bytes for people: what is not UTF-8 is replaced, what would move the cursor is escaped."""
+    """Decode bytes for people: invalid UTF-8 is replaced, control characters are escaped."""
     return _CONTROL_CHARACTERS.sub(
         lambda match: match.group().encode("unicode_escape").decode("ascii"), data.decode("utf-8", "replace")
     )

@@ -1,8 +1,8 @@
 """Lines of output while a progress bar is drawn.
 
-The bar takes sys.stdout for itself while it stands: what is printed then may go to the terminal where standard output
-is a file, or be glued to the bar. So lines go to the stream that was there before; and where that is a terminal, too,
-they wait until the bar is gone.
+The bar replaces sys.stdout while it is drawn: lines printed then may go to the terminal although standard output is a
+file, or be appended to the bar. So lines are written to the original stream; if that is a terminal too, they wait until
+the bar is removed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import click
 
 
 class LineReport:
-    """Made before the bar; `line` may be called while it stands."""
+    """Create it before the bar; `line` may be called while the bar is drawn."""
 
     def __init__(self) -> None:
         self._stream = sys.stdout
@@ -23,14 +23,14 @@ class LineReport:
         self._waiting: list[str] = []
 
     def line(self, text: str) -> None:
-        """One line to standard output, now or when the bar is gone."""
+        """Print one line to standard output, now or after the bar."""
         if self._waits:
             self._waiting.append(text)
         else:
             click.echo(text, file=self._stream)
 
     def flush(self) -> None:
-        """The bar is gone."""
+        """Print waiting lines after the bar was removed."""
         for text in self._waiting:
             click.echo(text, file=self._stream)
         self._waiting.clear()
@@ -38,7 +38,7 @@ class LineReport:
 
 @contextmanager
 def line_report() -> Iterator[LineReport]:
-    """A report around a bar; what waits is printed at the end, also when the work was broken off."""
+    """A report to use around a bar. Prints waiting lines at the end, also after an exception."""
     report = LineReport()
     try:
         yield report

@@ -1,8 +1,7 @@
-"""What the commands on logs share: which logs are meant, the directory's lock, and a log's configuration.
+"""Directories of logs named on the command line: their logs, the data directory's lock, and the logs' configurations.
 
-Those that write hold the lock of the data directory while they do, as a broker would: one that runs is never
-disturbed, and none starts meanwhile. Index sizes and intervals are the topic's, as the metadata log has them; what a
-broker's own configuration file says is not known here.
+Commands that write hold the data directory's lock, as a broker does: so no broker runs meanwhile. Index sizes and
+intervals come from the topic's configs in the metadata log; a broker's configuration file is not read.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def storage_failures() -> Iterator[None]:
-    """What the log engine finds wrong with a path, as the command's one sentence."""
+    """Convert StorageError to CommandFailure with path and message."""
     try:
         yield
     except StorageError as error:
@@ -36,7 +35,7 @@ def storage_failures() -> Iterator[None]:
 
 @contextmanager
 def held_lock(log_dir: Path) -> Iterator[None]:
-    """The data directory's lock. Raises CommandFailure when a broker has it."""
+    """Hold the data directory's lock. Raises CommandFailure if a broker has it."""
     lock = DirectoryLock(log_dir)
     with storage_failures():
         lock.acquire()
@@ -52,23 +51,24 @@ def data_directory_of(directory: Path) -> Path:
 
 
 def logs_of(directory: Path) -> list[Path]:
-    """The logs' directories: of a data directory all, of a partition's directory itself.
+    """All logs' directories of a data directory, or the partition's directory itself.
 
-    None is an answer for a data directory alone, which has a meta.properties. Raises CommandFailure, OSError.
+    Raises CommandFailure if `directory` is neither: a data directory without logs still has a meta.properties. Raises
+    OSError.
     """
     if is_partition_directory(directory):
         return [directory.absolute()]
     logs = partition_directories(directory.absolute())
     if not logs and not (directory / META_PROPERTIES_FILE).exists():
-        raise CommandFailure(f"{directory} holds no log: name one of the broker's log.dirs, or a partition's directory")
+        raise CommandFailure(f"{directory} has no log: name one of the broker's log.dirs, or a partition's directory")
     return logs
 
 
 def named_log(directory: Path) -> ParsedDirectoryName:
-    """Which partition a directory holds. Raises CommandFailure where its name does not say it, or it holds none."""
+    """The partition of a directory, by its name. Raises CommandFailure if it is not a partition's directory."""
     parsed = parse_directory_name(directory.absolute().name)
     if parsed is None or not is_partition_directory(directory):
-        raise CommandFailure(f"{directory} is no partition's directory (<topic>-<partition>)")
+        raise CommandFailure(f"{directory} is not a partition's directory (<topic>-<partition>)")
     return parsed
 
 
@@ -76,25 +76,25 @@ class LogConfigs:
     """The configurations of a data directory's logs."""
 
     def __init__(self, log_dir: Path, index_interval_bytes: int | None = None) -> None:
-        """`index_interval_bytes` None: the topic's. Raises CommandFailure when the metadata log cannot be replayed."""
+        """`index_interval_bytes` overrides the topic's. Raises CommandFailure if the metadata log is unreadable."""
         from barnabas.broker.metadata.errors import MetadataError
         from barnabas.broker.metadata.log.log_replay import METADATA_DIRECTORY, replay_metadata_directory
         from barnabas.config.broker_config import BrokerConfig
 
         self._image: MetadataImage | None = None
         self.are_known = False
-        """Whether `log_dir` has a metadata log, as one of several log.dirs has. Without it all configs are defaults."""
+        """Whether `log_dir` has the metadata log, as one of several log.dirs has. Without it, configs are defaults."""
         try:
             replayed = replay_metadata_directory(log_dir / METADATA_DIRECTORY)
             self._image, self.are_known = replayed.image, replayed.exists
         except MetadataError as error:
             if index_interval_bytes is None:
-                raise CommandFailure(f"{error}; --index-interval-bytes does without the topics' configs") from error
+                raise CommandFailure(f"{error}; --index-interval-bytes works without the topics' configs") from error
         self._broker = BrokerConfig.of()
         self._index_interval_bytes = index_interval_bytes
 
     def of(self, topic: str) -> LogConfig:
-        """The configuration of a topic's logs."""
+        """Return the configuration of a topic's logs."""
         overrides = {} if self._image is None else self._image.topic_configs(topic)
         config = self._broker.log_config.with_overrides(overrides)
         if self._index_interval_bytes is None:

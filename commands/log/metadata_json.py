@@ -1,10 +1,10 @@
-"""Records of the metadata log for `barnabas log dump`, in the JSON of Kafka's `--cluster-metadata-decoder`.
+"""Records of the metadata log as JSON for `barnabas log dump`, in the form of Kafka's `--cluster-metadata-decoder`.
 
     {"type": "TOPIC_RECORD", "version": 0, "data": {"name": "orders", "topicId": "..."}}
 
 Field names and their order are those of Kafka's generated JSON converters; a tagged field with its default is left out.
-A record of a key that we do not serve keeps its type's name, with its bytes as base64 in `data`. Control records have
-their own JSON. Source: Kafka MetadataJsonConverters, DumpLogSegments.
+A record of an unsupported type keeps its type's name, with its bytes as base64 in `data`. Control records have their
+own JSON. Source: Kafka MetadataJsonConverters, DumpLogSegments.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _COORDINATOR_EPOCH = slice(2, 6)
 
 
 def metadata_json(value: bytes | None) -> dict[str, Any]:
-    """The JSON of one metadata record's value. Raises DecodeError."""
+    """Convert one metadata record's value to JSON. Raises DecodeError."""
     if value is None:
         raise DecodeError("a metadata record has a value")
     record = decode_frame(value)
@@ -63,7 +63,7 @@ def metadata_json(value: bytes | None) -> dict[str, Any]:
 
 
 def control_fields(record: Record) -> dict[str, Any]:
-    """What a control record says: an end marker's two fields, or one field by the record's name. Raises DecodeError."""
+    """Decode a control record: an end marker's two fields, or one field with the record's name. Raises DecodeError."""
     key = record.key or b""
     control_type = int.from_bytes(key[2:4], "big", signed=True) if len(key) >= 4 else -1
     if control_type in _END_MARKERS:

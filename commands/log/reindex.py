@@ -8,14 +8,14 @@ from barnabas.broker.storage.files.partition_directory import parse_directory_na
 from barnabas.broker.storage.inspection.reindex import reindex_log
 from barnabas.broker.storage.inspection.verify_directory import log_bytes
 from barnabas.commands.failures import CommandFailure
-from barnabas.commands.log.repair import LogConfigs, data_directory_of, held_lock, logs_of, storage_failures
-from barnabas.commands.log.report import line_report
+from barnabas.commands.log.line_report import line_report
+from barnabas.commands.log.log_directories import LogConfigs, data_directory_of, held_lock, logs_of, storage_failures
 from barnabas.commands.output import counted, print_line, print_note
 from barnabas.commands.progress import progress_bar
 
 
 def reindex_directory(directory: Path, index_interval_bytes: int | None) -> int:
-    """Rebuild all indexes of a data directory or one log, and say what became of each; how many logs were damaged.
+    """Rebuild all indexes of a data directory or one log and print each result. Returns the number of damaged logs.
 
     Raises CommandFailure, OSError.
     """
@@ -35,13 +35,13 @@ def reindex_directory(directory: Path, index_interval_bytes: int | None) -> int:
                             segments += 1
                             changed += done.is_changed
                             progress.advance(done.log_path.stat().st_size)
-                            word = "rebuilt" if done.is_changed else "as it was"
+                            word = "rebuilt" if done.is_changed else "unchanged"
                             report.line(
                                 f"{done.log_path}: {counted(done.offset_entries, 'offset entry')}, "
                                 f"{counted(done.time_entries, 'time entry')}, {word}"
                             )
                 except CommandFailure as failure:
                     damaged += 1
-                    print_note(f"{failure.message}; nothing of this segment was changed")
+                    print_note(f"{failure.message}; this segment was not changed")
     print_line(f"{counted(segments, 'segment')}, {counted(changed, 'index pair')} changed")
     return damaged

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-import click
-
 from barnabas.broker.storage.inspection.truncation import CannotTruncateError, TruncationPlan, plan_truncation, truncate
-from barnabas.commands.exit_codes import ExitCode
 from barnabas.commands.failures import CommandFailure
-from barnabas.commands.log.repair import LogConfigs, data_directory_of, held_lock, named_log, storage_failures
+from barnabas.commands.log.confirmation import confirm
+from barnabas.commands.log.log_directories import LogConfigs, data_directory_of, held_lock, named_log, storage_failures
 from barnabas.commands.output import print_line
 
 
 def truncate_directory(directory: Path, to_offset: int, *, without_asking: bool, dry_run: bool) -> None:
-    """Say what will go, ask, and cut. Raises CommandFailure, click.Abort, OSError."""
+    """Print what will be removed, ask, and truncate. Raises CommandFailure, click.Abort, OSError."""
     topic_partition = named_log(directory).topic_partition
     directory = directory.absolute()
     log_dir = data_directory_of(directory)
@@ -25,34 +22,26 @@ def truncate_directory(directory: Path, to_offset: int, *, without_asking: bool,
         except CannotTruncateError as error:
             raise CommandFailure(str(error)) from error
         if plan.is_empty:
-            print_line(f"{topic_partition} ends at offset {plan.new_end}: nothing to cut")
+            print_line(f"{topic_partition} ends at offset {plan.new_end}: nothing to remove")
             return
-        for line in _sentences(plan):
+        for line in _lines(plan):
             print_line(line)
         if dry_run:
             print_line("dry run: nothing was changed")
             return
         config = LogConfigs(log_dir).of(topic_partition.topic)
         if not without_asking:
-            _ask()
+            confirm("Truncate?")
         truncate(plan, topic_partition, config)
         print_line(f"{topic_partition} ends at offset {plan.new_end}")
 
 
-def _sentences(plan: TruncationPlan) -> list[str]:
+def _lines(plan: TruncationPlan) -> list[str]:
     lines = [f"remove {path}" for path in plan.files]
     log_path = plan.directory / f"{plan.segment:020d}.log"
     lines.append(f"cut {log_path} to {plan.keep_bytes} bytes")
     if plan.last_offset >= plan.new_end:
-        lines.append(f"offsets {plan.new_end} to {plan.last_offset} go, {plan.cut_bytes:,} bytes")
+        lines.append(f"removes offsets {plan.new_end} to {plan.last_offset}, {plan.cut_bytes:,} bytes")
     else:
-        lines.append(f"no offset goes, {plan.cut_bytes:,} bytes that are no batch do")
+        lines.append(f"removes no offset, but {plan.cut_bytes:,} bytes that are not a batch")
     return lines
-
-
-def _ask() -> None:
-    """Raises CommandFailure where nobody can be asked, click.Abort on a no."""
-    if not sys.stdin.isatty():
-        raise CommandFailure("this cannot be undone: say --yes where nobody can be asked", ExitCode.USAGE)
-    if not click.confirm("This cannot be undone. Cut?"):
-        raise CommandFailure("nothing was changed")

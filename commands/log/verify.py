@@ -1,4 +1,4 @@
-"""The work of `barnabas log verify`: the log engine's checks, and those that need the metadata log's reader."""
+"""The work of `barnabas log verify`: the log engine's checks, and those against the metadata log."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from barnabas.broker.storage.inspection.verify_directory import (
     is_partition_directory,
     log_bytes,
 )
-from barnabas.commands.log.repair import logs_of
-from barnabas.commands.log.report import LineReport, line_report
+from barnabas.commands.log.line_report import LineReport, line_report
+from barnabas.commands.log.log_directories import logs_of
 from barnabas.commands.output import counted, print_line, print_note
 from barnabas.commands.progress import progress_bar
 
 
 class Verification:
-    """One run of the command; `findings` counts."""
+    """One run of the command; `findings` is their number."""
 
     def __init__(self, directories: Sequence[Path], *, as_json: bool) -> None:
         self.findings = 0
@@ -30,10 +30,10 @@ class Verification:
         self._report = LineReport()
 
     def run(self) -> None:
-        """Check everything, print each finding as it comes and a summary. Raises CommandFailure, OSError."""
+        """Check everything, print each finding and a summary. Raises CommandFailure, OSError."""
         from barnabas.commands.log.verify_metadata import metadata_findings
 
-        self._say_who_runs()
+        self._note_brokers()
         total = sum(log_bytes(path) for directory in self._directories for path in logs_of(directory))
         with line_report() as self._report, progress_bar("verifying", total=total, unit="bytes") as progress:
 
@@ -48,15 +48,15 @@ class Verification:
                 self._print(finding)
         self._print_summary(check.logs)
 
-    def _say_who_runs(self) -> None:
+    def _note_brokers(self) -> None:
         for directory in self._directories:
             log_dir = directory.absolute().parent if is_partition_directory(directory) else directory
             holder = lock_holder(log_dir)
             if holder is not None:
                 who = f"process {holder}" if holder else "a process"
                 print_note(
-                    f"a broker ({who}) is using {log_dir}: what it is writing now is not judged, "
-                    "nor are the checkpoints' offsets; stop it to have everything checked"
+                    f"a broker ({who}) is using {log_dir}: the data that it is writing now is not checked, "
+                    "nor are the checkpoints' offsets; stop it to check everything"
                 )
 
     def _print(self, finding: Finding) -> None:

@@ -1,8 +1,8 @@
-"""What the metadata side says of data directories that `barnabas log verify` checks.
+"""The checks of `barnabas log verify` that need the metadata.
 
-`meta.properties` can be read, the metadata log can be replayed, and the partitions on disk are those that it names: a
-start sets the others aside as `-stray`, and makes what is missing anew, empty. That last comparison needs all of a
-node's data directories: a partition counts as missing only if the metadata puts it in one of those that are given.
+`meta.properties` is readable, the metadata log can be replayed, and the partitions on disk are those in it: a start
+renames others to `-stray`, and creates missing ones again, empty. The last check needs all of a node's data
+directories: a partition counts as missing only if the metadata assigns it to one of the given directories.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 
 def metadata_findings(directories: Sequence[Path]) -> Iterator[Finding]:
-    """Of data directories, and of a metadata log's own directory; other partitions' are passed over. Raises OSError."""
+    """Check data directories, or a metadata log's own directory; other partitions' are skipped. Raises OSError."""
     log_dirs: dict[Path, bytes | None] = {}
     image: MetadataImage | None = None
     metadata_log = Path()
@@ -53,8 +53,8 @@ def metadata_findings(directories: Sequence[Path]) -> Iterator[Finding]:
 
 
 def _replay(directory: Path) -> MetadataImage | None:
-    """The state that it says, None where there is none. Raises MetadataError."""
-    # What it passes over with a warning (a torn snapshot, a torn tail) was found by the check of the files.
+    """Replay a metadata log, None without one. Raises MetadataError."""
+    # Damage that it skips with a warning (a torn snapshot, a torn tail) was found by the check of the files.
     logger = logging.getLogger("barnabas.broker.metadata")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -78,12 +78,12 @@ def _compare(image: MetadataImage, metadata_log: Path, log_dirs: dict[Path, byte
             except CorruptFileError:
                 continue  # found by the check of the files
             if is_stray(image, parsed.topic_partition, topic_id):
-                yield Finding(path, None, "the metadata log knows no such partition: a start sets it aside as -stray")
+                yield Finding(path, None, "the metadata log does not have this partition: a start renames it to -stray")
     ids = set(log_dirs.values())
     for topic in image.topics.values():
         for number, state in topic.partitions.items():
             topic_partition = TopicPartition(topic.name, number)
             if topic_partition not in on_disk and ids.intersection(state.directories):
                 yield Finding(
-                    metadata_log, None, f"names {topic_partition}, which is not on disk: a start makes it anew, empty"
+                    metadata_log, None, f"has {topic_partition}, which is not on disk: a start creates it again, empty"
                 )

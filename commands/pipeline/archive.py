@@ -1,4 +1,4 @@
-"""`barnabas pipeline archive`: topics to Parquet files by date and hour."""
+"""`barnabas pipeline archive`: copy topics to Parquet files by date and hour."""
 
 from __future__ import annotations
 
@@ -18,30 +18,38 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("topics", metavar="[TOPIC]...", nargs=-1)
 @click.option("--to", "archive_path", metavar="DIR", required=True, help="The archive: a path, or a URI (s3://...).")
-@click.option("--pattern", metavar="REGEX", help="All topics whose whole name matches, in the place of names.")
+@click.option("--pattern", metavar="REGEX", help="Instead of TOPIC: all topics whose whole name matches.")
 @click.option(
     "--from-files",
     "--log-dir",
     "log_dir",
     metavar="DIR",
-    help="Read segment files, no broker: a log.dir or a partition's directory, or its URI (s3://...).",
+    help="Read segment files instead of a broker: a log.dir or a partition's directory, or its URI (s3://...).",
 )
 @bootstrap_option
 @click.option(
     "--starting-offsets", metavar="O", default="earliest", show_default=True, help="earliest, latest or JSON."
 )
-@click.option("--max-records", type=click.IntRange(min=1), metavar="N", help="At most so many in one micro-batch.")
+@click.option("--max-records", type=click.IntRange(min=1), metavar="N", help="Limit for one micro-batch.")
 @click.option(
     "--fail-on-data-loss/--no-fail-on-data-loss",
     default=True,
     show_default=True,
-    help="What to do when retention was quicker than the archive.",
+    help="Whether to fail if retention deleted records before they were archived.",
 )
 @click.option(
-    "--every", "interval_s", type=click.FloatRange(min=0.1), metavar="SECONDS", help="Run on, in this rhythm."
+    "--every",
+    "interval_s",
+    type=click.FloatRange(min=0.1),
+    metavar="SECONDS",
+    help="Keep running, with a micro-batch at this interval.",
 )
 @click.option(
-    "--name", metavar="NAME", default="archive", show_default=True, help="Of this query, where one archive has several."
+    "--name",
+    metavar="NAME",
+    default="archive",
+    show_default=True,
+    help="Name of this query, if one archive has several.",
 )
 @session_options
 def archive(
@@ -59,11 +67,11 @@ def archive(
 ) -> None:
     """Copy topics to Parquet files, DIR/TOPIC/date=.../hour=.../TOPIC-PARTITION-FIRST-LAST.parquet.
 
-    Every record once: however a run ended, the next one goes on where it stopped, and no record is there twice. Hours
-    are those of the records' timestamps, in UTC. Without --every it ends when it has reached the present end.
+    Every record is archived exactly once: however a run ended, the next one continues where it stopped. Hours are those
+    of the records' timestamps, in UTC. Without --every it ends when it has reached the topics' current end.
     """
     if (pattern is None) == (not topics):
-        raise click.UsageError("name topics, or give --pattern (one of the two).")
+        raise click.UsageError("give either topics or --pattern.")
     source = {
         "startingOffsets": starting_offsets,
         "failOnDataLoss": str(fail_on_data_loss).lower(),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     "bootstrap",
     metavar="HOST:PORT",
     callback=check_optional_bootstrap,
-    help="With --archive: compare it with the topics of this broker.",
+    help="With --archive: compare the archive with this broker's topics.",
     default=None,
 )
 @log_dirs_option
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @click.option(
     "--compacted",
     is_flag=True,
-    help="With --archive: the topics are compacted, so the archive may have records that the log has no more.",
+    help="With --archive: the topics are compacted, so the archive may have records that the log no longer has.",
 )
 @click.option(
     "--list",
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     metavar="N",
     default=100,
     show_default=True,
-    help="Print so many findings, gaps or differences; all are counted.",
+    help="Print at most N findings, gaps or differences; all are counted.",
 )
 @session_options
 def audit(
@@ -56,20 +56,20 @@ def audit(
     compacted: bool,
     listed: int,
 ) -> None:
-    """Check data directories, or an archive against its log. Exit code 1 when something is wrong.
+    """Check data directories, or compare an archive with its log. The exit code is 1 if there is a fault.
 
-    Of a data directory: CRC and records of each batch, the order of offsets, counts, gaps, indexes, snapshots and
-    checkpoints, Kafka's own topics included. Gaps are told and are no fault: compaction leaves them.
+    In data directories it checks CRC and records of each batch, the order of offsets, counts, gaps, indexes, snapshots
+    and checkpoints, including Kafka's internal topics. Gaps are reported but not a fault: compaction leaves them.
 
-    Of an archive: every record of the log up to the archive's end must be in it once, with the same key, value,
-    headers and timestamp.
+    An archive must have every record of the log up to the archive's end once, with the same key, value, headers and
+    timestamp.
     """
     if archive is None and (bootstrap is not None or compacted):
-        raise click.UsageError("--bootstrap and --compacted go with --archive; files are checked by --log-dir.")
+        raise click.UsageError("--bootstrap and --compacted need --archive; --log-dir checks files.")
     if (bootstrap is None) == (not log_dirs):
-        raise click.UsageError("name one place where the log is: --log-dir DIR, or with --archive --bootstrap.")
+        raise click.UsageError("give either --log-dir DIR, or --bootstrap together with --archive.")
     if archive is not None and not topics:
-        raise click.UsageError("name at least one --topic of the archive.")
+        raise click.UsageError("give at least one --topic of the archive.")
     outcome: list[bool] = []
 
     def work(spark: Session) -> Summary:
@@ -128,7 +128,7 @@ def _compare(
         print_note(f"{row['topic']}-{row['partition']} offset {row['offset']}: {row['state']}")
     if not is_quiet:
         _print_rows(("topic", "partition", *STATES), report.partitions)
-        print_line("the archive holds the log" if report.is_good else "the archive does NOT hold the log")
+        print_line("the archive matches the log" if report.is_good else "the archive does NOT match the log")
     return report
 
 

@@ -1,4 +1,4 @@
-"""What the commands of `barnabas pipeline` share: the options of a session, and running a job in one.
+"""Spark sessions of the commands of `barnabas pipeline`: their options, and running a job in one.
 
     @click.command()
     @session_options
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SessionChoice:
-    """What the options say of the session and of what is printed."""
+    """Options of the session and of the output."""
 
     master: str | None
     conf: dict[str, str]
@@ -56,13 +56,13 @@ def session_options(command: Command) -> Command:
             metavar="URL",
             envvar="SPARK_MASTER",
             show_envvar=True,
-            help="Spark's master: local[*] unless said, spark://HOST:7077, yarn, k8s://...",
+            help="Spark's master: spark://HOST:7077, yarn, k8s://... Default: local[*].",
         ),
         click.option(
             "--conf",
             metavar="K=V",
             multiple=True,
-            help="A property of Spark; may be given several times (spark.driver.memory=4g).",
+            help="A property of Spark (spark.driver.memory=4g). Repeatable.",
         ),
         click.option("--json", "as_json", is_flag=True, help="Write the summary as JSON."),
         click.option("--debug", is_flag=True, help="Show Spark's log, and tracebacks when the job fails."),
@@ -75,7 +75,7 @@ def session_options(command: Command) -> Command:
 
 
 def run_job(name: str, session: SessionChoice, work: Callable[[Session], Summary]) -> None:
-    """Run `work` in a session of its own and print its summary. Raises CommandFailure with one sentence."""
+    """Run `work` in a new session and print its summary. Raises CommandFailure with one sentence."""
     try:
         from barnabas.pipeline.spark.failures import sentence_of
         from barnabas.pipeline.spark.session import build_session

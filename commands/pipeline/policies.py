@@ -1,4 +1,4 @@
-"""What topics would be set to: their configs in the metadata log, with the changes that somebody thinks of."""
+"""Hypothetical settings of topics for `whatif`: their configs in the metadata log, with the changes of --set."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from barnabas.pipeline.jobs.whatif import TopicPolicy
 def policies_of(
     topics: Iterable[str], changes: Mapping[str, str], metadata_log_dir: Path, note: Callable[[str], None]
 ) -> list[TopicPolicy]:
-    """One for each topic, by name. `note` is told what people should know.
+    """Return the policy of each topic, by name. `note` is called with remarks for the user.
 
-    Raises CommandFailure for a change that a topic could not be set to, and where the metadata log cannot be replayed.
+    Raises CommandFailure for an invalid change, and if the metadata log cannot be replayed.
     """
     try:
         replayed = replay_metadata_directory(metadata_log_dir / METADATA_DIRECTORY)
     except MetadataError as error:
         raise CommandFailure(str(error)) from error
     if not replayed.exists:
-        note(f"{metadata_log_dir} has no metadata log, so topics are taken to have no configs (--metadata-log-dir)")
+        note(f"{metadata_log_dir} has no metadata log, so default configs are assumed (see --metadata-log-dir)")
     broker_config = BrokerConfig.of()
     policies = []
     for topic in sorted(topics):
@@ -36,6 +36,6 @@ def policies_of(
         try:
             validate_topic_configs(wanted, broker_config)
         except ConfigError as error:
-            raise CommandFailure(f"topic {topic} cannot be set so: {error}", ExitCode.USAGE) from error
+            raise CommandFailure(f"topic {topic} cannot have these settings: {error}", ExitCode.USAGE) from error
         policies.append(TopicPolicy.of(topic, broker_config.log_config.with_overrides(wanted)))
     return policies

@@ -1,4 +1,4 @@
-"""`barnabas pipeline replay`: an archive back into topics."""
+"""`barnabas pipeline replay`: write an archive's records into topics."""
 
 from __future__ import annotations
 
@@ -22,17 +22,21 @@ if TYPE_CHECKING:
     "topics",
     metavar="TOPIC[=NEW]",
     multiple=True,
-    help="An archived topic, and where its records go; several times. Without it: all, each to its own name.",
+    help="An archived topic, and the topic for its records. Repeatable. Default: all, under their own names.",
 )
 @click.option(
     "--state",
     metavar="DIR",
     required=True,
-    help="Where this replay keeps how far it is: run again with it, it adds what is missing.",
+    help="Directory for this replay's progress. Another run with the same one adds the missing records.",
 )
 @bootstrap_option
 @click.option(
-    "--name", metavar="NAME", default="archive", show_default=True, help="Of the archive's query, as `archive --name`."
+    "--name",
+    metavar="NAME",
+    default="archive",
+    show_default=True,
+    help="Name of the archive's query, as in `archive --name`.",
 )
 @session_options
 def replay(
@@ -40,8 +44,8 @@ def replay(
 ) -> None:
     """Write the records of an archive into topics: key, value, headers, timestamp, partition and order are kept.
 
-    The topics must be there, with as many partitions as the archived ones. Every record once: after a crash, run it
-    again with the same --state, within the broker's producer.id.expiration.ms (a day).
+    The topics must exist, with as many partitions as the archived ones. Every record is written exactly once: after a
+    crash, run it again with the same --state, within the broker's producer.id.expiration.ms (a day).
     """
     pairs = as_dict(tuple(parse_key_value(each if "=" in each else f"{each}={each}") for each in topics), "--topic")
 

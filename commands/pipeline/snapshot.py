@@ -1,4 +1,4 @@
-"""`barnabas pipeline snapshot`."""
+"""`barnabas pipeline snapshot`: write the latest record of each key."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 @click.command()
 @source_options
-@click.option("--output", required=True, metavar="PATH", help="Where Parquet files go: a path or a URI.")
-@click.option("--overwrite", is_flag=True, help="Replace what is there.")
+@click.option("--output", required=True, metavar="PATH", help="Directory for the Parquet files: a path or a URI.")
+@click.option("--overwrite", is_flag=True, help="Replace existing output.")
 @click.option(
     "--across-partitions",
     is_flag=True,
-    help="A key's latest record of all partitions, by timestamp: for topics that were given more partitions.",
+    help="Take a key's latest record of all partitions, by timestamp: for topics whose partition count was raised.",
 )
 @click.option("--keep-tombstones", is_flag=True, help="Keep deleted keys, with a null value.")
 @session_options
@@ -33,10 +33,10 @@ def snapshot(
     across_partitions: bool,
     keep_tombstones: bool,
 ) -> None:
-    """Write the latest record of each key: what compaction would leave.
+    """Write the latest record of each key, as compaction would leave it.
 
-    A key whose latest record is a tombstone is left out, and so are records without a key. Compaction works on each
-    partition by itself, and so does this unless --across-partitions is given.
+    Keys whose latest record is a tombstone are left out, and so are records without a key. As in compaction, each
+    partition is processed by itself, unless --across-partitions is given.
     """
 
     def work(spark: Session) -> Summary:

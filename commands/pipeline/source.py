@@ -1,4 +1,4 @@
-"""The options by which a job of `barnabas pipeline` is told what to read."""
+"""Options for the source of a job of `barnabas pipeline`: a broker or data directories, and topics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SharedDirectory(click.Path):
-    """A directory that is there, under this path on every machine that works on the job."""
+    """An existing directory, with the same path on every machine that runs the job."""
 
     name = "directory"
 
@@ -24,7 +24,7 @@ class SharedDirectory(click.Path):
         super().__init__(exists=True, file_okay=False, path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """An address is no directory: say who reads those. Raises click.BadParameter."""
+        """Refuse URIs, naming the commands that read them. Raises click.BadParameter."""
         if isinstance(value, str) and "://" in value:
             self.fail(
                 f"{value}: this reads local or shared file systems only. Object stores are read by 'archive --log-dir' "
@@ -41,17 +41,15 @@ log_dirs_option = click.option(
     multiple=True,
     type=SharedDirectory(),
     metavar="DIR",
-    help="Read the segment files of this data directory, local or on a file system that all executors share; may be "
-    "given several times. No broker is asked.",
+    help="Read the segment files of this data directory, local or on a file system that all executors share, without a "
+    "broker. Repeatable.",
 )
-topics_option = click.option(
-    "--topic", "topics", multiple=True, metavar="TOPIC", help="A topic; may be given several times."
-)
+topics_option = click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="A topic. Repeatable.")
 
 
 @dataclass(frozen=True, slots=True)
 class SourceChoice:
-    """What the options say of the source, before Spark is there to check it."""
+    """Options of the source, before Spark is loaded to check them."""
 
     bootstrap: str | None
     log_dirs: tuple[Path, ...]
@@ -59,7 +57,7 @@ class SourceChoice:
     options: dict[str, str]
 
     def source(self) -> RecordSource:
-        """The source. Needs pyspark; raises OptionError for what cannot be."""
+        """Create the source. Needs pyspark; raises OptionError for invalid options."""
         from barnabas.pipeline.jobs.record_source import RecordSource
 
         return RecordSource(self.bootstrap, self.log_dirs, self.topics, self.options)
@@ -78,11 +76,11 @@ def source_options(command: Command) -> Command:
         **others: Any,
     ) -> Any:
         if bootstrap is not None and log_dirs:
-            raise click.UsageError("--bootstrap and --log-dir exclude each other: read a broker or files.")
+            raise click.UsageError("--bootstrap and --log-dir exclude each other: read either a broker or files.")
         if bootstrap is None and not log_dirs:
-            raise click.UsageError("name what to read: --bootstrap HOST:PORT, or --log-dir DIR.")
+            raise click.UsageError("give --bootstrap HOST:PORT or --log-dir DIR.")
         if bootstrap is not None and not topics:
-            raise click.UsageError("name at least one --topic: from a broker nothing is read unasked.")
+            raise click.UsageError("give at least one --topic with --bootstrap.")
         options = as_dict(tuple(parse_key_value(pair) for pair in source_option), "--option")
         return command(*args, choice=SourceChoice(bootstrap, log_dirs, topics, options), **others)
 
@@ -112,5 +110,5 @@ def source_options(command: Command) -> Command:
 
 
 def check_optional_bootstrap(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """As `check_bootstrap` where one is given."""
+    """Check the address as `check_bootstrap` does, if it is given."""
     return None if value is None else check_bootstrap(context, parameter, value)

@@ -1,4 +1,4 @@
-"""`barnabas pipeline stats`."""
+"""`barnabas pipeline stats`: report records and bytes of topics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,12 @@ _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 @click.command()
 @source_options
 @click.option(
-    "--top", type=click.IntRange(min=0), metavar="N", default=20, show_default=True, help="So many keys of each topic."
+    "--top",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=20,
+    show_default=True,
+    help="Number of keys to list for each topic.",
 )
 @click.option(
     "--by",
@@ -31,7 +36,7 @@ _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
     type=click.Choice(("bytes", "records")),
     default="bytes",
     show_default=True,
-    help="Largest by what.",
+    help="What to rank keys by.",
 )
 @click.option("--html", "html_file", type=_FILE, metavar="FILE", help="Write a page with charts.")
 @click.option("--report", "report_file", type=_FILE, metavar="FILE", help="Write all numbers as JSON.")
@@ -44,9 +49,9 @@ def stats(
     html_file: Path | None,
     report_file: Path | None,
 ) -> None:
-    """Tell what lies in topics: records and bytes by partition and key, ages, sizes.
+    """Report the records of topics: numbers and bytes by partition and key, ages, sizes.
 
-    From files (--log-dir) also the sizes of batches, their compression, and the cleaner's dirty ratio.
+    With files (--log-dir) also the sizes of batches, their compression, and the cleaner's dirty ratio.
     """
 
     def work(spark: Session) -> Summary:

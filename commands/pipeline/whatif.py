@@ -1,4 +1,4 @@
-"""`barnabas pipeline whatif`."""
+"""`barnabas pipeline whatif`: estimate what other retention or compaction would free."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
     "settings",
     multiple=True,
     metavar="K=V",
-    help="A topic's property as it would be (retention.ms, retention.bytes, cleanup.policy, min.compaction.lag.ms, "
-    "min.cleanable.dirty.ratio); may be given several times. What is not set stays as the topic has it.",
+    help="A hypothetical topic property (retention.ms, retention.bytes, cleanup.policy, min.compaction.lag.ms, "
+    "min.cleanable.dirty.ratio). Repeatable. Others are those of the topic.",
 )
 @click.option(
     "--metadata-log-dir",
     type=SharedDirectory(),
     metavar="DIR",
-    help="The one of log.dirs that has the metadata log, and so the topics' configs.  [default: the first --log-dir]",
+    help="The one of log.dirs with the metadata log, which has the topics' configs.  [default: the first --log-dir]",
 )
-@click.option("--now", metavar="TIME", help="Judge as of this time: milliseconds since 1970, or ISO 8601.")
+@click.option("--now", metavar="TIME", help="Estimate as of this time: milliseconds since 1970, or ISO 8601.")
 @click.option(
     "--days",
     type=click.FloatRange(min=0, min_open=True),
     metavar="DAYS",
     default=30.0,
     show_default=True,
-    help="How far the page looks ahead.",
+    help="How far ahead the page estimates.",
 )
 @click.option(
     "--html",
@@ -63,13 +63,13 @@ def whatif(
     days: float,
     html_file: Path | None,
 ) -> None:
-    """Tell what other retention or compaction would free, by topic, before anybody sets it.
+    """Estimate what other retention or compaction settings would free, by topic.
 
     Without --set: what the topics' own settings would free now. Reads a data directory, also that of a running broker,
-    and changes nothing. Topics of Kafka's own (__consumer_offsets) are told only when they are named.
+    and changes nothing. Kafka's internal topics (__consumer_offsets) are included only if they are named.
     """
     if not log_dirs:
-        raise click.UsageError("name a data directory: --log-dir DIR.")
+        raise click.UsageError("give a data directory: --log-dir DIR.")
     changes = as_dict(tuple(parse_key_value(pair) for pair in settings), "--set")
     now_ms = time.time_ns() // 1_000_000 if now is None else parse_timestamp(now)
 

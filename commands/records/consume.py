@@ -1,4 +1,4 @@
-"""`barnabas consume`: records of a topic to standard output, as JSON for programs or as lines."""
+"""`barnabas consume`: write a topic's records to standard output, as JSON or as plain lines."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _PLAIN_ONLY = ("print_key", "print_timestamp", "print_partition", "print_offset"
 
 @click.command()
 @click.argument("topic", metavar="[TOPIC]", required=False)
-@click.option("--from-beginning", is_flag=True, help="Begin with the first record that is there.")
-@click.option("--offset", type=click.IntRange(min=0), metavar="N", help="Begin at this offset, in each partition read.")
+@click.option("--from-beginning", is_flag=True, help="Start with the first record.")
+@click.option("--offset", type=click.IntRange(min=0), metavar="N", help="Start at this offset, in each partition read.")
 @click.option(
-    "--timestamp", type=parse_timestamp, metavar="MS|ISO8601", help="Begin with the first record at or after this time."
+    "--timestamp", type=parse_timestamp, metavar="MS|ISO8601", help="Start with the first record at or after this time."
 )
 @click.option(
     "--partition",
@@ -37,43 +37,45 @@ _PLAIN_ONLY = ("print_key", "print_timestamp", "print_partition", "print_offset"
     type=click.IntRange(min=0),
     multiple=True,
     metavar="N",
-    help="Read this partition only. Repeatable; all without it.",
+    help="Read this partition only. Repeatable. Default: all.",
 )
 @click.option(
     "--group",
     metavar="NAME",
-    help="Read as a member of this group: its partitions are shared, and what is written is committed.",
+    help="Read as a member of this group, which shares the partitions out; written records are committed.",
 )
 @click.option(
     "--include",
     type=parse_pattern,
     metavar="REGEX",
-    help="With --group, in place of TOPIC: read all topics whose whole names match, later ones too.",
+    help="With --group, instead of TOPIC: read all topics whose whole names match, including later ones.",
 )
 @click.option(
     "--assignor",
     "assignors",
     type=click.Choice(ASSIGNOR_NAMES),
     multiple=True,
-    help="With --group: how partitions are shared. Repeatable, by preference; all members need one in common, and with"
-    " cooperative-sticky alone a rebalance takes away only what moves. All of them without it.",
+    help="With --group: how partitions are shared out. Repeatable, in order of preference; all members need one in"
+    " common. With cooperative-sticky alone a rebalance revokes only partitions that move. Default: all.",
 )
-@click.option("--max-messages", type=click.IntRange(min=1), metavar="N", help="End after so many records.")
-@click.option("--exit-at-end", is_flag=True, help="End where the partitions ended when the command began.")
+@click.option("--max-messages", type=click.IntRange(min=1), metavar="N", help="Stop after N records.")
+@click.option(
+    "--exit-at-end", is_flag=True, help="Stop at the offsets at which the partitions ended when the command started."
+)
 @click.option(
     "--timeout-ms",
     type=click.IntRange(min=1),
     metavar="MS",
-    help="End with exit code 4 when no record came for so long.",
+    help="Stop with exit code 4 when no record has come for this long.",
 )
 @click.option(
     "--isolation-level",
     type=click.Choice(("read_uncommitted", "read_committed")),
     default="read_uncommitted",
     show_default=True,
-    help="Whether records of open and aborted transactions are read too.",
+    help="Whether to read records of open and aborted transactions.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Write one JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object per line.")
 @click.option("--base64", "all_base64", is_flag=True, help="With --json: write keys, values and headers as base64.")
 @click.option("--print-key", is_flag=True, help="Write the key before the value.")
 @click.option("--print-timestamp", is_flag=True, help="Write the timestamp first.")
@@ -87,13 +89,13 @@ _PLAIN_ONLY = ("print_key", "print_timestamp", "print_partition", "print_offset"
     "separator",
     type=parse_escaped,
     metavar="TEXT",
-    help=r"Between those parts; a tab (\t) unless given.",
+    help=r"Separator of these parts. Default: a tab (\t).",
 )
 @click.option(
     "--null-marker",
     type=parse_escaped,
     metavar="TEXT",
-    help="What is written for a null key or value; `null` unless given.",
+    help="Text for a null key or value. Default: `null`.",
 )
 @bootstrap_option
 @timeout_option
@@ -125,22 +127,22 @@ def consume(
     bootstrap: str,
     timeout_s: float,
 ) -> None:
-    """Write the records of TOPIC, or of the topics that --include names, to standard output.
+    """Write the records of TOPIC, or of the topics that match --include, to standard output.
 
-    Begins with what comes from now on, unless --from-beginning, --offset or --timestamp says otherwise, and goes on
-    until Ctrl-C, unless --max-messages, --exit-at-end or --timeout-ms ends it. Records of a partition come in order,
-    those of different partitions in any.
+    Starts with new records, unless --from-beginning, --offset or --timestamp is given, and runs until Ctrl-C, unless
+    --max-messages, --exit-at-end or --timeout-ms ends it. Records of a partition are written in order, those of
+    different partitions in any order.
 
-    With --group each partition is read by one of the group's members, of whatever client, from where the group is;
-    where it has committed nothing, from now on, or with --from-beginning from the first record. What is written is
-    committed, so the next run goes on behind it.
+    With --group each partition is read by one of the group's members, of any client library, from the group's committed
+    offset; without one, from now on, or with --from-beginning from the first record. Written records are committed, so
+    the next run continues after them.
 
     With --json each line is an object with topic, partition, offset, timestamp (ms), key, value and headers (a list of
-    [name, value]). Keys, values and headers are bytes: they are written as text where they are UTF-8. A record in which
-    something is not gets a further field "base64", a list of those of its fields (key, value, headers) that are
-    written as base64; with --base64 all of them are. `barnabas produce --json` reads all of this back.
+    [name, value]). Keys, values and headers are bytes, written as text if they are UTF-8. Otherwise the object has a
+    field "base64", which lists the fields (key, value, headers) that are written as base64; with --base64 all of them
+    are. `barnabas produce --json` reads these lines.
 
-    Without --json a line is the value's bytes, after those parts that are asked for. Tombstones are written as `null`.
+    Without --json a line is the value's bytes, after the parts chosen by options. Tombstones are written as `null`.
     """
     from barnabas.clients.config import ConsumerConfig
     from barnabas.commands.output import counted, print_note
@@ -151,19 +153,19 @@ def consume(
 
     start = _start(from_beginning, offset, timestamp)
     if group is not None and (partitions or start[0] in ("offset", "timestamp")):
-        raise click.UsageError("--group says where to read: --partition, --offset and --timestamp do not go with it.")
+        raise click.UsageError("--partition, --offset and --timestamp cannot be used with --group.")
     if (topic is None) == (include is None):
-        raise click.UsageError("Name a TOPIC, or --include topics by a regular expression: one of the two.")
+        raise click.UsageError("Give either a TOPIC or --include.")
     if group is None and (include is not None or assignors):
-        raise click.UsageError("--include and --assignor belong to --group: the group shares the partitions out.")
+        raise click.UsageError("--include and --assignor need --group.")
     if group == "":
         raise click.UsageError("--group needs a name.")
     if all_base64 and not as_json:
-        raise click.UsageError("--base64 belongs to --json.")
+        raise click.UsageError("--base64 needs --json.")
     plain_only = [name for name in _PLAIN_ONLY if ctx.params[name]]
     if as_json and (plain_only or separator is not None or null_marker is not None):
         option = plain_only[0] if plain_only else ("separator" if separator is not None else "null_marker")
-        raise click.UsageError(f"--{option.replace('_', '-')} does not go with --json, which says all of a record.")
+        raise click.UsageError(f"--{option.replace('_', '-')} cannot be used with --json, which writes whole records.")
     record_format: JsonFormat | PlainFormat
     if as_json:
         record_format = JsonFormat(all_base64)
@@ -197,7 +199,7 @@ def consume(
     finally:
         if isinstance(record_format, JsonFormat) and record_format.unreadable:
             print_note(
-                f"{counted(record_format.unreadable, 'record')} held bytes that are not UTF-8: "
+                f"{counted(record_format.unreadable, 'record')} with bytes that are not UTF-8: "
                 'written as base64 and named in the field "base64"'
             )
     if sys.stderr.isatty() and not sys.stdout.isatty():
@@ -205,7 +207,7 @@ def consume(
 
 
 def _offset_reset(start: Start, group: str | None) -> str:
-    """Where a partition begins that nothing else says a position of."""
+    """Where partitions start that have no other position."""
     if group is not None:
         return start[0]
     return "error" if start[0] == "offset" else "earliest"

@@ -1,7 +1,7 @@
-"""The work of `barnabas consume --group`: this member's share of the topics to standard output, committed when written.
+"""The work of `barnabas consume --group`: prints the records of this member's partitions and commits them.
 
-A line is flushed before the poll that commits it, and the last ones are committed at the end, also of a Ctrl-C. So what
-is not in the output is not committed; a crash repeats lines and loses none.
+A line is flushed before the poll that commits it, and the last ones are committed at the end, also after Ctrl-C. So
+records that are not in the output are not committed; a crash repeats lines and loses none.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 
 class _Joined(RebalanceListener):
-    """Whether the group has assigned anything yet, be it nothing."""
+    """Notes whether the group has made an assignment, which may be empty."""
 
     def __init__(self) -> None:
         self.yes = False
@@ -37,9 +37,9 @@ class _Joined(RebalanceListener):
 async def print_group_records(
     config: ConsumerConfig, reading: Reading, record_format: RecordFormat, pattern: re.Pattern[str] | None = None
 ) -> int:
-    """How many records were written. A `pattern` stands in place of the topic. Raises CommandFailure, ClosedPipeError.
+    """Print records and return their number. `pattern` replaces the topic. Raises CommandFailure, ClosedPipeError.
 
-    With exit_at_end it ends when every partition that this member has is read to where it ended at the beginning.
+    With exit_at_end it stops when each of this member's partitions is read up to its end offset at the start.
     """
     with ended_by_closed_pipe() as pipe:
         async with Consumer(config) as consumer:
@@ -59,7 +59,7 @@ async def print_group_records(
             try:
                 return await print_polled(consumer, reading, record_format, total=reading.max_records, at_end=at_end)
             except asyncio.CancelledError:
-                if not pipe.closed:  # Ctrl-C: all that was handed out is written
+                if not pipe.closed:  # Ctrl-C: all records handed out have been written
                     with suppress(ClientError):
                         await consumer.commit()
                 raise

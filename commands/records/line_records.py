@@ -1,12 +1,12 @@
-r"""Lines of input to records, for `barnabas produce`.
+r"""Conversion of input lines to records, for `barnabas produce`.
 
 Two forms. Plain lines, as Kafka's console producer reads them:
 
     [headers TAB] [key SEPARATOR] value
 
 where headers are `name:value,name:value`, and a part that equals the null marker is null (a null value is a
-tombstone). The bytes of a line are taken as they are: nothing is decoded but the names of headers (UTF-8), and no
-`\r` is stripped. And JSON lines (`--json`): one object a line in the form that `barnabas consume --json` writes.
+tombstone). The bytes of a line are taken as they are: only the names of headers are decoded (UTF-8), and `\r` is not
+stripped. And JSON lines (`--json`): one object per line in the form that `barnabas consume --json` writes.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ class InputRecord:
 
 
 class LineFormat(Protocol):
-    """How a line of input is read."""
+    """Parser of input lines."""
 
     def parse(self, line: bytes, number: int) -> InputRecord:
-        """The record of one line (without its newline). Raises CommandFailure naming the line."""
+        """Parse one line, without its newline. Raises CommandFailure, naming the line."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PlainLines:
-    """How plain lines are read. `key_separator` None: a line is a value, without a key."""
+    """Parser of plain lines. `key_separator` None: a line is a value, without a key."""
 
     key_separator: bytes | None = None
     null_marker: bytes | None = None
     parse_headers: bool = False
 
     def parse(self, line: bytes, number: int) -> InputRecord:
-        """The record of one line (without its newline). Raises CommandFailure naming the line."""
+        """Parse one line, without its newline. Raises CommandFailure, naming the line."""
         headers: Headers = ()
         if self.parse_headers:
             text, delimiter, line = line.partition(HEADERS_DELIMITER)
@@ -91,13 +91,13 @@ class PlainLines:
 
 @dataclass(frozen=True, slots=True)
 class JsonLines:
-    """How JSON lines are read. `all_base64`: as if each object named all its fields in `base64`."""
+    """Parser of JSON lines. `all_base64`: as if each object listed all its fields in `base64`."""
 
     all_base64: bool = False
     keep_partition: bool = False
 
     def parse(self, line: bytes, number: int) -> InputRecord:
-        """The record of one line. Raises CommandFailure naming the line and the field."""
+        """Parse one line. Raises CommandFailure, naming the line and the field."""
         try:
             entry = json.loads(line)
         except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""The work of `barnabas produce`: records out of lines, sent in their order, until the input ends or one is refused."""
+"""The work of `barnabas produce`: sends lines as records, in order, until the input ends or a record is refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from barnabas.commands.records.standard_input import read_lines
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where records go, and what all of them get unless a line says otherwise."""
+    """Topic and partition of the records, and defaults for fields that a line does not set."""
 
     topic: str
     partition: int | None
@@ -31,7 +31,7 @@ class Target:
 
 @dataclass(slots=True)
 class Deliveries:
-    """What became of the records. `failure` is that of the earliest line that was refused."""
+    """Results of the sent records. `failure` is that of the earliest refused line."""
 
     acknowledged: int = 0
     failure: Exception | None = None
@@ -39,7 +39,7 @@ class Deliveries:
     failed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def take(self, line: int, future: asyncio.Future[RecordMetadata]) -> None:
-        """Count a record whose answer is there. A cancelled one belongs to a command that is ending anyway."""
+        """Count a record with a result. A cancelled future belongs to a command that is ending anyway."""
         if future.cancelled():
             return
         error = future.exception()
@@ -56,7 +56,7 @@ class Deliveries:
 
 
 async def send_input(config: ProducerConfig, target: Target, line_format: LineFormat) -> int:
-    """How many records were acknowledged: all of them. Raises CommandFailure for the first line that was not sent."""
+    """Send all lines and return their number. Raises CommandFailure for the first line that was not sent."""
     descriptor = sys.stdin.fileno()
     deliveries = Deliveries()
     unreadable: CommandFailure | None = None
@@ -79,7 +79,7 @@ async def _send_until_refused(
     deliveries: Deliveries,
     progress: Progress,
 ) -> None:
-    """Stop reading at the first refusal, even when the input is an open pipe that gives no further line."""
+    """Send lines until one is refused, even while reading waits for another line of an open pipe."""
     sending = asyncio.create_task(_send_lines(producer, descriptor, target, line_format, deliveries, progress))
     refusal = asyncio.create_task(deliveries.failed.wait())
     try:
@@ -100,7 +100,7 @@ async def _send_lines(
     deliveries: Deliveries,
     progress: Progress,
 ) -> None:
-    """Send line by line to the end of the input. Raises CommandFailure for a line that makes no record."""
+    """Send line by line to the end of the input. Raises CommandFailure for a line that cannot be parsed."""
     number = 0
     async for lines in read_lines(descriptor):
         for line in lines:
@@ -123,7 +123,7 @@ async def _send_lines(
 
 
 def _raise_first(deliveries: Deliveries, unreadable: CommandFailure | None) -> None:
-    """A refusal comes from an earlier line than the one at which reading stopped, so it is the one to tell."""
+    """Raise the refusal, whose line is before the one at which reading stopped, else the parser's failure."""
     if deliveries.failure is not None:
         failure = failure_of(deliveries.failure)
         message = f"line {deliveries.failed_line}: {failure.message}"
@@ -136,6 +136,6 @@ def _raise_first(deliveries: Deliveries, unreadable: CommandFailure | None) -> N
 
 
 def _size_of(descriptor: int) -> int | None:
-    """Bytes of a regular file; None where it is not known how much comes."""
+    """Size of a regular file; None for other files."""
     status = os.fstat(descriptor)
     return status.st_size if stat.S_ISREG(status.st_mode) else None

@@ -1,4 +1,4 @@
-"""`barnabas produce`: lines of standard input become records of a topic."""
+"""`barnabas produce`: send lines of standard input to a topic."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
     "--key-separator",
     type=parse_separator,
     metavar="TEXT",
-    help=r"A line is KEY TEXT VALUE, split at the first TEXT (\t is a tab). Without it there are no keys.",
+    help=r"A line is KEY TEXT VALUE, split at the first TEXT (\t is a tab). Without this option there are no keys.",
 )
 @click.option(
     "--null-marker",
@@ -44,7 +44,7 @@ COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 @click.option(
     "--parse-headers",
     is_flag=True,
-    help="A line begins with name:value,name:value and a tab, as with parse.headers of Kafka's console producer.",
+    help="A line starts with name:value,name:value and a tab, as with parse.headers of Kafka's console producer.",
 )
 @click.option(
     "--header",
@@ -52,13 +52,13 @@ COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
     type=parse_key_value,
     metavar="K=V",
     multiple=True,
-    help="A header of every record. Repeatable.",
+    help="Header for every record. Repeatable.",
 )
 @click.option(
     "--json",
     "as_json",
     is_flag=True,
-    help="A line is an object as `barnabas consume --json` writes it: key, value, headers and timestamp are taken.",
+    help="A line is an object as written by `barnabas consume --json`; key, value, headers and timestamp are used.",
 )
 @click.option("--base64", "all_base64", is_flag=True, help="With --json: keys, values and headers are base64.")
 @click.option("--keep-partition", is_flag=True, help="With --json: send each record to the partition in its object.")
@@ -67,7 +67,7 @@ COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
     "--timestamp",
     type=parse_timestamp,
     metavar="MS|ISO8601",
-    help="The records' timestamp, where the input has none; now if not given.",
+    help="Timestamp of records whose line has none. Default: now.",
 )
 @click.option("--compression", type=click.Choice(COMPRESSIONS), default="none", show_default=True)
 @click.option(
@@ -75,7 +75,7 @@ COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
     type=click.Choice(tuple(ACKS)),
     default="all",
     show_default=True,
-    help="Wait until the broker has the record (1, all), or send and hope (0).",
+    help="Wait until the broker has the record (1, all), or do not wait (0).",
 )
 @bootstrap_option
 @timeout_option
@@ -97,9 +97,9 @@ def produce(
 ) -> None:
     """Send each line of standard input to TOPIC as a record.
 
-    A line's bytes are taken as they are, without the newline; an empty line is an empty value. Records of one key go
-    to one partition, chosen as Kafka's Java client does. The command ends when the input ends and every record is
-    acknowledged; it stops at the first line that cannot be read or is refused, names it, and exits with 1.
+    A line's bytes are taken as they are, without the newline; an empty line is an empty value. Records with the same
+    key go to the same partition, chosen as Kafka's Java client does. The command ends when the input has ended and
+    every record is acknowledged. It stops at the first line that is invalid or refused, reports it, and exits with 1.
     """
     from barnabas.clients.config import ProducerConfig
     from barnabas.commands.output import counted, print_note
@@ -107,9 +107,9 @@ def produce(
     from barnabas.commands.session import CLIENT_ID, run_async, timeouts_ms
 
     if as_json and (key_separator is not None or null_marker is not None or parse_headers):
-        raise click.UsageError("--key-separator, --null-marker and --parse-headers do not go with --json.")
+        raise click.UsageError("--key-separator, --null-marker and --parse-headers cannot be used with --json.")
     if not as_json and (all_base64 or keep_partition):
-        raise click.UsageError("--base64 and --keep-partition belong to --json.")
+        raise click.UsageError("--base64 and --keep-partition need --json.")
     if keep_partition and partition is not None:
         raise click.UsageError("--keep-partition and --partition exclude each other.")
     line_format: LineFormat = (

@@ -1,12 +1,12 @@
-"""Records to lines of output, for `barnabas consume`.
+"""Conversion of records to output lines, for `barnabas consume`.
 
-JSON lines: topic, partition, offset, timestamp, key, value, headers. Keys, values and headers are bytes; they are
-written as text when they are UTF-8. What is not UTF-8 is never bent into text: it is written as base64, and the object
-gets one more field, `base64`, that lists which of its fields (`key`, `value`, `headers`) are. With `--base64` all of
-them are, so that a program need not look. Headers are `[name, value]` pairs in their order: names may repeat.
+JSON lines: topic, partition, offset, timestamp, key, value, headers. Keys, values and headers are bytes, written as
+text if they are UTF-8. Otherwise they are written as base64, and the object has one more field, `base64`, that lists
+which of its fields (`key`, `value`, `headers`) are. With `--base64` all of them are, so that a program need not check.
+Headers are `[name, value]` pairs in order: names may repeat.
 
-Plain lines are the value's bytes as they are, after those parts of the record that were asked for, as Kafka's console
-consumer prints them. They cannot be told apart when a value holds a newline: JSON is for that.
+Plain lines are the value's bytes as they are, after the chosen parts of the record, as Kafka's console consumer prints
+them. A value with a newline makes them ambiguous; use JSON then.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ _TIMESTAMP_TYPES = {0: b"CreateTime", 1: b"LogAppendTime"}
 
 
 class RecordFormat(Protocol):
-    """One record to one line, with its newline."""
+    """Writer of output lines."""
 
     def line(self, record: ConsumerRecord) -> bytes:
-        """The line's bytes."""
+        """Format one record, with a newline."""
         ...
 
 
 @dataclass(slots=True)
 class JsonFormat:
-    """One JSON object a line, ASCII only. `unreadable` counts the records that are not all UTF-8."""
+    """One JSON object per line, ASCII only. `unreadable` counts the records that are not all UTF-8."""
 
     all_base64: bool = False
     unreadable: int = 0
 
     def line(self, record: ConsumerRecord) -> bytes:
-        """The object. See the module for its fields."""
+        """Format one record as JSON. See the module's docstring."""
         if self.all_base64:
             return self._base64_line(record, frozenset({"key", "value", "headers"}))
         try:
@@ -71,7 +71,7 @@ class JsonFormat:
 
 @dataclass(frozen=True, slots=True)
 class PlainFormat:
-    """The value, after the parts that were asked for."""
+    """The value, after the chosen parts."""
 
     separator: bytes = b"\t"
     null_marker: bytes = b"null"
@@ -83,7 +83,7 @@ class PlainFormat:
     with_value: bool = True
 
     def line(self, record: ConsumerRecord) -> bytes:
-        """The parts in the order of Kafka's DefaultMessageFormatter."""
+        """Format one record, with its parts in the order of Kafka's DefaultMessageFormatter."""
         parts = []
         if self.with_timestamp:
             parts.append(b"%s:%d" % (_TIMESTAMP_TYPES.get(record.timestamp_type, b"Timestamp"), record.timestamp))
@@ -116,7 +116,7 @@ def _fields_not_utf8(record: ConsumerRecord) -> frozenset[str]:
 
 
 def is_utf8(data: bytes | None) -> bool:
-    """Whether the bytes can be written as text; None, which is written as null, can."""
+    """Whether the bytes can be written as text. True for None, which is written as null."""
     if data is None:
         return True
     try:

@@ -1,7 +1,7 @@
-"""The work of `barnabas consume`: records from where the user said to standard output, until there is a reason to end.
+"""The work of `barnabas consume`: prints records to standard output until one of the options ends it.
 
-Lines are written and flushed per poll, so a reader behind a pipe sees them at once. When that reader goes away the
-command ends even if no further record comes (`| head` on a quiet topic), because a pipe reports it.
+Lines are written and flushed per poll, so the reader of a pipe gets them immediately. When that reader closes the pipe,
+the command ends even if no further record comes (`| head` on a quiet topic), because a pipe reports it.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from barnabas.protocol.topic_partition import TopicPartition
 POLL_RECORDS = 5_000
 
 _POLL_INTERVAL_MS = 200
-"""How soon the end of the partitions is noticed where their last offsets hold no readable record."""
+"""How soon the end of a partition is noticed if its last offsets have no readable record."""
 
 Start = tuple[Literal["earliest", "latest", "offset", "timestamp"], int]
-"""Where to begin, and its offset or timestamp (0 for earliest and latest)."""
+"""Where to start, with the offset or timestamp (0 for earliest and latest)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What to read. `partitions` empty: all. `idle_timeout_s`: end when nothing came for so long."""
+    """What to read. `partitions` empty: all. `idle_timeout_s`: fail when no record has come for this long."""
 
     topic: str
     partitions: tuple[int, ...]
@@ -45,7 +45,7 @@ class Reading:
 
 
 async def print_records(config: ConsumerConfig, reading: Reading, record_format: RecordFormat) -> int:
-    """How many records were written. Raises CommandFailure (timed out) and ClosedPipeError."""
+    """Print records and return their number. Raises CommandFailure (timed out) and ClosedPipeError."""
     with ended_by_closed_pipe():
         async with Consumer(config) as consumer:
             partitions = await _partitions(consumer, reading)
@@ -76,8 +76,9 @@ async def print_polled(
     at_end: Callable[[], Awaitable[bool]] | None = None,
     end_of: Mapping[int, int] | None = None,
 ) -> int:
-    """What the consumer polls, until `at_end` or a reason to end in `reading`; records from `end_of` their partition on
-    are left out. How many were written, of `total` for the bar. Raises CommandFailure (timed out).
+    """Print polled records until `at_end` or a limit of `reading`, and return their number.
+
+    Leaves out records at or after `end_of` their partition. `total` is for the bar. Raises CommandFailure (timed out).
     """
     loop = asyncio.get_running_loop()
     output = standard_output()
@@ -106,7 +107,7 @@ async def print_polled(
 
 
 async def _partitions(consumer: Consumer, reading: Reading) -> list[TopicPartition]:
-    """The partitions to read. Raises where there is no such topic or partition."""
+    """The partitions to read. Raises CommandFailure or ClientError if the topic or a partition does not exist."""
     existing = await consumer.partitions_for(reading.topic)
     for wanted in reading.partitions:
         if wanted >= len(existing):
@@ -119,7 +120,7 @@ async def _partitions(consumer: Consumer, reading: Reading) -> list[TopicPartiti
 async def _start_offsets(
     consumer: Consumer, partitions: Sequence[TopicPartition], start: Start
 ) -> dict[TopicPartition, int]:
-    """Where each partition begins; its end where no record is as late as the timestamp."""
+    """Each partition's start offset; its end if no record is as late as the timestamp."""
     kind, value = start
     if kind == "offset":
         return dict.fromkeys(partitions, value)
@@ -133,7 +134,7 @@ async def _start_offsets(
 
 
 async def _at_end(consumer: Consumer, ends: dict[TopicPartition, int]) -> bool:
-    """Whether every partition was read to where it ended when the command began."""
+    """Whether every partition is read up to its end offset at the start."""
     for partition, end in ends.items():
         if await consumer.position(partition) < end:
             return False
@@ -143,7 +144,7 @@ async def _at_end(consumer: Consumer, ends: dict[TopicPartition, int]) -> bool:
 def _total(
     starts: dict[TopicPartition, int], ends: dict[TopicPartition, int] | None, max_records: int | None
 ) -> int | None:
-    """How many records will come, for the bar: an estimate where offsets have holes; None where it is open."""
+    """Expected number of records for the bar, an estimate if offsets have holes; None if unlimited."""
     if ends is None:
         return max_records
     span = sum(max(0, end - starts[partition]) for partition, end in ends.items())
@@ -151,7 +152,7 @@ def _total(
 
 
 class OutputPipe:
-    """Standard output, where that is a pipe; `closed` once its reader has gone."""
+    """Standard output; `closed` once it is a pipe whose reader has closed it."""
 
     def __init__(self) -> None:
         self.closed = False
@@ -159,7 +160,7 @@ class OutputPipe:
 
 @contextmanager
 def ended_by_closed_pipe() -> Iterator[OutputPipe]:
-    """Cancel the task and raise ClosedPipeError when standard output is a pipe and its reader goes away."""
+    """Cancel the task and raise ClosedPipeError when standard output is a pipe and its reader closes it."""
     pipe = OutputPipe()
     descriptor = sys.stdout.fileno()
     if not is_pipe(descriptor):
@@ -174,7 +175,7 @@ def ended_by_closed_pipe() -> Iterator[OutputPipe]:
         loop.remove_reader(descriptor)
         task.cancel()
 
-    loop.add_reader(descriptor, end)  # nothing can be read from it: it only ever reports that the other end is gone
+    loop.add_reader(descriptor, end)  # readable only once the other end is closed
     try:
         yield pipe
     except asyncio.CancelledError:

@@ -1,7 +1,7 @@
-"""Standard input in an event loop: chunks as they come, cut into lines.
+"""Standard input in an event loop, read in chunks and split into lines.
 
-A pipe or a terminal is waited for with the loop's `add_reader`; its mode is left alone (`connect_read_pipe` would make
-the user's terminal non-blocking for the shell too). A regular file cannot be waited for and never blocks for long.
+A pipe or terminal is awaited with the loop's `add_reader`, which leaves its mode alone (`connect_read_pipe` would make
+the user's terminal non-blocking for the shell too). A regular file cannot be awaited and never blocks for long.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from barnabas.commands.failures import CommandFailure
 CHUNK_BYTES = 256 * 1024
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
-"""A longer line ends the command. The broker takes far less (message.max.bytes); this bounds our memory."""
+"""A longer line ends the command. The broker accepts far less (message.max.bytes); this bounds memory."""
 
 
 async def read_chunks(descriptor: int) -> AsyncIterator[bytes]:
-    """What the file holds or gets, at most CHUNK_BYTES at a time, to its end."""
+    """Read the file to its end, at most CHUNK_BYTES at a time."""
     while True:
         if not await _readable(descriptor):
             await asyncio.sleep(0)  # a regular file: let the loop work between two chunks
@@ -30,9 +30,9 @@ async def read_chunks(descriptor: int) -> AsyncIterator[bytes]:
 
 
 async def _readable(descriptor: int) -> bool:
-    """Wait until there is something to read, or the end. False at once for a file that cannot be waited for.
+    """Wait for input or its end. Returns False immediately for a file that cannot be awaited.
 
-    The descriptor is watched only while somebody waits: the loop would spin on unread input otherwise.
+    The descriptor is watched only during the wait: the loop would spin on unread input otherwise.
     """
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
@@ -48,7 +48,7 @@ async def _readable(descriptor: int) -> bool:
 
 
 async def read_lines(descriptor: int) -> AsyncIterator[list[bytes]]:
-    """The lines that each chunk completes, without their newline; bytes after the last newline are a line too.
+    """Yield the lines that each chunk completes, without newlines; bytes after the last newline are a line too.
 
     Raises CommandFailure when a line is longer than MAX_LINE_BYTES.
     """

@@ -1,4 +1,4 @@
-"""What `barnabas topic describe` tells of a topic."""
+"""Description of a topic for `barnabas topic describe`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 async def description_of(admin: Admin, name: str, all_configs: bool) -> dict[str, Any]:
-    """The topic as JSON can say it. Raises what the admin raises."""
+    """Return the topic as JSON. Raises what the admin raises."""
     found = await admin.describe_topic(name)
     usable = [entry.partition for entry in found.partitions if entry.error is ErrorCode.NONE and entry.leader >= 0]
     offsets = await earliest_and_latest(admin, name, usable)
@@ -47,7 +47,7 @@ async def description_of(admin: Admin, name: str, all_configs: bool) -> dict[str
 
 
 def print_description(description: dict[str, Any], *, is_first: bool) -> None:
-    """The same for people."""
+    """Print the description for people."""
     if not is_first:
         print_line("")
     print_line(f"topic {description['topic']}, id {description['topic_id']}")
@@ -71,7 +71,7 @@ def print_description(description: dict[str, Any], *, is_first: bool) -> None:
 
 
 async def _cleaning(admin: Admin, name: str, partitions: Sequence[int]) -> dict[int, ReplicaDescription]:
-    """What the cleaner knows of a compacted topic's logs, by partition; without the copies that moves fill."""
+    """Each partition's log of a compacted topic, with its cleaning state; copies that moves fill are left out."""
     directories = await admin.describe_log_dirs([TopicPartition(name, number) for number in partitions])
     return {
         replica.topic_partition.partition: replica
@@ -82,7 +82,7 @@ async def _cleaning(admin: Admin, name: str, partitions: Sequence[int]) -> dict[
 
 
 def _cleaning_fields(replica: ReplicaDescription | None) -> dict[str, Any]:
-    """None where the log is not compacted, or has not been."""
+    """Cleaning state as JSON; all None for a log that is not compacted."""
     if replica is None or not replica.cleaning_state:
         return {"clean_offset": None, "dirty_ratio": None, "cleaning": None}
     return {

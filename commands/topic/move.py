@@ -1,4 +1,4 @@
-"""Beginning a move of a partition and waiting for its end, for `barnabas partition move`."""
+"""The work of `barnabas partition move`: starts a move of a partition and waits for its end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _POLL_INTERVAL_S = 0.2
 
 
 async def begin_move(admin: Admin, topic_partition: TopicPartition, log_dir: str) -> str | None:
-    """The directory that the partition leaves; None when it is in `log_dir` already. Raises the broker's refusal."""
+    """Start a move and return the partition's current directory; None if that is `log_dir`. Raises RefusedError."""
     before, _ = await _find(admin, topic_partition)
     (refusal,) = (await admin.alter_replica_log_dirs({topic_partition: log_dir})).values()
     if refusal is not None:
@@ -24,7 +24,7 @@ async def begin_move(admin: Admin, topic_partition: TopicPartition, log_dir: str
 
 
 async def wait_for_move(admin: Admin, topic_partition: TopicPartition, log_dir: str) -> None:
-    """Return when the partition is in `log_dir`. Raises CommandFailure when its move was given up or failed."""
+    """Wait until the partition is in `log_dir`. Raises CommandFailure if its move was cancelled or has failed."""
     found, _ = await _find(admin, topic_partition)
     _, replica = _ensure_found(topic_partition, found)
     done = 0
@@ -35,14 +35,14 @@ async def wait_for_move(admin: Admin, topic_partition: TopicPartition, log_dir: 
             if _is_same(path, log_dir):
                 return
             if future is None or not _is_same(future[0], log_dir):
-                # It is only over if the copy has not taken the partition's place between two directories' answers.
+                # The copy may have replaced the log between the answers of the two directories: look once more.
                 found, _ = await _find(admin, topic_partition)
                 path, _ = _ensure_found(topic_partition, found)
                 if _is_same(path, log_dir):
                     return
                 raise CommandFailure(
-                    f"{topic_partition} is in {path} and not on its way to {log_dir} any more: the move was given up, "
-                    "or it has failed and the broker's log says why"
+                    f"{topic_partition} is in {path} and no longer being moved to {log_dir}: the move was cancelled, "
+                    "or has failed for a reason in the broker's log"
                 )
             progress.advance(max(future[1].size_bytes - done, 0))
             done = max(done, future[1].size_bytes)
@@ -53,7 +53,7 @@ _Found = tuple[str, ReplicaDescription]
 
 
 async def _find(admin: Admin, topic_partition: TopicPartition) -> tuple[_Found | None, _Found | None]:
-    """Where the partition is, and where its copy is if it has one."""
+    """The partition's log and its directory, and those of its copy during a move."""
     current: _Found | None = None
     future: _Found | None = None
     for directory in await admin.describe_log_dirs([topic_partition]):
@@ -67,7 +67,7 @@ async def _find(admin: Admin, topic_partition: TopicPartition) -> tuple[_Found |
 
 def _ensure_found(topic_partition: TopicPartition, current: _Found | None) -> _Found:
     if current is None:
-        raise CommandFailure(f"{topic_partition} is in no log directory that works")
+        raise CommandFailure(f"{topic_partition} is in none of the online log directories")
     return current
 
 

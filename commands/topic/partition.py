@@ -1,4 +1,4 @@
-"""`barnabas partition ...`: where partitions lie on the broker's disks, and moving them."""
+"""`barnabas partition ...`: show the log directories with their partitions, and move partitions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def partition() -> None:
-    """Where partitions lie on the broker's disks; move them."""
+    """Show which log directory has each partition; move them."""
 
 
 @partition.command()
@@ -25,15 +25,15 @@ def partition() -> None:
 def dirs(topics: tuple[str, ...], as_json: bool, bootstrap: str, timeout_s: float) -> None:
     """List the broker's log directories and the partitions in them (of each TOPIC, or all).
 
-    A partition that is being moved is listed twice: where it is, and, as a copy, where it goes, with how many offsets
-    the copy is behind.
+    A partition that is being moved is listed twice: in its current directory, and as a copy in the new one, with the
+    number of offsets that the copy is behind.
     """
     from barnabas.commands.output import print_json
     from barnabas.commands.session import with_admin
 
     async def work(admin: Admin) -> list[LogDirDescription]:
         for topic in topics:
-            await admin.describe_topic(topic)  # a typing error is an error, not an empty answer
+            await admin.describe_topic(topic)  # report a mistyped name instead of printing an empty list
         return await admin.describe_log_dirs()
 
     found = [_directory(described, topics) for described in with_admin(bootstrap, timeout_s, work)]
@@ -47,19 +47,19 @@ def dirs(topics: tuple[str, ...], as_json: bool, bootstrap: str, timeout_s: floa
 @click.argument("topic", metavar="TOPIC")
 @click.argument("number", metavar="PARTITION", type=click.IntRange(min=0))
 @click.argument("log_dir", metavar="LOG_DIR")
-@click.option("--wait", is_flag=True, help="Return when the partition is there; a bar shows the progress.")
+@click.option("--wait", is_flag=True, help="Wait for the end of the move, with a progress bar.")
 @bootstrap_option
 @timeout_option
 def move(topic: str, number: int, log_dir: str, wait: bool, bootstrap: str, timeout_s: float) -> None:
     """Move PARTITION of TOPIC to another log directory of its broker.
 
-    LOG_DIR is one of the broker's log.dirs, as an absolute path of its machine. Producers and consumers go on
-    meanwhile. Naming the directory in which the partition is gives a running move up; --timeout ends the waiting, not
-    the move.
+    LOG_DIR is one of the broker's log.dirs, as an absolute path on its machine. Producers and consumers continue
+    meanwhile. Naming the partition's current directory cancels a running move. --timeout ends the waiting, not the
+    move.
     """
     from barnabas.commands.output import print_line
     from barnabas.commands.session import with_admin
-    from barnabas.commands.topic.move_waiting import begin_move, wait_for_move
+    from barnabas.commands.topic.move import begin_move, wait_for_move
     from barnabas.protocol.topic_partition import TopicPartition
 
     topic_partition = TopicPartition(topic, number)
@@ -69,9 +69,8 @@ def move(topic: str, number: int, log_dir: str, wait: bool, bootstrap: str, time
         if source is None:
             return f"{topic_partition} is in {log_dir} already"
         if not wait:
-            return (
-                f"moving {topic_partition} from {source} to {log_dir}; `barnabas partition dirs {topic}` shows how far"
-            )
+            progress = f"`barnabas partition dirs {topic}` shows the progress"
+            return f"moving {topic_partition} from {source} to {log_dir}; {progress}"
         await wait_for_move(admin, topic_partition, log_dir)
         return f"moved {topic_partition} from {source} to {log_dir}"
 

@@ -1,4 +1,4 @@
-"""Offsets of a topic's partitions, asked of the broker: for `topic describe`, `offsets` and `consume`."""
+"""Offsets of a topic's partitions, for `topic describe`, `group` and `offsets`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from barnabas.protocol.topic_partition import TopicPartition
 async def offsets_at(
     admin: Admin, topic: str, partitions: Iterable[int], timestamp: int, *, isolation: int = 0
 ) -> dict[int, ListedOffset]:
-    """Partition -> the first record at or after `timestamp` (or -1, -2, -3: see ListOffsets)."""
+    """Find each partition's first record at or after `timestamp` (or -1, -2, -3 as in ListOffsets)."""
     wanted = {TopicPartition(topic, partition): timestamp for partition in partitions}
     if not wanted:
         return {}
@@ -23,14 +23,14 @@ async def offsets_at(
 
 
 async def earliest_and_latest(admin: Admin, topic: str, partitions: Sequence[int]) -> dict[int, tuple[int, int]]:
-    """Partition -> log start offset and high watermark."""
+    """Find each partition's log start offset and high watermark."""
     earliest = await offsets_at(admin, topic, partitions, EARLIEST_TIMESTAMP)
     latest = await offsets_at(admin, topic, partitions, LATEST_TIMESTAMP)
     return {partition: (earliest[partition].offset, latest[partition].offset) for partition in partitions}
 
 
 async def chosen_partitions(admin: Admin, topic: str, wanted: Sequence[int]) -> list[int]:
-    """The topic's partitions, or those that were asked for. Raises where there is no such topic or partition."""
+    """The `wanted` partitions, by default all of the topic. Raises CommandFailure, RefusedError for unknown ones."""
     count = len((await admin.describe_topic(topic)).partitions)
     for partition in wanted:
         if partition >= count:

@@ -1,10 +1,10 @@
-"""`barnabas topic delete-records`: reading what to delete, doing it, and saying what became of each partition.
+"""The work of `barnabas topic delete-records`: reads the offsets' file, deletes, and prints each partition's result.
 
-The file is that of kafka-delete-records:
+The file has the format of kafka-delete-records:
 
     {"partitions": [{"topic": "orders", "partition": 0, "offset": 5}, ...], "version": 1}
 
-`version` may be left out. Source: Kafka DeleteRecordsCommand.
+`version` is optional. Source: Kafka DeleteRecordsCommand.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MAX_INT64 = 2**63 - 1
 
 
 def read_offsets(file: BinaryIO) -> dict[tuple[str, int], int]:
-    """Partition -> offset. Raises click.BadParameter, saying what is wrong with the file."""
+    """Read the offset of each partition. Raises click.BadParameter with the fault of the file."""
     try:
         document = json.loads(file.read())
     except (ValueError, RecursionError) as error:
@@ -39,7 +39,7 @@ def read_offsets(file: BinaryIO) -> dict[tuple[str, int], int]:
         raise _bad('it is not an object with an array "partitions"')
     version = document.get("version", _NEWEST_VERSION)
     if version != _NEWEST_VERSION:
-        raise _bad(f"its version is {version!r}, and only {_NEWEST_VERSION} is known")
+        raise _bad(f"its version is {version!r}, and only {_NEWEST_VERSION} is supported")
     offsets: dict[tuple[str, int], int] = {}
     for number, entry in enumerate(document["partitions"]):
         where = f"partitions[{number}]"
@@ -60,7 +60,7 @@ def read_offsets(file: BinaryIO) -> dict[tuple[str, int], int]:
 def delete_and_report(
     offsets: Mapping[tuple[str, int], int], *, yes: bool, as_json: bool, bootstrap: str, timeout_s: float
 ) -> int:
-    """Delete, and print one line per partition; FAILED when the broker refused any of them."""
+    """Delete, and print one line per partition. Returns FAILED if the broker refused any of them."""
     named = ", ".join(
         f"{topic}-{partition} below {'its end' if offset < 0 else offset}"
         for (topic, partition), offset in offsets.items()
@@ -90,7 +90,7 @@ def delete_and_report(
     else:
         for each, result in results.items():
             if each not in refused:
-                print_line(f"{each} begins at offset {result} now")
+                print_line(f"{each} now begins at offset {result}")
     for error in refused.values():
         print_note(f"{error.message} ({error.code.name})")
     if refused and len(results) > 1:

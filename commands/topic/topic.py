@@ -22,7 +22,12 @@ def topic() -> None:
 
 @topic.command()
 @click.argument("name", metavar="TOPIC")
-@click.option("--partitions", type=click.IntRange(min=1), metavar="N", help="Partitions; the broker's num.partitions.")
+@click.option(
+    "--partitions",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Number of partitions. Default: the broker's num.partitions.",
+)
 @click.option("--replication-factor", type=click.IntRange(min=1), metavar="N", help="Always 1 on a single node.")
 @click.option(
     "--config",
@@ -32,7 +37,7 @@ def topic() -> None:
     multiple=True,
     help="A topic property, for example retention.ms=-1. Repeatable; `barnabas config list --scope topic` lists them.",
 )
-@click.option("--if-not-exists", is_flag=True, help="Exit 0 when the topic is there already, whatever its settings.")
+@click.option("--if-not-exists", is_flag=True, help="Exit 0 if the topic exists already, whatever its settings.")
 @json_option
 @bootstrap_option
 @timeout_option
@@ -55,7 +60,7 @@ def create(
 
     async def work(admin: Admin) -> dict[str, Any]:
         try:
-            made = await admin.create_topic(
+            created = await admin.create_topic(
                 name, partitions=partitions, replication_factor=replication_factor, configs=wanted
             )
         except BrokerError as error:
@@ -63,7 +68,7 @@ def create(
                 raise
             found = await admin.describe_topic(name)
             return _created(name, found.topic_id, len(found.partitions), False, None)
-        return _created(name, made.topic_id, made.partitions, True, made.warning)
+        return _created(name, created.topic_id, created.partitions, True, created.warning)
 
     result = with_admin(bootstrap, timeout_s, work)
     if result["warning"] is not None:
@@ -73,7 +78,7 @@ def create(
     elif result["created"]:
         print_line(f"created topic {name} with {counted(result['partitions'], 'partition')}")
     else:
-        print_line(f"topic {name} exists already, with {counted(result['partitions'], 'partition')}")
+        print_line(f"topic {name} already exists, with {counted(result['partitions'], 'partition')}")
 
 
 @topic.command(name="list")
@@ -99,17 +104,17 @@ def list_topics(as_json: bool, bootstrap: str, timeout_s: float) -> None:
             [(entry.name, len(entry.partitions), entry.topic_id) for entry in topics],
         )
     elif sys.stdout.isatty():
-        print_line("no topics yet; `barnabas topic create` makes one")
+        print_line("no topics yet; `barnabas topic create` creates one")
 
 
 @topic.command()
 @click.argument("names", metavar="TOPIC...", nargs=-1, required=True)
-@click.option("--all-configs", is_flag=True, help="Show the properties at their defaults too.")
+@click.option("--all-configs", is_flag=True, help="Also show properties at their defaults.")
 @json_option
 @bootstrap_option
 @timeout_option
 def describe(names: tuple[str, ...], all_configs: bool, as_json: bool, bootstrap: str, timeout_s: float) -> None:
-    """Show the partitions, offsets and properties of each TOPIC, and how clean a compacted one is."""
+    """Show the partitions, offsets and properties of each TOPIC, and the cleaning state of compacted ones."""
     from barnabas.commands.output import print_json
     from barnabas.commands.session import with_admin
     from barnabas.commands.topic.description import description_of, print_description
@@ -127,7 +132,7 @@ def describe(names: tuple[str, ...], all_configs: bool, as_json: bool, bootstrap
 
 @topic.command()
 @click.argument("name", metavar="TOPIC")
-@click.option("--partitions", type=click.IntRange(min=1), metavar="N", help="Raise the number of partitions to N.")
+@click.option("--partitions", type=click.IntRange(min=1), metavar="N", help="Increase the number of partitions to N.")
 @config_options
 @bootstrap_option
 @timeout_option
@@ -139,10 +144,10 @@ def alter(
     bootstrap: str,
     timeout_s: float,
 ) -> None:
-    """Change properties of TOPIC, or give it more partitions.
+    """Change properties of TOPIC, or add partitions.
 
-    Properties change all together or not at all, and at once. More partitions send new records of a key elsewhere than
-    its older ones: the order per key holds from then on, not across the change.
+    Properties change immediately, all or none. With more partitions, new records of a key may go to another partition
+    than older ones: the order per key is kept from then on, but not across the change.
     """
     from barnabas.commands.output import counted, print_line
     from barnabas.commands.session import with_admin
@@ -157,15 +162,15 @@ def alter(
             print_line(f"changed {counted(len(set_to) + len(set(deleted)), 'property')} of topic {name}")
         if partitions is not None:
             await admin.create_partitions(name, partitions)
-            print_line(f"topic {name} has {counted(partitions, 'partition')} now")
+            print_line(f"topic {name} now has {counted(partitions, 'partition')}")
 
     with_admin(bootstrap, timeout_s, work)
 
 
 @topic.command()
 @click.argument("names", metavar="TOPIC...", nargs=-1, required=True)
-@click.option("--if-exists", is_flag=True, help="Exit 0 when a topic is not there.")
-@click.option("--yes", is_flag=True, help="Do not ask. Only a terminal is asked, a script never.")
+@click.option("--if-exists", is_flag=True, help="Exit 0 if a topic does not exist.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation (only a terminal is asked, never a script).")
 @bootstrap_option
 @timeout_option
 def delete(names: tuple[str, ...], if_exists: bool, yes: bool, bootstrap: str, timeout_s: float) -> None:
@@ -204,7 +209,7 @@ def delete(names: tuple[str, ...], if_exists: bool, yes: bool, bootstrap: str, t
     metavar="FILE",
     help='Partitions and offsets as {"partitions": [{"topic": "t", "partition": 0, "offset": 5}], "version": 1}.',
 )
-@click.option("--yes", is_flag=True, help="Do not ask. Only a terminal is asked, a script never.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation (only a terminal is asked, never a script).")
 @json_option
 @bootstrap_option
 @timeout_option
@@ -218,10 +223,10 @@ def delete_records(
     bootstrap: str,
     timeout_s: float,
 ) -> int:
-    """Delete the records of a partition that lie below OFFSET.
+    """Delete the records of a partition below OFFSET.
 
-    They cannot be read any more at once; the disk gets its room back with the next run of log-retention. OFFSET -1
-    deletes all records. Several partitions at once: --offset-json-file, the file of kafka-delete-records.
+    They are immediately no longer readable; the next run of log-retention frees the disk space. OFFSET -1 deletes all
+    records. For several partitions use --offset-json-file, with a file as for kafka-delete-records.
     """
     from barnabas.commands.topic.record_deletion import delete_and_report, read_offsets
 

@@ -107,10 +107,10 @@ def test_all_topics_that_an_expression_names_are_read(daemon: Daemon, assignor: 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("t", "--include", "t.*", "--group", "g"), "Name a TOPIC, or --include topics"),
-        (("--group", "g"), "Name a TOPIC, or --include topics"),
-        (("--include", "t.*"), "--include and --assignor belong to --group"),
-        (("t", "--assignor", "range"), "--include and --assignor belong to --group"),
+        (("t", "--include", "t.*", "--group", "g"), "Give either a TOPIC or --include."),
+        (("--group", "g"), "Give either a TOPIC or --include."),
+        (("--include", "t.*"), "--include and --assignor need --group"),
+        (("t", "--assignor", "range"), "--include and --assignor need --group"),
         (("--include", "(", "--group", "g"), "'(' is not a regular expression"),
         (("t", "--group", "g", "--assignor", "stickier"), "'stickier' is not one of"),
     ],

@@ -85,7 +85,7 @@ def test_a_sound_broker_is_said_to_be_sound(sound: Daemon) -> None:
     lines = result.stdout.splitlines()
     assert f"{sound.bootstrap}: speaks Kafka's protocol" in result.stdout
     assert f"broker 1: {sound.bootstrap} can be reached and belongs to the cluster" in lines
-    assert lines[-1] == "a client at this place has all that it needs"
+    assert lines[-1] == "no problem: clients on this machine can use the broker"
 
 
 def test_the_json_has_cluster_and_brokers(sound: Daemon) -> None:
@@ -124,7 +124,7 @@ def test_nothing_listens_at_the_advertised_address(tmp_path: Path) -> None:
     with start_daemon(tmp_path, f"advertised.listeners=127.0.0.1:{port}") as daemon:
         problem = problems_of(daemon.bootstrap)
 
-    assert f"broker 1 tells clients to connect to 127.0.0.1:{port}, but nothing listens there" in problem
+    assert f"broker 1 advertises 127.0.0.1:{port} to clients, but nothing listens there" in problem
     assert "advertised.listeners" in problem
 
 
@@ -133,14 +133,14 @@ def test_a_containers_name_that_nobody_here_knows(tmp_path: Path) -> None:
         problem = problems_of(daemon.bootstrap)
 
     assert "no-such-container:29092, but the name no-such-container cannot be resolved here" in problem
-    assert "looks like a container's" in problem
+    assert "looks like the name of a container" in problem
 
 
 def test_the_advertised_address_is_another_clusters(tmp_path: Path, sound: Daemon) -> None:
     with start_daemon(tmp_path, f"advertised.listeners={sound.bootstrap}") as daemon:
         problem = problems_of(daemon.bootstrap)
 
-    assert f"{sound.bootstrap}, but what answers there belongs to cluster" in problem
+    assert f"{sound.bootstrap} to clients, but the broker there belongs to cluster" in problem
     assert "it is another broker" in problem
 
 
@@ -150,7 +150,8 @@ def test_the_advertised_address_is_no_broker(tmp_path: Path) -> None:
             problem = problems_of(daemon.bootstrap)
 
     assert (
-        f"127.0.0.1:{port}, but what listens there does not speak Kafka's protocol (it begins with b'HTTP')" in problem
+        f"127.0.0.1:{port}, but the server there does not speak Kafka's protocol (its answer starts with b'HTTP')"
+        in problem
     )
 
 

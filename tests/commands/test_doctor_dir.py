@@ -152,7 +152,7 @@ def test_what_is_no_brokers_directory_is_refused_in_one_sentence(tmp_path: Path)
     (tmp_path / "empty").mkdir()
     result = ask(tmp_path / "empty")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.endswith("/empty is no broker's: it has no meta.properties and no partitions\n")
+    assert result.stderr.endswith("/empty is not a broker's log directory: no meta.properties and no partitions\n")
     assert len(result.stderr.splitlines()) == 1
 
 

@@ -233,10 +233,10 @@ def test_verify_compares_the_partitions_on_disk_with_those_that_the_metadata_nam
     for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
         (data / name).unlink(missing_ok=True)
     lines = run("verify", data).stdout.splitlines()
-    aside = "the metadata log knows no such partition: a start sets it aside as -stray"
+    aside = "the metadata log does not have this partition: a start renames it to -stray"
     assert f"{stranger}: {aside}" in lines
     assert f"{data / 'orders-1'}: {aside}" in lines
-    missing = "names empty-0, which is not on disk: a start makes it anew, empty"
+    missing = "has empty-0, which is not on disk: a start creates it again, empty"
     assert f"{data / '__cluster_metadata-0'}: {missing}" in lines
 
 
@@ -313,7 +313,7 @@ def test_reindex_without_the_metadata_wants_to_know_the_interval(data: Path) -> 
     result = run("reindex", data / "orders-0")
     assert result.exit_code == 1
     assert "--index-interval-bytes" in result.stderr
-    assert "as it was" in ok("reindex", data / "orders-0", "--index-interval-bytes", 200)
+    assert "unchanged" in ok("reindex", data / "orders-0", "--index-interval-bytes", 200)
 
 
 # -- truncate
@@ -370,13 +370,13 @@ def test_truncate_asks_on_a_terminal(data: Path, answer: str, code: int) -> None
 
 
 def test_truncate_at_the_end_has_nothing_to_do(data: Path) -> None:
-    assert "nothing to cut" in ok("truncate", data / "orders-0", "--to-offset", RECORDS)
+    assert "nothing to remove" in ok("truncate", data / "orders-0", "--to-offset", RECORDS)
 
 
 def test_truncate_of_what_is_no_partition_is_one_sentence(data: Path) -> None:
     result = run("truncate", data, "--to-offset", 1, "--yes")
     assert result.exit_code == 1
-    assert "is no partition's directory" in result.stderr
+    assert "is not a partition's directory" in result.stderr
 
 
 # -- beside a running broker, and after a crash
@@ -408,7 +408,7 @@ async def test_a_running_brokers_directory_is_verified_and_dumped_but_never_chan
 def test_a_directory_that_holds_no_log_and_is_no_brokers_is_refused(tmp_path: Path, command: str) -> None:
     result = run(command, tmp_path)
     assert result.exit_code != 0
-    assert f"{tmp_path} holds no log" in result.stderr
+    assert f"{tmp_path} has no log" in result.stderr
 
 
 def test_a_brokers_directory_that_holds_no_log_yet_has_no_finding(data: Path, tmp_path: Path) -> None:

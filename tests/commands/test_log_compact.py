@@ -158,7 +158,7 @@ def test_a_damaged_log_is_left_as_it_is_while_the_others_are_compacted(written: 
     before = contents(written.data / "table-0")
     result = run(written.data)
     assert result.exit_code == 1
-    assert "table-0 cannot be compacted, nothing is lost: cannot be cleaned: " in result.stderr
+    assert "table-0 cannot be compacted, no data is lost: cannot be cleaned: " in result.stderr
     assert str(segment) in result.stderr
     assert "1 log could not be compacted" in result.stdout
     logs = {path: data for path, data in contents(written.data / "table-0").items() if path.suffix == ".log"}

@@ -102,8 +102,8 @@ def test_what_cannot_be_moved_is_one_sentence(broker: Broker, arguments: tuple[s
 
 def test_records_below_an_offset_are_deleted(broker: Broker) -> None:
     make_topic(broker, "shortened")
-    assert broker.ok("topic", "delete-records", "shortened", "0", "3") == "shortened-0 begins at offset 3 now\n"
-    assert broker.ok("topic", "delete-records", "shortened", "0", "-1") == "shortened-0 begins at offset 5 now\n"
+    assert broker.ok("topic", "delete-records", "shortened", "0", "3") == "shortened-0 now begins at offset 3\n"
+    assert broker.ok("topic", "delete-records", "shortened", "0", "-1") == "shortened-0 now begins at offset 5\n"
     said = broker.refused("topic", "delete-records", "shortened", "0", "9")
     assert "OFFSET_OUT_OF_RANGE" in said
     assert len(said.splitlines()) == 1

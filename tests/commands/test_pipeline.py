@@ -69,8 +69,8 @@ def test_the_options_of_a_session_reach_the_command() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["archive", "--to", "a"], "name topics, or give --pattern"),
-        (["archive", "t", "--pattern", "x", "--to", "a"], "name topics, or give --pattern"),
+        (["archive", "--to", "a"], "give either topics or --pattern"),
+        (["archive", "t", "--pattern", "x", "--to", "a"], "give either topics or --pattern"),
         (["archive", "t"], "Missing option '--to'"),
         (["replay", "a"], "Missing option '--state'"),
         (["replay", "a", "--state", "s", "--topic", "=b"], "is not of the form name=value"),

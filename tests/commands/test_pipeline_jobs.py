@@ -19,23 +19,26 @@ def run(*arguments: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("stats",), "name what to read: --bootstrap HOST:PORT, or --log-dir DIR"),
-        (("stats", "--bootstrap", "h:1"), "name at least one --topic"),
+        (("stats",), "give --bootstrap HOST:PORT or --log-dir DIR"),
+        (("stats", "--bootstrap", "h:1"), "give at least one --topic"),
         (("stats", "--bootstrap", "h:1", "--log-dir", "."), "--bootstrap and --log-dir exclude each other"),
         (("stats", "--bootstrap", "nonsense", "--topic", "a"), "nonsense"),
         (("stats", "--log-dir", "nowhere"), "'nowhere' does not exist"),
         (("stats", "--log-dir", ".", "--option", "mode"), "'mode' is not of the form name=value"),
         (("stats", "--log-dir", ".", "--top", "-1"), "--top"),
         (("snapshot", "--log-dir", "."), "Missing option '--output'"),
-        (("whatif",), "name a data directory: --log-dir DIR"),
+        (("whatif",), "give a data directory: --log-dir DIR"),
         (("whatif", "--log-dir", ".", "--set", "retention.ms"), "'retention.ms' is not of the form name=value"),
         (("whatif", "--log-dir", ".", "--set", "a=1", "--set", "a=2"), "--set gives a twice: '1' and '2'"),
         (("whatif", "--log-dir", ".", "--now", "yesterday"), "'yesterday' is neither milliseconds since 1970 nor"),
-        (("audit",), "name one place where the log is"),
-        (("audit", "--bootstrap", "h:1"), "--bootstrap and --compacted go with --archive"),
-        (("audit", "--log-dir", ".", "--compacted"), "--bootstrap and --compacted go with --archive"),
-        (("audit", "--log-dir", ".", "--archive", "a"), "name at least one --topic of the archive"),
-        (("audit", "--log-dir", ".", "--bootstrap", "h:1", "--archive", "a", "--topic", "t"), "name one place"),
+        (("audit",), "give either --log-dir DIR, or --bootstrap"),
+        (("audit", "--bootstrap", "h:1"), "--bootstrap and --compacted need --archive"),
+        (("audit", "--log-dir", ".", "--compacted"), "--bootstrap and --compacted need --archive"),
+        (("audit", "--log-dir", ".", "--archive", "a"), "give at least one --topic of the archive"),
+        (
+            ("audit", "--log-dir", ".", "--bootstrap", "h:1", "--archive", "a", "--topic", "t"),
+            "give either --log-dir DIR",
+        ),
     ],
 )
 def test_wrong_usage_is_one_sentence_without_spark(arguments: tuple[str, ...], sentence: str) -> None:
@@ -56,7 +59,7 @@ def test_policies_are_the_topics_own_configs_under_the_changes(tmp_path: Path) -
     assert (first.topic, second.topic) == ("a", "b")
     assert (first.retention_ms, first.is_compact, first.is_delete) == (1000, True, False)
     assert first.retention_bytes == -1
-    assert notes == [f"{tmp_path} has no metadata log, so topics are taken to have no configs (--metadata-log-dir)"]
+    assert notes == [f"{tmp_path} has no metadata log, so default configs are assumed (see --metadata-log-dir)"]
 
 
 def test_a_setting_that_a_topic_could_not_have_is_refused_with_its_name(tmp_path: Path) -> None:

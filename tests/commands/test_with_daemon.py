@@ -289,7 +289,7 @@ def test_bytes_of_any_kind_survive_consume_json_into_produce_json(commands: Comm
     source = commands.run("consume", topic, "--from-beginning", "--exit-at-end", "--json")
     assert source.returncode == 0
     assert source.stderr.count(b"\n") == 1
-    assert b"2 records held bytes that are not UTF-8" in source.stderr
+    assert b"2 records with bytes that are not UTF-8" in source.stderr
 
     commands.ok("produce", topic, "--json", "--partition", "1", stdin=source.stdout)
 
