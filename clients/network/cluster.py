@@ -59,7 +59,6 @@ class TopicView:
     name: str
     topic_id: bytes
     leaders: tuple[int, ...]
-    leader_epochs: tuple[int, ...]
 
 
 @dataclass(slots=True)
@@ -372,7 +371,6 @@ def _view(topic: TopicMetadata) -> TopicView:
         topic.name,
         topic.topic_id,
         tuple(NO_LEADER if entry is None else entry.leader for entry in known),
-        tuple(-1 if entry is None else entry.leader_epoch for entry in known),
     )
 
 

@@ -127,11 +127,6 @@ class Connection(asyncio.BufferedProtocol):
             raise ClosedError(f"{self.address} has not greeted yet")
         return self._hello
 
-    @property
-    def in_flight(self) -> int:
-        """Number of requests without a response yet."""
-        return len(self._waiting)
-
     def request(self, api: ApiKey, request: Any, *, timeout_ms: int | None = None) -> asyncio.Future[Any]:
         """Send `request` now and return the future of its neutral response.
 

@@ -113,7 +113,7 @@ def _reporting(report: Report, subject: str, advice: str = "") -> Iterator[None]
     except NoAnswerError as error:
         report.problems.append(f"{subject}, {error}.{advice}")
     except DecodeError as error:
-        report.problems.append(f"{subject}, but the answer cannot be decoded: {error}.{advice}")
+        report.problems.append(f"{subject}, but its answer cannot be read: {error}.{advice}")
 
 
 def _look_up(address: Address) -> list[str]:

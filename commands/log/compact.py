@@ -119,7 +119,6 @@ class _Run:
         self.failures = 0
         self.is_all_closed = True
         self.had_clean_shutdown = False
-        self._log_dir = log_dir
         self._dry_run = dry_run
         self._as_json = as_json
         self._cleaner_config = CleanerConfig.of(BrokerConfig.of())._replace(offset_map_bytes=map_bytes)

@@ -67,7 +67,7 @@ async def test_answers_reach_their_requests_in_order(broker: FakeBroker) -> None
         futures = [connection.request(ApiKey.METADATA, MetadataRequest([name])) for name in ("orders", "x", "lines")]
         answers: list[MetadataResponse] = await asyncio.gather(*futures)
         assert [answer.topics[0].name for answer in answers] == ["orders", "x", "lines"]
-        assert connection.in_flight == 0
+        assert not connection._waiting
         assert connection.node_id == 1
 
 

@@ -109,11 +109,12 @@ def test_loopback_is_no_address_for_clients_of_other_machines(tmp_path: Path) ->
     with start_daemon(tmp_path, *settings):
         problem = problems_of(f"{address}:{port}")
 
-    assert f"127.0.0.1:{port}, which is each client's own machine" in problem
+    assert f"127.0.0.1:{port} to clients, which is each client's own machine" in problem
 
 
-async def test_a_broker_of_the_native_protocol_alone_is_asked_by_that(broker: FakeBroker) -> None:
-    result = await asyncio.to_thread(run, broker.bootstrap, "--json", "--timeout", "3")
+async def test_a_broker_of_the_native_protocol_alone_is_asked_by_that() -> None:
+    async with FakeBroker() as broker:
+        result = await asyncio.to_thread(run, broker.bootstrap, "--json", "--timeout", "3")
 
     report = json.loads(result.stdout)
     assert (report["protocol"], [each["reachable"] for each in report["brokers"]]) == ("native", [True])
@@ -132,7 +133,7 @@ def test_a_containers_name_that_nobody_here_knows(tmp_path: Path) -> None:
     with start_daemon(tmp_path, "advertised.listeners=no-such-container:29092") as daemon:
         problem = problems_of(daemon.bootstrap)
 
-    assert "no-such-container:29092, but the name no-such-container cannot be resolved here" in problem
+    assert "no-such-container:29092 to clients, but the name no-such-container cannot be resolved here" in problem
     assert "looks like the name of a container" in problem
 
 
@@ -141,7 +142,6 @@ def test_the_advertised_address_is_another_clusters(tmp_path: Path, sound: Daemo
         problem = problems_of(daemon.bootstrap)
 
     assert f"{sound.bootstrap} to clients, but the broker there belongs to cluster" in problem
-    assert "it is another broker" in problem
 
 
 def test_the_advertised_address_is_no_broker(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_the_advertised_address_is_no_broker(tmp_path: Path) -> None:
             problem = problems_of(daemon.bootstrap)
 
     assert (
-        f"127.0.0.1:{port}, but the server there does not speak Kafka's protocol (its answer starts with b'HTTP')"
+        f"127.0.0.1:{port} to clients, but the server there does not speak Kafka's protocol (its answer starts with b'HTTP')"
         in problem
     )
 
@@ -166,7 +166,7 @@ def test_no_connection_at_all_has_an_exit_code_of_its_own() -> None:
     ("reply", "words"),
     [
         (b"\x15\x03\x03\x00\x02\x02\x0a", "it speaks TLS"),
-        (b"", "closes the connection when it is asked by Kafka's protocol"),
+        (b"", "closes the connection after a request of Kafka's protocol"),
         (b"\x00\x00\x00\x04\x00\x00\x00\x63", "its answer cannot be read: the answer has correlation id 99"),
         (b"\x00\x00\x00\x05\x00\x00\x00\x01\x00", "its answer cannot be read"),
     ],

@@ -135,7 +135,7 @@ def test_offsets_are_shown_first_and_set_when_told_so(daemon: Daemon, target: tu
 
 
 def test_a_group_that_never_committed_is_set_where_a_topic_is_named(daemon: Daemon) -> None:
-    assert "name a --topic" in run(daemon, "reset-offsets", "fresh", "--to-earliest").stderr
+    assert "give --topic" in run(daemon, "reset-offsets", "fresh", "--to-earliest").stderr
     arguments = ("--topic", "orders", "--partition", "1", "--to-offset", "2", "--execute")
     (row,) = as_json(daemon, "reset-offsets", "fresh", *arguments)["partitions"]
     assert row == {"topic": "orders", "partition": 1, "committed": None, "new": 2}

@@ -337,7 +337,7 @@ async def test_what_truncate_left_is_served_by_the_daemon(stopped: Daemon, tmp_p
 def test_truncate_says_what_will_go_and_a_dry_run_changes_nothing(data: Path) -> None:
     before = {path: path.read_bytes() for path in data.rglob("*") if path.is_file()}
     text = ok("truncate", data / "orders-0", "--to-offset", 10, "--dry-run")
-    assert re.search(rf"^offsets (\d|10) to {RECORDS // 2 - 1} go, ", text, re.MULTILINE)
+    assert re.search(rf"^removes offsets (\d|10) to {RECORDS // 2 - 1}, ", text, re.MULTILINE)
     for path in log_files(data / "orders-0")[1:]:
         assert f"remove {path}\n" in text
     assert text.endswith("dry run: nothing was changed\n")
@@ -364,7 +364,7 @@ def test_truncate_asks_on_a_terminal(data: Path, answer: str, code: int) -> None
         os.close(ours)
         os.close(theirs)
     assert done.returncode == code, done
-    assert "This cannot be undone. Cut?" in done.stdout
+    assert "This cannot be undone. Truncate?" in done.stdout
     after = {path: path.read_bytes() for path in log_files(data / "orders-0")}
     assert (after == before) == (answer == "n")
 

@@ -121,7 +121,7 @@ def test_a_dry_run_and_no_answer_change_nothing(bench: LogBench) -> None:
     ]
     refused = run(bench.directory)
     assert refused.exit_code == 2
-    assert "say --yes" in refused.stderr
+    assert "give --yes" in refused.stderr
     assert {path: path.read_bytes() for path in bench.directory.iterdir()} == before
 
 
