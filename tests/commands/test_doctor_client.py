@@ -150,8 +150,8 @@ def test_the_advertised_address_is_no_broker(tmp_path: Path) -> None:
             problem = problems_of(daemon.bootstrap)
 
     assert (
-        f"127.0.0.1:{port} to clients, but the server there does not speak Kafka's protocol (its answer starts with b'HTTP')"
-        in problem
+        f"127.0.0.1:{port} to clients, but the server there does not speak Kafka's protocol "
+        "(its answer starts with b'HTTP')" in problem
     )
 
 
