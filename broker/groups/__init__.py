@@ -1,5 +1,5 @@
-"""The group coordinator: consumer groups, and the offsets that they commit to `__consumer_offsets`.
+"""The group coordinator: groups of both protocols, and the offsets that they commit to `__consumer_offsets`.
 
-`group_log` is the one door to that topic, `offsets_loader` reads it at start, `committed_offsets` is what it says of
-offsets. All of it runs in the event loop but the reading.
+`coordinator` owns the parts. `registry` has the groups by id; `classic` and `consumer` serve them; `offsets` has the
+committed offsets; `log` writes the topic. Everything runs in the event loop, except reading the topic at a start.
 """

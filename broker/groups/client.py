@@ -1,4 +1,4 @@
-"""The client behind a member: what a group's records and descriptions show of it."""
+"""The client of a member, as a group's records and descriptions show it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Server-side assignors of consumer groups: who of a group reads which partition."""
+"""Server-side assignors of consumer groups: pure functions from members and topics to target assignments."""

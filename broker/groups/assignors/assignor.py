@@ -1,7 +1,7 @@
-"""What an assignor is given and what it answers. Assignors are pure: the same group gives the same assignment.
+"""Input and output of an assignor. Assignors are pure: the same group gets the same assignment.
 
-Every partition of a topic that somebody subscribes to goes to exactly one member, and only to one that subscribes to
-its topic. Source: Kafka's ConsumerGroupPartitionAssignor, GroupSpec.
+Every partition of a subscribed topic goes to exactly one member, which subscribes to the topic. Source: Kafka's
+ConsumerGroupPartitionAssignor, GroupSpec.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from barnabas.protocol.groups.consumer_group_values import Partitions
 
 
 class MemberSpec(NamedTuple):
-    """A member: the topics that it reads and that there are, and its target up to now."""
+    """A member: the existing topics that it reads, and its present target."""
 
     topics: frozenset[bytes]
     target: Partitions
@@ -21,7 +21,7 @@ class MemberSpec(NamedTuple):
 
 
 class GroupSpec(NamedTuple):
-    """`members` by id; `partitions`: how many partitions each topic of theirs has."""
+    """`members` by id. `partitions`: the partition count of each topic that a member reads."""
 
     members: Mapping[str, MemberSpec]
     partitions: Mapping[bytes, int]
@@ -33,13 +33,13 @@ class GroupSpec(NamedTuple):
 
 
 class Assignor(Protocol):
-    """One way to share out partitions; members ask for it by its name."""
+    """One way to assign partitions; members name it."""
 
     @property
     def name(self) -> str:
-        """As in group.consumer.assignors."""
+        """Its name in group.consumer.assignors."""
         ...
 
     def assign(self, group: GroupSpec) -> dict[str, Partitions]:
-        """The new target of every member."""
+        """Return the new target of every member."""
         ...

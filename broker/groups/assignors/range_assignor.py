@@ -1,8 +1,8 @@
-"""range: of every topic a member gets a run of partitions that follow each other, the first ones one more.
+"""range: each member gets a contiguous range of every topic's partitions, the first members one partition more.
 
-Members are in the order of their instance ids, or of their member ids, static ones first; so members that read the same
-topics get the same partition numbers of each, which is what joins of such topics need. It does not try to leave
-partitions where they are. Source: Kafka's RangeAssignor.
+Members are ordered by instance id or member id, static ones first. So members that read the same topics get the same
+partition numbers of each, which co-partitioned joins need. Present owners are not considered. Source: Kafka's
+RangeAssignor.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class RangeAssignor:
     name: Final = "range"
 
     def assign(self, group: GroupSpec) -> dict[str, Partitions]:
-        """The new target of every member."""
+        """Return the new target of every member."""
         order = sorted(group.members, key=lambda member_id: _rank(member_id, group.members[member_id]))
         assigned: dict[str, dict[bytes, frozenset[int]]] = {member_id: {} for member_id in order}
         for topic_id, count in group.partitions.items():

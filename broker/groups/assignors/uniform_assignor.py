@@ -1,12 +1,12 @@
-"""uniform: all members get as many partitions as is possible, and keep what they have as far as that allows.
+"""uniform: members get equal numbers of partitions, and keep their present ones as far as that allows.
 
-    same topics         everybody's share is the number of partitions by that of members, or one more; who has more than
-                        its share gives up the rest, who has less gets what is free
-    different topics    what is free goes to the least loaded reader of its topic, topics with the most partitions for
-                        each reader first; then partitions go from the most to the least loaded reader of a topic, while
-                        these differ by more than one, until no topic changes any more
+    same topics         a share is the number of partitions divided by that of members, or one more. A member above its
+                        share gives up the rest, a member below it gets free partitions
+    different topics    a free partition goes to the least loaded reader of its topic, beginning with the topics that
+                        have most partitions per reader. Then partitions move from the most to the least loaded reader
+                        of a topic while their loads differ by more than one, until no topic changes
 
-Source: Kafka's UniformAssignor; where several assignments are as good as each other it may choose another one.
+Source: Kafka's UniformAssignor, which may choose another of several equally good assignments.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from barnabas.broker.groups.assignors.assignor import GroupSpec
 from barnabas.protocol.groups.consumer_group_values import Partitions
 
 MAX_ROUNDS: Final = 16
-"""Over all topics; Kafka stops there as well."""
+"""Passes over all topics; Kafka has the same bound."""
 
 _Assigned = dict[str, dict[bytes, set[int]]]
 
@@ -28,7 +28,7 @@ class UniformAssignor:
     name: Final = "uniform"
 
     def assign(self, group: GroupSpec) -> dict[str, Partitions]:
-        """The new target of every member."""
+        """Return the new target of every member."""
         if not group.members:
             return {}
         assigned, free = _kept(group)
@@ -43,7 +43,7 @@ class UniformAssignor:
 
 
 def _kept(group: GroupSpec) -> tuple[_Assigned, list[tuple[bytes, int]]]:
-    """What members have of the topics that they still read, and what nobody has."""
+    """Return the members' partitions of topics that they still read, and the free partitions."""
     free = {(topic_id, number) for topic_id, count in group.partitions.items() for number in range(count)}
     assigned: _Assigned = {}
     for member_id, member in group.members.items():
@@ -57,7 +57,7 @@ def _kept(group: GroupSpec) -> tuple[_Assigned, list[tuple[bytes, int]]]:
 
 
 def _share(assigned: _Assigned, free: list[tuple[bytes, int]], total: int) -> None:
-    """Equal shares; those that have more than the smaller share keep one more first."""
+    """Give equal shares. Members with most partitions get the larger shares, so that fewer partitions move."""
     share, extra = divmod(total, len(assigned))
     loads = {member_id: sum(map(len, topics.values())) for member_id, topics in assigned.items()}
     shares = {}
@@ -99,7 +99,7 @@ class _Balance:
         )
 
     def balance(self, free: list[tuple[bytes, int]]) -> None:
-        """Give away what is `free`, then level."""
+        """Assign the `free` partitions, then level the loads."""
         by_topic: dict[bytes, list[int]] = {}
         for topic_id, number in free:
             by_topic.setdefault(topic_id, []).append(number)
@@ -112,7 +112,7 @@ class _Balance:
                 return
 
     def _level(self, topic_id: bytes) -> bool:
-        """Whether a partition of the topic moved."""
+        """Level the readers of a topic; return whether a partition moved."""
         readers = self._readers[topic_id]
         moved = False
         while True:

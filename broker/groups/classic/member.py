@@ -1,7 +1,7 @@
 """One member of a classic group.
 
-A member that waits for the answer to its join or its sync cannot send heartbeats, so its session does not end
-meanwhile; but for a new one, which nobody has heard of again since. Source: Kafka's ClassicGroupMember.
+A member that waits for the response to its join or sync cannot send heartbeats, so its session does not end meanwhile.
+A new member's can: its client may be gone. Source: Kafka's ClassicGroupMember.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ClassicGroupMember:
-    """Timeouts in ms. `protocols`: metadata by assignor, in the order of preference."""
+    """One member. Timeouts in ms. `protocols`: metadata by assignor, in the order of preference."""
 
     __slots__ = (
         "assignment",
@@ -56,30 +56,30 @@ class ClassicGroupMember:
         self.assignment = assignment
         self.is_new = False
         self.joining: Waiter | None = None
-        """Who waits for the answer to this member's join."""
+        """The waiter of the member's join."""
         self.syncing: Waiter | None = None
-        """Who waits for the answer to its sync."""
+        """The waiter of the member's sync."""
 
     @property
     def is_static(self) -> bool:
-        """Whether it has an instance id, by which it may come back."""
+        """Whether it has an instance id, with which it may come back."""
         return self.group_instance_id is not None
 
     @property
     def satisfies_heartbeat(self) -> bool:
-        """Whether the member cannot be expected to send heartbeats."""
+        """Whether the member waits for a response and cannot send heartbeats."""
         return not self.is_new and (self.joining is not None or self.syncing is not None)
 
     def matches(self, protocols: Mapping[str, bytes]) -> bool:
-        """Whether it would join with what it has: the same assignors in the same order, with the same metadata."""
+        """Return whether a join changes nothing: same assignors in the same order, with the same metadata."""
         return list(self.protocols.items()) == list(protocols.items())
 
     def metadata(self, protocol: str) -> bytes:
-        """Its subscription for `protocol`."""
+        """Return its subscription for `protocol`."""
         return self.protocols[protocol]
 
     def record(self, protocol: str, assignment: bytes) -> MemberMetadata:
-        """The member in the group's record."""
+        """Return the member as the group's record has it."""
         return MemberMetadata(
             self.member_id,
             self.group_instance_id,
@@ -92,7 +92,7 @@ class ClassicGroupMember:
         )
 
     def describe(self, protocol: str | None) -> DescribedMember:
-        """For operators; the metadata only once there is a `protocol`."""
+        """Return the member as DescribeGroups shows it; without a `protocol` the metadata is empty."""
         return DescribedMember(
             self.member_id,
             self.group_instance_id,
@@ -104,7 +104,7 @@ class ClassicGroupMember:
 
 
 def protocols_of(request: JoinGroupRequest) -> dict[str, bytes]:
-    """By name; of a name that comes twice the first one counts, as in Kafka."""
+    """Return the metadata by assignor; of a repeated name the first counts, as in Kafka."""
     protocols: dict[str, bytes] = {}
     for protocol in request.protocols:
         protocols.setdefault(protocol.name, protocol.metadata)

@@ -1,8 +1,8 @@
-"""Who is in a classic group: members, static members by instance id, those that were only given an id, the leader.
+"""The members of a classic group, its static members by instance id, its pending member ids, and its leader.
 
-The assignor of a generation is voted for: only one that every member knows is a candidate, each member votes for the
-candidate that it prefers, and most votes win; between equals the one that was voted for first. A group that somebody
-joined always has a candidate, since nobody is let in who would leave none. Source: Kafka's ClassicGroup.
+The members vote for the assignor of a generation. The candidates are the assignors that all members support; each
+member votes for the candidate that it prefers; most votes win, and in a tie the assignor voted for first. A group with
+members always has a candidate, because a join that would leave none is refused. Source: Kafka's ClassicGroup.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from barnabas.broker.groups.classic.member import ClassicGroupMember
 
 
 class GroupRoster:
-    """The members, in the order in which they came."""
+    """The members in the order in which they joined."""
 
     __slots__ = ("_known", "_members", "_static", "leader", "pending_join", "pending_sync")
 
@@ -22,10 +22,10 @@ class GroupRoster:
         self._members: dict[str, ClassicGroupMember] = {}
         self._static: dict[str, str] = {}
         self._known: Counter[str] = Counter()
-        """How many members know each assignor."""
+        """The number of members that support each assignor."""
         self.leader: str | None = None
         self.pending_join: set[str] = set()
-        """Ids that were given out, whose owners have not joined with them yet."""
+        """Ids that were handed out and with which no client joined yet."""
         self.pending_sync: set[str] = set()
         """Members of the generation that have not synced yet."""
 
@@ -39,30 +39,30 @@ class GroupRoster:
         return member_id in self._members
 
     def get(self, member_id: str) -> ClassicGroupMember | None:
-        """None: no such member."""
+        """Return the member; None if there is none of that id."""
         return self._members.get(member_id)
 
     def static_id(self, group_instance_id: str) -> str | None:
-        """The member id of a static member."""
+        """Return the member id of a static member, if there is one."""
         return self._static.get(group_instance_id)
 
     @property
     def joining(self) -> int:
-        """How many wait for the answer to their join."""
+        """The number of members whose join waits for its response."""
         return sum(member.joining is not None for member in self._members.values())
 
     @property
     def all_joined(self) -> bool:
-        """Whether nobody is missing for the next generation."""
+        """Whether all members and all pending ids have joined the next generation."""
         return not self.pending_join and all(member.joining is not None for member in self._members.values())
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The largest of the members'."""
+        """The longest rebalance timeout of the members."""
         return max((member.rebalance_timeout_ms for member in self._members.values()), default=0)
 
     def add(self, member: ClassicGroupMember) -> None:
-        """The first one leads."""
+        """Add a member; the first one leads."""
         assert member.member_id not in self._members
         if member.group_instance_id is not None:
             assert member.group_instance_id not in self._static
@@ -74,7 +74,7 @@ class GroupRoster:
             self.leader = member.member_id
 
     def remove(self, member_id: str) -> None:
-        """Whether it is a member or only was to become one; the leadership goes to the one that came first."""
+        """Remove a member or a pending id. If the leader goes, the member that joined first leads."""
         member = self._members.pop(member_id, None)
         if member is not None:
             self._known.subtract(member.protocols.keys())
@@ -86,7 +86,7 @@ class GroupRoster:
             self.leader = next(iter(self._members), None)
 
     def rename(self, member: ClassicGroupMember, member_id: str) -> None:
-        """A static member came back under another id; it keeps its place, and the leadership."""
+        """Give a static member that came back its new id; it keeps its place, and the leadership."""
         old_id = member.member_id
         assert member.group_instance_id is not None
         renamed = {member_id if each == old_id else each: value for each, value in self._members.items()}
@@ -100,13 +100,13 @@ class GroupRoster:
             self.leader = member_id
 
     def update(self, member: ClassicGroupMember, protocols: Mapping[str, bytes]) -> None:
-        """The member knows other assignors, or says other things about itself."""
+        """Replace the assignors and the metadata of a member."""
         self._known.subtract(member.protocols.keys())
         member.protocols = protocols
         self._known.update(protocols.keys())
 
     def elect_joined_leader(self) -> bool:
-        """Make sure that the leader is one that joined; false: nobody did."""
+        """Make a member that joined the leader; return False if none joined."""
         leader = None if self.leader is None else self._members[self.leader]
         if leader is not None and leader.joining is not None:
             return True
@@ -117,11 +117,11 @@ class GroupRoster:
         return False
 
     def has_candidate(self, protocols: Iterable[str]) -> bool:
-        """Whether all members know one of `protocols`."""
+        """Return whether all members support one of `protocols`."""
         return any(self._known[name] == len(self._members) for name in protocols)
 
     def select_protocol(self) -> str:
-        """The assignor that most members prefer. At least one member is there."""
+        """Return the assignor with most votes. There must be a member."""
         votes: Counter[str] = Counter(
             next(name for name in member.protocols if self._known[name] == len(self._members))
             for member in self._members.values()

@@ -1,4 +1,5 @@
 """Groups of the consumer protocol (KIP-848): state replayed from records, heartbeats, reconciliation, migration.
 
-`groups.ConsumerGroups` is the door; a request becomes records, and replaying them changes the group.
+The rest of the broker uses the service `groups.ConsumerGroups`. A request becomes records (`change`), and replaying
+them (`log`) changes the group. The modules are loaded with the first group of the protocol.
 """

@@ -1,9 +1,8 @@
-"""One change of a consumer group on its way: the records of it so far, and the epoch and targets that these lead to.
+"""One change of a consumer group: its records so far, and the epoch and target assignments that they lead to.
 
-Nothing of the group itself is changed: the records do that, once they are in the log. So a change that is refused half
-way, or whose records cannot be written, leaves no trace.
-Source: Kafka's GroupMetadataManager (updateSubscriptionMetadata, maybeUpdateTargetAssignment and
-what calls them).
+A change does not touch the group: its records do, once they are in the log. So a change that is refused halfway, or
+whose records cannot be written, leaves no trace. Source: Kafka's GroupMetadataManager (updateSubscriptionMetadata,
+maybeUpdateTargetAssignment and their callers).
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ ASSIGNORS: Final[Mapping[str, Assignor]] = {each.name: each for each in (Uniform
 
 
 class GroupChange:
-    """The records of one request or event, in their order."""
+    """The records of one request or event, in order."""
 
     def __init__(self, group: ConsumerGroup, context: GroupContext) -> None:
         self.group = group
@@ -49,13 +48,13 @@ class GroupChange:
         self.records: list[GroupRecord] = []
         self.epoch = group.epoch
         self.regexes = group.regexes
-        """With what this change resolved."""
+        """The group's expressions, with those that this change resolved."""
         self._topic_ids: dict[tuple[frozenset[str], str], frozenset[bytes]] = {}
 
     def bump_epoch(self, members: Iterable[ConsumerGroupMember], *, bump: bool) -> None:
-        """The next epoch where `bump` says so, or where the topics of `members` are not those of this epoch."""
+        """Begin the next epoch if `bump` is set, or if the topics of `members` changed since this epoch."""
         group = self.group
-        kinds = {(member.topic_names, member.topic_regex): member for member in members}  # most groups have one
+        kinds = {(member.topic_names, member.topic_regex): member for member in members}  # most groups have one kind
         read = frozenset().union(*(topics_of(member, self.regexes) for member in kinds.values()))
         metadata_hash = group_hash(read, self.image)
         if bump or metadata_hash != group.metadata_hash:
@@ -65,7 +64,7 @@ class GroupChange:
             self.records.append(partition_metadata_tombstone(group.group_id))
 
     def target(self, members: Mapping[str, ConsumerGroupMember], member: ConsumerGroupMember) -> tuple[int, Partitions]:
-        """The epoch and the target of `member`, one of `members`: new ones, where the group's are of an older epoch."""
+        """Return epoch and target of `member`, one of `members`; assign anew if the targets are of an older epoch."""
         group = self.group
         if group.assignment_epoch >= self.epoch or not self._may_assign():
             return group.assignment_epoch, self._target_of(member)
@@ -88,16 +87,16 @@ class GroupChange:
         *,
         subscription_changed: bool,
     ) -> ConsumerGroupMember:
-        """The member on its way to its target. Raises BrokerError as `consumer_group_reconcile`."""
+        """Return the member, one step closer to its target. Raises BrokerError as `reconcile.reconcile`."""
         topics = self.topic_ids(member)
         wanted = Reconciliation(*target, topics=topics, owners=self.group.owners, owned=owned)
         updated = reconcile(member, wanted, subscription_changed=subscription_changed)
-        if updated != member:  # else one that waits for others would write the same with each heartbeat
+        if updated != member:  # a member that waits for others must not write a record with each heartbeat
             self.records.append(current_record(self.group.group_id, updated))
         return updated
 
     def fence(self, members: Iterable[ConsumerGroupMember]) -> None:
-        """Those members are gone, and the others get a new assignment."""
+        """Remove members; the others get a new assignment."""
         group = self.group
         gone = {member.member_id: member for member in members}
         for member_id in gone:
@@ -109,7 +108,7 @@ class GroupChange:
         self.bump_epoch(left, bump=True)
 
     def topic_ids(self, member: ConsumerGroupMember) -> frozenset[bytes]:
-        """The topics that a member reads and that there are; made once for all members that read the same."""
+        """Return the existing topics that a member reads, computed once for all members with the same subscription."""
         key = (member.topic_names, member.topic_regex)
         found = self._topic_ids.get(key)
         if found is None:
@@ -123,7 +122,7 @@ class GroupChange:
         return not interval_ms or not last_ms or self.context.clock.wall_ms() >= last_ms + interval_ms
 
     def _target_of(self, member: ConsumerGroupMember) -> Partitions:
-        """The target up to now; a static member that came back under another id has that of the old one."""
+        """Return the present target; a static member that came back under a new id has the target of the old one."""
         group = self.group
         if member.member_id in group.target or member.instance_id is None:
             return group.target.get(member.member_id, {})

@@ -1,8 +1,8 @@
-"""Members of a consumer group that speak the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
+"""Members of a consumer group that use the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
 
-A join is a heartbeat of the new protocol in classic dress: the generation that it answers is the member's epoch, the
-sync hands out the member's partitions, and a heartbeat says REBALANCE_IN_PROGRESS where there is something to join for.
-Nobody leads, nobody waits for the others. Source: Kafka's GroupMetadataManager (classicGroupJoinToConsumerGroup,
+A join does what a heartbeat of the consumer protocol does. The generation in its response is the member's epoch. A sync
+returns the member's partitions. A heartbeat returns REBALANCE_IN_PROGRESS if the member has to join again. No member
+leads, and none waits for the others. Source: Kafka's GroupMetadataManager (classicGroupJoinToConsumerGroup,
 classicGroupSyncToConsumerGroup, classicGroupHeartbeatToConsumerGroup, classicGroupLeaveToConsumerGroup).
 """
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 class ClassicJoin(NamedTuple):
-    """`replaced`: the member of the new protocol whose place a static member took, if it did."""
+    """`replaced`: the member of the consumer protocol whose place the joining static member takes, if any."""
 
     response: JoinGroupResponse
     replaced: ConsumerGroupMember | None = None
 
 
 def join(change: GroupChange, request: JoinGroupRequest, client: JoiningClient) -> ClassicJoin:
-    """The answer; it holds once the records of `change` are written. Raises BrokerError."""
+    """Return the response, valid once the records of `change` are written. Raises BrokerError."""
     group = change.group
     is_new = request.member_id == NO_MEMBER_ID
     member_id = str(uuid4()) if is_new else request.member_id
@@ -77,12 +77,12 @@ def join(change: GroupChange, request: JoinGroupRequest, client: JoiningClient) 
 
 
 def sync(group: ConsumerGroup, request: SyncGroupRequest, image: MetadataImage) -> SyncGroupResponse:
-    """The member's partitions. Raises BrokerError."""
+    """Return the member's partitions. Raises BrokerError."""
     member, classic = classic_member(group, request.member_id, request.group_instance_id)
     _ensure_generation(member, request.generation)
     name, subscription = classic.protocols[0]
     if request.protocol_type not in (None, CONSUMER) or request.protocol not in (None, name):
-        raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"{CONSUMER} {name} it is")
+        raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"the protocol is {CONSUMER} {name}")
     if group.assignment_epoch > member.member_epoch and member.state != MemberState.UNREVOKED_PARTITIONS:
         _ask_to_join(group, member)
         raise BrokerError(ErrorCode.REBALANCE_IN_PROGRESS, "there is a new assignment, join again")
@@ -91,7 +91,7 @@ def sync(group: ConsumerGroup, request: SyncGroupRequest, image: MetadataImage) 
 
 
 def heartbeat(group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
-    """NONE, or REBALANCE_IN_PROGRESS. Raises BrokerError."""
+    """Extend the session; return NONE or REBALANCE_IN_PROGRESS. Raises BrokerError."""
     member, classic = classic_member(group, member_id, instance_id)
     _ensure_generation(member, generation)
     group.extend_session(member_id, classic.session_timeout_ms)
@@ -104,7 +104,7 @@ def heartbeat(group: ConsumerGroup, member_id: str, instance_id: str | None, gen
 
 
 def leaving(group: ConsumerGroup, request: LeaveGroupRequest) -> tuple[list[ConsumerGroupMember], list[LeftMember]]:
-    """Who goes, and what everybody is told."""
+    """Return the members to remove, and the result for each."""
     gone: dict[str, ConsumerGroupMember] = {}
     results = []
     for each in request.members:
@@ -125,12 +125,12 @@ def leaving(group: ConsumerGroup, request: LeaveGroupRequest) -> tuple[list[Cons
 def classic_member(
     group: ConsumerGroup, member_id: str, instance_id: str | None
 ) -> tuple[ConsumerGroupMember, ClassicMemberMetadata]:
-    """Raises BrokerError UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+    """Return a classic member and its metadata. Raises BrokerError UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
     member = group.member(member_id) if instance_id is None else _by_instance(group, member_id, instance_id)
     if member.member_id != member_id:
         raise BrokerError(ErrorCode.FENCED_INSTANCE_ID, f"instance {instance_id!r} is {member.member_id!r} now")
     if member.classic is None:
-        raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"member {member_id!r} does not speak the classic protocol")
+        raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"member {member_id!r} does not use the classic protocol")
     return member, member.classic
 
 
@@ -144,14 +144,14 @@ def _by_instance(group: ConsumerGroup, member_id: str, instance_id: str) -> Cons
 
 
 def _subscription(group: ConsumerGroup, request: JoinGroupRequest) -> Subscription:
-    """What the member prefers to say. Raises BrokerError INCONSISTENT_GROUP_PROTOCOL."""
+    """Return the subscription of the preferred assignor. Raises BrokerError INCONSISTENT_GROUP_PROTOCOL."""
     known = [
         {name for name, _ in each.classic.protocols} for each in group.members.values() if each.classic is not None
     ]
     if request.protocol_type != CONSUMER or not any(
         all(protocol.name in names for names in known) for protocol in request.protocols
     ):
-        raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "the members of the group do not know these assignors")
+        raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "the group's members do not support these assignors")
     try:
         return decode_subscription(request.protocols[0].metadata)
     except DecodeError as error:
@@ -169,14 +169,14 @@ def _ensure_generation(member: ConsumerGroupMember, generation: int) -> None:
 
 
 def _ask_to_join(group: ConsumerGroup, member: ConsumerGroupMember) -> None:
-    """It has its rebalance timeout from the first time on that it is asked."""
+    """Start the member's time to join again, its rebalance timeout, unless it runs already."""
     key = (JOIN, member.member_id)
     if key not in group.timers:
         group.timers.schedule(key, member.rebalance_timeout_ms)
 
 
 def _waits_for_others(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
-    """Whether something of its target still belongs to somebody else."""
+    """Return whether a partition of its target still belongs to another member."""
     return any(
         number not in member.assigned.get(topic_id, {}) and (topic_id, number) in group.owners
         for topic_id, numbers in group.target.get(member.member_id, {}).items()

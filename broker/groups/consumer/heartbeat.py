@@ -1,9 +1,9 @@
-"""A heartbeat of a member of a consumer group: it joins, lives, gives partitions up, gets others, and leaves.
+"""A heartbeat of a member of a consumer group: it joins, stays, gives partitions up, gets others, and leaves.
 
-Order of the checks: what of the request cannot be (INVALID_REQUEST, UNSUPPORTED_ASSIGNOR), before all else; then
-the group (GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED); the member (UNKNOWN_MEMBER_ID, UNRELEASED_INSTANCE_ID,
-FENCED_INSTANCE_ID); its epoch (FENCED_MEMBER_EPOCH: ahead of the group's, or behind it by more than an answer that was
-lost on its way); its expression (INVALID_REGULAR_EXPRESSION). Source: Kafka's GroupMetadataManager
+Order of the checks: the request by itself (INVALID_REQUEST, UNSUPPORTED_ASSIGNOR); the group (GROUP_ID_NOT_FOUND,
+GROUP_MAX_SIZE_REACHED); the member (UNKNOWN_MEMBER_ID, UNRELEASED_INSTANCE_ID, FENCED_INSTANCE_ID); its epoch
+(FENCED_MEMBER_EPOCH if it is neither the member's nor, after a lost response, the previous one); its expression
+(INVALID_REGULAR_EXPRESSION). Source: Kafka's GroupMetadataManager
 (consumerGroupHeartbeat, consumerGroupLeave), GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid.
 """
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def validate_heartbeat(request: ConsumerGroupHeartbeatRequest, assignors: Sequence[str]) -> None:
-    """What can be said without the group. Raises BrokerError INVALID_REQUEST or UNSUPPORTED_ASSIGNOR."""
+    """Check the request by itself. Raises BrokerError INVALID_REQUEST or UNSUPPORTED_ASSIGNOR."""
     epoch = request.member_epoch
     needs_id = request.requires_member_id or epoch > JOIN_EPOCH or epoch == LEAVE_EPOCH
     _refuse_if(needs_id and not request.member_id, "the member id is empty")
@@ -43,13 +43,11 @@ def validate_heartbeat(request: ConsumerGroupHeartbeatRequest, assignors: Sequen
     _refuse_if(request.instance_id == "", "the instance id is empty")
     _refuse_if(request.rack_id == "", "the rack id is empty")
     if epoch == JOIN_EPOCH:
-        _refuse_if(request.rebalance_timeout_ms == UNCHANGED_TIMEOUT, "who joins has to give a rebalance timeout")
-        _refuse_if(request.owned is None or bool(request.owned), "who joins has no partitions")
-        _refuse_if(
-            request.topic_names is None and request.topic_regex is None, "who joins has to give topics or an expression"
-        )
+        _refuse_if(request.rebalance_timeout_ms == UNCHANGED_TIMEOUT, "a join needs a rebalance timeout")
+        _refuse_if(request.owned is None or bool(request.owned), "a join needs an empty list of partitions")
+        _refuse_if(request.topic_names is None and request.topic_regex is None, "a join needs topics or an expression")
     elif epoch == LEAVE_STATIC_EPOCH:
-        _refuse_if(request.instance_id is None, "only a static member leaves to come back")
+        _refuse_if(request.instance_id is None, "only a static member may leave for a while")
     else:
         _refuse_if(epoch < LEAVE_STATIC_EPOCH, f"there is no member epoch {epoch}")
     if request.assignor is not None and request.assignor not in assignors:
@@ -62,7 +60,7 @@ def validate_heartbeat(request: ConsumerGroupHeartbeatRequest, assignors: Sequen
 def heartbeat(
     change: GroupChange, request: ConsumerGroupHeartbeatRequest, client: JoiningClient
 ) -> ConsumerGroupHeartbeatResponse:
-    """The answer; it holds once the records of `change` are written. Raises BrokerError."""
+    """Return the response, valid once the records of `change` are written. Raises BrokerError."""
     settings = change.settings
     member_id = request.member_id or str(uuid4())
     ensure_room(change, member_id, settings.max_size)
@@ -103,7 +101,7 @@ def follow(
     updated: ConsumerGroupMember,
     owned: Owned | None,
 ) -> ConsumerGroupMember:
-    """What follows from what a member says of itself: epoch, assignment, and how far it is on its way there."""
+    """Add the records that follow from a member's metadata: epoch, targets, and its current assignment."""
     group = change.group
     members = {**group.members, updated.member_id: updated}
     replaced = group.static_member(updated.instance_id)
@@ -123,7 +121,7 @@ def follow(
 
 
 def leaving(change: GroupChange, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupMember | None:
-    """The member that goes; None: it goes to come back, which `change` says now. Raises BrokerError."""
+    """Return the member to remove; None if it leaves for a while, which `change` records. Raises BrokerError."""
     group = change.group
     if request.instance_id is None:
         return group.member(request.member_id)
@@ -141,13 +139,13 @@ def leaving(change: GroupChange, request: ConsumerGroupHeartbeatRequest) -> Cons
 
 
 def ensure_room(change: GroupChange, member_id: str, max_size: int) -> None:
-    """Raises BrokerError GROUP_MAX_SIZE_REACHED for one more than group.consumer.max.size."""
+    """Raise BrokerError GROUP_MAX_SIZE_REACHED for a new member of a full group."""
     if len(change.group.members) >= max_size and member_id not in change.group.members:
         raise BrokerError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group has {max_size} members, no more may come")
 
 
 def replace_static(change: GroupChange, current: ConsumerGroupMember, member_id: str) -> ConsumerGroupMember:
-    """The static member under its new id, with what the old one had."""
+    """Return the static member under its new id, with the assignment of the old one."""
     new = replace(current, member_id=member_id, member_epoch=JOIN_EPOCH, previous_member_epoch=JOIN_EPOCH)
     change.records += replacement_records(
         change.group.group_id, current.member_id, new, change.group.target.get(current.member_id, {})
@@ -156,7 +154,7 @@ def replace_static(change: GroupChange, current: ConsumerGroupMember, member_id:
 
 
 def static_member(change: GroupChange, instance_id: str, member_id: str) -> ConsumerGroupMember:
-    """The member of an instance. Raises BrokerError UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+    """Return the member of an instance. Raises BrokerError UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
     member = change.group.static_member(instance_id)
     if member is None:
         raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"there is no instance {instance_id!r}")
@@ -195,7 +193,7 @@ def _validate_epoch(member: ConsumerGroupMember, request: ConsumerGroupHeartbeat
     if epoch in (JOIN_EPOCH, member.member_epoch):
         return
     if epoch < member.member_epoch and epoch == member.previous_member_epoch and _has_at_most(member, request):
-        return  # the answer that told it the new epoch was lost
+        return  # the response with the new epoch was lost
     raise BrokerError(
         ErrorCode.FENCED_MEMBER_EPOCH,
         f"member {member.member_id!r} is in epoch {member.member_epoch}, not {epoch}; it must give up its partitions "

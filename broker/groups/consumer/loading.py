@@ -1,9 +1,9 @@
-"""Records of consumer groups as a start reads them: the newest value of each key, so in an order of our own.
+"""The order in which a start replays the records of consumer groups, of which it has the newest value of each key.
 
-    group, members, targets, the targets' epoch, what members have, expressions
+    group, members, target assignments, their epoch, current assignments, expressions
 
-What a member has comes after the member, and its epoch with it. Several members that have one partition cannot come
-from a log that was written in order; where they do, the one that got it last has it.
+A member's current assignment follows the member and sets its epoch. A log that was written in order cannot give one
+partition to several members; if one does, the member that got it last owns it.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ _ORDER: Final = (
 
 
 def consumer_group_record(key: ConsumerGroupKey, data: bytes) -> GroupRecord:
-    """The record of a value's bytes. Raises DecodeError."""
+    """Decode the value of a key. Raises DecodeError."""
     return GroupRecord(key, _decode(key, data))
 
 
 def replay_rank(record: GroupRecord) -> tuple[int, int]:
-    """What to sort a start's records by."""
+    """Return the sort key of a start's records."""
     epoch = record.value.member_epoch if isinstance(record.value, CurrentMemberAssignmentValue) else 0
     return _ORDER.index(type(record.key)), epoch
 

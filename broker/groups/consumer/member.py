@@ -1,8 +1,8 @@
-"""One member of a consumer group, as the group's records say: a value, replaced as a whole by every change.
+"""One member of a consumer group, as the group's records describe it: a value that every change replaces.
 
-    Stable                  it has its target, or has not heard of a newer one yet
-    UnrevokedPartitions     it has partitions that it must give up before it may go on to the next epoch
-    UnreleasedPartitions    it is in the target's epoch, and waits for partitions that others still have
+    Stable                  it has its target, or has not been told of a newer one
+    UnrevokedPartitions     it has to give up partitions before it may enter the next epoch
+    UnreleasedPartitions    it is in the target's epoch, and waits for partitions that other members still own
 
 Source: Kafka's ConsumerGroupMember, MemberState.
 """
@@ -22,7 +22,7 @@ from barnabas.protocol.groups.consumer_group_values import (
 
 
 class MemberState(IntEnum):
-    """As int8 in the records. UNKNOWN is what a newer Kafka wrote."""
+    """An int8 in the records. UNKNOWN stands for a state of a newer Kafka."""
 
     STABLE = 0
     UNREVOKED_PARTITIONS = 1
@@ -31,13 +31,13 @@ class MemberState(IntEnum):
 
     @classmethod
     def of(cls, value: int) -> MemberState:
-        """The state of a record."""
+        """Return the state of a record's value."""
         return cls(value) if value in cls._value2member_map_ else cls.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupMember:
-    """`topic_regex` is empty where there is none. `classic`: it speaks the classic protocol (a group on its way)."""
+    """One member. `topic_regex` is empty if it has none. `classic` is None unless it uses the classic protocol."""
 
     member_id: str
     member_epoch: int = 0
@@ -56,11 +56,11 @@ class ConsumerGroupMember:
     classic: ClassicMemberMetadata | None = None
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
-        """Whether it has all of the target of that epoch."""
+        """Return whether it has all of its target of that epoch."""
         return self.state == MemberState.STABLE and self.member_epoch == assignment_epoch
 
     def assignment_epoch(self, topic_id: bytes, partition: int) -> int | None:
-        """The epoch in which it got a partition that it has, or still has; None for one that it has not."""
+        """Return the epoch in which it was assigned a partition; None if it does not have the partition."""
         for topics in (self.assigned, self.pending_revocation):
             epoch = topics.get(topic_id, {}).get(partition)
             if epoch is not None:
@@ -68,7 +68,7 @@ class ConsumerGroupMember:
         return None
 
     def with_metadata(self, value: MemberMetadataValue) -> ConsumerGroupMember:
-        """The member that now says so of itself."""
+        """Return the member with this metadata."""
         return replace(
             self,
             instance_id=value.instance_id,
@@ -83,7 +83,7 @@ class ConsumerGroupMember:
         )
 
     def with_current(self, value: CurrentMemberAssignmentValue) -> ConsumerGroupMember:
-        """The member that now has those partitions."""
+        """Return the member with this current assignment."""
         return replace(
             self,
             member_epoch=value.member_epoch,
@@ -94,7 +94,7 @@ class ConsumerGroupMember:
         )
 
     def metadata_record(self) -> MemberMetadataValue:
-        """What it says of itself, as a record."""
+        """Return its metadata as a record's value."""
         return MemberMetadataValue(
             self.instance_id,
             self.rack_id,
@@ -108,12 +108,12 @@ class ConsumerGroupMember:
         )
 
     def current_record(self) -> CurrentMemberAssignmentValue:
-        """What it has, as a record."""
+        """Return its current assignment as a record's value."""
         return CurrentMemberAssignmentValue(
             self.member_epoch, self.previous_member_epoch, int(self.state), self.assigned, self.pending_revocation
         )
 
 
 def without_epochs(topics: PartitionEpochs) -> Mapping[bytes, frozenset[int]]:
-    """The partitions alone."""
+    """Return the partitions without their epochs."""
     return {topic_id: frozenset(epochs) for topic_id, epochs in topics.items()}

@@ -1,15 +1,16 @@
-"""A group goes from the classic protocol to the consumer protocol, and back.
+"""Upgrade of a classic group to a consumer group, and the downgrade back.
 
-    up      the first member that speaks the new protocol finds a classic group of consumers: its members go on as
-            members of a consumer group, stable with what they have, and are told when to join again
-    down    the last member that speaks the new protocol goes, or a classic one takes its place: what is left is a
-            classic group with what each member has, whose record names no leader: it rebalances, after a kill too,
-            because nobody knows yet that it leads, and only a leader looks at the topics. Kafka reads the record as a
-            group that its first member leads; it writes the targets itself, forgets at a restart that it had to
-            rebalance, and does not do so where a classic member took the last one's place
+    upgrade     when the first member of the consumer protocol joins a classic group of consumers. The classic members
+                become members of the consumer group, stable with their assignments, and are told when to join again
+    downgrade   when the last member of the consumer protocol leaves, or a classic one takes its place. The remaining
+                members form a classic group with their current assignments. Its record names no leader, so it
+                rebalances, after a kill too: no member knows that it leads, and only a leader looks at the topics.
+                Kafka reads the record as a group led by its first member. Kafka itself writes the target assignments,
+                forgets at a restart that the group has to rebalance, and does not rebalance if a classic member took
+                the last one's place
 
-An empty group changes at the first member of the other protocol. Either way the records of the old group go
-and those of the new one come in one batch. Source: Kafka's GroupMetadataManager (convertToConsumerGroup,
+An empty group changes with the first member of the other protocol. In all cases the tombstones of the old group and the
+records of the new one are one batch. Source: Kafka's GroupMetadataManager (convertToConsumerGroup,
 convertToClassicGroup), ConsumerGroup.fromClassicGroup, ClassicGroup.fromConsumerGroup.
 """
 
@@ -47,9 +48,10 @@ if TYPE_CHECKING:
 
 
 def upgraded(classic: ClassicGroup, context: GroupContext) -> tuple[ConsumerGroup, list[GroupRecord]]:
-    """The consumer group that `classic` becomes, and the records of that.
+    """Return the consumer group that `classic` becomes, and the records of the upgrade.
 
-    Raises BrokerError GROUP_ID_NOT_FOUND where it may not, or cannot: no consumers, an assignor with data of its own.
+    Raises BrokerError GROUP_ID_NOT_FOUND if the upgrade is not allowed or not possible: members that are not consumers,
+    an assignor with user data.
     """
     if not context.settings.migration.may_upgrade:
         raise _no_upgrade(classic, "group.consumer.migration.policy does not allow it")
@@ -63,18 +65,18 @@ def upgraded(classic: ClassicGroup, context: GroupContext) -> tuple[ConsumerGrou
     try:
         members = [_upgraded_member(each, classic, image) for each in classic.roster]
     except DecodeError as error:
-        raise _no_upgrade(classic, f"what a member says is not of the consumers' protocol: {error}") from error
+        raise _no_upgrade(classic, f"a member does not use the consumers' protocol: {error}") from error
     for member in members:
         group.members[member.member_id] = member
         group.target[member.member_id] = {topic_id: frozenset(each) for topic_id, each in member.assigned.items()}
-    if classic.state == GroupState.STABLE:  # else nothing is agreed on, and whoever comes first has it assigned
+    if classic.state == GroupState.STABLE:  # else the hash 0 makes the first heartbeat assign
         group.metadata_hash = group_hash(frozenset().union(*(member.topic_names for member in members)), image)
     records = [*classic.tombstones(), *group.records()]
     return replayed(ConsumerGroup(classic.group_id, context.clock), records), records
 
 
 def replayed(group: ConsumerGroup, records: Iterable[GroupRecord]) -> ConsumerGroup:
-    """`group` as it is once `records` are in the log."""
+    """Apply `records` to `group`, and return it."""
     for key, value in records:
         if isinstance(key, ConsumerGroupKey):
             assert not isinstance(value, OffsetCommitValue | GroupMetadataValue)
@@ -85,7 +87,7 @@ def replayed(group: ConsumerGroup, records: Iterable[GroupRecord]) -> ConsumerGr
 def can_downgrade(
     group: ConsumerGroup, gone: Sequence[ConsumerGroupMember], context: GroupContext, *, coming: int = 0
 ) -> bool:
-    """Whether all are classic but those that go, and somebody is left; `coming` classic ones take the place of some."""
+    """Return whether only classic members remain without `gone` and with `coming` more classic ones, at least one."""
     left = len(group.members) - len(gone) + coming
     classic_left = group.classic_members - sum(member.classic is not None for member in gone) + coming
     settings = context.settings
@@ -95,7 +97,7 @@ def can_downgrade(
 def downgraded(
     group: ConsumerGroup, members: Sequence[ConsumerGroupMember], context: GroupContext
 ) -> GroupMetadataValue:
-    """The classic group of `members`, all of them classic, that is yet to agree on anything."""
+    """Return the record of the classic group of `members`, all of them classic, that has to rebalance."""
     protocol = _select_protocol(members)
     image = context.image()
     return GroupMetadataValue(
@@ -109,7 +111,7 @@ def downgraded(
 
 
 def classic_assignment(topics: Partitions, subscription: bytes, image: MetadataImage) -> bytes:
-    """Partitions in the consumers' bytes, of the version of their subscription; topics that are gone are left out."""
+    """Encode partitions in the version of the member's subscription, without deleted topics."""
     version = int.from_bytes(subscription[:2], "big", signed=True)
     names = {image.names[topic_id]: sorted(numbers) for topic_id, numbers in topics.items() if topic_id in image.names}
     return encode_assignment(Assignment(names, version=version))
@@ -118,11 +120,11 @@ def classic_assignment(topics: Partitions, subscription: bytes, image: MetadataI
 def _upgraded_member(member: ClassicGroupMember, classic: ClassicGroup, image: MetadataImage) -> ConsumerGroupMember:
     protocol = classic.protocol
     if protocol is None or protocol not in member.protocols:
-        protocol = next(iter(member.protocols))  # it has joined, and nothing was agreed on yet
+        protocol = next(iter(member.protocols))  # it joined, and no assignor is selected yet
     subscription = decode_subscription(member.protocols[protocol])
     assignment = decode_assignment(member.assignment)
     if assignment.user_data:
-        raise _no_upgrade(classic, "its assignor keeps data of its own in the assignment")
+        raise _no_upgrade(classic, "its assignor stores user data in the assignment")
     return ConsumerGroupMember(
         member.member_id,
         member_epoch=classic.generation,
@@ -162,7 +164,7 @@ def _downgraded_member(member: ConsumerGroupMember, protocol: str, image: Metada
 
 
 def _select_protocol(members: Sequence[ConsumerGroupMember]) -> str:
-    """The assignor that most prefer of those that all know; nobody is let in who would leave none."""
+    """Return the assignor with most votes, of those that all members support. There is one, as in GroupRoster."""
     lists = [[name for name, _ in member.classic.protocols] for member in members if member.classic is not None]
     known = Counter(name for names in lists for name in dict.fromkeys(names))
     votes = Counter(next(name for name in names if known[name] == len(lists)) for names in lists)

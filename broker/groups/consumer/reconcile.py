@@ -1,10 +1,10 @@
-"""How a member gets from what it has to its target, one heartbeat at a time.
+"""How a member gets from its current assignment to its target, one heartbeat at a time.
 
-    it has partitions that it shall not have        it must give them up first, and stays in its epoch until it says so
-    partitions of its target belong to others       it goes to the target's epoch with those that are free, and waits
-    all of its target is free                       it goes to the target's epoch and is stable
+    it has partitions that are not in its target    it stays in its epoch until it reports that it gave them up
+    partitions of its target have other owners      it enters the target's epoch with the free ones, and waits for those
+    all of its target is free                       it enters the target's epoch and is stable
 
-A partition that a member is given carries the epoch of that moment, by which a late commit is told from a valid one.
+An assigned partition carries the epoch of its assignment, which tells a late commit from a valid one.
 Source: Kafka's CurrentAssignmentBuilder.
 """
 
@@ -19,15 +19,15 @@ from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.groups.consumer_group_values import PartitionEpochs, Partitions
 
 Owned = Mapping[bytes, Sequence[int]]
-"""What a member says that it has."""
+"""The partitions that a member reports, by topic id."""
 
 
 class Reconciliation(NamedTuple):
-    """What the group wants of a member.
+    """The input of one step.
 
-    topics    that it reads and that there are
-    owners    who has each partition now
-    owned     what the member says; None where it says nothing
+    topics    the existing topics that the member reads
+    owners    the present owner of each partition
+    owned     the partitions that the member reports; None if it reports nothing
     """
 
     target_epoch: int
@@ -40,9 +40,9 @@ class Reconciliation(NamedTuple):
 def reconcile(
     member: ConsumerGroupMember, wanted: Reconciliation, *, subscription_changed: bool
 ) -> ConsumerGroupMember:
-    """The member after this heartbeat; itself where nothing changes.
+    """Return the member after this heartbeat; the same object if nothing changes.
 
-    Raises BrokerError FENCED_MEMBER_EPOCH for one in a state that a newer Kafka left it in, unless it has nothing.
+    Raises BrokerError FENCED_MEMBER_EPOCH for a member in a state of a newer Kafka, unless it reports no partitions.
     """
     if member.is_reconciled_to(wanted.target_epoch) and not subscription_changed:
         return member
@@ -54,7 +54,7 @@ def reconcile(
         if wanted.owned is None or wanted.owned:
             raise BrokerError(
                 ErrorCode.FENCED_MEMBER_EPOCH,
-                f"member {member.member_id!r} is in a state that is not known here; it must join again",
+                f"member {member.member_id!r} is in an unknown state; it must join again",
             )
         member = replace(member, member_epoch=wanted.target_epoch)
     return _next(member, wanted)
@@ -87,7 +87,7 @@ def _next(member: ConsumerGroupMember, wanted: Reconciliation) -> ConsumerGroupM
 
 
 def _give_up_topics(member: ConsumerGroupMember, wanted: Reconciliation) -> ConsumerGroupMember:
-    """Take back the topics that the member does not read any more, before there is a new target."""
+    """Revoke the topics that the member no longer reads, before there is a new target."""
     gone = {topic_id: epochs for topic_id, epochs in member.assigned.items() if topic_id not in wanted.topics}
     if not gone:
         return member
@@ -123,7 +123,7 @@ def _is_free(member: ConsumerGroupMember, wanted: Reconciliation, topic_id: byte
 
 
 def _still_has(owned: Owned | None, revoked: PartitionEpochs) -> bool:
-    """Whether the member has one of those partitions; one that says nothing is taken to have them."""
+    """Return whether the member still has one of these partitions; without a report it has."""
     if owned is None:
         return True
     return any(number in revoked.get(topic_id, {}) for topic_id, numbers in owned.items() for number in numbers)

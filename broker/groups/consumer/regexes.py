@@ -1,9 +1,9 @@
-"""The expressions that members of a consumer group subscribe with, and the topics that they match.
+"""The expressions with which members of a consumer group subscribe, and the topics that they match.
 
-An expression is resolved when the first member brings it, so that this member's first assignment has its topics; and
-again at the group's first heartbeat after a topic was made. What it matched is a record of the group, so that a group
-reads the same topics after a restart. Kafka resolves in the background: the topics come with a later heartbeat there.
-Internal topics match as others do, as in Kafka.
+An expression is resolved when the first member sends it, so that this member's first assignment has its topics, and
+again at the group's first heartbeat after a topic was created. The matching topics are a record of the group, so that
+the group reads the same topics after a restart. Kafka resolves in the background, and the topics come with a later
+heartbeat. Internal topics match like others, as in Kafka.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def update_regexes(
     before: ConsumerGroupMember,
     after: ConsumerGroupMember,
 ) -> bool:
-    """Resolve what `members` need; whether topics came or went by it.
+    """Resolve the expressions of `members`; return whether a subscription changed.
 
-    Raises BrokerError INVALID_REGULAR_EXPRESSION for the expression that `after` brings.
+    Raises BrokerError INVALID_REGULAR_EXPRESSION for a new expression of the member `after`.
     """
     group = change.group
     needed = {member.topic_regex for member in members.values() if member.topic_regex}
@@ -46,7 +46,7 @@ def update_regexes(
         except BrokerError:
             if regex == after.topic_regex and known is None:
                 raise
-            continue  # a Kafka with another syntax took it: the group goes on with what it had
+            continue  # a Kafka with another syntax accepted it: the group keeps the topics of its record
         if known is None or tuple(known.topics) != topics:
             value = RegularExpressionValue(topics, change.image.end_offset - 1, change.context.clock.wall_ms())
             regexes[regex] = value

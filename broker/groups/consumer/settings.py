@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class MigrationPolicy(Enum):
-    """group.consumer.migration.policy: which way a group with members may go. An empty one always may."""
+    """group.consumer.migration.policy: which conversions a group with members may make. An empty one may make both."""
 
     BIDIRECTIONAL = "bidirectional"
     UPGRADE = "upgrade"
@@ -24,17 +24,17 @@ class MigrationPolicy(Enum):
 
     @property
     def may_upgrade(self) -> bool:
-        """From classic to consumer."""
+        """Whether a classic group may become a consumer group."""
         return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.UPGRADE)
 
     @property
     def may_downgrade(self) -> bool:
-        """Back to classic, once all members speak that."""
+        """Whether a consumer group with only classic members may become a classic group."""
         return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE)
 
 
 class ConsumerGroupSettings(NamedTuple):
-    """The broker's; `assignors` by name, the first one is for groups that ask for none."""
+    """The broker's settings. The first of `assignors` serves groups whose members name none."""
 
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 5_000
@@ -45,11 +45,11 @@ class ConsumerGroupSettings(NamedTuple):
     migration: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     is_enabled: bool = True
     config: BrokerConfig | None = None
-    """What the others were read from, with the bounds of groups' own values; None: groups have none."""
+    """The source of the other values, with the bounds of groups' own configs. None: groups have no configs."""
 
     @classmethod
     def of(cls, config: BrokerConfig) -> ConsumerGroupSettings:
-        """What the properties say."""
+        """Return the settings that the properties give."""
         return cls(
             session_timeout_ms=config.get_int("group.consumer.session.timeout.ms"),
             heartbeat_interval_ms=config.get_int("group.consumer.heartbeat.interval.ms"),
@@ -63,7 +63,7 @@ class ConsumerGroupSettings(NamedTuple):
         )
 
     def with_overrides(self, overrides: Mapping[str, str]) -> ConsumerGroupSettings:
-        """Those of a group that has configs of its own."""
+        """Return the settings of a group with configs of its own."""
         if self.config is None:
             return self
         return self._replace(
@@ -74,18 +74,18 @@ class ConsumerGroupSettings(NamedTuple):
 
 
 def _assignor_name(text: str) -> str:
-    """Kafka before 4.0 named them by their classes."""
+    """Return the short name of an assignor, which Kafka before 4.0 named by its class."""
     return text.rpartition(".")[2].removesuffix("Assignor").lower()
 
 
 class GroupContext(NamedTuple):
-    """`image` gives the metadata of now; it may be replaced between two calls."""
+    """What a change of a group depends on besides the group. `image` returns the present metadata."""
 
     settings: ConsumerGroupSettings
     clock: GroupClock
     image: Callable[[], MetadataImage]
 
     def settings_of(self, group_id: str) -> ConsumerGroupSettings:
-        """The broker's, and what the group has of its own: it holds from the next request on."""
+        """Return a group's settings: the broker's, overridden by its own configs as they are now."""
         overrides = self.image().group_configs(group_id)
         return self.settings.with_overrides(overrides) if overrides else self.settings

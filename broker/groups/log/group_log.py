@@ -1,14 +1,14 @@
-"""GroupLog: the one door to `__consumer_offsets`.
+"""GroupLog: the only writer of `__consumer_offsets`.
 
-A change is appended first, as one batch to its group's partition, and then becomes state by the same `replay` that a
-start gives the records to: what is in memory is always what the log says. It is answered once it is as durable as the
-topic's flush settings ask (flush.messages: after the flusher's group commit).
+A change is appended first, as one batch in its group's partition, and then applied to memory by the same replay that a
+start uses: memory always equals the log, also after a failed append. A change is answered once it is as durable as the
+topic's flush settings demand (flush.messages: after the flusher's group commit).
 
-The topic is made at its first use (`offsets_topic_creation`); who comes before its group's partition is there is
-appended afterwards, in the order in which they came. A partition serves once it is loaded: COORDINATOR_LOAD_IN_PROGRESS
-(14) before, which clients ask again for, and COORDINATOR_NOT_AVAILABLE (15) where it could not be loaded or its
-directory is offline. The number of partitions is what the topic had when it was made or when this broker started, since
-it decides where a group's records are. Source: Kafka's CoordinatorRuntime.
+The topic is created at its first use (`topic_creation`). Changes that arrive before their group's partition exists are
+appended afterwards, in the order of their arrival. A partition serves once it is loaded. Until then its groups get
+COORDINATOR_LOAD_IN_PROGRESS (14), which clients retry, and COORDINATOR_NOT_AVAILABLE (15) if it could not be loaded or
+its directory is offline. The partition count decides where a group's records are, so it stays what it was when the
+topic was created or this broker started. Source: Kafka's CoordinatorRuntime.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Appended = Deferred[BrokerError | None]
-"""None once the records are durable as the topic asks, or why they are not there."""
+"""None once the records are as durable as the topic demands, or the error of the append."""
 
 Replay = Callable[[GroupRecord], None]
-"""Makes a record of the log state."""
+"""Applies a record of the log to memory."""
 
 _AS_NOT_AVAILABLE = (
     ErrorCode.KAFKA_STORAGE_ERROR,
@@ -47,7 +47,7 @@ _AS_NOT_AVAILABLE = (
     ErrorCode.REQUEST_TIMED_OUT,
     ErrorCode.TOPIC_ALREADY_EXISTS,
 )
-"""Faults of the topic that a client of a group is told about as COORDINATOR_NOT_AVAILABLE, as in Kafka."""
+"""Errors of the topic that clients of a group get as COORDINATOR_NOT_AVAILABLE, as in Kafka."""
 
 
 class GroupLog:
@@ -72,53 +72,54 @@ class GroupLog:
         self._creation = OffsetsTopicCreation(changes, config, self.partition_of, loop)
         self._replays: list[Replay] = []
         self._flushing: dict[int, int] = {}
-        """By partition: up to which offset it has to be flushed until all that is state is durable."""
+        """By partition: the offset up to which a flush makes everything in memory durable."""
         self._loading: set[int] = set()
         self._unloadable: set[int] = set()
         topic = store.image.topics.get(OFFSETS_TOPIC)
         self._partition_count = 0 if topic is None else len(topic.partitions)
 
     def add_replay(self, replay: Replay) -> None:
-        """Call `replay` with every record, once it is appended, from now on."""
+        """Call `replay` with every record that is appended from now on."""
         self._replays.append(replay)
 
     @property
     def exists(self) -> bool:
-        """Whether the topic is there."""
+        """Whether the topic exists."""
         return OFFSETS_TOPIC in self._store.image.topics
 
     def partition_of(self, group_id: str) -> int:
-        """The number of the group's partition of the topic."""
-        if not self._partition_count and self.exists:  # somebody else made it
+        """Return the number of the group's partition."""
+        if not self._partition_count and self.exists:  # a client created it
             self._partition_count = len(self._store.image.topics[OFFSETS_TOPIC].partitions)
         count = self._partition_count or self._config.broker.get_int("offsets.topic.num.partitions")
         return partition_of(group_id, count)
 
     def ensure_loaded(self, group_id: str) -> None:
-        """Raises BrokerError COORDINATOR_LOAD_IN_PROGRESS or COORDINATOR_NOT_AVAILABLE."""
+        """Raise BrokerError COORDINATOR_LOAD_IN_PROGRESS or COORDINATOR_NOT_AVAILABLE unless the group is served."""
         if self._loading or self._unloadable:
             self._ensure_loaded(self.partition_of(group_id))
 
     def ensure_all_loaded(self) -> None:
-        """For what is about all groups. Raises BrokerError COORDINATOR_LOAD_IN_PROGRESS.
+        """Raise BrokerError COORDINATOR_LOAD_IN_PROGRESS while any partition is loaded, for requests about all groups.
 
-        What could not be loaded is left out: on one disk of several the groups that are there can still be listed.
+        Partitions that could not be loaded are ignored: with one disk of several offline, the others' groups are
+        listed.
         """
         for partition in self._loading:
             self._ensure_loaded(partition)
 
     def begin_loading(self, partition: int) -> None:
-        """Refuse its groups until `end_loading`."""
+        """Refuse the groups of a partition until `end_loading`."""
         self._loading.add(partition)
 
     def end_loading(self, partition: int, *, failed: bool = False) -> None:
-        """Serve its groups from now on, or never, if it failed."""
+        """Serve the groups of a partition from now on, or never if it could not be loaded."""
         self._loading.discard(partition)
         if failed:
             self._unloadable.add(partition)
 
     def forget_topic(self) -> None:
-        """The topic was deleted: the next use makes it anew."""
+        """Reset everything after the topic was deleted: the next use creates it again."""
         self._partition_count = 0
         self._creation.hurry()
         self._flushing.clear()
@@ -126,10 +127,10 @@ class GroupLog:
         self._unloadable.clear()
 
     def append(self, group_id: str, records: Sequence[GroupRecord], *, atomic: bool = True) -> Appended:
-        """Append `records`, which are all of that group's partition, and make them state.
+        """Append `records`, all of that group, and replay them.
 
-        One batch; with `atomic` False as many as it takes. The state is there when this returns, unless the topic has
-        to be made first. Raises nothing: what went wrong is what the answer brings.
+        They are one batch, or several if `atomic` is False. They are replayed when this returns, unless the topic has
+        to be created first. Raises nothing: the answer carries the error.
         """
         if self._is_to_come(group_id):
             answer: Appended = Deferred()
@@ -138,9 +139,9 @@ class GroupLog:
         return self._append(group_id, records, atomic)
 
     def settled(self, group_id: str) -> Appended:
-        """For who changes nothing: comes once all that was appended to the group's partition so far is durable.
+        """Return an answer that comes once everything appended so far to the group's partition is durable.
 
-        What is told of a group has to be true of its log, too, or a power cut would leave a client ahead of it.
+        Requests that change nothing wait for it: otherwise a power cut could leave a client ahead of the log.
         """
         answer: Appended = Deferred()
         number = self.partition_of(group_id)
@@ -155,9 +156,9 @@ class GroupLog:
         return answer
 
     def when_ready(self, group_id: str, then: Then) -> None:
-        """Call `then` once the group's partition is there, which is at once unless the topic has to be made first.
+        """Call `then` once the group's partition exists: immediately, unless the topic has to be created first.
 
-        For who decides by what others have written: two who came before the topic would not see each other.
+        A request that depends on earlier ones has to wait: before the topic exists, appends are not replayed.
         """
         if not self._is_to_come(group_id):
             then(None)
@@ -165,13 +166,13 @@ class GroupLog:
         self._creation.wait(group_id, lambda error: then(None if error is None else _as_coordinator_error(error)))
 
     async def finish_creation(self) -> None:
-        """At the stop: what is still to be made of the topic is there when this returns."""
+        """Return once all partitions of the topic exist. Called when the broker stops."""
         await self._creation.finish()
 
     def _ensure_loaded(self, partition: int) -> None:
         if partition in self._loading:
             raise BrokerError(
-                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{OFFSETS_TOPIC}-{partition} is being loaded, ask again"
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{OFFSETS_TOPIC}-{partition} is being loaded, try again"
             )
         if partition in self._unloadable:
             raise BrokerError(
@@ -180,7 +181,7 @@ class GroupLog:
             )
 
     def _is_to_come(self, group_id: str) -> bool:
-        """Whether the group's partition is still to be made; the metadata names the topic before its logs are there."""
+        """Return whether the group's partition does not exist yet; the metadata has the topic before its logs exist."""
         return not self.exists or self._creation.awaits(group_id)
 
     def _when_created(self, group_id: str, records: Sequence[GroupRecord], atomic: bool, answer: Appended) -> None:
@@ -223,7 +224,7 @@ class GroupLog:
         self._flush_waits.wait(partition, flush_to, flushed)
 
     def _write(self, partition: Partition, records: Sequence[GroupRecord], atomic: bool) -> int | None:
-        """The offset up to which it has to be flushed before the answer, if it has. Raises BrokerError."""
+        """Append; return the offset up to which a flush has to precede the answer, if any. Raises BrokerError."""
         batches = encode_batches(
             records,
             codec=Codec(self._config.broker.get_int("offsets.topic.compression.codec")),

@@ -1,8 +1,8 @@
-"""`__consumer_offsets`: its configs, and which of its partitions a group belongs to.
+"""`__consumer_offsets`: its configs, and the partition of each group.
 
-The partition is `abs(hash) % partitions` with Java's String.hashCode of the group's id, where abs of the lowest int is
-0. A group's records are all in that one partition, so that they have an order. The count of partitions is the topic's,
-once it is there. Source: Kafka's GroupCoordinatorService.partitionFor, groupMetadataTopicConfigs; Utils.abs.
+The partition is `abs(hash) % partitions` with Java's String.hashCode of the group id, where abs of the lowest int is 0.
+All records of a group are in that partition, which keeps their order. Once the topic exists, its own partition count
+counts. Source: Kafka's GroupCoordinatorService.partitionFor, groupMetadataTopicConfigs; Utils.abs.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _INT32_MIN: Final = -(2**31)
 
 
 def partition_of(group_id: str, partition_count: int) -> int:
-    """The number of the group's partition."""
+    """Return the number of the group's partition."""
     hashed = java_hash(group_id)
     return 0 if hashed == _INT32_MIN else abs(hashed) % partition_count
 
 
 def java_hash(text: str) -> int:
-    """java.lang.String.hashCode: an int32 over the UTF-16 code units."""
+    """Return java.lang.String.hashCode: an int32 over the UTF-16 code units."""
     hashed = 0
     if text.isascii():
         for unit in text.encode("ascii"):
@@ -39,7 +39,7 @@ def java_hash(text: str) -> int:
 
 
 def new_offsets_topic(config: BrokerConfig) -> NewTopic:
-    """As Kafka creates it, but for the one replica that a single node has."""
+    """Return the topic as Kafka creates it, with the one replica that a single node has."""
     return NewTopic(
         OFFSETS_TOPIC,
         config.get_int("offsets.topic.num.partitions"),
@@ -53,5 +53,5 @@ def new_offsets_topic(config: BrokerConfig) -> NewTopic:
 
 
 def auto_created(name: str, config: BrokerConfig) -> NewTopic:
-    """What a client's asking for an unknown topic creates: the broker's defaults, but for this topic its own."""
+    """Return the topic that auto-creation creates: with the broker's defaults, or the configs of this topic."""
     return new_offsets_topic(config) if name == OFFSETS_TOPIC else NewTopic(name)

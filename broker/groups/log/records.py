@@ -1,7 +1,8 @@
-"""A record of `__consumer_offsets` as the coordinator has it, and the batches that it becomes.
+"""Decoded records of `__consumer_offsets`, and their encoding into batches.
 
-A value of None is a tombstone: what the key names is gone. A change becomes one batch, so that all of it is there after
-a crash or nothing; tombstones of many groups or offsets may take several, since each stands for itself.
+A value of None is a tombstone: it deletes what the key names. A change is one batch, so that after a crash all of it
+exists or nothing. Tombstones of many groups or offsets may be several batches, because they do not depend on each
+other.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ GroupValue: TypeAlias = "OffsetCommitValue | GroupMetadataValue | ConsumerGroupV
 
 
 class GroupRecord(NamedTuple):
-    """One record: OffsetCommitKey goes with OffsetCommitValue, GroupMetadataKey with GroupMetadataValue, and so on."""
+    """One record: an OffsetCommitKey with an OffsetCommitValue, and so on."""
 
     key: OffsetCommitKey | GroupMetadataKey | ConsumerGroupKey
     value: GroupValue
@@ -33,9 +34,10 @@ class GroupRecord(NamedTuple):
 def encode_batches(
     records: Sequence[GroupRecord], *, codec: Codec, timestamp_ms: int, max_bytes: int, atomic: bool
 ) -> bytearray:
-    """The batches to append, each of at most `max_bytes`; with `atomic` there is one.
+    """Encode into batches of at most `max_bytes`, into a single one if `atomic`.
 
-    Raises BrokerError MESSAGE_TOO_LARGE where that is not enough, INVALID_REQUEST for a string above 32,767 bytes.
+    Raises BrokerError MESSAGE_TOO_LARGE if a single batch does not suffice, INVALID_REQUEST for a string above 32,767
+    bytes.
     """
     batches = bytearray()
     builder = RecordBatchBuilder(codec, max_bytes=max_bytes)
@@ -65,6 +67,6 @@ def _encode_value(value: GroupValue) -> bytes | None:
         return encode_offset_commit(value)
     if isinstance(value, GroupMetadataValue):
         return encode_group_metadata(value)
-    from barnabas.protocol.groups.consumer_group_values import encode_consumer_group_value  # with the first such group
+    from barnabas.protocol.groups.consumer_group_values import encode_consumer_group_value  # only for consumer groups
 
     return encode_consumer_group_value(value)

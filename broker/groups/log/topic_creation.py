@@ -1,9 +1,9 @@
-"""How `__consumer_offsets` comes to be at its first use, and who waits for which of its partitions meanwhile.
+"""Creation of `__consumer_offsets` at its first use, and the groups that wait for their partitions.
 
-The topic is in the metadata log as a whole, at once; its logs are made one by one (`partition_steps`): those that a
-group waits for first, the others behind them with pauses. So a group waits for its own partition and for no other,
-and is served, in the order in which it came, when that is there. A broker that dies meanwhile makes the rest at its
-next start.
+The metadata log gets the topic with all its partitions first. Then their logs are created one by one
+(`PartitionSteps`): those that a group waits for first, then the others with pauses. So a group waits only for its own
+partition, and groups of one partition are served in the order of their arrival. If the broker dies meanwhile, its next
+start creates the rest.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ logger = logging.getLogger(__name__)
 Then = Callable[[BrokerError | None], None]
 
 _Waiting = tuple[str, Then]
-"""A group that waits for its partition, and what to call then."""
+"""A group that waits for its partition, and its callback."""
 
 
 class OffsetsTopicCreation:
-    """In the event loop only. `wait` begins it where it does not go on already."""
+    """Creates the topic when a first group waits. In the event loop only."""
 
     def __init__(
         self,
@@ -46,28 +46,28 @@ class OffsetsTopicCreation:
         self._loop = loop
         self._waiting: list[_Waiting] = []
         self._task: asyncio.Task[None] | None = None
-        self._steps = PartitionSteps(self._made)
-        self._there: set[int] = set()
+        self._steps = PartitionSteps(self._created)
+        self._existing: set[int] = set()
 
     def awaits(self, group_id: str) -> bool:
-        """Whether the creation goes on, and the group's partition is still to be made."""
-        return self._task is not None and self._partition_of(group_id) not in self._there
+        """Return whether the creation is in progress and the group's partition does not exist yet."""
+        return self._task is not None and self._partition_of(group_id) not in self._existing
 
     def wait(self, group_id: str, then: Then) -> None:
-        """Call `then` once the group's partition is there, or with why it is not. Begins the creation."""
+        """Call `then` once the group's partition exists, or with an error; begin the creation if necessary."""
         self._waiting.append((group_id, then))
         if self._task is None:
-            self._there = set()
-            self._steps = PartitionSteps(self._made)
+            self._existing = set()
+            self._steps = PartitionSteps(self._created)
             self._task = self._loop.create_task(self._create())
         self._steps.want(self._partition_of(group_id))
 
     def hurry(self) -> None:
-        """Be done with what is left without pauses; it may be nothing, where the topic was deleted."""
+        """Create the remaining partitions without pauses, if the creation is in progress."""
         self._steps.hurry()
 
     async def finish(self) -> None:
-        """Return when all of the topic is there."""
+        """Return when all partitions exist."""
         self.hurry()
         if self._task is not None:
             await self._task
@@ -80,29 +80,29 @@ class OffsetsTopicCreation:
                 error = BrokerError(result.error, result.message or "it could not be created")
         except BrokerError as refused:
             error = refused
-        except Exception as bug:  # nobody may wait for ever
-            logger.exception("a bug while %s was made", OFFSETS_TOPIC)
-            error = BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC} cannot be made: {bug!r}")
+        except Exception as bug:  # groups must not wait for ever
+            logger.exception("a bug in the creation of %s", OFFSETS_TOPIC)
+            error = BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC} cannot be created: {bug!r}")
         if error is None:
-            logger.info("%s is created, partitions=%d", OFFSETS_TOPIC, len(self._there))
+            logger.info("%s is created, partitions=%d", OFFSETS_TOPIC, len(self._existing))
         else:
             logger.error("%s cannot be created, groups wait for the next attempt: %s", OFFSETS_TOPIC, error)
         self._task = None
         waiting, self._waiting = self._waiting, []
-        _tell(waiting, error)
+        _call(waiting, error)
 
-    def _made(self, number: int) -> None:
-        self._there.add(number)
+    def _created(self, number: int) -> None:
+        self._existing.add(number)
         now = [each for each in self._waiting if self._partition_of(each[0]) == number]
         if now:
             self._waiting = [each for each in self._waiting if self._partition_of(each[0]) != number]
-            _tell(now, None)
+            _call(now, None)
 
 
-def _tell(waiting: Sequence[_Waiting], error: BrokerError | None) -> None:
-    """Call all of them: a bug of one is not the others', nor that of the partitions that are still to be made."""
+def _call(waiting: Sequence[_Waiting], error: BrokerError | None) -> None:
+    """Call all callbacks: a bug in one must not stop the others, nor the creation of further partitions."""
     for group_id, then in waiting:
         try:
             then(error)
         except Exception:
-            logger.exception("a bug in what group %s waited for %s with", printable(group_id), OFFSETS_TOPIC)
+            logger.exception("a bug in a callback of group %s, which waited for %s", printable(group_id), OFFSETS_TOPIC)

@@ -1,4 +1,4 @@
-"""Committed offsets: the map, commits and fetches, expiry, loading, and the topic `__consumer_offsets` itself.
+"""Committed offsets: the map, commits and deletions, expiry, and the loading of `__consumer_offsets` at a start.
 
-`service.OffsetsService` is the door for handlers.
+Handlers use `service.GroupOffsets`; `loader` also serves `barnabas doctor`.
 """

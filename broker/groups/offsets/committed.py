@@ -1,9 +1,8 @@
-"""The committed offsets of all groups, as the log says: a map that replay alone changes. No I/O.
+"""The committed offsets of all groups: a map that only replay changes. No I/O.
 
     group id -> {(topic, partition) -> OffsetCommitValue}
 
-A group without an offset has no entry, so the groups of the map are those that have any. Reading and changing one
-group costs the same however many others there are.
+A group without offsets has no entry. The cost of reading and changing a group does not depend on the number of groups.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ NO_OFFSETS: Final[Mapping[PartitionKey, OffsetCommitValue]] = MappingProxyType({
 
 
 class CommittedOffsets:
-    """By group, topic and partition."""
+    """Committed offsets by group, topic and partition."""
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[PartitionKey, OffsetCommitValue]] = {}
@@ -33,23 +32,23 @@ class CommittedOffsets:
         return group_id in self._groups
 
     def group_ids(self) -> Iterable[str]:
-        """The groups that have an offset."""
+        """Return the groups that have an offset."""
         return self._groups
 
     def of(self, group_id: str) -> Mapping[PartitionKey, OffsetCommitValue]:
-        """A group's offsets; empty for one that has none."""
+        """Return a group's offsets, possibly none."""
         return self._groups.get(group_id, NO_OFFSETS)
 
     def snapshot(self) -> list[tuple[str, dict[PartitionKey, OffsetCommitValue]]]:
-        """A copy for another thread: each group as it is at one moment."""
+        """Return a copy for another thread, in which each group is consistent."""
         return [(group_id, offsets.copy()) for group_id, offsets in self._groups.copy().items()]
 
     def count(self) -> int:
-        """Offsets of all groups."""
+        """Return the number of offsets of all groups."""
         return sum(map(len, self._groups.values()))
 
     def replay(self, record: GroupRecord) -> None:
-        """Make a record of the log state; those of other kinds are not its business."""
+        """Apply a record of the log; records of other kinds are ignored."""
         key, value = record
         if not isinstance(key, OffsetCommitKey):
             return
@@ -59,23 +58,23 @@ class CommittedOffsets:
             self._remove(key)
 
     def put(self, key: OffsetCommitKey, value: OffsetCommitValue) -> None:
-        """Remember one offset."""
+        """Set one offset."""
         offsets = self._groups.get(key.group)
         if offsets is None:
             offsets = self._groups[key.group] = {}
         offsets[key.topic, key.partition] = value
 
     def adopt(self, groups: Mapping[str, dict[PartitionKey, OffsetCommitValue]]) -> None:
-        """Take over what was loaded of groups that are not here yet."""
+        """Add the loaded offsets of groups that have no entry yet."""
         self._groups.update(groups)
 
     def forget(self, group_ids: Iterable[str]) -> None:
-        """Drop whole groups: their log has gone."""
+        """Drop whole groups whose log is deleted."""
         for group_id in group_ids:
             self._groups.pop(group_id, None)
 
     def of_topics(self, topics: Mapping[str, bytes]) -> Iterator[OffsetCommitKey]:
-        """The offsets in topics of those names that are of those ids, or of an id that was not known."""
+        """Return the offsets in topics of these names that have these ids, or no known id."""
         for group_id, offsets in self._groups.items():
             for (topic, partition), value in offsets.items():
                 topic_id = topics.get(topic)

@@ -1,11 +1,10 @@
-"""Reads one partition of `__consumer_offsets` at start: the newest value of every key. Runs on a thread.
+"""Reads one partition of `__consumer_offsets` at a start: the newest value of every key. Runs on a thread.
 
-Batches come in offset order; of each key the last record counts, and only those are decoded in the end, so that a log
-that was not compacted for long costs little more than one that was. Records of a transaction count once its commit
-marker comes, unless something newer was written meanwhile; those of an aborted one, and of one that is still open, do
-not (transactions are not served here, but Kafka may have written them). Records of a group that belongs to another
-partition, because the topic has more partitions than it had, are passed over as Kafka passes them over.
-Source: Kafka's CoordinatorLoaderImpl, OffsetMetadataManager.replay.
+Of each key the last record counts, and only last records are decoded, so that a log that was not compacted for long
+costs little more than a compacted one. Records of a transaction count from its commit marker on, unless a newer record
+was written before it. Records of aborted and open transactions do not count (transactions are not served here, but
+Kafka may have written them). Records of groups that belong to another partition, because the topic got more partitions,
+are skipped as in Kafka. Source: Kafka's CoordinatorLoaderImpl, OffsetMetadataManager.replay.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ logger = logging.getLogger(__name__)
 
 
 class LoadedPartition(NamedTuple):
-    """What a partition says of its groups.
+    """The content of a partition.
 
-    records   that were read, with those that later ones replaced
-    consumer_groups   the records of groups of the consumer protocol, in the order in which they are replayed
-    skipped   values that are not ours (share and streams groups), or of groups that belong elsewhere
+    consumer_groups   records of consumer groups, in the order of their replay
+    records           number of records read, including superseded ones
+    skipped           number of records of share and streams groups, or of groups that belong to another partition
     """
 
     offsets: dict[str, dict[PartitionKey, OffsetCommitValue]]
@@ -49,10 +48,10 @@ class LoadedPartition(NamedTuple):
 def load_offsets_partition(
     partition_log: ReadableLog, belongs: Callable[[str], bool], buffer_bytes: int
 ) -> LoadedPartition:
-    """Everything up to the end of the log; `belongs` says whether a group is of this partition.
+    """Read up to the high watermark. `belongs` returns whether a group belongs to this partition.
 
-    Raises DecodeError, BrokerError KAFKA_STORAGE_ERROR, StorageError and OSError: the partition cannot be served, since
-    a value that is passed over would let a group's offset go back.
+    Raises DecodeError, BrokerError KAFKA_STORAGE_ERROR, StorageError and OSError. Then the partition cannot be served:
+    skipping a value would move a group's offset back.
     """
     latest = _Latest()
     offset, end = partition_log.log_start_offset, partition_log.high_watermark
@@ -77,7 +76,7 @@ def load_offsets_partition(
 
 
 class _Latest:
-    """The last offset and value of every key, as bytes."""
+    """The last record of every key, as bytes: its offset and value."""
 
     def __init__(self) -> None:
         self.values: dict[bytes, tuple[int, bytes | None]] = {}
@@ -85,7 +84,7 @@ class _Latest:
         self.records = 0
 
     def add(self, batch: RecordBatch) -> None:
-        """The next batch of the log."""
+        """Add the next batch of the log."""
         if batch.is_control:
             self._end_transaction(batch)
             return
