@@ -1,4 +1,5 @@
 """One partition's log: reading, appending, flushing, truncation, retention, loading after a stop or a crash.
 
-`partition_log.PartitionLog` is the door for the broker; its invariants are described there.
+The broker holds a `partition_log.PartitionLog`, which describes the invariants and the parts; of a log that is only
+read it needs what `readable_log.ReadableLog` has.
 """

@@ -1,4 +1,4 @@
-"""What goes into an append and what comes out of it.
+"""The origin and the result of an append.
 
 Source: Kafka AppendOrigin, LogAppendInfo.
 """
@@ -10,22 +10,22 @@ from typing import NamedTuple
 
 
 class AppendOrigin(Enum):
-    """Who made the records, which decides the rules that they must follow."""
+    """The writer of the records, which decides the rules that they must follow."""
 
     CLIENT = "client"
     """A producer: one batch, base offset 0, no control records, sequences checked, timestamps and sizes limited."""
     COORDINATOR = "coordinator"
-    """A coordinator of this broker: batches and markers as it made them; offsets and epoch are stamped."""
+    """A coordinator of this broker: batches and end markers as built; offsets and epoch are stamped."""
     RAFT = "raft"
-    """The metadata log's writer: as COORDINATOR, and without a limit on a batch's size."""
+    """The metadata log's writer: as COORDINATOR, without a limit on a batch's size."""
 
 
 class AppendResult(NamedTuple):
-    """Where the records went.
+    """The offsets of appended records.
 
-    log_append_time_ms   the timestamp that all records got under LogAppendTime, else -1
-    flush_due            flush.messages unsynced records are there: acknowledge after the flusher's group commit
-    is_duplicate         a batch that the producer had sent before: nothing was written, the offsets are the old ones
+    log_append_time_ms   the timestamp of all records under LogAppendTime, else -1
+    flush_due            flush.messages records are unsynced: acknowledge after the flusher's group commit
+    is_duplicate         the producer sent this batch before: nothing was written, the offsets are the old ones
     """
 
     base_offset: int

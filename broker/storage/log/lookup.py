@@ -1,8 +1,8 @@
-"""Finding offsets by timestamp.
+"""Lookup of offsets by timestamp.
 
-A timestamp is looked up in the first segment whose largest timestamp is not below it: by the time index to an offset,
-by the offset index to a position, then batch header by header, then record by record. Producers' clocks differ, so
-timestamps need not rise with the offsets: the answer is the first record, by offset, at or after the timestamp.
+The first segment whose largest timestamp is not below the timestamp is searched: the time index gives an offset, the
+offset index a position; from there batch headers are compared, then records. Producers' clocks differ, so timestamps
+need not rise with the offsets: the result is the first record, by offset, at or after the timestamp.
 Source: Kafka UnifiedLog.fetchOffsetByTimestamp, LogSegment.findOffsetByTimestamp.
 """
 
@@ -25,7 +25,7 @@ MAX_TIMESTAMP = -3
 
 
 class FoundOffset(NamedTuple):
-    """An offset, the timestamp of its record (-1 where it is not one record's), and the leader epoch that wrote it."""
+    """An offset, the timestamp of its record (-1 for the latest and earliest offset), and its leader epoch."""
 
     timestamp: int
     offset: int
@@ -33,7 +33,7 @@ class FoundOffset(NamedTuple):
 
 
 def find_by_timestamp(view: SegmentsView, timestamp: int, starting_offset: int) -> FoundOffset | None:
-    """The first record at or after both. Raises CorruptRecordError, OSError."""
+    """Return the first record at or after both. Raises CorruptRecordError, OSError."""
     for segment in view.segments:
         if segment.largest_timestamp() >= timestamp:
             return _find_in_segment(segment, timestamp, starting_offset)
@@ -41,7 +41,7 @@ def find_by_timestamp(view: SegmentsView, timestamp: int, starting_offset: int) 
 
 
 def find_max_timestamp(view: SegmentsView) -> FoundOffset | None:
-    """The first record that carries the log's largest timestamp. Raises CorruptRecordError, OSError."""
+    """Return the first record with the log's largest timestamp. Raises CorruptRecordError, OSError."""
     best: LogSegment | None = None
     best_timestamp = NO_TIMESTAMP
     for segment in view.segments:

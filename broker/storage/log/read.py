@@ -1,9 +1,9 @@
 """Reading stored batches by offset, without a lock.
 
 A reader works on an immutable view of the segments and on the `LogEnd` of one moment. The slice begins with the batch
-that CONTAINS the offset (the head is never cut), ends before the upper bound, and lies in one segment; what a byte
-limit cuts is the tail. A hole in the offsets, or a segment without a batch that far, goes on in the next segment.
-Source: Kafka LocalLog.read, LogSegment.read.
+that CONTAINS the offset (the head is never cut), ends before the upper bound, and is in one segment; a byte limit cuts
+its tail. After a hole in the offsets, or a segment without a batch at or after the offset, the search continues in the
+next segment. Source: Kafka LocalLog.read, LogSegment.read.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from barnabas.protocol.records.legacy.messages import LegacyMessage
 
 
 class LogEnd(NamedTuple):
-    """Where a log ends, consistent in itself. The last appended batch is -1 right after a load or a roll."""
+    """The end of a log at one moment. The base offset of the last batch is -1 right after a load or a roll."""
 
     offset: int
     segment: LogSegment
     size_bytes: int
-    """Of the active segment, up to `offset`: later batches may lie behind it in the file."""
+    """Of the active segment, up to `offset`; the file may hold later batches already."""
     last_base_offset: int
     last_position: int
 
@@ -37,15 +37,15 @@ def read_slice(
     upper_bound: int,
     at_least_one_batch: bool,
 ) -> FileSlice | OldFormatSlice | None:
-    """The batches from `offset` (inside of the log) on; None when there are none below the upper bound.
+    """Return the batches from `offset` (within the log) on; None if there are none below the upper bound.
 
-    Old messages among them make it an OldFormatSlice. The first batch comes whole or not at all: beyond `max_bytes`
-    only if `at_least_one_batch`. Raises
-    CorruptRecordError, CorruptFileError, OSError.
+    Messages of an old format among them make it an OldFormatSlice. The first batch is returned whole or not at all:
+    above `max_bytes` only if `at_least_one_batch`. The parameters are positional because a keyword call costs a read
+    3 % more. Raises CorruptRecordError, CorruptFileError, OSError.
     """
     end_offset, active, active_size, last_base_offset, last_position = end
     if offset == last_base_offset and upper_bound >= end_offset:
-        # The usual case of a consumer that has everything: just what was appended last.
+        # A consumer that is up to date, the usual case: only the last batch.
         size = active_size - last_position
         return active.log.slice(last_position, size) if size <= max_bytes or at_least_one_batch else None
     segments = view.segments
@@ -54,7 +54,7 @@ def read_slice(
         segment = segments[index]
         base_offset = segment.base_offset
         if base_offset >= upper_bound or base_offset > active.base_offset:
-            return None  # the bound is reached, or a segment that was rolled after `end` was taken
+            return None  # the bound is reached, or the segment was rolled after `end` was taken
         limit = active_size if segment is active else segment.log.size_bytes
         found = segment.find_batch(offset, limit)
         if found is not None:
@@ -75,7 +75,7 @@ def read_slice(
 def _slice_with_old_messages(
     segment: LogSegment, found: BatchLocation, available: int, max_bytes: int, at_least_one_batch: bool
 ) -> FileSlice | OldFormatSlice:
-    """As stored where no old message begins in it, which is walked: where formats are mixed, most is often new."""
+    """Return a plain slice if no old message begins in it: most of a segment with mixed formats is often new."""
     size = min(available, max(min(max_bytes, MAX_RAW_BYTES), found.size_bytes))
     records = segment.log.slice(found.position, size)
     for _, entry in iter_headers(segment.log.handle(), records.position, records.position + size):

@@ -1,11 +1,12 @@
-"""Which segments a log may drop: three rules, in this order, each from the oldest segment to the first survivor.
+"""The retention rules: three, in this order, each from the oldest segment to the first one that stays.
 
     start offset    the next segment begins at or below the log start offset (also on compacted topics)
-    size            without the segment the log still has retention.bytes: never below the limit
+    size            without the segment the log still has retention.bytes: it never gets smaller than the limit
     time            the segment's largest timestamp is more than retention.ms old (its file's age without timestamps)
 
-A segment goes only when the high watermark has passed its end. The active one may go by size and time if it is not
-empty: the log then rolls a new one first. Pure functions; they may read a time index. Source: Kafka UnifiedLog.
+A segment is deleted only when the high watermark has passed its end. The active one may be deleted by size and time
+unless it is empty: the log rolls a new one first. The functions change nothing; they may read a time index.
+Source: Kafka UnifiedLog.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ UNLIMITED = -1
 
 
 class RetentionRule(Enum):
-    """Why segments go; the value is how a log line says it."""
+    """The reason for a deletion; the value is for log lines."""
 
     START_OFFSET = "log start offset"
     SIZE = "retention.bytes"
@@ -32,7 +33,7 @@ class RetentionRule(Enum):
 
 
 def rules_of(config: LogConfig) -> tuple[RetentionRule, ...]:
-    """The rules that apply under this cleanup.policy."""
+    """Return the rules that apply under this cleanup.policy."""
     return tuple(RetentionRule) if config.delete else (RetentionRule.START_OFFSET,)
 
 
@@ -46,7 +47,7 @@ def deletable_segments(
     log_end_offset: int,
     now_ms: int,
 ) -> tuple[LogSegment, ...]:
-    """The oldest segments that the rule gives up. Raises OSError."""
+    """Return the oldest segments that the rule deletes. Raises OSError."""
     if rule is RetentionRule.START_OFFSET:
         return _prefix(view, high_watermark, log_end_offset, lambda _, end: 0 <= end <= log_start_offset)
     if rule is RetentionRule.TIME:
@@ -72,7 +73,7 @@ def deletable_segments(
 def _prefix(
     view: SegmentsView, high_watermark: int, log_end_offset: int, gives_up: Callable[[LogSegment, int], bool]
 ) -> tuple[LogSegment, ...]:
-    """The first segments for which `gives_up(segment, base offset of the next one or -1)` holds without a gap."""
+    """Return the first segments for which `gives_up(segment, base offset of the next one or -1)` holds."""
     count = 0
     for index, segment in enumerate(view.segments):
         is_last = index == len(view.segments) - 1
@@ -87,5 +88,5 @@ def _prefix(
 def _is_too_old(segment: LogSegment, now_ms: int, retention_ms: int) -> bool:
     largest = segment.largest_timestamp()
     if largest > now_ms:
-        logger.warning("%s has timestamps of the future (%s > %s): retention.ms keeps it", segment, largest, now_ms)
+        logger.warning("%s has timestamps in the future (%s > %s): retention.ms keeps it", segment, largest, now_ms)
     return now_ms - largest > retention_ms

@@ -50,6 +50,7 @@ class LogTruncation:
     def truncate_to(self, offset: int) -> bool:
         """Let the log end at `offset`; return whether records went. Below the first segment all of them go.
 
+        Kept for mirrors: a follower drops what its leader does not have.
         Raises BrokerError KAFKA_STORAGE_ERROR: the log is offline then, and recovered at the next start.
         """
         core = self._core
@@ -72,7 +73,10 @@ class LogTruncation:
             return True
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop all records; the log begins again at `offset`. Raises BrokerError as `truncate_to`."""
+        """Drop all records; the log begins again at `offset`. Raises BrokerError as `truncate_to`.
+
+        Kept for mirrors: a follower that ends below its leader's log start offset begins again there.
+        """
         core = self._core
         if offset < 0:
             raise ValueError(f"{core.topic_partition} cannot begin at offset {offset}")

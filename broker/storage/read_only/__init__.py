@@ -1,3 +1,7 @@
-"""Logs of a directory that is only read: recovered in memory, without a byte written, a lock taken or a file made."""
+"""Logs of log directories that are only read: recovered in memory; no byte is written, no lock taken, no file created.
+
+`log_manager.ReadOnlyLogManager` is for the broker with `read.only=true` and for the doctor; `refusal.refuse_change` is
+the error of every change there.
+"""
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Loads a log for reading only: what LogLoader would do to its files is done to what is held of them in memory.
+"""ReadOnlyLoader: loads a log without changing its files. Every change that LogLoader makes is made in memory.
 
-    leftovers   `.deleted` and `.cleaned` are passed over; a finished `.swap` is served in place of what it replaces
-    clean       the files are taken as they are; an index that cannot be right is made anew in memory
-    unclean     from the recovery point on every batch is checked; the first that is not what was written ends the log
+    leftovers   `.deleted` and `.cleaned` are ignored; a finished `.swap` is served instead of the segments it replaces
+    clean       the files are taken as they are; an index that cannot be right is rebuilt in memory
+    unclean     from the recovery point on every batch is checked; the log ends at the first damaged or torn one
 
-Source: Kafka LogLoader; see log_loader and log_leftovers for the same with files.
+Source: Kafka LogLoader; log/loading/ does the same with files.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ logger = logging.getLogger(__name__)
 
 
 class ReadOnlyProducerState(ProducerState):
-    """Producer state that writes no snapshot and removes none."""
+    """Producer state that writes and removes no snapshot."""
 
     def take_snapshot(self, *, durably: bool) -> Path | None:
-        """Nothing."""
+        """Do nothing."""
         return None
 
     def _remove_snapshot(self, offset: int) -> None:
@@ -46,7 +46,7 @@ class ReadOnlyProducerState(ProducerState):
 
 
 class ReadOnlyLoader:
-    """Loads one log; used once."""
+    """Loads one log. Used once."""
 
     def __init__(self, request: LoadRequest, services: StorageServices, progress: LoadProgress) -> None:
         self._request = request
@@ -58,7 +58,7 @@ class ReadOnlyLoader:
         self._snapshots: set[int] = set()
 
     def load(self) -> LoadedLog:
-        """The log as it is served. Raises OSError, CorruptRecordError."""
+        """Return the log as it is served. Raises OSError, CorruptRecordError."""
         request = self._request
         for base_offset, stage in self._listed():
             self._segments.add(self._open(base_offset, stage))
@@ -72,7 +72,7 @@ class ReadOnlyLoader:
         return LoadedLog(self._segments, self._epochs, state, log_start_offset, log_end_offset, log_end_offset)
 
     def _listed(self) -> list[tuple[int, str]]:
-        """Base offset and stage of each segment that is served; the names of producer snapshots are noted."""
+        """Return base offset and stage of each segment that is served; note the offsets of producer snapshots."""
         plain: set[int] = set()
         swaps: set[int] = set()
         cleaned: set[int] = set()
@@ -88,13 +88,13 @@ class ReadOnlyLoader:
                 swaps.add(parsed.offset)
             elif parsed.stage == CLEANED_SUFFIX:
                 cleaned.add(parsed.offset)
-        if cleaned:  # a `.swap` above an unfinished `.cleaned` may be one half of a split: the original is still there
+        if cleaned:  # a `.swap` above an unfinished `.cleaned` may be half of a split: the original is still there
             swaps = {offset for offset in swaps if offset < min(cleaned)}
         served = [(offset, "") for offset in plain]
         if swaps:
             first, end = min(swaps), max(max(self._end_of_swap(offset), offset + 1) for offset in swaps)
             served = [(offset, stage) for offset, stage in served if not first <= offset < end]
-            # An empty one above the first is only a mark for the end of what was replaced: segment_replacement.py.
+            # An empty one above the first only marks the end of the replaced offsets: see segment/replacement.py.
             served += [
                 (offset, SWAP_SUFFIX) for offset in swaps if offset == first or self._end_of_swap(offset) > offset
             ]
@@ -139,13 +139,13 @@ class ReadOnlyLoader:
             try:
                 log_end_offset = last.read_next_offset()
             except CorruptRecordError as error:
-                logger.warning("reading %s through, although the last stop was clean: %s", last.log.path, error)
+                logger.warning("reading %s through although the last stop was clean: %s", last.log.path, error)
                 self._recover_segment(last)
                 log_end_offset = last.read_next_offset()
             if log_end_offset >= start:
                 return log_end_offset
             logger.warning(
-                "nothing is served of %s: log_end_offset=%s is below log_start_offset=%s",
+                "%s is served empty: log_end_offset=%s is below log_start_offset=%s",
                 self._request.topic_partition,
                 log_end_offset,
                 start,
@@ -179,5 +179,5 @@ def _read_epochs(directory: Path) -> LeaderEpochFile:
     try:
         return LeaderEpochFile.read(directory)
     except CorruptFileError as error:
-        logger.warning("leader epochs are unknown: %s", error)
+        logger.warning("cannot read the leader epochs, the log is served without them: %s", error)
         return LeaderEpochFile(directory)

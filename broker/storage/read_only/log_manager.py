@@ -1,6 +1,7 @@
-"""The log manager of `read.only=true`: it opens directories without a lock or a probe, and has no background work.
+"""ReadOnlyLogManager: the logs of a broker with `read.only=true`.
 
-A directory that another broker has open is refused: what that one writes, and moves away, would not be seen here.
+It opens log directories without a lock or a probe file, and has no background work. A directory that another broker has
+open is refused: this broker would not see what that one writes and deletes.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class ReadOnlyLogManager(ServedLogs[ReadOnlyLog]):
             self.cleaner = CleanerManager(config, self.services, logs=tuple, get=self.get)
 
     def open_directories(self) -> tuple[Path, ...]:
-        """Those of log.dirs, all of which must be there. Raises StartupStorageError."""
+        """Open the directories of log.dirs, all of which must exist; return them. Raises StartupStorageError."""
         raise_descriptor_limit()
         for path in self.config.log_dirs:
             try:
@@ -73,7 +74,7 @@ class ReadOnlyLogManager(ServedLogs[ReadOnlyLog]):
         is_stray: Callable[[FoundPartition], bool] | None = None,
         assign_directory: Callable[[PartitionLog, Path], None] | None = None,
     ) -> int:
-        """Load all logs in parallel; how many. One that cannot be read is left out, and said."""
+        """Load all logs in parallel; return how many. A log that cannot be read is reported and left out."""
         self._log_config_of = log_config_of
         threads = self.config.get_int(THREADS_PER_DIRECTORY) * len(self.directories)
         requests = [request for directory in self.directories for request in self._requests(directory)]
@@ -94,10 +95,10 @@ class ReadOnlyLogManager(ServedLogs[ReadOnlyLog]):
         return len(self._logs)
 
     def start_tasks(self) -> None:
-        """None: each of them would write."""
+        """Start nothing: every background task writes."""
 
     def shutdown(self, broker_epoch: int = NO_BROKER_EPOCH) -> bool:
-        """Let go of all files; true, as there is nothing that could be left unclean."""
+        """Close all files. Returns true: nothing was written that could be unclean."""
         if self._own_scheduler is not None:
             self._own_scheduler.shutdown()
         for log in self.logs():
@@ -105,7 +106,7 @@ class ReadOnlyLogManager(ServedLogs[ReadOnlyLog]):
         return True
 
     def move(self, topic_partition: TopicPartition, log_dir: Path) -> NoReturn:
-        """Raises BrokerError POLICY_VIOLATION."""
+        """Raise BrokerError POLICY_VIOLATION, for AlterReplicaLogDirs."""
         refuse_change(f"{topic_partition} is not moved")
 
     def _requests(self, directory: DataDirectory) -> list[LoadRequest]:
@@ -138,7 +139,7 @@ class ReadOnlyLogManager(ServedLogs[ReadOnlyLog]):
         try:
             return open_read_only_log(request, self.services, progress)
         except (OSError, StorageError, DecodeError) as error:
-            logger.error("%s is not served, the others are: %s", request.directory, error)
+            logger.error("%s is not served, the other logs are: %s", request.directory, error)
             return None
 
 

@@ -1,5 +1,6 @@
-"""A segment that is only read. What recovery would write (an end that is cut off, indexes, aborted transactions) is
-held in memory: 12 and 8 bytes for each index entry, as much as the files would have.
+"""ReadOnlySegment: a segment whose recovery (cut-off end, indexes, aborted transactions) stays in memory.
+
+An index takes as much memory as its file would have bytes: 12 per time index entry, 8 per offset index entry.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ logger = logging.getLogger(__name__)
 
 
 class MemoryTransactionIndex(TransactionIndex):
-    """Rows that a recovery has found, kept as long as the segment is."""
+    """The rows found by a recovery; kept as long as the segment."""
 
     __slots__ = ()
 
     @property
     def size_bytes(self) -> int:
-        """Bytes that the rows would have in the file."""
+        """Size that the rows would have in the file."""
         return len(self._content)
 
     def append(self, row: AbortedTxn) -> None:
@@ -38,11 +39,11 @@ class MemoryTransactionIndex(TransactionIndex):
         self._content += encode_row(row)
 
     def forget(self) -> None:
-        """There is nothing to read them from again."""
+        """Keep the rows: they are in no file to be read from again."""
 
 
 class ReadOnlySegment(LogSegment):
-    """A sealed segment whose indexes, where they have to be made anew, stay in memory."""
+    """A sealed segment; indexes that have to be rebuilt stay in memory."""
 
     __slots__ = ()
 
@@ -50,7 +51,7 @@ class ReadOnlySegment(LogSegment):
     def open_read_only(
         cls, directory: str, base_offset: int, stage: str, config: LogConfig, services: StorageServices
     ) -> ReadOnlySegment:
-        """The segment at `base_offset` whose files end with `stage`. Raises OSError."""
+        """Open the segment at `base_offset` whose files end with `stage`. Raises OSError."""
         size_bytes = os.stat(f"{directory}/{file_name(base_offset, LOG_SUFFIX, stage)}").st_size
         segment = cls._of(directory, base_offset, size_bytes, config, services)
         segment._indexes_trusted = False
@@ -59,9 +60,9 @@ class ReadOnlySegment(LogSegment):
 
     @classmethod
     def empty(cls, directory: str, base_offset: int, config: LogConfig, services: StorageServices) -> ReadOnlySegment:
-        """A segment without a batch and without files."""
+        """Return a segment without batches and without files."""
         segment = cls._of(directory, base_offset, 0, config, services)
-        segment.log.path = os.devnull  # may be opened and looked at as any other file
+        segment.log.path = os.devnull  # can be opened and read like any other file
         segment._transaction_index = MemoryTransactionIndex("", base_offset)
         segment._largest = TimestampOffset(NO_TIMESTAMP, base_offset)
         segment.offset_index.replace(b"")
@@ -78,9 +79,10 @@ class ReadOnlySegment(LogSegment):
         return segment
 
     def recover_in_memory(self, state: ProducerState, epochs: LeaderEpochFile) -> int:
-        """As `recover_segment`, without touching the files; the bytes at the end that are not served. Raises OSError.
+        """Recover as `recover_segment` does, in memory; return how many bytes at the end are not served.
 
-        A batch beyond what an index can hold ends the segment too: Kafka and a broker that may write split it there.
+        A batch beyond the reach of an index ends the segment too: Kafka, and a broker that may write, split it there.
+        Raises OSError.
         """
         index = self._transaction_index = MemoryTransactionIndex(self.transaction_index.path, self.base_offset)
         file = self.log.handle()

@@ -190,7 +190,7 @@ def test_a_future_timestamp_keeps_its_segment_and_says_so(bench: LogBench, caplo
     log = bench.open(log_config(segment_bytes=1024, retention_ms=1000))
     append(log, sized_batch(100, START_MS + 10**9))
     assert log.delete_old_segments() == 0
-    assert "timestamps of the future" in caplog.text
+    assert "timestamps in the future" in caplog.text
 
 
 def test_a_record_appended_while_retention_decides_is_not_dropped(

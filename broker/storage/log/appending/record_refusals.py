@@ -1,7 +1,7 @@
-"""Which records were why a batch was refused: what Produce tells a client from version 8 on.
+"""The records that caused the refusal of a batch, which Produce answers contain from version 8 on.
 
-A producer then fails those records with their own sentence, and the others as their neighbours. Looked for only once a
-batch is refused, record by record. Source: Kafka LogValidator.ApiRecordError, ProduceResponse.RecordError.
+A producer fails those records with their own message, and the others of the batch with that of the batch. The records
+are examined only after a batch is refused. Source: Kafka LogValidator.ApiRecordError, ProduceResponse.RecordError.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from barnabas.protocol.records.reader import read_records
 from barnabas.protocol.records.record import Record
 
 RECORDS_MAX: Final = 100
-"""More are not named: a batch may have tens of thousands."""
+"""At most so many records are listed: a batch may have tens of thousands."""
 
 
 def refusal_of_records(
     code: ErrorCode, message: str, batch: RecordBatch, fault_of: Callable[[Record], str | None]
 ) -> BrokerError:
-    """The refusal of a whole batch, with `fault_of` each record that has one."""
+    """Return the error for a whole batch, with the index and fault of each record for which `fault_of` returns one."""
     faults = ((index, fault_of(record)) for index, record in enumerate(read_records(batch)))
     named = islice(((index, fault) for index, fault in faults if fault is not None), RECORDS_MAX)
     return BrokerError(code, message, tuple(named))

@@ -1,7 +1,7 @@
-"""Appends of this broker's own writers: the metadata log's, and the coordinators', which may end transactions.
+"""Appends of this broker's own writers: of the metadata log, and of the coordinators, which may end transactions.
 
-Their batches come with valid CRCs, any number at once, control batches too. A transaction's end marker comes alone: a
-row of an aborted one must be in the segment's index if, and only if, its marker is in the log.
+Their batches have valid CRCs; one append may have several, control batches too. A transaction's end marker is appended
+alone: the row of an aborted transaction must be in the segment's index if, and only if, its marker is in the log.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 
 class TransactionEnd(NamedTuple):
-    """An end marker of one batch, and its record's timestamp."""
+    """An end marker and its record's timestamp."""
 
     marker: EndMarker
     timestamp: int
@@ -32,7 +32,7 @@ class TransactionEnd(NamedTuple):
 def check_trusted_batches(
     topic_partition: TopicPartition, records: memoryview, config: LogConfig, origin: AppendOrigin
 ) -> list[RecordBatch]:
-    """The whole batches of this broker's own writers: any number, control batches too. Raises BrokerError."""
+    """Return the batches in `records`, checked: any number, control batches too. Raises BrokerError."""
     batches: list[RecordBatch] = []
     try:
         batches.extend(iter_batches(records))
@@ -52,9 +52,9 @@ def check_trusted_batches(
 
 
 def end_marker_of(topic_partition: TopicPartition, batches: Sequence[RecordBatch]) -> TransactionEnd | None:
-    """The end marker that is to be appended, which comes alone; None for other batches.
+    """Return the end marker if the batches are one; None for other batches.
 
-    Raises BrokerError INVALID_RECORD for a producer's control batch that is none, or that does not come alone.
+    Raises BrokerError INVALID_RECORD for a producer's control batch that is no end marker, or that is not alone.
     """
     if not any(batch.is_control and batch.producer_id >= 0 for batch in batches):
         return None
@@ -70,9 +70,9 @@ def end_marker_of(topic_partition: TopicPartition, batches: Sequence[RecordBatch
 def append_with_row(
     segment: LogSegment, records: memoryview, placed: Sequence[AppendedBatch], row: AbortedTxn | None
 ) -> None:
-    """Append the batches, and the index row of the transaction that they abort, if they do. Raises OSError.
+    """Append the batches, and the index row of the transaction that they abort, if any. Raises OSError.
 
-    The row comes first, because it is easily taken back when there is no room for the marker.
+    The row is written first: if the disk is full, a row is easily cut off again, a batch is not.
     """
     if row is None:
         segment.append_many(records, placed)
@@ -88,7 +88,7 @@ def append_with_row(
 def note_appended(
     producers: ProducerState, batches: Sequence[RecordBatch], end: TransactionEnd | None, now_ms: int
 ) -> None:
-    """Remember what was appended at the wall clock `now_ms`; offsets are stamped."""
+    """Add the appended batches, with stamped offsets, to the producer state; `now_ms` is the wall clock."""
     if end is not None:
         producers.note_marker(batches[0].producer_id, batches[0].producer_epoch, end.marker, end.timestamp)
         return

@@ -1,16 +1,16 @@
-"""What a producer's batch must be before it is stored, and the rewriting that a topic asks for.
+"""Validates a client's batch before it is stored, and rewrites it as the topic's configuration requires.
 
-In the order of the checks, with the wire code of each:
+The checks in their order, with the wire code of each:
     CORRUPT_MESSAGE (2)        a size below a header's; a magic that no version has; a wrong CRC
-    INVALID_RECORD (87)        no bytes, or fewer than the batch claims (the client would send the same again, were it
-                               answered 2); magic 0 or 1; bytes after the batch; base offset other than 0; a control
-                               bit; a delete horizon (Kafka stores it, but the cleaner would trust it and could
-                               erase tombstones); a transaction (nobody here could end it); offsets that do not fit the
-                               count; a producer id without a sequence; any record that breaks the format; a record
-                               without a key on a compacted topic
+    INVALID_RECORD (87)        no bytes, or fewer than the batch claims (after code 2 the client would send the same
+                               again); magic 0 or 1; bytes after the batch; base offset other than 0; a control bit; a
+                               delete horizon (Kafka stores it, but the cleaner would trust it and could erase
+                               tombstones); a transaction (there is no coordinator to end it); offsets that do not fit
+                               the count; a producer id without a sequence; any record that breaks the format; a
+                               record without a key on a compacted topic
     MESSAGE_TOO_LARGE (10)     more bytes than max.message.bytes, as sent or as recompressed
-    INVALID_TIMESTAMP (32)     a record too old or too far in the future (CreateTime); a batch that claims the broker's
-                               clock
+    INVALID_TIMESTAMP (32)     a record too old or too far in the future (CreateTime); a batch with the timestamp type
+                               LogAppendTime
 
 The header is read by one struct call and kept in local variables: this runs for every request, in the event loop, and
 costs about 1 us for a small batch with the compiled kernel. Source: Kafka LogValidator, UnifiedLog.
@@ -57,9 +57,9 @@ NO_LIMIT_MS = 2**63 - 1
 
 
 class CheckedBatch(NamedTuple):
-    """A batch that may be stored, and the fields of its header that an append needs.
+    """A valid batch, and the header fields that an append needs.
 
-    `data` is the producer's own buffer, patched in place, unless the topic recompresses.
+    `data` is the client's own buffer, patched in place, unless the topic recompresses.
     """
 
     data: memoryview | bytearray
@@ -100,7 +100,7 @@ class ClientBatchRules:
         self._codec, self._level = _target_codec(config)
 
     def check(self, records: memoryview, now_ms: int) -> CheckedBatch:
-        """Validate one batch and patch its timestamps. Raises BrokerError as the module says."""
+        """Validate one batch and patch its timestamps. Raises BrokerError with the codes listed above."""
         try:
             (
                 base_offset,
@@ -171,7 +171,7 @@ class ClientBatchRules:
         return checked
 
     def _check_uncommon(self, records: memoryview, now_ms: int) -> CheckedBatch:
-        """The rest of `check` for a batch that is or gets compressed, or that claims LogAppendTime."""
+        """Check a batch that is compressed, will be, or has the timestamp type LogAppendTime."""
         batch = RecordBatch(records)
         try:
             source = batch.codec
@@ -216,10 +216,10 @@ class ClientBatchRules:
         )
 
     def _refuse_header(self, records: memoryview) -> NoReturn:
-        """Find out which of the header's rules is broken, in Kafka's order, and raise its error."""
+        """Raise the error of the first header rule, in Kafka's order, that the batch breaks."""
         present = len(records)
         if not present:
-            # No CORRUPT_MESSAGE: a client would send the same nothing again.
+            # Not CORRUPT_MESSAGE: a client would send the same again.
             raise self._refusal(ErrorCode.INVALID_RECORD, "there must be one record batch, and there is none")
         if present < LOG_OVERHEAD:
             raise self._refusal(ErrorCode.INVALID_RECORD, f"{present} bytes cannot hold a header of {HEADER_SIZE}")
@@ -291,7 +291,7 @@ class ClientBatchRules:
 
 
 def _target_codec(config: LogConfig) -> tuple[Codec | None, int | None]:
-    """The codec that stored batches must have, None for the producer's own, and its level."""
+    """Return the codec that stored batches must have (None: as the producer sent them) and its level."""
     name = config.compression_type
     if name == "producer":
         return None, None

@@ -1,15 +1,15 @@
-"""Loading one log from its directory, in passes, and recovering it after an unclean stop.
+"""LogLoader: loads one log from its directory, in passes, and recovers it after an unclean stop.
 
-    1. to 3. remove or finish what a crash left of deletions, cleanings and swaps (log_leftovers)
+    1. to 3. remove or finish the deletions, cleanings and swaps that a crash interrupted (leftovers.py)
     4. list segments; delete indexes without a segment; a missing .timeindex becomes an empty file; a missing .index
        or a bad .txnindex rebuilds its segment, even after a clean stop
-    5. after an unclean stop: recover from the segment that contains the recovery point on. The first batch that is
-       not what was written truncates the log there; what follows it is dropped. Indexes are rebuilt. A segment that
-       holds more than its indexes can is split, and loading begins again with pass 1, for which the pieces are `.swap`.
+    5. after an unclean stop: recover from the segment that contains the recovery point on. The log is truncated at the
+       first damaged or torn batch, and the segments after it are dropped. Indexes are rebuilt. A segment with more than
+       its indexes can hold is split, and loading begins again with pass 1, for which the pieces are `.swap`.
     6. a log that ends below its start offset is dropped and begins again at that offset
     7. open the newest segment for appends; cut leader epochs to the log; load producer state
 
-Nothing of a log is changed before the pass that needs it, and every pass may be repeated after a crash in it.
+No pass changes a file before it has to, and every pass can be repeated after a crash in it.
 Source: Kafka LogLoader, LogSegment.recover.
 """
 
@@ -50,7 +50,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class LoadProgress:
-    """How far a log's loading is; plain fields that the metrics read while it runs."""
+    """The progress of loading a log; the metrics read the fields while it runs."""
 
     state: LoadState = LoadState.LOADING
     segments_total: int = 0
@@ -59,7 +59,7 @@ class LoadProgress:
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
-    """Which log to load, and what the data directory's checkpoints say of it."""
+    """The log to load, and its entries in the checkpoints of the log directory."""
 
     directory: Path
     topic_partition: TopicPartition
@@ -71,7 +71,7 @@ class LoadRequest:
 
 @dataclass(frozen=True, slots=True)
 class LoadedLog:
-    """A log as it was found, ready for appends."""
+    """A loaded log, ready for appends."""
 
     segments: LogSegments
     leader_epochs: LeaderEpochFile
@@ -82,7 +82,7 @@ class LoadedLog:
 
 
 class LogLoader:
-    """Loads one log; used once."""
+    """Loads one log. Used once."""
 
     def __init__(self, request: LoadRequest, services: StorageServices, progress: LoadProgress) -> None:
         self._request = request
@@ -93,11 +93,11 @@ class LogLoader:
         self._epochs = LeaderEpochFile.load(request.directory)
         self._stored_epochs = self._epochs.entries
         self._snapshots: set[int] = set()
+        """Offsets of the producer snapshots; shared by all producer states, so that the directory is listed once."""
         self._overdue_producers: dict[int, ProducerEntry] = {}
-        """Which there are. All producer states share it, so that the directory is listed once."""
 
     def load(self) -> LoadedLog:
-        """All passes. Raises OSError, CorruptFileError."""
+        """Run all passes. Raises OSError, CorruptFileError."""
         request = self._request
         self._load_and_recover()
         log_end_offset = self._end_offset_or_drop_all()
@@ -129,7 +129,7 @@ class LogLoader:
         )
 
     def _load_and_recover(self) -> None:
-        """Passes 1 to 5, again after each segment that had to be split."""
+        """Run passes 1 to 5, and repeat them after each segment that had to be split."""
         while True:
             self._segments = LogSegments()
             try:
@@ -160,7 +160,7 @@ class LogLoader:
             following = bases[index + 1] if index + 1 < len(bases) else None
             if base_offset not in offset_indexes:
                 is_flushed = following is not None and following <= self._request.recovery_point
-                if self._request.had_clean_shutdown or is_flushed:  # else pass 5 does it
+                if self._request.had_clean_shutdown or is_flushed:  # otherwise pass 5 recovers it
                     logger.warning("offset index missing, recovering the segment: %s", segment.log.path)
                     self._recover_segment(segment, following)
             elif base_offset in transaction_indexes and not _is_sane(segment.transaction_index):
@@ -192,7 +192,7 @@ class LogLoader:
         self._progress.segments_left = 0
 
     def _recover_segment(self, segment: LogSegment, next_base_offset: int | None) -> int:
-        """Recover one segment and leave a snapshot at its end; how many bytes were cut off."""
+        """Recover one segment and write a snapshot at its end; return how many bytes were cut off."""
         state = self._new_producer_state()
         rebuild_producer_state(
             state,
@@ -203,19 +203,19 @@ class LogLoader:
             after_clean_stop=False,
         )
         dropped_bytes = recover_segment(segment, state, self._epochs, next_base_offset=next_base_offset)
-        # Not synced, unlike Kafka's: one that a crash tears is told by its CRC, and 64 of them cost 0.2 s.
+        # Not synced, unlike in Kafka: the CRC detects a torn snapshot, and syncing 64 of them takes 0.2 s.
         state.take_snapshot(durably=False)
         return dropped_bytes
 
     def _end_offset_or_drop_all(self) -> int:
-        """The log end offset, after the log was dropped where it ends below its start."""
+        """Return the log end offset; drop the whole log first if it ends below its start."""
         start = self._request.log_start_offset
         if len(self._segments):
             log_end_offset = self._read_end_offset(self._segments.last)
             if log_end_offset >= start:
                 return log_end_offset
             logger.warning(
-                "dropping all segments of %s: log_end_offset=%s is below log_start_offset=%s, where it begins again",
+                "dropping all segments of %s, which begins again: log_end_offset=%s is below log_start_offset=%s",
                 self._request.topic_partition,
                 log_end_offset,
                 start,
@@ -234,7 +234,7 @@ class LogLoader:
         try:
             return last.read_next_offset()
         except CorruptRecordError as error:
-            logger.warning("recovering %s, although the last stop was clean: %s", last.log.path, error)
+            logger.warning("recovering %s although the last stop was clean: %s", last.log.path, error)
             self._recover_segment(last, None)
             return last.read_next_offset()
 
@@ -271,6 +271,6 @@ def _is_sane(index: TransactionIndex) -> bool:
     try:
         index.check()
     except CorruptFileError as error:
-        logger.warning("recovering a segment for its transaction index: %s", error)
+        logger.warning("recovering a segment because of its transaction index: %s", error)
         return False
     return True

@@ -1,9 +1,10 @@
-"""Producer state from what lies on disk: the newest usable snapshot, and the batches after it.
+"""Rebuilds producer state from the newest usable snapshot and the batches after it.
 
-Used when a log is loaded, and while one is recovered. When a producer was last heard is not on disk: its last batch is
-no younger than the last write to the segment that holds it. So a producer of old records that goes on after a restart
-is known, and one that is gone is forgotten a day after its segment was full, however often the broker starts.
-Source: Kafka UnifiedLog.rebuildProducerState.
+Used when a log is loaded, while it is recovered, and after a truncation. The time of a producer's last append is not on
+disk. The last write to the segment with its last batch stands in for it, because the batch is not younger. So a
+producer of old records that continues after a restart is still known, and a silent one expires a day after its segment
+was full, however often the broker starts: with the time of the start instead, a broker that starts every night would
+never forget. Source: Kafka UnifiedLog.rebuildProducerState.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ def rebuild_producer_state(
     *,
     after_clean_stop: bool,
 ) -> None:
-    """Bring `state` to a log that ends at `end_offset`, and write the snapshots that go with it. Raises OSError.
+    """Rebuild `state` for a log that ends at `end_offset`, and write its snapshots. Raises OSError.
 
-    After a clean stop without any snapshot there is nothing to know: the directory comes from a version that wrote
-    none. Empty snapshots then spare the next start a scan of everything.
+    After a clean stop without any snapshot no batch is read: the directory comes from a version of Kafka that wrote
+    no snapshots. Empty snapshots are written, which save the next start a scan of the whole log.
     """
     bases = segments.view.base_offsets
     if after_clean_stop and not state.snapshot_offsets:
@@ -52,8 +53,9 @@ def rebuild_producer_state(
     def written_ms(last_offset: int) -> int:
         view = segments.view
         if not view.segments:
-            return now_ms  # the first one is being recovered: it is in the list once it is whole
-        holder = view.segments[max(view.floor_index(last_offset), 0)]  # or one that came after what retention removed
+            return now_ms  # the first segment is being recovered: it is in the list once it is whole
+        # The segment of the batch, or the first one if retention removed that.
+        holder = view.segments[max(view.floor_index(last_offset), 0)]
         return min(now_ms, holder.last_modified_ms()) if holder.size_bytes else now_ms
 
     state.truncate_and_reload(log_start_offset, end_offset, now_ms, written_ms)
@@ -75,10 +77,10 @@ def note_stored_batch(
     *,
     appended_ms: int = NO_TIMESTAMP,
 ) -> None:
-    """Remember one batch of the log that has a producer id; an abort marker gets its row in `index`, if one is given.
+    """Add one batch with a producer id to `state`; an abort marker gets its row in `index`, if one is given.
 
-    A marker that cannot be read, though its CRC is right, ends no transaction: nothing is lost by it but the progress
-    of read_committed. Raises CorruptRecordError, OSError.
+    A marker that cannot be read although its CRC is right ends no transaction: read_committed consumers wait there, and
+    no record is lost. Raises CorruptRecordError, OSError.
     """
     if not batch.is_control:
         state.note_data(batch, appended_ms=appended_ms)

@@ -1,9 +1,9 @@
-"""Recovering one segment: reading it through, cutting it at the first batch that is not what was written.
+"""Recovers one segment: reads it through and cuts it at the first damaged or torn batch.
 
-Everything that can be derived is derived anew, in one pass over the bytes (kernels/scan): both indexes by the
-rule of an append, plus the closing time entry; aborted transactions; producer state; leader epochs. A batch is good
-when its size fits the file, its CRC is right, and its offsets go on from the one before. One that is good but lies
-beyond what an index can hold is not cut: the segment is to be split. Source: Kafka LogSegment.recover.
+Everything derived from the batches is rebuilt in one pass over the bytes (kernels/scan): both indexes by the rule of an
+append, plus the closing time entry; aborted transactions; producer state; leader epochs. A batch is good when its size
+fits the file, its CRC is right, and its offsets continue from the batch before. A good batch beyond the reach of an
+index is not cut: the segment has to be split. Source: Kafka LogSegment.recover.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ logger = logging.getLogger(__name__)
 def recover_segment(
     segment: LogSegment, state: ProducerState, epochs: LeaderEpochFile, *, next_base_offset: int | None
 ) -> int:
-    """Recover a segment that is followed by that at `next_base_offset`; the number of bytes that were cut off.
+    """Recover a segment; return the number of bytes that were cut off. The next segment is at `next_base_offset`.
 
-    Raises OSError; SegmentOverflowError, then the `.log` file is as it was.
+    Raises OSError; SegmentOverflowError, after which the `.log` file is unchanged.
     """
     segment.log.activate()
     segment.transaction_index.reset()
@@ -57,7 +57,7 @@ def recover_segment(
 
 
 def _end_of_batches(segment: LogSegment, scan: BatchScan) -> int:
-    """Behind the last batch of version 2: messages of format 0 and 1 have no producers, and Kafka skips them here."""
+    """Return the offset after the last batch of version 2: older messages have no producers, Kafka skips them here."""
     if not segment.holds_old_messages:
         return scan.next_offset
     entries = (entry for _, entry in iter_headers(segment.log.handle(), 0, scan.position))
