@@ -1,10 +1,10 @@
-"""One broker: what it is made of, and the order in which it starts and stops.
+"""One broker: its parts, and the order in which they start and stop.
 
     start   bind the listeners; metrics port; open and lock the log directories; replay the metadata log; load the logs;
             begin the background tasks; accept clients
-    stop    accept nobody more; answer the long polls; let connections finish the request at hand; end the groups' tasks
-            and the metadata writer; close the logs (which flushes, checkpoints and writes the clean-shutdown marker);
-            metrics port
+    stop    close the listeners; answer the long polls; let connections finish their current request; end the groups'
+            tasks and the metadata writer; close the logs (which flushes, checkpoints and writes the clean-shutdown
+            marker); metrics port
 
 No state of a broker is global to the process: a process may run several.
 """
@@ -17,10 +17,11 @@ import logging
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from barnabas.broker.groups.coordinator import GroupCoordinator
-from barnabas.broker.handlers.api_table import ApiNeeds, ApiTable
+from barnabas.broker.handlers.api_table import ApiTable, HandlerContext
 from barnabas.broker.image_applier import ImageApplier
 from barnabas.broker.live_config import LiveConfig
 from barnabas.broker.metadata.errors import MetadataError
@@ -28,7 +29,7 @@ from barnabas.broker.metadata.store import MetadataStore, open_metadata
 from barnabas.broker.metadata_changes import MetadataChanges
 from barnabas.broker.metrics.loop_lag import LoopLagTimer
 from barnabas.broker.metrics.server import MetricsServer, start_metrics_server
-from barnabas.broker.metrics.state import PHASE_LOADING, BrokerState
+from barnabas.broker.metrics.state import BrokerState, Phase
 from barnabas.broker.network.advertised import AdvertisedAddresses
 from barnabas.broker.network.connection import Connection
 from barnabas.broker.network.connection_limit import ConnectionLimit
@@ -43,15 +44,16 @@ from barnabas.broker.startup_error import StartupError
 from barnabas.broker.storage.files.clean_shutdown import NO_BROKER_EPOCH
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.log_manager import LogManager
-from barnabas.broker.storage.services.clock import SystemClock
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from barnabas.broker.handlers.data.fetch import FetchHandler
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.metadata_changes import Committer
     from barnabas.broker.storage.log.readable_log import ReadableLog
     from barnabas.broker.storage.served_logs import ServedLogs
+    from barnabas.broker.storage.services.clock import Clock
     from barnabas.config import BrokerConfig, Listener
     from barnabas.protocol.topic_partition import TopicPartition
 
@@ -60,18 +62,42 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 DRAIN_SECONDS: Final = 10.0
-"""How long connections may take for the request at hand when the broker stops."""
+"""How long connections may take for their current request when the broker stops."""
 
 BLOCKING_IO_THREADS: Final = 4
 """Threads that read cold segments and look timestamps up."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Storage:
+    """The parts that exist once the log directories are open and all logs are loaded."""
+
+    log_manager: ServedLogs[ReadableLog]
+    metadata: MetadataView
+    store: MetadataStore | None
+    """None with read.only=true: nothing can change the metadata."""
+    committer: Committer
+    config: LiveConfig
+
+
+@dataclass(frozen=True, slots=True)
+class _Services:
+    """The parts that serve clients."""
+
+    storage: _Storage
+    changes: MetadataChanges
+    groups: GroupCoordinator
+    fetch: FetchHandler
+    connections: ConnectionRegistry
+
+
 class Node:
     """A broker that starts, serves and stops once."""
 
-    def __init__(self, config: BrokerConfig, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, config: BrokerConfig, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
         self._config = config
         self._loop = loop
+        self._clock = clock
         self._probes = BrokerProbes()
         self._state = BrokerState()
         self._partitions = PartitionRegistry()
@@ -82,17 +108,9 @@ class Node:
         self._sockets: list[socket.socket] = []
         self._servers: list[asyncio.Server] = []
         self._metrics: MetricsServer | None = None
+        self._services: _Services | None = None
         self.failed = asyncio.Event()
         """Set when the broker cannot go on: the metadata log's directory has failed."""
-        self._log_manager: ServedLogs[ReadableLog]
-        self._metadata: MetadataView
-        self._store: MetadataStore | None = None
-        """None with read.only=true: nothing can change the metadata."""
-        self._committer: Committer
-        self._changes: MetadataChanges
-        self._groups: GroupCoordinator
-        self._apis: ApiTable
-        self._connections: ConnectionRegistry
 
     @property
     def port(self) -> int:
@@ -102,11 +120,11 @@ class Node:
 
     @property
     def metrics_port(self) -> int | None:
-        """None where no metrics are served."""
+        """Port of the metrics listener; None where metrics.listener is empty."""
         return None if self._metrics is None else self._metrics.port
 
     async def start(self) -> None:
-        """Serve. Raises StartupError with one sentence; then nothing is left open."""
+        """Start serving. Raises StartupError with one sentence, after closing everything that was opened."""
         config = self._config
         try:
             self._sockets = bind(
@@ -115,28 +133,30 @@ class Node:
                 config.get_int("socket.receive.buffer.bytes"),
             )
             self._metrics = self._start_metrics()
-            await self._blocking(self._open_storage)
-            self._assemble()
-            await self._accept()
+            services = self._assemble(await self._blocking(self._open_storage))
+            self._services = services
+            await self._accept(services)
         except (StorageError, MetadataError) as error:
-            await self._give_up()
+            await self._abandon()
             raise StartupError(str(error)) from error
         except BaseException:
-            await self._give_up()
+            await self._abandon()
             raise
 
     async def stop(self) -> bool:
-        """Stop in order; true when everything is on disk and the clean-shutdown markers could be written."""
+        """Stop a started broker; return whether everything is on disk and the clean-shutdown markers are written."""
+        services = self._services
+        assert services is not None
         self._state.drain()
         for server in self._servers:
             server.close()
-        self._apis.fetch.answer_all()
-        self._groups.refuse_members()
-        await self._connections.drain(DRAIN_SECONDS)
+        services.fetch.answer_all()
+        services.groups.refuse_members()
+        await services.connections.drain(DRAIN_SECONDS)
         self._loop_lag.stop()
-        await self._groups.stop()
-        await self._changes.close()
-        clean = await self._blocking(self._close_storage)
+        await services.groups.stop()
+        await services.changes.close()
+        clean = await self._blocking(lambda: self._close_storage(services.storage))
         if self._metrics is not None:
             self._metrics.close()
         self._blocking_io.shutdown()
@@ -154,100 +174,106 @@ class Node:
                 "metrics.listener=HOST:PORT, or none with --set metrics.listener="
             ) from error
 
-    def _open_storage(self) -> None:
-        """Directories, metadata, logs. The collector is off meanwhile: nothing that is loaded is garbage."""
-        self._state.phase = PHASE_LOADING
+    def _open_storage(self) -> _Storage:
+        """Open directories, metadata and logs, with garbage collection off: nothing that is loaded is garbage."""
+        config, clock = self._config, self._clock
+        self._state.phase = Phase.LOADING
         gc.disable()
         try:
-            clock = SystemClock()
-            if self._config.get_bool("read.only"):
+            if config.get_bool("read.only"):
                 from barnabas.broker.read_only import ReadOnlyLogManager, RefusingCommitter, read_metadata
 
-                self._open_directories(
-                    ReadOnlyLogManager(self._config, clock=clock, on_directory_failed=self._directory_failed)
-                )
-                read_only = self._metadata = read_metadata(self._config)
-                self._committer = RefusingCommitter()
-                self._live = LiveConfig(self._config, read_only.node_id, read_only.image)
-                self._log_manager.load_logs(self._live.log_config, read_only.is_stray)
+                read_only = ReadOnlyLogManager(config, clock=clock, on_directory_failed=self._directory_failed)
+                self._open_directories(read_only)
+                metadata = read_metadata(config)
+                live = LiveConfig(config, metadata.node_id, metadata.image)
+                read_only.load_logs(live.log_config, metadata.is_stray)
+                storage = _Storage(read_only, metadata, None, RefusingCommitter(), live)
             else:
-                manager = LogManager(self._config, clock=clock, on_directory_failed=self._directory_failed)
+                manager = LogManager(config, clock=clock, on_directory_failed=self._directory_failed)
                 self._open_directories(manager)
-                store = self._metadata = self._committer = open_metadata(self._config, manager, clock)
-                self._store = store
-                self._live = LiveConfig(self._config, store.node_id, store.image)
-                manager.load_logs(self._live.log_config, store.is_stray, store.assign)
+                store = open_metadata(config, manager, clock)
+                live = LiveConfig(config, store.node_id, store.image)
+                manager.load_logs(live.log_config, store.is_stray, store.assign)
                 store.reconcile(manager)
+                storage = _Storage(manager, store, store, store, live)
         finally:
             gc.enable()
         gc.collect()
         gc.freeze()
+        return storage
 
     def _open_directories(self, manager: ServedLogs[ReadableLog]) -> None:
-        self._log_manager = self._state.log_manager = manager
-        self._log_manager.open_directories()
+        self._state.log_manager = manager
+        manager.open_directories()
 
-    def _assemble(self) -> None:
+    def _assemble(self, storage: _Storage) -> _Services:
+        """Build the parts that serve clients, and take the loaded logs into service."""
         config, loop, probes = self._config, self._loop, self._probes
-        applier = ImageApplier(self._metadata, self._log_manager, self._partitions, self._live, probes, loop)
+        log_manager, metadata, live = storage.log_manager, storage.metadata, storage.config
+        applier = ImageApplier(metadata, log_manager, self._partitions, live, probes, loop)
         applier.serve_all()
-        self._changes = MetadataChanges(
-            self._metadata, self._committer, self._live, applier, on_store_failed=self.failed.set
-        )
-        self._groups = GroupCoordinator(
+        changes = MetadataChanges(metadata, storage.committer, live, applier, on_store_failed=self.failed.set)
+        groups = GroupCoordinator(
             partitions=self._partitions,
-            store=self._metadata,
-            changes=self._changes,
-            config=self._live,
+            store=metadata,
+            changes=changes,
+            config=live,
             flush_waits=self._flush_waits,
             blocking_io=self._blocking_io,
-            wall_ms=SystemClock().wall_ms,
+            wall_ms=self._clock.wall_ms,
             loop=loop,
             probe=probes.groups,
         )
         if config.get_bool("metrics.group.lag.enable"):
-            self._state.committed_offsets = self._groups.offsets.committed
-        self._apis = ApiTable(
-            ApiNeeds(
+            self._state.committed_offsets = groups.offsets.committed
+        apis = ApiTable(
+            HandlerContext(
                 loop=loop,
                 probes=probes,
                 partitions=self._partitions,
-                log_manager=self._log_manager,
-                store=self._metadata,
-                changes=self._changes,
-                groups=self._groups,
-                config=self._live,
-                addresses=AdvertisedAddresses(self._metadata.node_id, config.advertised_listeners),
+                log_manager=log_manager,
+                store=metadata,
+                changes=changes,
+                groups=groups,
+                config=live,
+                addresses=AdvertisedAddresses(metadata.node_id, config.advertised_listeners),
                 flush_waits=self._flush_waits,
                 blocking_io=self._blocking_io,
+                clock=self._clock,
             )
         )
+        handlers = apis.handlers
         if config.get_bool("read.only"):
             from barnabas.broker.read_only import refusing_handlers
 
-            self._apis.handlers |= refusing_handlers()
+            handlers = handlers | refusing_handlers()
         idle_ms = config.get_int("connections.max.idle.ms")
-        self._connections = ConnectionRegistry(
+        connections = ConnectionRegistry(
             loop,
-            Dispatcher(self._apis.handlers, probes, loop),
+            Dispatcher(handlers, probes, loop),
             self._blocking_io,
             probes.connections,
             max_frame_bytes=config.get_int("socket.request.max.bytes"),
-            limit=ConnectionLimit(self._live),
+            limit=ConnectionLimit(live),
             max_idle_seconds=idle_ms / 1000 if idle_ms >= 0 else None,
         )
+        return _Services(storage, changes, groups, apis.fetch, connections)
 
-    async def _accept(self) -> None:
-        self._log_manager.start_tasks()
-        if self._store is not None:
-            self._store.start_snapshots(self._log_manager.scheduler)
+    async def _accept(self, services: _Services) -> None:
+        """Start the background tasks, then accept clients."""
+        storage = services.storage
+        storage.log_manager.start_tasks()
+        if storage.store is not None:
+            storage.store.start_snapshots(storage.log_manager.scheduler)
         self._flush_waits.flusher.start()
-        self._groups.start()
+        services.groups.start()
         self._loop_lag.start()
-        self._connections.start()
+        services.connections.start()
         backlog = self._config.get_int("socket.listen.backlog.size")
         for listener, bound in zip(self._config.listeners, self._sockets, strict=True):
-            server = await self._loop.create_server(self._connection_factory(listener), sock=bound, backlog=backlog)
+            factory = _connection_factory(services.connections, listener)
+            server = await self._loop.create_server(factory, sock=bound, backlog=backlog)
             self._servers.append(server)
             advertised = self._config.advertised_listeners[listener.name]
             logger.info(
@@ -259,21 +285,18 @@ class Node:
             )
         self._state.serve()
 
-    def _connection_factory(self, listener: Listener) -> Callable[[], Connection]:
-        return lambda: Connection(self._connections, Session(listener))
-
-    def _close_storage(self) -> bool:
+    def _close_storage(self, storage: _Storage) -> bool:
         self._flush_waits.flusher.stop()
-        return self._log_manager.shutdown(NO_BROKER_EPOCH if self._store is None else self._store.broker_epoch)
+        return storage.log_manager.shutdown(NO_BROKER_EPOCH if storage.store is None else storage.store.broker_epoch)
 
     def _directory_failed(self, directory: Path, partitions: tuple[TopicPartition, ...]) -> None:
-        """On a background thread. The partitions' logs refuse by themselves; without the metadata log all is over."""
+        """Runs on a background thread. Failed logs refuse by themselves; without its metadata log the broker stops."""
         self._loop.call_soon_threadsafe(self._partitions.wake, partitions)
         if directory == self._config.metadata_log_dir:
             logger.error("stopping: the metadata log's directory has failed, directory=%s", directory)
             self._loop.call_soon_threadsafe(self.failed.set)
 
-    async def _give_up(self) -> None:
+    async def _abandon(self) -> None:
         self._loop_lag.stop()
         self._flush_waits.flusher.stop()
         for server in self._servers:
@@ -288,3 +311,7 @@ class Node:
 
     async def _blocking(self, work: Callable[[], T]) -> T:
         return await self._loop.run_in_executor(self._blocking_io, work)
+
+
+def _connection_factory(connections: ConnectionRegistry, listener: Listener) -> Callable[[], Connection]:
+    return lambda: Connection(connections, Session(listener))

@@ -1,8 +1,8 @@
 """`barnabas serve`: one node in this process, from its configuration to its exit code.
 
-SIGTERM and SIGINT stop it in order: clients' requests at hand are finished, everything is flushed and checkpointed, the
-clean-shutdown marker is written, and the exit code is 0. A second signal ends the process at once; the next start then
-recovers. Exit code 1: it could not start, or could not stop cleanly.
+SIGTERM and SIGINT stop it in order: current requests are finished, everything is flushed and checkpointed, the
+clean-shutdown marker is written, and the exit code is 0. A second signal ends the process immediately; the next start
+then recovers. Exit code 1: it could not start, or could not stop cleanly.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import uvloop
 from barnabas.broker.node import Node
 from barnabas.broker.ready_file import remove_ready_file, write_ready_file
 from barnabas.broker.startup_error import StartupError
+from barnabas.broker.storage.services.clock import SystemClock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 def run(config: BrokerConfig, ready_file: Path | None = None) -> int:
-    """Serve until a signal; returns the exit code. Raises StartupError, whose text is for the operator."""
+    """Serve until a signal and return the exit code. Raises StartupError, whose text is for the operator."""
     for warning in config.warnings:
         logger.warning("%s", warning)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -42,7 +43,7 @@ async def _serve(config: BrokerConfig, ready_file: Path | None) -> int:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _signalled, number, stop)
-    node = Node(config, loop)
+    node = Node(config, loop, SystemClock())
     await node.start()
     try:
         if ready_file is not None:

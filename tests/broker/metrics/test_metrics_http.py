@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from barnabas.broker.metrics import application, http_server
 from barnabas.broker.metrics.server import MetricsServer, start_metrics_server
-from barnabas.broker.metrics.state import PHASE_LOADING, BrokerState
+from barnabas.broker.metrics.state import BrokerState, Phase
 from barnabas.broker.probes import BrokerProbes
 
 HOST = "127.0.0.1"
@@ -54,7 +54,7 @@ def port() -> Iterator[Port]:
 
 
 def test_healthz_answers_503_with_the_phase_until_the_broker_serves(port: Port) -> None:
-    port.state.phase = PHASE_LOADING
+    port.state.phase = Phase.LOADING
     response, body = port.ask("/healthz")
     assert (response.status, body) == (503, b"not serving: loading logs\n")
 
