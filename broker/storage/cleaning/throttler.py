@@ -25,13 +25,12 @@ Wait = Callable[[threading.Condition, float], object]
 
 
 class Throttler:
-    """Throttle shared by all cleaner threads. Thread-safe; the counters are for the metrics."""
+    """Throttle shared by all cleaner threads. Thread-safe; `seconds_throttled` is for the metrics."""
 
     def __init__(
         self, bytes_per_second: float, clock: Clock, wait: Wait = lambda condition, seconds: condition.wait(seconds)
     ) -> None:
         """`bytes_per_second` must be positive. `wait` is injected by tests."""
-        self.bytes_total = 0
         self.seconds_throttled = 0.0
         self._bytes_per_second = bytes_per_second
         self._clock = clock
@@ -63,7 +62,6 @@ class Throttler:
     def note(self, size_bytes: int) -> None:
         """Account for `size_bytes` read or written, and sleep until the rate allows more."""
         with self._condition:
-            self.bytes_total += size_bytes
             now = started = self._clock.monotonic()
             earliest = max(self._paid_until, now - BURST_SECONDS)
             self._paid_until = due = earliest + size_bytes / self._bytes_per_second
