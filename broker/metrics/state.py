@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from barnabas.broker.groups.offsets.committed import CommittedOffsets
-    from barnabas.broker.storage.flusher import GroupCommitFlusher
+    from barnabas.broker.storage.group_commit import GroupCommitFlusher
     from barnabas.broker.storage.log.readable_log import ReadableLog
     from barnabas.broker.storage.served_logs import ServedLogs
 

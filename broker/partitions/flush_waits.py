@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.network.deferred import Deferred
-from barnabas.broker.storage.flusher import FlushCallback, FlushCompletion, FlushRequest, GroupCommitFlusher
+from barnabas.broker.storage.group_commit import FlushCallback, FlushCompletion, FlushRequest, GroupCommitFlusher
 from barnabas.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:

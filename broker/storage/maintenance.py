@@ -145,6 +145,6 @@ class Maintenance:
             checkpoint.write(offsets)
         except OSError as error:
             if is_shortage(error):
-                logger.warning("checkpoint %s waits: %s", checkpoint.path, error)
+                logger.warning("checkpoint %s is postponed: %s", checkpoint.path, error)
             else:
                 self._services.failures.report(directory.path, f"cannot write {checkpoint.path}", error)

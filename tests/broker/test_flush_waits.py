@@ -9,7 +9,7 @@ from typing import cast
 
 from barnabas.broker.partitions.flush_waits import FlushWaits
 from barnabas.broker.partitions.partition import Partition
-from barnabas.broker.storage.flusher import FlushRequest, GroupCommitFlusher
+from barnabas.broker.storage.group_commit import FlushRequest, GroupCommitFlusher
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.data.produce import ProducePartitionResult, ProduceResponse
 

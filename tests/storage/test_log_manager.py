@@ -344,7 +344,7 @@ def test_a_long_load_logs_its_progress(
             assert len(node.start().logs()) == 1
     finally:
         logger.removeHandler(listener)
-    expected = f"loading logs: loaded=0 of=1 log_dir={node.paths[0]}, under way: orders-0 (12 of 64 segments left)"
+    expected = f"loading logs: loaded=0 of=1 log_dir={node.paths[0]}, in progress: orders-0 (12 of 64 segments left)"
     assert expected in caplog.text
 
 

@@ -93,7 +93,7 @@ class CleanerCheckpoints:
         except OSError as error:
             if is_shortage(error):
                 # The next round writes it; after a crash before that, this part is compacted once more.
-                logger.warning("checkpoint %s waits: %s", file.path, error)
+                logger.warning("checkpoint %s is postponed: %s", file.path, error)
             else:
                 self._failures.report(log_dir, f"cannot write {file.path}", error)
 

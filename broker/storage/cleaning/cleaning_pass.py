@@ -101,7 +101,12 @@ class CleaningPass:
                 backoff_seconds,
             )
         elif log.state is not LogState.ONLINE:
-            logger.info("cleaning of %s ended with its log: state=%s, %s", log.topic_partition, log.state.value, error)
+            logger.info(
+                "cleaning of %s ended because its log is no longer online: state=%s, %s",
+                log.topic_partition,
+                log.state.value,
+                error,
+            )
         elif isinstance(error, OSError):
             self._context.failures.report(log.log_dir, f"cannot clean {log.topic_partition}", error)
         else:

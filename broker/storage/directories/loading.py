@@ -51,8 +51,6 @@ class FoundLogs:
     """Copies of unfinished moves."""
     doomed: list[Path] = field(default_factory=list)
     """`-delete` directories, which wait for their removal."""
-    strays: list[Path] = field(default_factory=list)
-    """`-stray` directories, including those just renamed."""
 
 
 class DirectoryLoader:
@@ -73,7 +71,7 @@ class DirectoryLoader:
         self._threads = threads_per_directory
         self._found = FoundLogs()
         self._owner: dict[TopicPartition, Path] = {}
-        self._under_way: dict[Path, LoadProgress] = {}
+        self._in_progress: dict[Path, LoadProgress] = {}
         """Logs that are being loaded now."""
         self._lock = threading.Lock()
 
@@ -112,16 +110,16 @@ class DirectoryLoader:
             if not left or any(future.exception() for future in done):
                 return
             with self._lock:
-                under_way = dict(self._under_way)
+                in_progress = dict(self._in_progress)
             for directory in directories:
                 logs = [
                     f"{path.name} ({progress.segments_left} of {progress.segments_total} segments left)"
-                    for path, progress in under_way.items()
+                    for path, progress in in_progress.items()
                     if path.parent == directory.path
                 ]
                 if logs:
                     logger.info(
-                        "loading logs: loaded=%s of=%s log_dir=%s, under way: %s",
+                        "loading logs: loaded=%s of=%s log_dir=%s, in progress: %s",
                         directory.logs_loaded,
                         directory.logs_total,
                         directory.path,
@@ -171,15 +169,10 @@ class DirectoryLoader:
         for path, parsed in partitions:
             if parsed.topic_partition.topic == CLUSTER_METADATA_TOPIC:
                 continue
-            match parsed.kind:
-                case DirectoryKind.DELETE:
-                    self._found.doomed.append(path)
-                case DirectoryKind.STRAY:
-                    self._found.strays.append(path)
-                case DirectoryKind.FUTURE:
-                    jobs.append(self._job(directory, path, parsed, recovery_points, log_starts))
-                case DirectoryKind.CURRENT:
-                    jobs.append(self._job(directory, path, parsed, recovery_points, log_starts))
+            if parsed.kind is DirectoryKind.DELETE:
+                self._found.doomed.append(path)
+            elif parsed.kind is not DirectoryKind.STRAY:
+                jobs.append(self._job(directory, path, parsed, recovery_points, log_starts))
         directory.logs_total = len(jobs)
         if jobs and not directory.had_clean_shutdown:
             logger.info("recovering %s logs: the last stop was not clean, log_dir=%s", len(jobs), directory.path)
@@ -218,21 +211,20 @@ class DirectoryLoader:
             if self._services.failures.is_offline(directory.path):
                 return
             with self._lock:
-                self._under_way[path] = progress
+                self._in_progress[path] = progress
             try:
                 log = open_log(request, self._services, progress)
             except DecodeError as error:
                 raise DecodeError(f"{path}: {error}") from error
             finally:
                 with self._lock:
-                    del self._under_way[path]
+                    del self._in_progress[path]
             found = FoundPartition(topic_partition, log.topic_id, path)
             if self._is_stray is not None and self._is_stray(found):
                 log.rename_directory(stray_directory_name(topic_partition))
                 log.close()
                 logger.warning("directory is stray, kept as %s", log.directory)
                 with self._lock:
-                    self._found.strays.append(log.directory)
                     if not is_future:
                         self._progress.pop(topic_partition, None)
                     directory.logs_total -= 1

@@ -112,7 +112,11 @@ def default_limit() -> int:
 
 
 def partitions_at_once() -> int:
-    """Return how many partitions can be open with half of the process's descriptor limit."""
+    """Return how many partitions can be open with half of the process's descriptor limit.
+
+    Bounds the creation of partitions (metadata/placement.py), which clients can cause by naming topics in Metadata
+    requests: without the bound, logs would run out of descriptors.
+    """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return sys.maxsize if soft == resource.RLIM_INFINITY else soft // (2 * FILES_OF_A_PARTITION)
 

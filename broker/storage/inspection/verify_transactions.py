@@ -53,7 +53,7 @@ class TransactionsCheck:
         for slot, row in enumerate(content.entries):
             position = slot * ROW_BYTES
             if row.version != VERSION:
-                yield Finding(path, position, f"row of version {row.version}, only {VERSION} is known")
+                yield Finding(path, position, f"row of version {row.version}, only {VERSION} is supported")
                 self._is_compared = False
                 break
             if not 0 <= row.first_offset <= row.last_offset or row.last_offset <= last_before:

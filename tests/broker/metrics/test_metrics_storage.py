@@ -14,7 +14,7 @@ from barnabas.broker.metrics.registry import make_registry
 from barnabas.broker.metrics.state import BrokerState
 from barnabas.broker.metrics.storage_collectors import LOG_STATES
 from barnabas.broker.probes import BrokerProbes
-from barnabas.broker.storage.flusher import FlushRequest, GroupCommitFlusher
+from barnabas.broker.storage.group_commit import FlushRequest, GroupCommitFlusher
 from barnabas.broker.storage.log.loading.loader import LoadProgress
 from barnabas.broker.storage.log.state import LoadState, LogState
 from barnabas.broker.storage.log_manager import LogManager

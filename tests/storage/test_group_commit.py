@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.storage.files.errors import StorageError
-from barnabas.broker.storage.flusher import FLUSHER_THREAD, FlushCompletion, FlushRequest, GroupCommitFlusher
+from barnabas.broker.storage.group_commit import FLUSHER_THREAD, FlushCompletion, FlushRequest, GroupCommitFlusher
 from barnabas.broker.storage.log.state import LogState
 from barnabas.broker.storage.segment.log_segment import AppendedBatch, LogSegment
 from tests.support.storage.bench import START_MS, AnnouncedLock, LogBench, append, log_config, sized_batch
