@@ -243,7 +243,11 @@ class ClassicGroup:
         self._outbox.respond(waiter, response)
 
     def wait_for_join(self, member: ClassicGroupMember, waiter: Waiter) -> None:
-        """Let a join wait for the next generation. It replaces an earlier waiting join of the same member."""
+        """Let a join wait for the next generation.
+
+        An earlier waiting join of the member is answered REBALANCE_IN_PROGRESS. Kafka never answers it, but here a
+        connection handles one request at a time and would hang.
+        """
         self.answer_join(member, JoinGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
         member.joining = waiter
 
@@ -254,7 +258,7 @@ class ClassicGroup:
             self.answer(waiter, response)
 
     def wait_for_sync(self, member: ClassicGroupMember, waiter: Waiter) -> None:
-        """Let a sync wait for the leader's assignment. It replaces an earlier waiting sync of the same member."""
+        """Let a sync wait for the leader's assignment. An earlier one is answered as in `wait_for_join`."""
         self.answer_sync(member, SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS))
         member.syncing = waiter
 

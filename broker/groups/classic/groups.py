@@ -5,8 +5,9 @@ group's record to `__consumer_offsets`, and reports to the group when the record
 and a change of a static member write a record; heartbeats and joins do not. After a restart a group is what its record
 contains, and each member's session begins again.
 
-Actions are carried out in order, even when a response immediately lets in the next request of its connection.
-Source: Kafka's GroupCoordinatorService.
+Resolving a response may handle the next request of its connection before it returns, and that request may be about the
+same group. So a group only collects its actions, and they are carried out in order from a queue once the group is in a
+consistent state. Source: Kafka's GroupCoordinatorService.
 """
 
 from __future__ import annotations

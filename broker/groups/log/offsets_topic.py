@@ -1,8 +1,10 @@
 """`__consumer_offsets`: its configs, and the partition of each group.
 
 The partition is `abs(hash) % partitions` with Java's String.hashCode of the group id, where abs of the lowest int is 0.
-All records of a group are in that partition, which keeps their order. Once the topic exists, its own partition count
-counts. Source: Kafka's GroupCoordinatorService.partitionFor, groupMetadataTopicConfigs; Utils.abs.
+It is not the `toPositive` mask of Kafka's producer: they differ for every negative hash, and Kafka would look for half
+of the groups in the wrong partition. All records of a group are in that partition, which keeps their order. Once the
+topic exists, its own partition count counts. Source: Kafka's GroupCoordinatorService.partitionFor,
+groupMetadataTopicConfigs; Utils.abs.
 """
 
 from __future__ import annotations

