@@ -31,7 +31,8 @@ def _waits(loop: asyncio.AbstractEventLoop) -> tuple[FlushWaits, HeldFlusher]:
 
 
 def _partition(number: int, *, is_retired: bool = False) -> Partition:
-    return cast("Partition", SimpleNamespace(log=SimpleNamespace(topic_partition=number), is_retired=is_retired))
+    log = SimpleNamespace(topic_partition=number)
+    return cast("Partition", SimpleNamespace(log=log, writable_log=log, is_retired=is_retired))
 
 
 async def test_an_answer_waits_for_all_of_its_partitions_and_a_failed_one_is_told_apart() -> None:
