@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeVar
 
 from barnabas.protocol import varint
 from barnabas.protocol.errors import DecodeError
@@ -29,6 +29,8 @@ ID_SIZE: Final = 16
 
 NO_TAGS: Final = b"\x00"
 
+Request = TypeVar("Request")
+
 ReadString = Callable[[memoryview, int], tuple[str | None, int]]
 """`read_string` or `read_compact_string`."""
 
@@ -39,6 +41,18 @@ _unpack_int32 = INT32.unpack_from
 def cut_short(error: Exception) -> DecodeError:
     """What a struct.error or an IndexError in a reader means."""
     return DecodeError(f"the request ends within a field: {error}")
+
+
+def decoder(decode: Callable[[int, memoryview], Request]) -> Callable[[int, memoryview], Request]:
+    """Wrap a reader of requests so that a body that is cut short is a DecodeError."""
+
+    def decode_request(version: int, body: memoryview) -> Request:
+        try:
+            return decode(version, body)
+        except (struct.error, IndexError) as error:
+            raise cut_short(error) from error
+
+    return decode_request
 
 
 def read_string(body: memoryview, position: int) -> tuple[str | None, int]:
@@ -89,6 +103,15 @@ def read_topic_id(body: memoryview, position: int) -> tuple[bytes, int]:
     if len(topic_id) != ID_SIZE:
         raise DecodeError("the request ends within a topic id")
     return topic_id, end
+
+
+def read_topic(body: memoryview, position: int, by_id: bool, read_text: ReadString) -> tuple[str, bytes | None, int]:
+    """A topic's name, or "" and its id in a version that names topics by id, and the position after it."""
+    if by_id:
+        topic_id, position = read_topic_id(body, position)
+        return "", topic_id, position
+    name, position = read_present(read_text, body, position, "a topic's name")
+    return name, None, position
 
 
 def skip_tags(body: memoryview, position: int) -> int:

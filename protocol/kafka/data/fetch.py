@@ -26,18 +26,18 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from barnabas.protocol.errors import DecodeError, ErrorCode
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.hot_fields import (
     INT32,
     NO_TAGS,
     compact_string,
     count_items,
-    cut_short,
+    decoder,
     read_compact_count,
     read_compact_string,
     read_count,
     read_string,
-    read_topic_id,
+    read_topic,
     skip_tags,
     string,
     unsigned,
@@ -88,15 +88,9 @@ _NULL_ARRAY: Final = INT32.pack(-1)
 _pack_int32 = INT32.pack
 
 
+@decoder
 def decode_request(version: int, body: memoryview) -> FetchRequest:
     """Raises DecodeError."""
-    try:
-        return _decode(version, body)
-    except (struct.error, IndexError) as error:
-        raise cut_short(error) from error
-
-
-def _decode(version: int, body: memoryview) -> FetchRequest:
     flexible = version >= _FLEXIBLE_FROM
     read_array, read_text = (read_compact_count, read_compact_string) if flexible else (read_count, read_string)
     replica_id, position = -1, 0
@@ -113,14 +107,7 @@ def _decode(version: int, body: memoryview) -> FetchRequest:
     items = count_items(0, topic_count)
     topics: list[FetchTopic] = []
     for _ in range(topic_count):
-        topic_id: bytes | None = None
-        name: str | None = None
-        if version >= _TOPIC_IDS_FROM:
-            topic_id, position = read_topic_id(body, position)
-        else:
-            name, position = read_text(body, position)
-            if name is None:
-                raise DecodeError("a topic's name is null")
+        name, topic_id, position = read_topic(body, position, version >= _TOPIC_IDS_FROM, read_text)
         count, position = read_array(body, position)
         items = count_items(items, count)
         partitions: list[FetchPartition] = []
@@ -129,7 +116,7 @@ def _decode(version: int, body: memoryview) -> FetchRequest:
             partitions.append(partition)
             if flexible:
                 position = skip_tags(body, position)
-        topics.append(FetchTopic(name or "", partitions, topic_id))
+        topics.append(FetchTopic(name, partitions, topic_id))
         if flexible:
             position = skip_tags(body, position)
     if items != _ITEMS_OF_ONE_PARTITION:

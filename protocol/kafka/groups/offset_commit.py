@@ -27,13 +27,13 @@ from barnabas.protocol.kafka.hot_fields import (
     compact_count,
     compact_string,
     count_items,
-    cut_short,
+    decoder,
     read_compact_count,
     read_compact_string,
     read_count,
     read_present,
     read_string,
-    read_topic_id,
+    read_topic,
     skip_tags,
     string,
 )
@@ -63,15 +63,9 @@ _RESULT = struct.Struct(">ih")
 _NO_THROTTLE: Final = INT32.pack(0)
 
 
+@decoder
 def decode_request(version: int, body: memoryview) -> OffsetCommitRequest:
     """Raises DecodeError."""
-    try:
-        return _decode(version, body)
-    except (struct.error, IndexError) as error:
-        raise cut_short(error) from error
-
-
-def _decode(version: int, body: memoryview) -> OffsetCommitRequest:
     flexible = version >= _FLEXIBLE_FROM
     read_text = read_compact_string if flexible else read_string
     group_id, position = read_present(read_text, body, 0, "the group id")
@@ -88,12 +82,7 @@ def _decode(version: int, body: memoryview) -> OffsetCommitRequest:
     items = count_items(0, topic_count)
     topics: list[OffsetCommitTopic] = []
     for _ in range(topic_count):
-        topic_id: bytes | None = None
-        name = ""
-        if version >= _BY_ID_FROM:
-            topic_id, position = read_topic_id(body, position)
-        else:
-            name, position = read_present(read_text, body, position, "a topic's name")
+        name, topic_id, position = read_topic(body, position, version >= _BY_ID_FROM, read_text)
         count, position = read_compact_count(body, position) if flexible else read_count(body, position)
         items = count_items(items, count)
         partitions: list[OffsetCommitPartition] = []

@@ -33,13 +33,13 @@ from barnabas.protocol.kafka.hot_fields import (
     compact_count,
     compact_string,
     count_items,
-    cut_short,
+    decoder,
     read_compact_count,
     read_compact_string,
     read_count,
     read_present,
     read_string,
-    read_topic_id,
+    read_topic,
     read_unsigned,
     skip_tags,
     string,
@@ -76,15 +76,9 @@ _OFFSET_AND_EPOCH = struct.Struct(">iqi")
 _NO_THROTTLE: Final = INT32.pack(0)
 
 
+@decoder
 def decode_request(version: int, body: memoryview) -> OffsetFetchRequest:
     """Raises DecodeError."""
-    try:
-        return _decode(version, body)
-    except (struct.error, IndexError) as error:
-        raise cut_short(error) from error
-
-
-def _decode(version: int, body: memoryview) -> OffsetFetchRequest:
     groups: list[OffsetFetchGroup] = []
     if version >= _GROUPS_FROM:
         count, position = read_compact_count(body, 0)
@@ -138,12 +132,7 @@ def _read_topics(
     items = count_items(items, topic_count)
     topics: list[OffsetFetchTopic] = []
     for _ in range(topic_count):
-        topic_id: bytes | None = None
-        name = ""
-        if version >= _BY_ID_FROM:
-            topic_id, position = read_topic_id(body, position)
-        else:
-            name, position = read_present(read_text, body, position, "a topic's name")
+        name, topic_id, position = read_topic(body, position, version >= _BY_ID_FROM, read_text)
         count, position = read_compact_count(body, position) if flexible else read_count(body, position)
         items = count_items(items, count)
         partitions = struct.unpack_from(f">{count}i", body, position)
