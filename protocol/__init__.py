@@ -1,1 +1,1 @@
-"""Bytes only: record batches, compression, framing, the neutral messages and the dialects. No sockets, no files."""
+"""Bytes only: record batches, compression, framing, neutral messages and dialects. No sockets, no files."""

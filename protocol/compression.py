@@ -1,16 +1,16 @@
-"""The compression codecs of record batches, as Kafka's clients write them, through cramjam; bounded on the way back.
+"""The compression codecs of record batches, as Kafka's clients write them, by cramjam; decompression is bounded.
 
     0 none
     1 gzip    one or more gzip members
     2 snappy  written: the xerial framing of Java clients, `82 "SNAPPY" 00`, int32 1, int32 1 (its versions),
               then per 32 KiB: int32 size, raw snappy block. Read: that, several of them, or one raw block (librdkafka)
-    3 lz4     the frame format, blocks of 64 KiB that do not depend on each other (Java reads no others), no checksums
-              but the header's
+    3 lz4     the frame format with independent blocks of 64 KiB (Java reads no others) and only the header's checksum
     4 zstd    one or more zstd frames
 
-Decompressing never allocates for a size that the input claims: output goes into a buffer of this thread that grows by
-what really comes out, up to the caller's limit, so that a bomb costs the limit and no more, and that is kept up to
-1 MiB, so that nothing is allocated for usual batches. Source: Kafka's org.apache.kafka.common.compress, xerial's
+Decompression never allocates by a size that the input claims: output goes into a buffer of this thread that grows with
+the actual output up to the caller's limit, so that a decompression bomb costs no more than the limit. The buffer is
+kept up to 1 MiB, so that usual batches need no allocation. Memory from `borrow_decompressed` is valid only until that
+thread decompresses again. Source: Kafka's org.apache.kafka.common.compress, xerial's
 SnappyInputStream, the LZ4 frame format 1.6.
 """
 
@@ -39,7 +39,7 @@ class Codec(IntEnum):
 
     @property
     def config_name(self) -> str:
-        """As `compression.type` spells it."""
+        """The name in `compression.type`."""
         return self.name.lower()
 
 
@@ -47,7 +47,7 @@ CODECS: Final = tuple(Codec)
 
 
 class DecompressionError(DecodeError):
-    """Compressed bytes that are none, or that grow beyond the limit. On the wire CORRUPT_MESSAGE (2)."""
+    """Bytes that do not decompress, or exceed the limit. On the wire CORRUPT_MESSAGE (2)."""
 
 
 GZIP_LEVELS: Final = range(1, 10)
@@ -56,13 +56,13 @@ ZSTD_LEVELS: Final = range(-131072, 23)
 
 _GZIP_DEFAULT_LEVEL: Final = 6
 _ZSTD_DEFAULT_LEVEL: Final = 3
-_LZ4_FAST_LEVEL: Final = 9  # Kafka's default level 9 means the fast compressor, every other one the slow one
+_LZ4_FAST_LEVEL: Final = 9  # Kafka's default level 9 means the fast compressor, every other level the slow one
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _XERIAL_BLOCK_SIZE: Final = 32 * 1024
 _SNAPPY_MAX_RATIO: Final = 22
-"""A snappy element yields at most 64 bytes for 3: a block that claims more is a lie."""
+"""A snappy element of 3 bytes yields at most 64: a block cannot hold more."""
 
 _LZ4_FRAME_HEADER: Final = bytes.fromhex("04224d18 60 40 82")
 """Magic, version 1 with independent blocks, blocks of 64 KiB, checksum of these two bytes: what Java writes."""
@@ -75,7 +75,7 @@ _SCRATCH_KEPT_BYTES: Final = 1024 * 1024
 _GROWTH: Final = 4
 
 _BUFFER_FULL: Final = "failed to write whole buffer"
-"""How cramjam says that the output buffer is too small."""
+"""cramjam's error text for an output buffer that is too small."""
 
 
 class _Scratch(threading.local):
@@ -89,7 +89,7 @@ _scratch = _Scratch()
 
 
 def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
-    """`data` compressed; `level` None is Kafka's default (gzip 6, lz4 9, zstd 3). Raises ValueError for a bad level."""
+    """Compress `data`; `level` None is Kafka's default (gzip 6, lz4 9, zstd 3). Raises ValueError for a bad level."""
     match codec:
         case Codec.NONE:
             return bytes(data)
@@ -109,12 +109,12 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
 
 
 def decompress(codec: Codec, data: Buffer, max_bytes: int) -> bytes:
-    """`data` decompressed, at most `max_bytes`. Raises DecompressionError for garbage and for more than that."""
+    """Decompress `data` to at most `max_bytes`. Raises DecompressionError for invalid data or larger output."""
     return bytes(borrow_decompressed(codec, data, max_bytes))
 
 
 def borrow_decompressed(codec: Codec, data: Buffer, max_bytes: int) -> memoryview:
-    """As `decompress`, but without the copy: valid until this thread decompresses the next time."""
+    """Decompress without copying: the result is valid only until this thread decompresses again."""
     match codec:
         case Codec.NONE:
             if len(data) > max_bytes:
@@ -134,7 +134,7 @@ def borrow_decompressed(codec: Codec, data: Buffer, max_bytes: int) -> memoryvie
 def _decompress_growing(
     codec: Codec, decompress_into: Callable[[Buffer, memoryview], int], data: Buffer, max_bytes: int
 ) -> memoryview:
-    """Decompresses into this thread's buffer, or one four times as large after each time that it was too small."""
+    """Decompress into this thread's buffer, enlarging it fourfold each time it is too small."""
     capacity = len(_scratch.buffer) or _SCRATCH_START_BYTES
     while True:
         output = _room_for(min(capacity, max_bytes))
@@ -146,11 +146,11 @@ def _decompress_growing(
             if capacity >= max_bytes:
                 raise _too_large(codec, max_bytes) from error
             capacity *= _GROWTH
-            del output  # before the larger one is made
+            del output  # before the larger one is allocated
 
 
 def _room_for(size_bytes: int) -> memoryview:
-    """`size_bytes` to write to: of the thread's kept buffer where they fit, else new, and kept if that is not much."""
+    """Return `size_bytes` of the thread's buffer if they fit, otherwise of a new one, which is kept if small."""
     if size_bytes <= len(_scratch.buffer):
         return memoryview(_scratch.buffer)[:size_bytes]
     buffer = bytearray(size_bytes)
@@ -168,7 +168,7 @@ def _compress_snappy(data: memoryview) -> bytes:
 
 
 def _decompress_snappy(data: memoryview, max_bytes: int) -> memoryview:
-    """All blocks one after the other; their sizes are known, and refused, before any room is made."""
+    """Decompress all blocks; their claimed sizes are checked before anything is allocated."""
     blocks: list[tuple[memoryview, int]] = []
     total = 0
     for block in _xerial_blocks(data) if _is_xerial_header(data, 0) else (data,):
@@ -196,7 +196,7 @@ def _decompress_snappy(data: memoryview, max_bytes: int) -> memoryview:
 
 
 def _xerial_blocks(data: memoryview) -> Iterator[memoryview]:
-    """The raw snappy blocks between the sizes; where a header follows in place of a size, another stream begins."""
+    """Yield the raw snappy blocks; a header instead of a size starts another stream."""
     position, end = 0, len(data)
     while position < end:
         if _is_xerial_header(data, position):
@@ -217,7 +217,7 @@ def _is_xerial_header(data: memoryview, position: int) -> bool:
 
 
 def _compress_lz4(data: memoryview, level: int) -> bytes:
-    """A frame as Java writes it. Blocks that depend on each other, cramjam's default, are refused by Java."""
+    """Compress to a frame as Java writes it. Java refuses linked blocks, cramjam's default."""
     if level != _LZ4_FAST_LEVEL:
         frame = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
         frame.compress(bytes(data))

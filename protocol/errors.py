@@ -1,8 +1,8 @@
-"""Kafka's error codes, and the one exception that carries one of them to a client.
+"""Kafka's error codes, and the exception that carries one of them to a client.
 
-A `BrokerError` is what the client must see: exactly one wire code and a sentence that names what was wrong. A
-`DecodeError` is what every decoder of this package raises on bytes that are not what they claim to be; it never
-reaches a client, it closes the connection (broken framing) or becomes a code at the place that knows which.
+A `BrokerError` is a refusal for the client: exactly one wire code and a message. A `DecodeError` is raised by every
+decoder of this package on invalid bytes; it never reaches a client, but closes the connection (broken framing) or is
+turned into a code by the caller.
 Source: Kafka's org.apache.kafka.common.protocol.Errors.
 """
 
@@ -13,7 +13,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """The codes that Barnabas answers or understands, by Kafka's names and numbers (int16 on the wire)."""
+    """The codes that Barnabas sends or understands, by Kafka's names and numbers (int16 on the wire)."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -109,13 +109,13 @@ RETRIABLE_CODES = frozenset(
         ErrorCode.UNKNOWN_TOPIC_ID,
     }
 )
-"""Codes on which a client may send the same request again (Kafka's RetriableException family)."""
+"""Codes after which a client may retry the same request (Kafka's RetriableException family)."""
 
 
 class BrokerError(Exception):
-    """A refusal that the client must see: one wire code, one sentence.
+    """A refusal for the client: one wire code and a message.
 
-    `record_errors`: the records of a refused batch that were why, by their index in it, each with a sentence.
+    `record_errors`: the records that caused the refusal of a batch, by their index in it, each with a message.
     """
 
     def __init__(self, code: ErrorCode, message: str, record_errors: Sequence[tuple[int, str]] = ()) -> None:
@@ -134,4 +134,4 @@ class BrokerError(Exception):
 
 
 class DecodeError(ValueError):
-    """Bytes that do not hold what they should; the message names the field and what was found."""
+    """Invalid bytes; the message names the field and what was found."""

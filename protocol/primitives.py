@@ -1,14 +1,14 @@
-"""Kafka's primitive types of flexible messages: a Writer and a Reader, for metadata records and whatever needs them.
+"""Kafka's primitive types of flexible messages: a Writer and a Reader, for metadata records and requests.
 
-All fixed integers are big-endian. Of the variable parts:
+All fixed integers are big-endian. The variable parts:
 
     compact string, bytes    unsigned varint length + 1 (0 = null), then the bytes (UTF-8 for strings)
     compact array            unsigned varint count + 1 (0 = null), then the items
     tagged fields            unsigned varint count, then per field: tag, size (unsigned varints), bytes; tags ascend
     uuid                     16 bytes as they are
 
-The Reader raises DecodeError, and only that, on any bytes; it copies what it returns, so nothing keeps the buffer
-alive. A length is believed only as far as bytes are left: a lie allocates nothing. Source: Kafka's
+The Reader raises only DecodeError on any bytes; it returns copies, so nothing keeps the buffer alive. A length is
+checked against the bytes left before anything is allocated. Source: Kafka's
 org.apache.kafka.common.protocol.types.Type and ByteUtils.
 """
 
@@ -36,7 +36,7 @@ _FLOAT64 = struct.Struct(">d")
 class Writer:
     """Collects the encoding of one message. Every method returns the writer, so that calls can be chained.
 
-    Raises ValueError for a value that its type cannot hold: that is a caller's mistake, not bad input.
+    Raises ValueError for a value out of its type's range: a caller's mistake, not bad input.
     """
 
     __slots__ = ("_buffer",)
@@ -48,7 +48,7 @@ class Writer:
         return len(self._buffer)
 
     def to_bytes(self) -> bytes:
-        """Everything written so far."""
+        """Return everything written so far."""
         return bytes(self._buffer)
 
     def boolean(self, value: bool) -> Self:
@@ -133,7 +133,7 @@ class Writer:
         return self.unsigned_varint(0) if value is None else self.compact_bytes(value)
 
     def compact_array_length(self, count: int | None) -> Self:
-        """The head of an array of `count` items (None: a null array); the items are written after it."""
+        """The count of an array (None: a null array); the caller writes the items after it."""
         return self.unsigned_varint(0 if count is None else count + 1)
 
     def compact_array(self, items: Iterable[Item], write_item: Callable[[Item], object]) -> Self:
@@ -145,7 +145,7 @@ class Writer:
         return self
 
     def tagged_fields(self, fields: Mapping[int, bytes] | None = None) -> Self:
-        """The tagged fields that end every flexible structure, by ascending tag; none: one zero byte."""
+        """The tagged fields that end every flexible structure, by ascending tag; without any, one zero byte."""
         if not fields:
             return self.unsigned_varint(0)
         self.unsigned_varint(len(fields))
@@ -163,7 +163,7 @@ class Writer:
 
 
 class Reader:
-    """Reads one message from the front of `data`; `position` is the next byte. Raises DecodeError only."""
+    """Reads one message from `position` of `data` on. Raises DecodeError only."""
 
     __slots__ = ("_data", "_end", "position")
 
@@ -241,7 +241,7 @@ class Reader:
         return bytes(self._take(size_bytes))
 
     def rest(self) -> bytes:
-        """Everything that is left."""
+        """The remaining bytes."""
         return self.raw(self.remaining)
 
     def compact_string(self) -> str:

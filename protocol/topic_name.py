@@ -1,4 +1,4 @@
-"""Which topic names are legal, and which two may not be in one cluster.
+"""Rules for legal and colliding topic names.
 
 1 to 249 characters out of `a-z A-Z 0-9 . _ -`, but not `.` and `..`: a name becomes a directory name. Two names that
 differ only in `.` and `_` collide, because Kafka's metrics write both as `_`. Source: Kafka's Topic.
@@ -13,7 +13,7 @@ from barnabas.protocol.errors import BrokerError, ErrorCode
 MAX_TOPIC_NAME_LENGTH = 249
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-"""Topics that the broker makes for itself."""
+"""Topics that the broker creates for itself."""
 
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 
@@ -21,7 +21,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]*", re.ASCII)
 
 
 def topic_name_fault(name: str) -> str | None:
-    """What is wrong with a topic name, as half a sentence, or None when it is legal."""
+    """Return what is wrong with a topic name, as half a sentence, or None if it is legal."""
     if not name:
         return "the empty string is not allowed"
     if name in (".", ".."):
@@ -41,7 +41,7 @@ def validate_topic_name(name: str) -> None:
 
 
 def has_collision_characters(name: str) -> bool:
-    """Whether the name can collide with another one at all."""
+    """Return whether the name can collide with another one at all."""
     return "." in name or "_" in name
 
 
@@ -51,5 +51,5 @@ def collision_key(name: str) -> str:
 
 
 def is_internal(name: str) -> bool:
-    """Whether the broker makes and writes this topic itself."""
+    """Return whether the broker creates and writes this topic itself."""
     return name in INTERNAL_TOPICS

@@ -1,4 +1,4 @@
-"""The name of one log: a topic and a partition number, written `<topic>-<partition>` as Kafka's directories are."""
+"""The name of one log: a topic and a partition number, written `<topic>-<partition>` like Kafka's directories."""
 
 from __future__ import annotations
 

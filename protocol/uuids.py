@@ -14,7 +14,7 @@ from barnabas.protocol.errors import DecodeError
 UUID_SIZE = 16
 
 ZERO_UUID = bytes(UUID_SIZE)
-"""No id."""
+"""Stands for no id."""
 
 METADATA_TOPIC_UUID = bytes(15) + b"\x01"
 """The fixed topic id of `__cluster_metadata`, and the first of Kafka's 100 reserved ids."""
@@ -23,7 +23,7 @@ _RESERVED_BELOW = 100
 
 
 def random_uuid() -> bytes:
-    """A new random id: none of the reserved ones, none whose text begins with `-` (it would look like an option)."""
+    """Return a new random id, not reserved and not starting with `-` as text (it would look like an option)."""
     while True:
         candidate = bytearray(os.urandom(UUID_SIZE))
         candidate[6] = (candidate[6] & 0x0F) | 0x40  # RFC 4122 version 4, as java.util.UUID.randomUUID draws them
@@ -34,12 +34,12 @@ def random_uuid() -> bytes:
 
 
 def uuid_text(value: bytes) -> str:
-    """The 22 characters by which Kafka's files and tools write the id."""
+    """Return the 22 characters by which Kafka's files and tools write the id."""
     return base64.urlsafe_b64encode(value).rstrip(b"=").decode("ascii")
 
 
 def parse_uuid(text: str) -> bytes:
-    """The 16 bytes of `uuid_text`'s characters. Raises DecodeError when `text` is not such an id."""
+    """Return the 16 bytes of an id from its text. Raises DecodeError for any other text."""
     try:
         value = base64.b64decode(text + "==", altchars=b"-_", validate=True)
     except (binascii.Error, ValueError) as error:

@@ -6,8 +6,8 @@ A sequence is an int32 from 0 on, one per record; after 2^31 - 1 comes 0, even w
 from __future__ import annotations
 
 from barnabas.protocol.records.batch import RecordBatch
-from barnabas.protocol.records.builder import seal
 from barnabas.protocol.records.layout import NO_PRODUCER_ID
+from barnabas.protocol.records.seal import seal
 
 MAX_SEQUENCE = 2**31 - 1
 MAX_EPOCH = 2**15 - 1

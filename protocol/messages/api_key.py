@@ -1,4 +1,4 @@
-"""The APIs by Kafka's keys. Both dialects use the same numbers."""
+"""The keys of the APIs: Kafka's numbers, in both dialects."""
 
 from __future__ import annotations
 

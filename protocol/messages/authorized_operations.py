@@ -1,6 +1,6 @@
-"""What a client may do with a resource, as Kafka's bit fields say it: bit n is the operation n of Kafka's AclOperation.
+"""Operations that a client may perform on a resource, as Kafka's bit fields: bit n is operation n of AclOperation.
 
-Nobody is kept from anything here, as in a Kafka without an authorizer: a resource answers all operations that it has.
+Everything is allowed, as in a Kafka without an authorizer: a resource answers with all of its operations.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 NOT_ASKED: Final = -(2**31)
-"""The client did not ask."""
+"""The client did not request them."""
 
 _READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE = 3, 4, 5, 6, 7, 8
 _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE = 9, 10, 11, 12

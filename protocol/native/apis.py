@@ -1,8 +1,8 @@
-"""Which APIs the native dialect serves, and where each one's codec is: the one table.
+"""The table of the native dialect's APIs and their codecs.
 
-A codec is four functions of a module here: encode_ and decode_ of a request and of its answer. The module, and the
-neutral types that it imports, are loaded when the first request of the API comes: most brokers serve a few of them, and
-all of them are a quarter of the time that a start takes.
+A codec is four functions of a module in this folder: encode_ and decode_ of a request and of its answer. The module and
+the neutral types that it imports are loaded at the API's first request: most brokers serve few of them, and loading all
+of them would add a quarter to the time of a start.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class NativeRow(NamedTuple):
     request: str = "request"
     response: str = "response"
     records_follow: Literal["nothing", "request", "response"] = "nothing"
-    """Whose decoder takes the records behind the body as well."""
+    """The decoder that also takes the records after the body."""
 
 
 NATIVE_APIS: Final[dict[int, NativeRow]] = {
@@ -57,7 +57,7 @@ NATIVE_APIS: Final[dict[int, NativeRow]] = {
 
 
 class NativeApi(NamedTuple):
-    """How one API's requests and answers become a body and back. The decoders also get the records behind it."""
+    """The codec of one API. The decoders also get the records after the body."""
 
     encode_request: Callable[[Any], Body]
     decode_request: Callable[[Body, memoryview], Any]
@@ -69,7 +69,7 @@ _loaded: dict[int, NativeApi] = {}
 
 
 def native_api(api: int) -> NativeApi:
-    """The codec of an API that is in the table, loaded if it is not yet."""
+    """Return the codec of an API of the table, loading it at first."""
     return _loaded.get(api) or _load(api)
 
 
@@ -89,7 +89,7 @@ def _load(api: int) -> NativeApi:
 
 
 def _bare(decode: Callable[[Body], Any]) -> Callable[[Body, memoryview], Any]:
-    """A decoder of a body that has no records behind it."""
+    """Wrap a decoder of a body that has no records after it."""
 
     def checked(body: Body, records: memoryview) -> Any:
         if len(records):

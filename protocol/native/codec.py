@@ -1,8 +1,8 @@
 """Requests and answers of the native dialect as frames, in both directions.
 
-A frame is read in two steps, because they fail differently: `read_request` trusts nothing and raises FrameError, after
-which the connection must be closed; `decode_body` knows whom to answer, so what is wrong in there (DecodeError) becomes
-an answer with error 42 and the connection goes on.
+A frame is read in two steps, because they fail differently: `read_request` raises FrameError, after which the
+connection must be closed; once the header is known the request can be answered, so a DecodeError of `decode_body`
+becomes an answer with error 42 and the connection continues.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from barnabas.protocol.native.frame import (
 )
 
 VERSION = 0
-"""The one version of every native API so far: fields are added as keys, which both sides ignore when they are new."""
+"""The version of every native API so far: new fields are new keys, and both sides ignore unknown keys."""
 
 MAX_CLIENT_ID_CHARS = 8_191
 """A group keeps its members' client ids in strings of at most 32,767 bytes, and a character has up to four."""
@@ -44,12 +44,12 @@ class RequestHeader(NamedTuple):
     records: memoryview
 
     def without_frame(self) -> RequestHeader:
-        """What an answer needs of it, once the frame has gone."""
+        """Return the header without views of the frame, for an answer after the frame's buffer is reused."""
         return self._replace(body=None, records=memoryview(b""))
 
 
 class ResponseHeader(NamedTuple):
-    """An answer whose body is not decoded yet. `message` explains `error`, where there is one."""
+    """An answer whose body is not decoded yet. `message` explains `error`, if any."""
 
     api: int
     version: int
@@ -61,7 +61,7 @@ class ResponseHeader(NamedTuple):
 
 
 def read_request(frame: memoryview) -> RequestHeader:
-    """The header of a request's frame (without its size field). Raises FrameError: close the connection."""
+    """Read the header of a request's frame (without its size field). Raises FrameError: close the connection."""
     header, records = split_frame(frame, MAX_REQUEST_HEADER_BYTES)
     ensure_few_values(header, len(frame) - len(records))
     api, version, correlation_id, client_id, _ = header
@@ -78,20 +78,20 @@ def read_request(frame: memoryview) -> RequestHeader:
 
 
 def is_supported(header: RequestHeader) -> bool:
-    """Whether `decode_body` knows the request's api in that version; if not, the answer is UNSUPPORTED_VERSION."""
+    """Return whether the request's API and version are served; otherwise answer UNSUPPORTED_VERSION."""
     return header.version == VERSION and header.api in NATIVE_APIS
 
 
 def decode_body(header: RequestHeader) -> Any:
-    """The neutral request. Raises DecodeError, naming the field: answer INVALID_REQUEST."""
+    """Return the neutral request. Raises DecodeError, naming the field: answer INVALID_REQUEST."""
     body = header.body
     return native_api(header.api).decode_request(body if type(body) is dict else body_of(body, "body"), header.records)
 
 
 def encode_response(header: RequestHeader, response: Any, records_bytes: int) -> bytes:
-    """The frame that answers `header` up to its records, of which `records_bytes` follow.
+    """Return the frame that answers `header` up to its records, of which `records_bytes` follow.
 
-    Raises BrokerError INVALID_REQUEST when more was asked for than one frame can say.
+    Raises BrokerError INVALID_REQUEST when the answer does not fit one frame.
     """
     api, version, correlation_id = header[:3]
     try:
@@ -103,12 +103,12 @@ def encode_response(header: RequestHeader, response: Any, records_bytes: int) ->
 
 
 def encode_error(header: RequestHeader, code: ErrorCode, message: str) -> bytes:
-    """The whole frame that refuses `header` as a whole."""
+    """Return the complete frame that refuses `header` as a whole."""
     return pack_header([header.api, header.version, header.correlation_id, int(code), {"message": message}], 0)
 
 
 def encode_request(api: ApiKey, correlation_id: int, client_id: str | None, request: Any) -> list[bytes | memoryview]:
-    """The buffers of a request's frame, to be sent one after the other."""
+    """Return the buffers of a request's frame, to be sent in order."""
     records: Sequence[memoryview] = ()
     if isinstance(request, ProduceRequest):
         records = [partition.records for topic in request.topics for partition in topic.partitions]
@@ -118,7 +118,7 @@ def encode_request(api: ApiKey, correlation_id: int, client_id: str | None, requ
 
 
 def read_response(frame: memoryview) -> ResponseHeader:
-    """The header of an answer's frame (without its size field). Raises FrameError: close the connection."""
+    """Read the header of an answer's frame (without its size field). Raises FrameError: close the connection."""
     header, records = split_frame(frame)
     try:
         api = integer(header[0], "api", INT16)
@@ -135,7 +135,7 @@ def read_response(frame: memoryview) -> ResponseHeader:
 
 
 def decode_response(header: ResponseHeader) -> Any:
-    """The neutral response of an answer without an error. Raises DecodeError, naming the field."""
+    """Return the neutral response of an answer without an error. Raises DecodeError, naming the field."""
     if header.api not in NATIVE_APIS:
         raise DecodeError(f"api {header.api} is none of ours")
     return native_api(header.api).decode_response(header.body, header.records)

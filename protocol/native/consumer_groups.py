@@ -1,10 +1,10 @@
-"""describe_consumer_groups (69): groups of the newer consumer protocol with their members.
+"""describe_consumer_groups (69): groups of the consumer protocol with their members.
 
 request   groups [group]
 response  groups [[group, error, message, state, group_epoch, assignment_epoch, assignor, members]]
 
 members  := [[member_id, instance_id, rack_id, member_epoch, client_id, client_host, is_classic bool,
-            subscribed topics [name], subscribed regex, topics that it has, topics that it shall have]]
+            subscribed topics [name], subscribed regex, current topics, target topics]]
 topics   := [[topic_id, name, [partition]]]
 """
 

@@ -1,4 +1,4 @@
-"""delete_records (21): partitions lose what lies below an offset; -1 stands for the high watermark.
+"""delete_records (21): delete the records below an offset; -1 is the high watermark.
 
 request   topics [[name, [[partition, offset]]]], timeout_ms
 response  topics [[name, [[partition, error, message, low_watermark]]]]
@@ -16,7 +16,7 @@ from barnabas.protocol.messages.data.delete_records import (
     DeleteRecordsTopic,
     DeleteRecordsTopicResult,
 )
-from barnabas.protocol.native.fields import INT32, INT64, array, error_code, field, integer, long_text, row, text
+from barnabas.protocol.native.fields import INT32, INT64, error_code, field, integer, long_text, row, topics_of
 
 DEFAULT_TIMEOUT_MS = 60_000
 
@@ -33,11 +33,7 @@ def encode_request(request: DeleteRecordsRequest) -> dict[str, Any]:
 
 def decode_request(body: dict[str, Any]) -> DeleteRecordsRequest:
     """Raises DecodeError, naming the field."""
-    topics = []
-    for topic in array(field(body, "topics"), "topics"):
-        name, entries = row(topic, "topics[]", 2)
-        partitions = [_partition(entry) for entry in array(entries, "partitions")]
-        topics.append(DeleteRecordsTopic(text(name, "name"), partitions))
+    topics = topics_of(field(body, "topics"), DeleteRecordsTopic, _partition)
     timeout_ms = integer(field(body, "timeout_ms", DEFAULT_TIMEOUT_MS), "timeout_ms", INT32)
     return DeleteRecordsRequest(topics, timeout_ms)
 
@@ -57,12 +53,7 @@ def encode_response(response: DeleteRecordsResponse) -> dict[str, Any]:
 
 def decode_response(body: dict[str, Any]) -> DeleteRecordsResponse:
     """Raises DecodeError, naming the field."""
-    topics = []
-    for topic in array(field(body, "topics"), "topics"):
-        name, entries = row(topic, "topics[]", 2)
-        results = [_result(entry) for entry in array(entries, "partitions")]
-        topics.append(DeleteRecordsTopicResult(text(name, "name"), results))
-    return DeleteRecordsResponse(topics)
+    return DeleteRecordsResponse(topics_of(field(body, "topics"), DeleteRecordsTopicResult, _result))
 
 
 def _partition(entry: Any) -> DeleteRecordsPartition:

@@ -1,4 +1,4 @@
-"""describe_producers (61): how far the producers of partitions have come.
+"""describe_producers (61): the active producers of partitions.
 
 request   topics [[name, [partition]]], producer_id int or nil (nil: all of them)
 response  topics [[name, [[partition, error, message, [[producer_id, epoch, last_sequence, last_timestamp,
@@ -17,7 +17,19 @@ from barnabas.protocol.messages.data.describe_producers import (
     DescribeProducersTopic,
     DescribeProducersTopicResult,
 )
-from barnabas.protocol.native.fields import INT16, INT32, INT64, array, error_code, field, integer, long_text, row, text
+from barnabas.protocol.native.fields import (
+    INT16,
+    INT32,
+    INT64,
+    array,
+    error_code,
+    field,
+    integer,
+    long_text,
+    partition_number,
+    row,
+    topics_of,
+)
 
 
 def encode_request(request: DescribeProducersRequest) -> dict[str, Any]:
@@ -28,11 +40,7 @@ def encode_request(request: DescribeProducersRequest) -> dict[str, Any]:
 
 def decode_request(body: dict[str, Any]) -> DescribeProducersRequest:
     """Raises DecodeError, naming the field."""
-    topics = []
-    for topic in array(field(body, "topics"), "topics"):
-        name, numbers = row(topic, "topics[]", 2)
-        partitions = [integer(number, "partition", INT32) for number in array(numbers, "partitions")]
-        topics.append(DescribeProducersTopic(text(name, "name"), partitions))
+    topics = topics_of(field(body, "topics"), DescribeProducersTopic, partition_number)
     producer_id = field(body, "producer_id", None)
     return DescribeProducersRequest(topics, None if producer_id is None else integer(producer_id, "producer_id", INT64))
 
@@ -44,12 +52,7 @@ def encode_response(response: DescribeProducersResponse) -> dict[str, Any]:
 
 def decode_response(body: dict[str, Any]) -> DescribeProducersResponse:
     """Raises DecodeError, naming the field."""
-    topics = []
-    for topic in array(field(body, "topics"), "topics"):
-        name, entries = row(topic, "topics[]", 2)
-        results = [_result(entry) for entry in array(entries, "partitions")]
-        topics.append(DescribeProducersTopicResult(text(name, "name"), results))
-    return DescribeProducersResponse(topics)
+    return DescribeProducersResponse(topics_of(field(body, "topics"), DescribeProducersTopicResult, _result))
 
 
 def _row_of(result: DescribeProducersPartitionResult) -> list[Any]:

@@ -1,7 +1,7 @@
-"""The native dialect as the broker's dispatch sees it: codec.py's functions, with whole answers.
+"""The native dialect for the broker's dispatch: codec.py's functions, with complete answers.
 
-Whatever is wrong with a request is answered, because its frame says where the next one begins: an unknown api or
-version with UNSUPPORTED_VERSION, a body that does not decode with INVALID_REQUEST.
+Every fault of a request is answered, because its frame determines where the next one starts: an unknown API or version
+with UNSUPPORTED_VERSION, a body that does not decode with INVALID_REQUEST.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _NO_PARTS: Sequence[RecordsPart] = ()
 
 
 def refuse_unknown(header: RequestHeader) -> tuple[bytes, Sequence[RecordsPart]]:
-    """The answer to what is not supported."""
+    """Return the answer to an unsupported API or version."""
     message = f"api {header.api} version {header.version} is not served here; hello lists what is"
     return encode_error(header, None, ErrorCode.UNSUPPORTED_VERSION, message)
 
 
 def decode_body(header: RequestHeader) -> Any:
-    """The neutral request. Raises BrokerError INVALID_REQUEST, naming the field."""
+    """Return the neutral request. Raises BrokerError INVALID_REQUEST, naming the field."""
     try:
         return codec.decode_body(header)
     except DecodeError as error:
@@ -42,9 +42,9 @@ def decode_body(header: RequestHeader) -> Any:
 
 
 def encode_response(header: RequestHeader, response: Any) -> tuple[bytes, Sequence[RecordsPart]]:
-    """The frame that answers `header` up to its records, and these.
+    """Return the frame that answers `header` up to its records, and the records.
 
-    Raises BrokerError INVALID_REQUEST when more was asked for than one frame can say.
+    Raises BrokerError INVALID_REQUEST when the answer does not fit one frame.
     """
     if type(response) is not FetchResponse:
         return codec.encode_response(header, response, 0), _NO_PARTS
@@ -55,7 +55,7 @@ def encode_response(header: RequestHeader, response: Any) -> tuple[bytes, Sequen
 def encode_error(
     header: RequestHeader, request: Any, code: ErrorCode, message: str
 ) -> tuple[bytes, Sequence[RecordsPart]]:
-    """The frame that refuses `header` as a whole, whatever `request` it had."""
+    """Return the frame that refuses `header` as a whole."""
     return codec.encode_error(header, code, message), _NO_PARTS
 
 

@@ -1,4 +1,4 @@
-"""fetch (1): stored batches; they follow the answer's header, in the order of its arrays.
+"""fetch (1): stored batches, which follow the answer's header in the order of its arrays.
 
 request   max_wait_ms, min_bytes, max_bytes int, isolation 0 or 1, topics [[name, [[partition, offset, max_bytes]]]]
 response  topics [[name, [[partition, error, high_watermark, last_stable_offset, log_start_offset,
@@ -22,7 +22,7 @@ from barnabas.protocol.messages.data.fetch import (
     FetchTopic,
     FetchTopicResult,
 )
-from barnabas.protocol.native.fields import INT32, INT64, array, error_code, field, integer, row, text
+from barnabas.protocol.native.fields import INT32, INT64, array, error_code, field, integer, row, text, topics_of
 
 DEFAULT_MAX_BYTES = 52_428_800
 """fetch.max.bytes of Kafka's consumer."""
@@ -57,21 +57,17 @@ def encode_request(request: FetchRequest) -> dict[str, Any]:
 
 def decode_request(body: dict[str, Any]) -> FetchRequest:
     """Raises DecodeError, naming the field."""
-    topics = []
-    for topic in array(field(body, "topics"), "topics"):
-        name, entries = row(topic, "topics[]", 2)
-        topics.append(FetchTopic(text(name, "name"), [_partition(entry) for entry in array(entries, "partitions")]))
     return FetchRequest(
         max_wait_ms=integer(field(body, "max_wait_ms", 0), "max_wait_ms", _COUNT),
         min_bytes=integer(field(body, "min_bytes", 1), "min_bytes", _COUNT),
         max_bytes=integer(field(body, "max_bytes", DEFAULT_MAX_BYTES), "max_bytes", _COUNT),
         isolation=integer(field(body, "isolation", READ_UNCOMMITTED), "isolation", (READ_UNCOMMITTED, READ_COMMITTED)),
-        topics=topics,
+        topics=topics_of(field(body, "topics"), FetchTopic, _partition),
     )
 
 
 def encode_response(response: FetchResponse) -> dict[str, Any]:
-    """The body of an answer; the records are sent behind it."""
+    """The body of an answer; the records are sent after it."""
     return {
         "topics": [
             [
@@ -95,7 +91,7 @@ def encode_response(response: FetchResponse) -> dict[str, Any]:
 
 
 def decode_response(body: dict[str, Any], records: memoryview) -> FetchResponse:
-    """Each partition's `records` is a `FetchedRecords` or None. Raises DecodeError, naming the field."""
+    """Decode an answer; `records` of a partition is a `FetchedRecords` or None. Raises DecodeError, naming the field."""
     position = 0
     topics = []
     for topic in array(field(body, "topics"), "topics"):

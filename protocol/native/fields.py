@@ -1,13 +1,17 @@
-"""Checked access to the values of a msgpack body: each one's type and range, and a sentence that names what is wrong.
+"""Checked access to the values of a msgpack body: type, range, and an error that names the field.
 
-The bodies come from strangers. Every function here raises DecodeError and nothing else.
+Bodies are untrusted. Every function here raises DecodeError and nothing else.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from barnabas.protocol.errors import DecodeError, ErrorCode
+
+PartitionT = TypeVar("PartitionT")
+TopicT = TypeVar("TopicT")
 
 INT8 = (-(1 << 7), (1 << 7) - 1)
 INT16 = (-(1 << 15), (1 << 15) - 1)
@@ -15,16 +19,16 @@ INT32 = (-(1 << 31), (1 << 31) - 1)
 INT64 = (-(1 << 63), (1 << 63) - 1)
 
 MAX_NAME_CHARS = 32_767
-"""Kafka's longest string, in characters and in bytes; what a topic's name may be is for its handler to say."""
+"""Kafka's longest string, in characters and in bytes; handlers check names further."""
 
 _SURELY_SHORT_CHARS = MAX_NAME_CHARS // 4
-"""A character has four bytes at most."""
+"""A string of at most this many characters fits, because a character has at most four bytes."""
 
 _MISSING = object()
 
 
 def integer(value: Any, name: str, bounds: tuple[int, int]) -> int:
-    """`value` as an int within `bounds` (both included)."""
+    """Return `value` as an int within `bounds` (both included)."""
     if type(value) is not int:
         raise DecodeError(f"{name} is {_what(value)}, not an integer")
     if not bounds[0] <= value <= bounds[1]:
@@ -33,7 +37,7 @@ def integer(value: Any, name: str, bounds: tuple[int, int]) -> int:
 
 
 def text(value: Any, name: str) -> str:
-    """`value` as a str."""
+    """Return `value` as a str."""
     if type(value) is not str:
         raise DecodeError(f"{name} is {_what(value)}, not a string")
     if len(value) > MAX_NAME_CHARS:
@@ -44,12 +48,12 @@ def text(value: Any, name: str) -> str:
 
 
 def optional_text(value: Any, name: str) -> str | None:
-    """`value` as a str or None."""
+    """Return `value` as a str or None."""
     return None if value is None else text(value, name)
 
 
 def long_text(value: Any, name: str) -> str | None:
-    """`value` as a str of any length (a message, a documentation, a config value) or None."""
+    """Return `value` as a str of any length (a message, documentation, a config value) or None."""
     if value is not None and type(value) is not str:
         raise DecodeError(f"{name} is {_what(value)}, not a string")
     result: str | None = value
@@ -57,21 +61,21 @@ def long_text(value: Any, name: str) -> str | None:
 
 
 def binary(value: Any, name: str) -> bytes:
-    """`value` as bytes."""
+    """Return `value` as bytes."""
     if type(value) is not bytes:
         raise DecodeError(f"{name} is {_what(value)}, not binary")
     return value
 
 
 def boolean(value: Any, name: str) -> bool:
-    """`value` as a bool."""
+    """Return `value` as a bool."""
     if type(value) is not bool:
         raise DecodeError(f"{name} is {_what(value)}, not a boolean")
     return value
 
 
 def number(value: Any, name: str) -> float:
-    """`value` as a float; whole numbers may come as integers."""
+    """Return `value` as a float; integers are accepted."""
     if type(value) is not float and type(value) is not int:
         raise DecodeError(f"{name} is {_what(value)}, not a number")
     try:
@@ -81,7 +85,7 @@ def number(value: Any, name: str) -> float:
 
 
 def error_code(value: Any, name: str) -> ErrorCode:
-    """`value` as one of Kafka's codes; a code that we do not know is UNKNOWN_SERVER_ERROR, as in Kafka's clients."""
+    """Return `value` as one of Kafka's codes; an unknown code is UNKNOWN_SERVER_ERROR, as in Kafka's clients."""
     code = integer(value, name, INT16)
     try:
         return ErrorCode(code)
@@ -90,28 +94,44 @@ def error_code(value: Any, name: str) -> ErrorCode:
 
 
 def array(value: Any, name: str) -> list[Any]:
-    """`value` as an array of any length."""
+    """Return `value` as an array of any length."""
     if type(value) is not list:
         raise DecodeError(f"{name} is {_what(value)}, not an array")
     return value
 
 
 def row(value: Any, name: str, size: int) -> list[Any]:
-    """`value` as an array of exactly `size` values."""
+    """Return `value` as an array of exactly `size` values."""
     if type(value) is not list or len(value) != size:
         raise DecodeError(f"{name} is {_what(value)}, not an array of {size} values")
     return value
 
 
+def topics_of(
+    value: Any, build: Callable[[str, list[PartitionT]], TopicT], read_partition: Callable[[Any], PartitionT]
+) -> list[TopicT]:
+    """Return `build(name, partitions)` for each row of an array of topics, [[name, [partition]]]."""
+    topics = []
+    for entry in array(value, "topics"):
+        name, partitions = row(entry, "topics[]", 2)
+        topics.append(build(text(name, "name"), [read_partition(each) for each in array(partitions, "partitions")]))
+    return topics
+
+
+def partition_number(value: Any) -> int:
+    """Return a partition's number."""
+    return integer(value, "partition", INT32)
+
+
 def body_of(value: Any, name: str) -> dict[str, Any]:
-    """`value` as a map."""
+    """Return `value` as a map."""
     if type(value) is not dict:
         raise DecodeError(f"{name} is {_what(value)}, not a map")
     return value
 
 
 def field(body: dict[str, Any], name: str, default: Any = _MISSING) -> Any:
-    """The body's value of that name, or `default`; without a default it must be there."""
+    """Return the body's value of that name, or `default`; without a default it is required."""
     value = body.get(name, default)
     if value is _MISSING:
         raise DecodeError(f"{name} is missing")

@@ -1,11 +1,11 @@
-"""The native frame: a msgpack header, and the record batches behind it.
+"""The native frame: a msgpack header, then the record batches.
 
     frame   := int32 size | uint8 magic = 0xB7 | uint24 header_size | header | records
     header  := msgpack array [api, version, correlation_id, client_id, body]      request
                msgpack array [api, version, correlation_id, error_code, body]     response
 
-All integers big-endian; `size` counts what follows it. Records stay outside the msgpack value, so that neither side
-copies them and the broker can send them from the file.
+All integers are big-endian; `size` counts the bytes after it. Records are outside of the msgpack value, so that neither
+side copies them and the broker can send them from the file.
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ import msgpack
 from barnabas.protocol.framing import NATIVE_MAGIC, FrameError
 
 MAX_HEADER_BYTES = (1 << 24) - 1
-"""What the uint24 can say."""
+"""The largest uint24."""
 
 MAX_REQUEST_HEADER_BYTES = 2 * 1024 * 1024
-"""Of a request: room for 10,000 topics with long names. Decoded, a header takes up to 70 times its bytes."""
+"""Limit of a request's header: 10,000 topics with long names fit. A decoded header takes up to 70 times its bytes."""
 
 MAX_REQUEST_VALUES = 250_000
-"""In the arrays of one request, all together: 60,000 partitions with what is asked of each. Served, a partition holds
-the event loop for up to 10 us."""
+"""Values in all arrays of one request: room for 60,000 partitions. Serving one holds the event loop for up to 10 us."""
 
 _FEW_BYTES = 64 * 1024
-"""A header that is no longer has few values: it need not be counted."""
+"""Headers up to this size have few values and are not counted."""
 
 _PREFIX = struct.Struct(">iI")
 _MAGIC_AND_SIZE = struct.Struct(">I")
@@ -36,7 +35,7 @@ _HEADER_FIELDS = 5
 
 
 def ensure_few_values(header: list[Any], header_bytes: int) -> None:
-    """Raises FrameError where the arrays in a header of that size have more than MAX_REQUEST_VALUES values."""
+    """Raise FrameError if the arrays in a header have more than MAX_REQUEST_VALUES values."""
     if header_bytes <= _FEW_BYTES:
         return
     left = MAX_REQUEST_VALUES
@@ -52,11 +51,11 @@ def ensure_few_values(header: list[Any], header_bytes: int) -> None:
 
 
 class HeaderTooLargeError(ValueError):
-    """A header, or the frame that it begins, that its size field cannot say."""
+    """A header or frame that is too large for its size field."""
 
 
 def pack_header(header: list[Any], records_bytes: int) -> bytes:
-    """The bytes of a frame up to its records, of which `records_bytes` follow.
+    """Return the bytes of a frame up to its records, of which `records_bytes` follow.
 
     Raises HeaderTooLargeError when the header does not fit the uint24 or the frame the int32.
     """
@@ -71,7 +70,7 @@ def pack_header(header: list[Any], records_bytes: int) -> bytes:
 
 
 def split_frame(frame: memoryview, max_header_bytes: int = MAX_HEADER_BYTES) -> tuple[list[Any], memoryview]:
-    """(header's five values, records) of a frame without its size field. Raises FrameError on anything else."""
+    """Split a frame without its size field into (header's five values, records). Raises FrameError."""
     if len(frame) < 4:
         raise FrameError(f"native frame of {len(frame)} bytes has no header size")
     magic_and_size: int = _MAGIC_AND_SIZE.unpack_from(frame)[0]

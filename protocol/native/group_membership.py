@@ -15,8 +15,8 @@ describe_groups  request   groups [group]
                  response  groups [[group, error, message, state, protocol_type, protocol,
                            [[member_id, instance_id, client_id, client_host, metadata bin, assignment bin]]]]
 
-Metadata and assignments are the clients' own bytes. Those of consumers are Kafka's, so that a group may have members
-that speak either dialect (`protocol/groups/consumer_protocol.py`, `assignment.py`).
+Metadata and assignments are the clients' own bytes. Consumers' are in Kafka's format, so that a group may have members
+of both dialects (`protocol/groups/consumer_protocol.py`, `assignment.py`).
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def decode_join_response(body: dict[str, Any]) -> JoinGroupResponse:
 def encode_sync(request: SyncGroupRequest) -> dict[str, Any]:
     """The body of a sync."""
     return {
-        **encode_heartbeat(HeartbeatRequest(*_who(request))),
+        **encode_heartbeat(HeartbeatRequest(*_identity(request))),
         "protocol_type": request.protocol_type,
         "protocol": request.protocol,
         "assignments": [[member_id, assignment] for member_id, assignment in request.assignments.items()],
@@ -137,13 +137,13 @@ def encode_sync(request: SyncGroupRequest) -> dict[str, Any]:
 
 def decode_sync(body: dict[str, Any]) -> SyncGroupRequest:
     """Raises DecodeError, naming the field."""
-    who = decode_heartbeat(body)
+    identity = decode_heartbeat(body)
     assignments = {}
     for entry in array(field(body, "assignments", []), "assignments"):
         member_id, assignment = row(entry, "assignments[]", 2)
         assignments[text(member_id, "member_id")] = binary(assignment, "assignment")
     return SyncGroupRequest(
-        *_who(who),
+        *_identity(identity),
         optional_text(field(body, "protocol_type", None), "protocol_type"),
         optional_text(field(body, "protocol", None), "protocol"),
         assignments,
@@ -313,5 +313,5 @@ def _instance(body: dict[str, Any]) -> str | None:
     return optional_text(field(body, "instance_id", None), "instance_id")
 
 
-def _who(request: SyncGroupRequest | HeartbeatRequest) -> tuple[str, int, str, str | None]:
+def _identity(request: SyncGroupRequest | HeartbeatRequest) -> tuple[str, int, str, str | None]:
     return request.group_id, request.generation, request.member_id, request.group_instance_id

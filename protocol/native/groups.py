@@ -1,9 +1,9 @@
-"""commit_offsets (8), fetch_offsets (9), list_groups (16), delete_groups (42): groups and what they have committed.
+"""commit_offsets (8), fetch_offsets (9), list_groups (16), delete_groups (42): groups and their committed offsets.
 
 commit_offsets  request   group, topics [[name, [[partition, offset, leader_epoch, metadata]]]], generation, member_id,
                           instance_id
                 response  topics [[name, [[partition, error]]]]
-fetch_offsets   request   group, topics [[name, [partition]]] or nil (all that it has committed)
+fetch_offsets   request   group, topics [[name, [partition]]] or nil (all committed offsets)
                 response  error, topics [[name, [[partition, error, offset, leader_epoch, metadata]]]]
 list_groups     request   states [str], types [str]
                 response  groups [[group, protocol_type, state, type]]
@@ -41,7 +41,19 @@ from barnabas.protocol.messages.groups.offset_fetch import (
     OffsetFetchTopic,
     OffsetFetchTopicResult,
 )
-from barnabas.protocol.native.fields import INT32, INT64, array, error_code, field, integer, optional_text, row, text
+from barnabas.protocol.native.fields import (
+    INT32,
+    INT64,
+    array,
+    error_code,
+    field,
+    integer,
+    optional_text,
+    partition_number,
+    row,
+    text,
+    topics_of,
+)
 
 
 def encode_commit(request: OffsetCommitRequest) -> dict[str, Any]:
@@ -60,10 +72,7 @@ def encode_commit(request: OffsetCommitRequest) -> dict[str, Any]:
 
 def decode_commit(body: dict[str, Any]) -> OffsetCommitRequest:
     """Raises DecodeError, naming the field."""
-    topics = []
-    for topic in array(field(body, "topics"), "topics"):
-        name, entries = row(topic, "topics[]", 2)
-        topics.append(OffsetCommitTopic(text(name, "name"), [_offset(each) for each in array(entries, "partitions")]))
+    topics = topics_of(field(body, "topics"), OffsetCommitTopic, _offset)
     return OffsetCommitRequest(
         text(field(body, "group"), "group"),
         topics,
@@ -82,17 +91,7 @@ def encode_commit_response(response: OffsetCommitResponse) -> dict[str, Any]:
 
 def decode_commit_response(body: dict[str, Any]) -> OffsetCommitResponse:
     """Raises DecodeError, naming the field."""
-    topics = []
-    for topic in array(field(body, "topics"), "topics"):
-        name, entries = row(topic, "topics[]", 2)
-        results = []
-        for entry in array(entries, "partitions"):
-            partition, error = row(entry, "partitions[]", 2)
-            results.append(
-                OffsetCommitPartitionResult(integer(partition, "partition", INT32), error_code(error, "error"))
-            )
-        topics.append(OffsetCommitTopicResult(text(name, "name"), results))
-    return OffsetCommitResponse(topics)
+    return OffsetCommitResponse(topics_of(field(body, "topics"), OffsetCommitTopicResult, _committed))
 
 
 def encode_fetch(request: OffsetFetchRequest) -> dict[str, Any]:
@@ -104,14 +103,8 @@ def encode_fetch(request: OffsetFetchRequest) -> dict[str, Any]:
 
 def decode_fetch(body: dict[str, Any]) -> OffsetFetchRequest:
     """Raises DecodeError, naming the field."""
-    topics: list[OffsetFetchTopic] | None = None
-    asked = field(body, "topics", None)
-    if asked is not None:
-        topics = []
-        for topic in array(asked, "topics"):
-            name, numbers = row(topic, "topics[]", 2)
-            partitions = [integer(each, "partition", INT32) for each in array(numbers, "partitions")]
-            topics.append(OffsetFetchTopic(text(name, "name"), partitions))
+    rows = field(body, "topics", None)
+    topics = None if rows is None else topics_of(rows, OffsetFetchTopic, partition_number)
     return OffsetFetchRequest([OffsetFetchGroup(text(field(body, "group"), "group"), topics)])
 
 
@@ -133,12 +126,7 @@ def encode_fetch_response(response: OffsetFetchResponse) -> dict[str, Any]:
 
 def decode_fetch_response(body: dict[str, Any]) -> OffsetFetchResponse:
     """Raises DecodeError, naming the field."""
-    topics = []
-    for topic in array(field(body, "topics"), "topics"):
-        name, entries = row(topic, "topics[]", 2)
-        topics.append(
-            OffsetFetchTopicResult(text(name, "name"), [_found(each) for each in array(entries, "partitions")])
-        )
+    topics = topics_of(field(body, "topics"), OffsetFetchTopicResult, _found)
     group = text(field(body, "group"), "group")
     return OffsetFetchResponse([OffsetFetchGroupResult(group, topics, error_code(field(body, "error"), "error"))])
 
@@ -210,6 +198,11 @@ def _offset(entry: Any) -> OffsetCommitPartition:
         integer(leader_epoch, "leader_epoch", INT32),
         optional_text(metadata, "metadata"),
     )
+
+
+def _committed(entry: Any) -> OffsetCommitPartitionResult:
+    partition, error = row(entry, "partitions[]", 2)
+    return OffsetCommitPartitionResult(integer(partition, "partition", INT32), error_code(error, "error"))
 
 
 def _found(entry: Any) -> OffsetFetchPartitionResult:

@@ -1,4 +1,4 @@
-"""hello (18): who speaks, and which versions of which APIs. The first request of a connection, though none insists.
+"""hello (18): both sides' software, and the versions of the APIs. Clients send it first, but it is not required.
 
 request   client str, client_version str
 response  server, server_version, cluster_id str, node_id int, apis [[api, min, max]], max_frame_bytes int

@@ -1,4 +1,4 @@
-"""list_offsets (2): the offset that belongs to a timestamp; -1 latest, -2 earliest, -3 the maximum timestamp.
+"""list_offsets (2): the offset of a timestamp; -1 latest, -2 earliest, -3 the maximum timestamp.
 
 request   isolation 0 or 1, topics [[name, [[partition, timestamp]]]]
 response  topics [[name, [[partition, error, offset, timestamp, leader_epoch]]]]
@@ -17,7 +17,7 @@ from barnabas.protocol.messages.data.list_offsets import (
     ListOffsetsTopic,
     ListOffsetsTopicResult,
 )
-from barnabas.protocol.native.fields import INT32, INT64, array, error_code, field, integer, row, text
+from barnabas.protocol.native.fields import INT32, INT64, error_code, field, integer, row, topics_of
 
 
 def encode_request(request: ListOffsetsRequest) -> dict[str, Any]:
@@ -30,12 +30,7 @@ def encode_request(request: ListOffsetsRequest) -> dict[str, Any]:
 
 def decode_request(body: dict[str, Any]) -> ListOffsetsRequest:
     """Raises DecodeError, naming the field."""
-    topics = []
-    for topic in array(field(body, "topics"), "topics"):
-        name, entries = row(topic, "topics[]", 2)
-        topics.append(
-            ListOffsetsTopic(text(name, "name"), [_partition(entry) for entry in array(entries, "partitions")])
-        )
+    topics = topics_of(field(body, "topics"), ListOffsetsTopic, _partition)
     isolation = field(body, "isolation", READ_UNCOMMITTED)
     return ListOffsetsRequest(integer(isolation, "isolation", (READ_UNCOMMITTED, READ_COMMITTED)), topics)
 
@@ -52,12 +47,7 @@ def encode_response(response: ListOffsetsResponse) -> dict[str, Any]:
 
 def decode_response(body: dict[str, Any]) -> ListOffsetsResponse:
     """Raises DecodeError, naming the field."""
-    topics = []
-    for topic in array(field(body, "topics"), "topics"):
-        name, entries = row(topic, "topics[]", 2)
-        topics.append(
-            ListOffsetsTopicResult(text(name, "name"), [_result(entry) for entry in array(entries, "partitions")])
-        )
+    topics = topics_of(field(body, "topics"), ListOffsetsTopicResult, _result)
     return ListOffsetsResponse(topics)
 
 

@@ -1,4 +1,4 @@
-"""describe_log_dirs (35) and alter_replica_log_dirs (34): what lies where, and moving it.
+"""describe_log_dirs (35) and alter_replica_log_dirs (34): the logs in each directory, and moving them.
 
 35 request   topics [[name, [partition]]] or nil = all
    response  dirs [[path, error, total_bytes, usable_bytes, [[name, [[partition, size_bytes, offset_lag, is_future,
@@ -35,8 +35,10 @@ from barnabas.protocol.native.fields import (
     integer,
     long_text,
     number,
+    partition_number,
     row,
     text,
+    topics_of,
 )
 
 
@@ -51,7 +53,7 @@ def decode_describe(body: dict[str, Any]) -> DescribeLogDirsRequest:
     topics = field(body, "topics", None)
     if topics is None:
         return DescribeLogDirsRequest()
-    return DescribeLogDirsRequest([DescribeLogDirsTopic(*_numbers(entry)) for entry in array(topics, "topics")])
+    return DescribeLogDirsRequest(topics_of(topics, DescribeLogDirsTopic, partition_number))
 
 
 def encode_describe_response(response: DescribeLogDirsResponse) -> dict[str, Any]:
@@ -87,7 +89,7 @@ def decode_alter(body: dict[str, Any]) -> AlterReplicaLogDirsRequest:
     dirs = []
     for entry in array(field(body, "dirs"), "dirs"):
         path, topics = row(entry, "dirs[]", 2)
-        named = [AlterReplicaLogDirsTopic(*_numbers(topic)) for topic in array(topics, "topics")]
+        named = topics_of(topics, AlterReplicaLogDirsTopic, partition_number)
         dirs.append(AlterReplicaLogDir(text(path, "path"), named))
     return AlterReplicaLogDirsRequest(dirs)
 
@@ -104,18 +106,7 @@ def encode_alter_response(response: AlterReplicaLogDirsResponse) -> dict[str, An
 
 def decode_alter_response(body: dict[str, Any]) -> AlterReplicaLogDirsResponse:
     """Raises DecodeError, naming the field."""
-    topics = []
-    for topic in array(field(body, "topics"), "topics"):
-        name, entries = row(topic, "topics[]", 2)
-        results = [_alter_result(entry) for entry in array(entries, "partitions")]
-        topics.append(AlterReplicaLogDirsTopicResult(text(name, "name"), results))
-    return AlterReplicaLogDirsResponse(topics)
-
-
-def _numbers(entry: Any) -> tuple[str, list[int]]:
-    """A topic and the numbers of some of its partitions."""
-    name, partitions = row(entry, "topics[]", 2)
-    return text(name, "name"), [integer(each, "partition", INT32) for each in array(partitions, "partitions")]
+    return AlterReplicaLogDirsResponse(topics_of(field(body, "topics"), AlterReplicaLogDirsTopicResult, _alter_result))
 
 
 def _partition_row(each: LogDirPartition) -> list[Any]:
@@ -135,15 +126,10 @@ def _directory(entry: Any) -> LogDirResult:
     return LogDirResult(
         text(path, "path"),
         error_code(error, "error"),
-        [_topic(topic) for topic in array(topics, "topics")],
+        topics_of(topics, LogDirTopic, _partition),
         integer(total_bytes, "total_bytes", INT64),
         integer(usable_bytes, "usable_bytes", INT64),
     )
-
-
-def _topic(entry: Any) -> LogDirTopic:
-    name, partitions = row(entry, "topics[]", 2)
-    return LogDirTopic(text(name, "name"), [_partition(each) for each in array(partitions, "partitions")])
 
 
 def _partition(entry: Any) -> LogDirPartition:

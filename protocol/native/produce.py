@@ -1,4 +1,4 @@
-"""produce (0): one record batch each for any number of partitions; the batches follow the header, in this order.
+"""produce (0): one record batch for each of several partitions; the batches follow the header in that order.
 
 request   acks 0, 1 or -1 (0 has no answer), timeout_ms int, topics [[name, [[partition, size]]]]
 response  topics [[name, [[partition, error, message, base_offset, log_append_time_ms, log_start_offset]]]]
@@ -17,7 +17,19 @@ from barnabas.protocol.messages.data.produce import (
     ProduceTopic,
     ProduceTopicResult,
 )
-from barnabas.protocol.native.fields import INT16, INT32, INT64, array, error_code, field, integer, long_text, row, text
+from barnabas.protocol.native.fields import (
+    INT16,
+    INT32,
+    INT64,
+    array,
+    error_code,
+    field,
+    integer,
+    long_text,
+    row,
+    text,
+    topics_of,
+)
 
 DEFAULT_TIMEOUT_MS = 30_000
 
@@ -25,7 +37,7 @@ INT32_MAX = INT32[1]
 
 
 def encode_request(request: ProduceRequest) -> dict[str, Any]:
-    """The body of a request; the batches are sent behind it, in the order of the arrays."""
+    """The body of a request; the batches are sent after it, in the order of the arrays."""
     return {
         "acks": request.acks,
         "timeout_ms": request.timeout_ms,
@@ -34,7 +46,7 @@ def encode_request(request: ProduceRequest) -> dict[str, Any]:
 
 
 def decode_request(body: dict[str, Any], records: memoryview) -> ProduceRequest:
-    """Each partition's `records` is its slice of `records`. Raises DecodeError, naming the field."""
+    """Decode a request; each partition's `records` is its slice of `records`. Raises DecodeError, naming the field."""
     position = 0
     end = len(records)
     topics: list[ProduceTopic] = []
@@ -44,7 +56,7 @@ def decode_request(body: dict[str, Any], records: memoryview) -> ProduceRequest:
         for entry in array(entries, "partitions"):
             partition, size = row(entry, "partitions[]", 2)
             if not (type(size) is int and type(partition) is int and 0 <= size <= end and 0 <= partition <= INT32_MAX):
-                # Once more, slowly, for the sentence that says what is wrong; a negative partition is merely unknown.
+                # The slow checks raise an error that names the fault; a negative partition is just unknown.
                 integer(size, "size", (0, INT32_MAX))
                 integer(partition, "partition", INT32)
             following = position + size
@@ -64,7 +76,7 @@ def decode_request(body: dict[str, Any], records: memoryview) -> ProduceRequest:
 
 def encode_response(response: ProduceResponse) -> dict[str, Any]:
     """The body of an answer."""
-    # Loops, not nested comprehensions: each of those is a function call, and this is once per request.
+    # Loops, not nested comprehensions: each of those is a function call, and this runs once per request.
     topics: list[Any] = []
     for topic in response.topics:
         partitions: list[Any] = []
@@ -78,13 +90,7 @@ def encode_response(response: ProduceResponse) -> dict[str, Any]:
 
 def decode_response(body: dict[str, Any]) -> ProduceResponse:
     """Raises DecodeError, naming the field."""
-    topics = []
-    for topic in array(field(body, "topics"), "topics"):
-        name, entries = row(topic, "topics[]", 2)
-        topics.append(
-            ProduceTopicResult(text(name, "name"), [_result(entry) for entry in array(entries, "partitions")])
-        )
-    return ProduceResponse(topics)
+    return ProduceResponse(topics_of(field(body, "topics"), ProduceTopicResult, _result))
 
 
 def _result(entry: Any) -> ProducePartitionResult:

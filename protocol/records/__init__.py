@@ -1,6 +1,6 @@
-"""Record batches of version 2: looking at them, checking, reading, building and patching them.
+"""Record batches of version 2: views, checks, reading, building and patching.
 
-Names are Kafka's. The per-record work is done by a compiled kernel where one was built, see kernel.py.
+Names are Kafka's. The per-record work is done by the kernels, compiled if possible (kernels/kernel.py).
 """
 
 from barnabas.protocol.compression import Codec, DecompressionError

@@ -1,8 +1,8 @@
-"""A view of one stored or received record batch: its header's fields, its bytes, and the few bytes that may be patched.
+"""View of one stored or received record batch: its header's fields, its bytes, and the few bytes that may be patched.
 
-Nothing is copied but the 61 bytes of the header, which one struct call reads when the view is made; so the fields are
-plain attributes, and a patch by anybody but the view's own stamp methods goes unnoticed. The view keeps the buffer
-alive and must not outlive its reuse. The layout is in layout.py.
+Only the 61 bytes of the header are copied, by one struct call when the view is created. So the fields are plain
+attributes, and a patch of the buffer other than by the view's stamp methods is not seen. The view keeps the buffer
+alive and must not outlive its reuse. Layout: layout.py.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _pack_timestamp = struct.Struct(">q").pack_into
 
 
 class RecordBatch:
-    """The batch that starts at `position` of `buffer`. The view is of bytes not yet checked: see `ensure_valid`.
+    """The batch that starts at `position` of `buffer`; its bytes are unchecked until `ensure_valid`.
 
-    Raises CorruptRecordError when not even a header fits or its length is impossible, UnsupportedMagicError for a
-    message set of an older version that is too short for this header. Costs about 0.5 us.
+    Raises CorruptRecordError when the header does not fit or its length is impossible, UnsupportedMagicError for a
+    message set of an older format that is shorter than this header. Costs about 0.5 us.
     """
 
     __slots__ = (
@@ -118,7 +118,7 @@ class RecordBatch:
 
     @property
     def last_offset(self) -> int:
-        """The offset that the batch reaches to, also when compaction has removed that record."""
+        """The batch's last offset, even if compaction has removed that record."""
         return self.base_offset + self.last_offset_delta
 
     @property
@@ -128,14 +128,14 @@ class RecordBatch:
 
     @property
     def last_sequence(self) -> int:
-        """The sequence number of the last record, which wraps to 0 after 2^31 - 1; -1 without idempotence."""
+        """The last record's sequence number, wrapped to 0 after 2^31 - 1; -1 without idempotence."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         return (self.base_sequence + self.last_offset_delta) & _INT32_MAX
 
     @property
     def codec(self) -> Codec:
-        """How the records are compressed. Raises InvalidRecordError for the ids 5 to 7, which mean nothing."""
+        """The records' compression codec. Raises InvalidRecordError for the undefined ids 5 to 7."""
         codec_id = self.attributes & CODEC_MASK
         if codec_id >= len(CODECS):
             raise InvalidRecordError(InvalidRecordError.BATCH, f"compression codec {codec_id} is unknown")
@@ -143,7 +143,7 @@ class RecordBatch:
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """Whose clock the timestamps are of."""
+        """Whether the timestamps are the producer's or the broker's."""
         return TimestampType.LOG_APPEND_TIME if self.attributes & TIMESTAMP_TYPE_MASK else TimestampType.CREATE_TIME
 
     @property
@@ -153,17 +153,17 @@ class RecordBatch:
 
     @property
     def is_control(self) -> bool:
-        """Whether the records are control records, which no consumer sees."""
+        """Whether the records are control records, which consumers do not deliver."""
         return self.attributes & CONTROL_MASK != 0
 
     @property
     def has_delete_horizon(self) -> bool:
-        """Whether `base_timestamp` is the time from which on the cleaner may drop the batch's tombstones."""
+        """Whether `base_timestamp` is the time after which the cleaner may drop the batch's tombstones."""
         return self.attributes & DELETE_HORIZON_MASK != 0
 
     @property
     def payload(self) -> memoryview:
-        """The records as they are stored, compressed or not."""
+        """The records as stored, possibly compressed."""
         return self.view[self.position + HEADER_SIZE : self.position + self.size_bytes]
 
     @property
@@ -172,7 +172,7 @@ class RecordBatch:
         return self.view[self.position : self.position + self.size_bytes]
 
     def ensure_valid(self) -> None:
-        """Checks magic, size and CRC-32C. Raises UnsupportedMagicError or CorruptRecordError. 50 us per MiB."""
+        """Check magic, size and CRC-32C. Raises UnsupportedMagicError or CorruptRecordError. 50 us per MiB."""
         if self.magic != MAGIC_V2:
             raise UnsupportedMagicError(self.magic)
         end = self.position + self.size_bytes
@@ -188,13 +188,13 @@ class RecordBatch:
             )
 
     def stamp_offset_and_epoch(self, base_offset: int, leader_epoch: int) -> None:
-        """Writes where the leader puts the batch, in place. Both fields lie outside of the CRC."""
+        """Write base offset and leader epoch in place. The CRC does not cover these fields."""
         _pack_placement(self.view, self.position, base_offset, self.size_bytes - LOG_OVERHEAD, leader_epoch)
         self.base_offset = base_offset
         self.partition_leader_epoch = leader_epoch
 
     def stamp_timestamps(self, timestamp_type: TimestampType, max_timestamp: int) -> None:
-        """Writes the timestamp type and the largest timestamp in place, and a new CRC if that changed anything."""
+        """Write the timestamp type and the largest timestamp in place, and a new CRC if either changed."""
         attributes = self.attributes & ~TIMESTAMP_TYPE_MASK
         if timestamp_type:
             attributes |= TIMESTAMP_TYPE_MASK
@@ -209,10 +209,10 @@ class RecordBatch:
 
 
 class BatchIterator:
-    """The whole batches of a buffer, first to last; made by `iter_batches`.
+    """Iterator over the complete batches of a buffer, created by `iter_batches`.
 
-    `position` is where the next batch starts: once the iterator is exhausted, everything before it was whole, and a
-    batch that the buffer's end cuts short starts there. After an error it is the start of the bad batch.
+    `position` is the start of the next batch: once the iterator is exhausted, the end of the complete batches and the
+    start of one that the buffer's end cuts short. After an error it is the start of the bad batch.
     """
 
     __slots__ = ("_view", "position")
@@ -243,10 +243,10 @@ class BatchIterator:
 
 
 def iter_batches(buffer: Buffer, position: int = 0) -> BatchIterator:
-    """The whole batches from `position` on; a partial one at the end is left, see `BatchIterator.position`.
+    """Return an iterator over the complete batches from `position` on; see `BatchIterator.position` for a partial one.
 
-    Sizes are checked, CRCs are not. Raises CorruptRecordError for an impossible size or version, UnsupportedMagicError
-    for a message set of version 0 or 1.
+    Sizes are checked, CRCs are not. Raises CorruptRecordError for an impossible size or format, UnsupportedMagicError
+    for a message set of format 0 or 1.
     """
     return BatchIterator(buffer, position)
 

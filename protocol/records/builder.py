@@ -1,28 +1,20 @@
 """Builds one record batch, record by record, up to a size.
 
-The records are written as they come into one buffer behind room for the header; `build` compresses them at once and
-writes the header. So a batch that is abandoned has cost no compression, and the size limit counts what was written,
-scaled by the ratio that the caller expects (Kafka's producer does so too). Layout: layout.py. Source: Kafka's
-MemoryRecordsBuilder.
+Records are written as they arrive into one buffer, after room for the header; `build` compresses them together and
+writes the header. So an abandoned batch costs no compression, and the size limit counts the written bytes, scaled by
+the ratio that the caller expects (as in Kafka's producer). Layout: layout.py. Source: Kafka's MemoryRecordsBuilder.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from typing import Final
 
 from barnabas.protocol.compression import Codec, compress
-from barnabas.protocol.crc32c import crc32c
 from barnabas.protocol.records.kernels.kernel import append_record, record_size
 from barnabas.protocol.records.layout import (
-    ATTRIBUTES_POSITION,
     CONTROL_MASK,
-    CRC_POSITION,
-    HEADER,
     HEADER_SIZE,
-    LOG_OVERHEAD,
-    MAGIC_V2,
     NO_PARTITION_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
@@ -32,6 +24,7 @@ from barnabas.protocol.records.layout import (
     TRANSACTIONAL_MASK,
     TimestampType,
 )
+from barnabas.protocol.records.seal import seal
 
 Buffer = bytes | bytearray | memoryview
 
@@ -40,10 +33,10 @@ _ROOM_FOR_HEADER: Final = bytes(HEADER_SIZE)
 
 
 class RecordBatchBuilder:
-    """Collects records for one batch of at most `max_bytes`; the first record is taken whatever its size.
+    """Builder of one batch of at most `max_bytes`; the first record is taken whatever its size.
 
-    `expected_ratio` is compressed size / size, by which `max_bytes` is stretched for a codec; 1.0 stretches nothing.
-    `append_timestamp`, with LOG_APPEND_TIME, is the timestamp of the whole batch. The fields of the producer may be set
+    `expected_ratio` is compressed size / size and scales `max_bytes` for a codec; 1.0 scales nothing.
+    `append_timestamp`, with LOG_APPEND_TIME, is the timestamp of the whole batch. The producer's fields may be set
     until `build` is called, and `build` may be called again after they changed.
     """
 
@@ -110,7 +103,7 @@ class RecordBatchBuilder:
 
     @property
     def size_estimate(self) -> int:
-        """The batch's size in bytes if it were built now: exact without a codec, else by `expected_ratio`."""
+        """The batch's size in bytes if it were built now: exact without a codec, otherwise by `expected_ratio`."""
         return HEADER_SIZE + int((len(self._buffer) - HEADER_SIZE) * self.expected_ratio)
 
     @property
@@ -140,11 +133,11 @@ class RecordBatchBuilder:
         *,
         offset: int | None = None,
     ) -> bool:
-        """Adds a record, or returns False when it does not fit any more.
+        """Add a record, or return False when it does not fit.
 
-        `timestamp` in ms. `offset` leaves a gap before the record (compaction does); None: the next one. Raises
-        ValueError for a number that does not fit its field, TypeError for a key or value that is no bytes; the batch is
-        then as before.
+        `timestamp` in ms. `offset` may leave a gap before the record, as compaction does; None: the next one. Raises
+        ValueError for a number that does not fit its field, TypeError for a key or value that is not bytes; the batch
+        is then unchanged.
         """
         delta = self._next_delta
         if offset is not None:
@@ -167,7 +160,7 @@ class RecordBatchBuilder:
         return True
 
     def build(self) -> bytes:
-        """The batch. Raises ValueError when no record was appended, or one of the header's fields does not fit."""
+        """Return the batch. Raises ValueError without records, or when a number does not fit its header field."""
         if not self.count:
             raise ValueError("a batch without records cannot be built")
         if self.codec:
@@ -197,19 +190,3 @@ class RecordBatchBuilder:
         )
         seal(buffer, self.base_offset, self.partition_leader_epoch, fields)
         return bytes(buffer)
-
-
-def seal(
-    batch: bytearray, base_offset: int, leader_epoch: int, fields: tuple[int, int, int, int, int, int, int, int]
-) -> None:
-    """Writes the header of a whole batch in place: its size and CRC, and `fields` from the attributes on, in order.
-
-    Raises ValueError for a number that does not fit its field.
-    """
-    try:
-        HEADER.pack_into(batch, 0, base_offset, len(batch) - LOG_OVERHEAD, leader_epoch, MAGIC_V2, 0, *fields)
-    except struct.error as error:
-        raise ValueError(f"a header field is out of range: {error}") from error
-    with memoryview(batch) as view:
-        crc = crc32c(view[ATTRIBUTES_POSITION:])
-    batch[CRC_POSITION : CRC_POSITION + 4] = crc.to_bytes(4, "big")

@@ -1,7 +1,7 @@
 """The one record of a control batch that ends a transaction in a partition.
 
     key    int16 version 0 | int16 type: 0 abort, 1 commit
-    value  int16 version | int32 coordinator epoch         a higher version only adds fields behind these
+    value  int16 version | int32 coordinator epoch         higher versions only append fields
 
 Source: Kafka ControlRecordType, EndTransactionMarker, EndTxnMarker.json.
 """
@@ -24,19 +24,19 @@ assert _VALUE.size == 6
 
 
 class EndMarker(NamedTuple):
-    """How a transaction ended, and the epoch of the coordinator that said so."""
+    """How a transaction ended, and the epoch of the coordinator that ended it."""
 
     is_commit: bool
     coordinator_epoch: int
 
 
 def is_end_marker(key: bytes | None) -> bool:
-    """Whether a control record's key is that of an end marker; other control records are the metadata log's."""
+    """Return whether a control record's key is an end marker's; other control records belong to the metadata log."""
     return key is not None and len(key) >= _KEY.size and _KEY.unpack_from(key)[1] in (ABORT_TYPE, COMMIT_TYPE)
 
 
 def decode_end_marker(key: bytes | None, value: bytes | None) -> EndMarker:
-    """Of a control record's key and value. Raises InvalidRecordError for what is no end marker."""
+    """Decode a control record's key and value. Raises InvalidRecordError if it is not an end marker."""
     if key is None or not is_end_marker(key):
         raise InvalidRecordError(InvalidRecordError.BATCH, "a control record that ends no transaction")
     if value is None or len(value) < _VALUE.size:
@@ -48,6 +48,6 @@ def decode_end_marker(key: bytes | None, value: bytes | None) -> EndMarker:
 
 
 def encode_end_marker(marker: EndMarker) -> tuple[bytes, bytes]:
-    """Key and value."""
+    """Return key and value."""
     control_type = COMMIT_TYPE if marker.is_commit else ABORT_TYPE
     return _KEY.pack(0, control_type), _VALUE.pack(0, marker.coordinator_epoch)

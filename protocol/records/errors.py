@@ -1,4 +1,4 @@
-"""What can be wrong with a record batch. All are DecodeErrors: nothing else leaves this package on hostile bytes."""
+"""Faults of record batches. All are DecodeErrors: hostile bytes raise nothing else in this package."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from barnabas.protocol.errors import DecodeError
 
 
 class CorruptRecordError(DecodeError):
-    """The batch is not what was written: a size that lies, a wrong CRC. On the wire CORRUPT_MESSAGE (2)."""
+    """The batch is damaged: a wrong size or CRC. On the wire CORRUPT_MESSAGE (2)."""
 
 
 class InvalidRecordError(DecodeError):
-    """The batch is whole, but what it holds breaks the format's rules. On the wire INVALID_RECORD (87).
+    """The batch is intact, but its contents break the format's rules. On the wire INVALID_RECORD (87).
 
-    `index` is the 0-based index of the first bad record, or BATCH when the whole batch is meant.
+    `index` is the 0-based index of the first bad record, or BATCH for the whole batch.
     """
 
     BATCH: Final = -1
@@ -26,14 +26,14 @@ class InvalidRecordError(DecodeError):
 
 
 class UnsupportedMagicError(InvalidRecordError):
-    """The batch is of another format version than 2 (0 and 1 are message sets of Kafka before 0.11)."""
+    """The batch is not of format 2 (0 and 1 are message sets of Kafka before 0.11)."""
 
     def __init__(self, magic: int) -> None:
         super().__init__(self.BATCH, f"magic {magic} is not 2, the only record batch version that is served")
         self.magic = magic
 
 
-# What can be wrong with one record. Both kernels name a fault by these, so that they can be compared.
+# Faults of one record. Both kernels use these texts, so that they can be compared.
 CUT_SHORT = "the records end before it does"
 BAD_VARINT = "a varint in it does not fit its type"
 BAD_SIZE = "its size is smaller than its parts"
@@ -43,7 +43,7 @@ BAD_KEY = "its key does not fit in it"
 BAD_VALUE = "its value does not fit in it"
 BAD_HEADERS = "its headers do not fit in it"
 LEFT_OVER = "bytes are left over at its end"
-# And with all of them (index BATCH).
+# Faults of the batch (index BATCH).
 BAD_COUNT = "the header counts more records than its bytes can hold"
 BYTES_AFTER_LAST = "bytes are left over after the last record"
 

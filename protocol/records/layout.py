@@ -1,4 +1,4 @@
-"""The record batch, version 2, as it lies on disk and on the wire. All integers big-endian.
+"""Layout of the record batch, version 2, on disk and on the wire. All integers are big-endian.
 
     position  size  field
            0     8  base_offset              offset of the first record; a client writes 0, the leader stamps it
@@ -8,15 +8,15 @@
           17     4  crc                      CRC-32C of everything from `attributes` to the end
           21     2  attributes               bits 0-2 codec, 3 time type, 4 transactional, 5 control, 6 delete horizon
           23     4  last_offset_delta        last offset - base offset; survives compaction
-          27     8  base_timestamp           what the records' deltas refer to; with bit 6 the delete horizon
-          35     8  max_timestamp            of the records; under LogAppendTime the time of the append, for all of them
+          27     8  base_timestamp           base of the records' deltas; with bit 6 the delete horizon
+          35     8  max_timestamp            of the records; under LogAppendTime the append time, for all of them
           43     8  producer_id              -1 without idempotence
-          51     2  producer_epoch           -1 without
-          53     4  base_sequence            -1 without
+          51     2  producer_epoch           -1 without idempotence
+          53     4  base_sequence            -1 without idempotence
           57     4  record_count
-          61     -  the records one after the other, compressed together as the codec says
+          61     -  the records one after the other, compressed together by the codec
 
-    record := varint size of what follows | int8 attributes (unused) | varlong timestamp - base_timestamp
+    record := varint size of the rest | int8 attributes (unused) | varlong timestamp - base_timestamp
               | varint offset - base_offset | varint key size (-1 = null), key | varint value size (-1 = null), value
               | varint header count | per header: varint key size, key (UTF-8), varint value size (-1 = null), value
 
@@ -30,7 +30,7 @@ from enum import IntEnum
 from typing import Final
 
 LOG_OVERHEAD: Final = 12
-"""Base offset and length: what precedes the bytes that `length` counts."""
+"""Base offset and length: the bytes that `length` does not count."""
 
 HEADER_SIZE: Final = 61
 
@@ -57,11 +57,11 @@ CONTROL_MASK: Final = 0x20
 DELETE_HORIZON_MASK: Final = 0x40
 
 MIN_RECORD_SIZE: Final = 7
-"""The least a record takes: its size, attributes, two deltas, null key, null value and no headers, a byte each."""
+"""Smallest record: size, attributes, two deltas, null key, null value and header count 0, one byte each."""
 
 
 class TimestampType(IntEnum):
-    """Whose clock a batch's timestamps are of: the producer's or the broker's (`message.timestamp.type`)."""
+    """Whether a batch's timestamps are the producer's or the broker's (`message.timestamp.type`)."""
 
     CREATE_TIME = 0
     LOG_APPEND_TIME = 1

@@ -1,8 +1,8 @@
-"""What is inside of a batch: its records, the deep check of a received one, and look-ups by timestamp.
+"""Reads the records of a batch: all of them, the deep check of a received batch, and lookups by timestamp.
 
-None of these checks the CRC: that is `RecordBatch.ensure_valid`, once, where the bytes come in. All raise DecodeErrors
-only: InvalidRecordError for records that break the format's rules, DecompressionError for compressed bytes that are
-none or that grow beyond the limit.
+No function here checks the CRC: `RecordBatch.ensure_valid` does so once, where the bytes arrive. All raise DecodeErrors
+only: InvalidRecordError for records that break the format's rules, DecompressionError for bytes that do not decompress
+or exceed the limit.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from barnabas.protocol.records.layout import CODEC_MASK, NO_TIMESTAMP, TIMESTAMP
 from barnabas.protocol.records.record import Record, RecordsSummary
 
 MAX_DECOMPRESSED_BYTES: Final = 128 * 1024 * 1024
-"""What the records of one batch may grow to unless a caller says otherwise: 128 times the default message.max.bytes."""
+"""Default limit of one batch's decompressed records: 128 times the default message.max.bytes."""
 
 
 def check_records(
     batch: RecordBatch, *, contiguous: bool = True, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES
 ) -> RecordsSummary:
-    """Checks every record of a batch and returns what storage needs to know of them.
+    """Check every record of a batch and return their summary.
 
-    Sizes exact to the byte, varints within their types, as many records as the header counts. `contiguous`: at least
-    one record, offset deltas exactly 0, 1, 2, ... up to the header's, as a client's batch must be; False for a batch
-    that compaction may have thinned out. Raises InvalidRecordError or DecompressionError.
+    Sizes must be exact to the byte, varints within their types, and the count as in the header. `contiguous`: at least
+    one record, with offset deltas exactly 0, 1, 2, ... up to the header's, as required of a client's batch; False for a
+    batch that may have been compacted. Raises InvalidRecordError or DecompressionError.
     """
     if contiguous and (batch.record_count <= 0 or batch.last_offset_delta != batch.record_count - 1):
         raise InvalidRecordError(
@@ -50,7 +50,7 @@ def check_records(
 
 
 def read_records(batch: RecordBatch, *, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES) -> list[Record]:
-    """All records, control records included, with absolute offsets and timestamps; keys and values are copies."""
+    """Return all records, with control records, absolute offsets and timestamps; keys and values are copies."""
     return decode_payload(
         borrow_payload(batch, max_decompressed_bytes),
         batch.record_count,
@@ -64,11 +64,11 @@ def read_records(batch: RecordBatch, *, max_decompressed_bytes: int = MAX_DECOMP
 def find_record_by_timestamp(
     batch: RecordBatch, target: int, *, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES
 ) -> tuple[int, int] | None:
-    """(offset, timestamp) of the first record whose timestamp is `target` or later, or None."""
+    """Return (offset, timestamp) of the first record whose timestamp is `target` or later, or None."""
     if batch.attributes & TIMESTAMP_TYPE_MASK:
         if batch.max_timestamp < target or not batch.record_count:
             return None
-        target = -(2**63)  # all records have the batch's timestamp: the first one is it
+        target = -(2**63)  # all records have the batch's timestamp, so the first one matches
     found = find_timestamp(
         borrow_payload(batch, max_decompressed_bytes),
         batch.record_count,
@@ -85,7 +85,7 @@ def find_record_by_timestamp(
 def first_record_with_max_timestamp(
     batch: RecordBatch, *, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES
 ) -> tuple[int, int] | None:
-    """(offset, timestamp) of the first record that carries the batch's largest timestamp; None if no record has one."""
+    """Return (offset, timestamp) of the first record with the batch's largest timestamp; None without timestamps."""
     if batch.attributes & TIMESTAMP_TYPE_MASK:
         return find_record_by_timestamp(batch, NO_TIMESTAMP + 1, max_decompressed_bytes=max_decompressed_bytes)
     summary = check_records(batch, contiguous=False, max_decompressed_bytes=max_decompressed_bytes)
@@ -95,7 +95,7 @@ def first_record_with_max_timestamp(
 
 
 def borrow_payload(batch: RecordBatch, max_decompressed_bytes: int) -> memoryview:
-    """The records without compression, borrowed: valid until this thread decompresses again."""
+    """Return the decompressed records, borrowed: valid only until this thread decompresses again."""
     if not batch.attributes & CODEC_MASK:
         return batch.payload
     return borrow_decompressed(batch.codec, batch.payload, max_decompressed_bytes)

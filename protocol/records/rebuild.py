@@ -1,16 +1,16 @@
-"""Writes a batch anew with another codec, for a topic whose compression.type is not `producer`.
+"""Recompresses a batch with another codec, for a topic whose compression.type is not `producer`.
 
-Everything in the header but size, codec and CRC stays as it was, and so does every byte of the records: they are
-decompressed and compressed, not decoded. Source: Kafka's LogValidator, which rebuilds record by record.
+The header keeps everything but size, codec and CRC, and the records keep every byte: they are decompressed and
+compressed, not decoded. Source: Kafka's LogValidator, which rebuilds record by record.
 """
 
 from __future__ import annotations
 
 from barnabas.protocol.compression import Codec, compress
 from barnabas.protocol.records.batch import RecordBatch
-from barnabas.protocol.records.builder import seal
 from barnabas.protocol.records.layout import CODEC_MASK, HEADER_SIZE
 from barnabas.protocol.records.reader import MAX_DECOMPRESSED_BYTES, borrow_payload
+from barnabas.protocol.records.seal import seal
 
 
 def rebuild_batch(
@@ -20,7 +20,7 @@ def rebuild_batch(
     level: int | None = None,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> bytearray:
-    """The batch with its records compressed by `codec`: a new buffer, which may be patched. Does not check the records.
+    """Return the batch recompressed with `codec` in a new, writable buffer. Does not check the records.
 
     Raises DecompressionError, or InvalidRecordError for an unknown codec in the batch.
     """

@@ -1,4 +1,4 @@
-"""One record, and what a deep check of a batch's records found."""
+"""One record, and the summary of a batch's records."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ Headers = tuple[tuple[str, bytes | None], ...]
 class Record(NamedTuple):
     """One record of a log. `timestamp` in ms, -1 = none. A null value on a compacted topic is a tombstone.
 
-    A header key that is not UTF-8 is shown with replacement characters, as Java does; its bytes stay as they are in
-    the batch.
+    Invalid UTF-8 in a header key is replaced, as in Java; the batch keeps its bytes.
     """
 
     offset: int
@@ -23,12 +22,12 @@ class Record(NamedTuple):
 
 
 class RecordsSummary(NamedTuple):
-    """What `check_records` learns on its way through a batch.
+    """Summary of a batch's records, computed by `check_records`.
 
     max_timestamp                    the largest, as readers see it (under LogAppendTime the header's); -1 = none
     offset_of_max_timestamp_delta    offset - base offset of the first record that has it; -1 = none
-    min_timestamp                    the smallest of those that have one; -1 = none
-    null_keys                        how many records have no key (a compacted topic takes none)
+    min_timestamp                    the smallest timestamp except -1; -1 = none
+    null_keys                        count of records without a key (a compacted topic accepts none)
     decompressed_bytes               size of the records without compression
     """
 

@@ -19,7 +19,6 @@ from barnabas.broker.storage.cleaning.cleaned_transactions import CleanedTransac
 from barnabas.broker.storage.producers.entry import LastRecord
 from barnabas.protocol.compression import compress
 from barnabas.protocol.records.batch import RecordBatch
-from barnabas.protocol.records.builder import seal
 from barnabas.protocol.records.kernels.cleaned import FilterRules
 from barnabas.protocol.records.kernels.cleaning import OffsetTable
 from barnabas.protocol.records.kernels.kernel import append_record
@@ -40,6 +39,7 @@ from barnabas.protocol.records.layout import (
 from barnabas.protocol.records.legacy.messages import LegacyMessage, read_legacy_records
 from barnabas.protocol.records.reader import MAX_DECOMPRESSED_BYTES, borrow_payload
 from barnabas.protocol.records.record import Record
+from barnabas.protocol.records.seal import seal
 
 _KEPT_ATTRIBUTES = TIMESTAMP_TYPE_MASK | TRANSACTIONAL_MASK | CONTROL_MASK
 

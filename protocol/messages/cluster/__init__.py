@@ -1,4 +1,4 @@
 """Neutral requests and responses of the APIs about the cluster itself: versions, configs, the quorum, quotas, users.
 
-Plain values: dialects decode to them and encode from them, handlers know nothing else.
+Plain values: dialects decode to them and encode from them, and handlers use only them.
 """

@@ -1,4 +1,4 @@
-"""ApiVersions (key 18), hello in the native dialect: who speaks, and which versions of which APIs."""
+"""ApiVersions (key 18), hello in the native dialect: both sides' software, and the versions of the APIs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class ApiVersionsRequest:
-    """Client software and its version, for the broker's log and metrics."""
+    """The client's software and its version, for the broker's log and metrics."""
 
     client: str
     client_version: str
@@ -15,7 +15,7 @@ class ApiVersionsRequest:
 
 @dataclass(slots=True)
 class ApiVersionRange:
-    """Both ends are served."""
+    """A range of versions, both ends included."""
 
     api: int
     min_version: int
@@ -24,7 +24,7 @@ class ApiVersionRange:
 
 @dataclass(slots=True)
 class Feature:
-    """A feature of a cluster, such as metadata.version: the levels that the broker can, and the one it is at."""
+    """A feature of a cluster, for example metadata.version: the supported levels and the finalized one."""
 
     name: str
     min_version: int
@@ -34,10 +34,10 @@ class Feature:
 
 @dataclass(slots=True)
 class ApiVersionsResponse:
-    """`max_frame_bytes`: the largest frame that the broker takes (socket.request.max.bytes).
+    """`max_frame_bytes`: the largest frame that the broker accepts (socket.request.max.bytes).
 
-    `apis` are the native dialect's; Kafka's answers from a table of its own, which is part of its codec. `features`
-    and their epoch (-1: unknown) are said in Kafka's dialect only.
+    `apis` are the native dialect's; the Kafka dialect answers from its own table. `features` and their epoch (-1:
+    unknown) are in the Kafka dialect only.
     """
 
     server: str

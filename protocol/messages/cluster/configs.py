@@ -1,6 +1,7 @@
 """DescribeConfigs (32), AlterConfigs (33) and IncrementalAlterConfigs (44): topic and broker scope.
 
-In the native dialect 33 is incremental. In Kafka's 44 is, and 33 replaces everything that is set on a resource.
+In the native dialect 33 is incremental. In Kafka's dialect 44 is, and 33 replaces a resource's whole set of configs, as
+in Kafka. One handler serves all three, by `AlterConfigsRequest.replace`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class ConfigResource:
 
 @dataclass(slots=True)
 class DescribeConfigsResource:
-    """`names` None asks for every property."""
+    """`names` None requests every property."""
 
     resource: ConfigResource
     names: list[str] | None = None
@@ -38,7 +39,7 @@ class DescribeConfigsResource:
 
 @dataclass(slots=True)
 class DescribeConfigsRequest:
-    """Several resources at once. `include_synonyms`: where else each value could come from."""
+    """Several resources. `include_synonyms`: all layers that set each value."""
 
     resources: list[DescribeConfigsResource]
     include_synonyms: bool = False
@@ -47,7 +48,7 @@ class DescribeConfigsRequest:
 
 @dataclass(slots=True)
 class ConfigSynonym:
-    """One place that gives, or would give, a property its value; `source` as in ConfigEntry."""
+    """One layer that sets a property's value, effective or overridden; `source` as in ConfigEntry."""
 
     name: str
     value: str | None
@@ -56,9 +57,9 @@ class ConfigSynonym:
 
 @dataclass(slots=True)
 class ConfigEntry:
-    """`source` says which layer gave the value (config.value); `value` None for a secret or an unset property.
+    """`source`: the layer that sets the value (config.value); `value` None for a secret or an unset property.
 
-    `synonyms`: the layers that set it, the one that holds first, where they were asked for.
+    `synonyms`: the layers that set it, the effective one first, if requested.
     """
 
     name: str
@@ -91,9 +92,9 @@ class DescribeConfigsResponse:
 
 @dataclass(slots=True)
 class AlterConfigOp:
-    """`operation`: 0 set, 1 delete (back to the layer below; `value` is then ignored).
+    """`operation`: 0 set, 1 delete (back to the layer below; `value` is ignored).
 
-    Of a list also 2 append and 3 subtract: `value` has the entries that are to come or go, separated by commas.
+    For a list also 2 append and 3 subtract: `value` has the entries to add or remove, separated by commas.
     """
 
     name: str
@@ -111,7 +112,7 @@ class AlterConfigsResource:
 
 @dataclass(slots=True)
 class AlterConfigsRequest:
-    """`validate_only`: answer as if, change nothing. `replace`: what no operation sets is taken away."""
+    """`validate_only`: answer without changing anything. `replace`: remove configs that no operation sets."""
 
     resources: list[AlterConfigsResource]
     validate_only: bool = False
@@ -120,7 +121,7 @@ class AlterConfigsRequest:
 
 @dataclass(slots=True)
 class AlterConfigsResult:
-    """What became of one resource."""
+    """One resource's result."""
 
     resource: ConfigResource
     error: ErrorCode = ErrorCode.NONE

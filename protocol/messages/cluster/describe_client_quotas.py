@@ -1,4 +1,4 @@
-"""DescribeClientQuotas (key 48): the limits that a cluster keeps for users, client ids and addresses."""
+"""DescribeClientQuotas (key 48): a cluster's quotas for users, client ids and addresses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MATCH_SPECIFIED = 2
 
 @dataclass(slots=True)
 class QuotaFilter:
-    """What an entity has of one type: a name (EXACT, `match`), the default of all (DEFAULT), or either (SPECIFIED)."""
+    """An entity's part of one type: a name (EXACT, `match`), the default (DEFAULT), or either (SPECIFIED)."""
 
     entity_type: str
     match_type: int
@@ -23,7 +23,7 @@ class QuotaFilter:
 
 @dataclass(slots=True)
 class DescribeClientQuotasRequest:
-    """All filters must match; with `strict` an entity has no type besides."""
+    """All filters must match; with `strict` an entity must have no further types."""
 
     filters: list[QuotaFilter]
     strict: bool
@@ -31,7 +31,7 @@ class DescribeClientQuotasRequest:
 
 @dataclass(slots=True)
 class QuotaEntry:
-    """An entity (type to name, None: the default of all), and its limits by name."""
+    """An entity (type to name, None: the default), and its limits by name."""
 
     entity: Mapping[str, str | None]
     values: dict[str, float]
@@ -39,7 +39,7 @@ class QuotaEntry:
 
 @dataclass(slots=True)
 class DescribeClientQuotasResponse:
-    """What matches."""
+    """The matching entries."""
 
     entries: list[QuotaEntry]
     error: ErrorCode = ErrorCode.NONE

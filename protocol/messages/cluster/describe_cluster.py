@@ -14,7 +14,7 @@ CONTROLLER_ENDPOINT = 2
 
 @dataclass(slots=True)
 class DescribeClusterRequest:
-    """`endpoint_type`: what kind of endpoint the client believes to have reached."""
+    """`endpoint_type`: the kind of endpoint that the client expects."""
 
     include_authorized_operations: bool = False
     endpoint_type: int = BROKER_ENDPOINT

@@ -1,4 +1,4 @@
-"""DescribeQuorum (key 55): who votes on a Raft log, who leads it, and how far each has come."""
+"""DescribeQuorum (key 55): the voters of a Raft log, its leader, and each voter's progress."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class DescribeQuorumTopic:
 
 @dataclass(slots=True)
 class DescribeQuorumRequest:
-    """Which logs."""
+    """The logs to describe."""
 
     topics: list[DescribeQuorumTopic]
 
 
 @dataclass(slots=True)
 class QuorumReplica:
-    """A voter. Times in ms, by the leader's clock; the directory's id is zero where it is not known."""
+    """A voter. Times in ms, by the leader's clock; an unknown directory has a zero id."""
 
     node_id: int
     log_end_offset: int
@@ -36,7 +36,7 @@ class QuorumReplica:
 
 @dataclass(slots=True)
 class DescribeQuorumPartitionResult:
-    """One log. With an error all else is 0, as in Kafka."""
+    """One log. With an error the numbers are 0, as in Kafka."""
 
     partition: int
     error: ErrorCode = ErrorCode.NONE

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials (key 50): by which mechanisms users have a password, never salts or keys."""
+"""DescribeUserScramCredentials (key 50): the mechanisms of users' passwords, without salts or keys."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from barnabas.protocol.errors import ErrorCode
 
 @dataclass(slots=True)
 class DescribeUserScramCredentialsRequest:
-    """No users: all of them."""
+    """An empty list means all users."""
 
     users: list[str]
 

@@ -1,4 +1,4 @@
-"""ListConfigResources (key 74): what has, or could have, configs of its own."""
+"""ListConfigResources (key 74): the resources that have, or could have, configs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ListConfigResourcesRequest:
 
 @dataclass(slots=True)
 class ListConfigResourcesResponse:
-    """Every resource of the types that were asked for."""
+    """Every resource of the requested types."""
 
     resources: list[ConfigResource]
     error: ErrorCode = ErrorCode.NONE

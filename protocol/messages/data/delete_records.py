@@ -1,4 +1,4 @@
-"""DeleteRecords (21): partitions lose what lies below an offset."""
+"""DeleteRecords (21): delete the records below an offset."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from barnabas.protocol.errors import ErrorCode
 
 HIGH_WATERMARK = -1
-"""As an offset: everything that consumers can see."""
+"""As an offset: all records that consumers can read."""
 
 NO_LOW_WATERMARK = -1
 
 
 @dataclass(slots=True)
 class DeleteRecordsPartition:
-    """`offset`: the first one that stays, or HIGH_WATERMARK."""
+    """`offset`: the first offset to keep, or HIGH_WATERMARK."""
 
     partition: int
     offset: int
@@ -30,7 +30,7 @@ class DeleteRecordsTopic:
 
 @dataclass(slots=True)
 class DeleteRecordsRequest:
-    """`timeout_ms`: how long other replicas may take; a single node has none to wait for."""
+    """`timeout_ms`: how long to wait for other replicas; a single node has none."""
 
     topics: list[DeleteRecordsTopic]
     timeout_ms: int = 60_000
@@ -38,7 +38,7 @@ class DeleteRecordsRequest:
 
 @dataclass(slots=True)
 class DeleteRecordsPartitionResult:
-    """`low_watermark`: the log start offset now. The Kafka dialect has no room for `message`."""
+    """`low_watermark`: the new log start offset. The Kafka dialect has no field for `message`."""
 
     partition: int
     error: ErrorCode = ErrorCode.NONE

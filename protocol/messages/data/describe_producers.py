@@ -1,4 +1,4 @@
-"""DescribeProducers (key 61): which producers a partition knows, and how far each has come."""
+"""DescribeProducers (key 61): the active producers of partitions and their last sequences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class DescribeProducersTopic:
 
 @dataclass(slots=True)
 class DescribeProducersRequest:
-    """Several topics at once. With `producer_id` only that one is told of."""
+    """Partitions of several topics. `producer_id` restricts the answer to one producer."""
 
     topics: list[DescribeProducersTopic]
     producer_id: int | None = None
@@ -26,9 +26,9 @@ class DescribeProducersRequest:
 
 @dataclass(slots=True)
 class ActiveProducer:
-    """A producer as its partition remembers it; -1 where there is no such thing.
+    """A producer's state in a partition; -1 for a field without a value.
 
-    `last_timestamp` in ms; `transaction_start_offset` of the transaction that is open.
+    `last_timestamp` in ms; `transaction_start_offset` of the open transaction.
     """
 
     producer_id: int

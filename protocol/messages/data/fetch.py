@@ -1,7 +1,7 @@
 """Fetch (key 1): stored batches from given offsets on, waiting for at least `min_bytes` of them.
 
-The answer's `records` are opaque to the dialects: anything with a `size` in bytes (a slice of a segment file in the
-broker, bytes in a client). They leave as they lie on disk.
+The answer's `records` are opaque to the dialects: any object with a `size` in bytes (a slice of a segment file in the
+broker, bytes in a client). They are sent as stored on disk.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class RecordBytes(bytes):
 
 @dataclass(slots=True)
 class FetchPartition:
-    """`offset`: where to start; `max_bytes`: at most this much of this partition (but for a first, larger batch).
+    """`offset`: where to start; `max_bytes`: the most to return of this partition (except a first, larger batch).
 
-    `current_leader_epoch`: the one that the client believes in, -1 for whatever it is.
+    `current_leader_epoch`: the leader epoch that the client knows, -1 for no check.
     """
 
     partition: int
@@ -51,7 +51,7 @@ class FetchPartition:
 
 @dataclass(slots=True)
 class FetchTopic:
-    """One topic's partitions. With a `topic_id` (16 bytes) that is what names it, and `name` is empty."""
+    """One topic's partitions. A topic named by its `topic_id` (16 bytes) has an empty `name`."""
 
     name: str
     partitions: list[FetchPartition]
@@ -62,8 +62,8 @@ class FetchTopic:
 class FetchRequest:
     """`isolation`: 0 read_uncommitted, 1 read_committed.
 
-    `session_id` and `session_epoch` are those of Kafka's fetch sessions: an epoch of 0 asks for a new one, -1 for none,
-    any other goes on with one. `replica_id` is the node of a follower, negative for a consumer.
+    `session_id` and `session_epoch` belong to Kafka's fetch sessions: epoch 0 requests a new session, -1 no session,
+    any other continues one. `replica_id` is the node of a follower, negative for a consumer.
     """
 
     max_wait_ms: int
@@ -78,7 +78,7 @@ class FetchRequest:
 
 @dataclass(slots=True)
 class AbortedTransaction:
-    """Data of `producer_id` from `first_offset` to its abort marker is to be skipped by a read_committed consumer."""
+    """A read_committed consumer skips the data of `producer_id` from `first_offset` to its abort marker."""
 
     producer_id: int
     first_offset: int
@@ -86,9 +86,9 @@ class AbortedTransaction:
 
 @dataclass(slots=True)
 class FetchPartitionResult:
-    """Offsets are -1 where the partition is not here. `records` None means no bytes.
+    """Offsets are -1 for an unknown partition. `records` None means no bytes.
 
-    `current_leader` is the node and epoch that a client with another epoch should know of.
+    `current_leader` is the node and epoch for a client that sent another epoch.
     """
 
     partition: int
@@ -103,7 +103,7 @@ class FetchPartitionResult:
 
 @dataclass(slots=True)
 class FetchTopicResult:
-    """One topic's answers, in the order of the request, and under its `topic_id` where it was asked by that."""
+    """One topic's results in the order of the request, with the `topic_id` if the request used it."""
 
     name: str
     partitions: list[FetchPartitionResult]
@@ -112,7 +112,7 @@ class FetchTopicResult:
 
 @dataclass(slots=True)
 class FetchResponse:
-    """The answers of all partitions, in the order of the request; `committed_only` as the request had it."""
+    """Results in the order of the request; `committed_only` if the request's isolation is read_committed."""
 
     topics: list[FetchTopicResult]
     committed_only: bool = False
@@ -122,7 +122,7 @@ _NO_PARTS: Sequence[RecordsPart] = ()
 
 
 def records_of(response: object) -> Sequence[RecordsPart]:
-    """The record parts that follow the header of an answer, in its order: none but for a fetch."""
+    """Return the record parts that follow an answer's header, in order; only a fetch has any."""
     if type(response) is not FetchResponse:
         return _NO_PARTS
     return [p.records for topic in response.topics for p in topic.partitions if p.records is not None]

@@ -1,4 +1,4 @@
-"""InitProducerId (key 22): an id under which a producer's batches are recognised when they come twice."""
+"""InitProducerId (key 22): an id by which a producer's duplicate batches are detected."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from barnabas.protocol.errors import ErrorCode
 
 @dataclass(slots=True)
 class InitProducerIdRequest:
-    """With a `transactional_id` the producer wants transactions.
+    """A producer with a `transactional_id` wants transactions.
 
-    `producer_id` and `producer_epoch` are what it has already, both -1 for nothing.
+    `producer_id` and `producer_epoch` are its present ones, both -1 without.
     """
 
     transactional_id: str | None = None
@@ -21,7 +21,7 @@ class InitProducerIdRequest:
 
 @dataclass(slots=True)
 class InitProducerIdResponse:
-    """An id that nobody had before and nobody will have again, and its first epoch."""
+    """A unique, never reused id and its first epoch."""
 
     producer_id: int
     producer_epoch: int

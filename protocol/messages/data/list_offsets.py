@@ -1,4 +1,4 @@
-"""ListOffsets (key 2): the offset that belongs to a timestamp, or to one of the special ones below."""
+"""ListOffsets (key 2): the offset of a timestamp, or of one of the special timestamps below."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ LATEST_TIERED_TIMESTAMP = -5
 EARLIEST_PENDING_UPLOAD_TIMESTAMP = -6
 
 UNKNOWN_TIMESTAMP = -(2**63)
-"""What a dialect says for one that the client's version does not have."""
+"""A dialect's value for a special timestamp that the client's version does not have."""
 
 
 @dataclass(slots=True)
 class ListOffsetsPartition:
-    """`timestamp`: the first record at or after it is looked for, or one of the special ones above.
+    """`timestamp`: find the first record at or after it, or one of the special timestamps above.
 
-    `current_leader_epoch`: the one that the client believes in, -1 for whatever it is.
+    `current_leader_epoch`: the leader epoch that the client knows, -1 for no check.
     """
 
     partition: int
@@ -47,7 +47,7 @@ class ListOffsetsRequest:
 
 @dataclass(slots=True)
 class ListOffsetsPartitionResult:
-    """`offset` and `timestamp` are -1 where no record is that late; `timestamp` is -1 for latest and earliest."""
+    """`offset` and `timestamp` are -1 when no record is that late; `timestamp` is -1 for latest and earliest."""
 
     partition: int
     error: ErrorCode = ErrorCode.NONE
@@ -58,7 +58,7 @@ class ListOffsetsPartitionResult:
 
 @dataclass(slots=True)
 class ListOffsetsTopicResult:
-    """One topic's answers, in the order of the request."""
+    """One topic's results, in the order of the request."""
 
     name: str
     partitions: list[ListOffsetsPartitionResult]
@@ -66,6 +66,6 @@ class ListOffsetsTopicResult:
 
 @dataclass(slots=True)
 class ListOffsetsResponse:
-    """The answers of all partitions, in the order of the request."""
+    """Results in the order of the request."""
 
     topics: list[ListOffsetsTopicResult]

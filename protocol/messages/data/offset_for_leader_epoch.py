@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (key 23): where a leader epoch ended, by which a consumer notices that its log was cut."""
+"""OffsetForLeaderEpoch (key 23): the end offset of a leader epoch, by which consumers detect log truncation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from barnabas.protocol.errors import ErrorCode
 
 @dataclass(slots=True)
 class EpochPartition:
-    """`leader_epoch` is asked about; `current_leader_epoch`: the one it believes in, -1 for whatever it is."""
+    """`leader_epoch`: the requested epoch; `current_leader_epoch`: the one the client knows, -1 for no check."""
 
     partition: int
     leader_epoch: int
@@ -26,14 +26,14 @@ class EpochTopic:
 
 @dataclass(slots=True)
 class OffsetForLeaderEpochRequest:
-    """Any number of partitions."""
+    """Partitions of several topics."""
 
     topics: list[EpochTopic]
 
 
 @dataclass(slots=True)
 class EpochPartitionResult:
-    """The greatest known epoch not above the one asked about, and the offset at which it ended; -1 where unknown."""
+    """The largest known epoch not above the requested one, and its end offset; -1 when unknown."""
 
     partition: int
     error: ErrorCode = ErrorCode.NONE
@@ -43,7 +43,7 @@ class EpochPartitionResult:
 
 @dataclass(slots=True)
 class EpochTopicResult:
-    """One topic's answers, in the order of the request."""
+    """One topic's results, in the order of the request."""
 
     name: str
     partitions: list[EpochPartitionResult]
@@ -51,6 +51,6 @@ class EpochTopicResult:
 
 @dataclass(slots=True)
 class OffsetForLeaderEpochResponse:
-    """The answers of all partitions, in the order of the request."""
+    """Results in the order of the request."""
 
     topics: list[EpochTopicResult]

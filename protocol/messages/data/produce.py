@@ -1,4 +1,4 @@
-"""Produce (key 0): one record batch each for any number of partitions."""
+"""Produce (key 0): one record batch for each of several partitions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ACKS_LEADER = 1
 
 @dataclass(slots=True)
 class ProducePartition:
-    """The batch for one partition. `records` is a writable view of the receive buffer, valid in the handler."""
+    """The batch for one partition. `records` is a writable view of the receive buffer, valid only in the handler."""
 
     partition: int
     records: memoryview
@@ -22,7 +22,7 @@ class ProducePartition:
 
 @dataclass(slots=True)
 class ProduceTopic:
-    """One topic's partitions. With a `topic_id` (16 bytes) that is what names it, and `name` is empty."""
+    """One topic's partitions. A topic named by its `topic_id` (16 bytes) has an empty `name`."""
 
     name: str
     partitions: list[ProducePartition]
@@ -31,9 +31,9 @@ class ProduceTopic:
 
 @dataclass(slots=True)
 class ProduceRequest:
-    """`acks`: 0 no answer at all, 1 the leader has written it, -1 all in-sync replicas have.
+    """`acks`: 0 no answer, 1 the leader has written the batch, -1 all in-sync replicas have.
 
-    `takes_zstd`: whether a client that speaks like this may send zstd (Kafka's versions below 7 are older than that).
+    `takes_zstd`: whether the client's version allows zstd (Kafka's versions below 7 do not).
     """
 
     acks: int
@@ -47,7 +47,7 @@ class ProduceRequest:
 class ProducePartitionResult:
     """`base_offset` -1 on an error; `log_append_time_ms` -1 under CreateTime; `message` None without an error.
 
-    `record_errors`: the records that were why the batch was refused, by their index in it, each with a sentence.
+    `record_errors`: the records that caused the refusal of the batch, by their index in it, each with a message.
     """
 
     partition: int
@@ -61,7 +61,7 @@ class ProducePartitionResult:
 
 @dataclass(slots=True)
 class ProduceTopicResult:
-    """One topic's answers, in the order of the request, and under its `topic_id` where it was asked by that."""
+    """One topic's results in the order of the request, with the `topic_id` if the request used it."""
 
     name: str
     partitions: list[ProducePartitionResult]
@@ -70,7 +70,7 @@ class ProduceTopicResult:
 
 @dataclass(slots=True)
 class ProduceResponse:
-    """The answers of all partitions, in the order of the request."""
+    """Results in the order of the request."""
 
     topics: list[ProduceTopicResult]
 
@@ -79,7 +79,7 @@ _FORGOTTEN = memoryview(b"")
 
 
 def forget_records(request: object) -> None:
-    """Let go of a produce request's views of the receive buffer; any other request has none."""
+    """Release a produce request's views of the receive buffer; other requests have none."""
     if type(request) is ProduceRequest:
         for topic in request.topics:
             for partition in topic.partitions:

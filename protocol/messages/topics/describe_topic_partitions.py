@@ -9,7 +9,7 @@ from barnabas.protocol.messages.topics.metadata import TopicMetadata
 
 @dataclass(slots=True)
 class Cursor:
-    """Where a page begins: a topic, and the first of its partitions."""
+    """The start of a page: a topic and a partition."""
 
     topic: str
     partition: int
@@ -17,7 +17,7 @@ class Cursor:
 
 @dataclass(slots=True)
 class DescribeTopicPartitionsRequest:
-    """`topics` [] asks for all. A page has at most `partition_limit` partitions and begins at `cursor`."""
+    """`topics` [] means all. A page has at most `partition_limit` partitions and starts at `cursor`."""
 
     topics: list[str]
     partition_limit: int = 2000
@@ -26,7 +26,7 @@ class DescribeTopicPartitionsRequest:
 
 @dataclass(slots=True)
 class DescribeTopicPartitionsResponse:
-    """By name. `next_cursor` None: this was the last page."""
+    """Topics by name. `next_cursor` None: this was the last page."""
 
     topics: list[TopicMetadata]
     next_cursor: Cursor | None = None

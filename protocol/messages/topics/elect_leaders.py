@@ -1,4 +1,4 @@
-"""ElectLeaders (key 43): partitions shall be led by the first of their replicas, or by any that is there."""
+"""ElectLeaders (key 43): elect the first replica of partitions as leader, or (unclean) any live one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ElectLeadersRequest:
 
 @dataclass(slots=True)
 class ElectLeadersPartitionResult:
-    """One partition's answer."""
+    """One partition's result."""
 
     partition: int
     error: ErrorCode
@@ -45,7 +45,7 @@ class ElectLeadersTopicResult:
 
 @dataclass(slots=True)
 class ElectLeadersResponse:
-    """In the order of the request; `error` is that of the whole."""
+    """In the order of the request; `error` is that of the whole request."""
 
     topics: list[ElectLeadersTopicResult]
     error: ErrorCode = ErrorCode.NONE

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (key 46): partitions that are moving between nodes, of which there is one here."""
+"""ListPartitionReassignments (key 46): partitions that move between nodes; a single node has none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from barnabas.protocol.errors import ErrorCode
 
 @dataclass(slots=True)
 class ListPartitionReassignmentsRequest:
-    """Which partitions are asked for does not matter: none is ever reassigned."""
+    """The requested partitions do not matter: none is ever reassigned."""
 
 
 @dataclass(slots=True)

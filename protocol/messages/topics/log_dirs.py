@@ -1,4 +1,4 @@
-"""DescribeLogDirs (35): what each log directory holds. AlterReplicaLogDirs (34): partitions move to another one."""
+"""DescribeLogDirs (35): the logs in each log directory. AlterReplicaLogDirs (34): move partitions to another one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_DIRTY_RATIO = -1.0
 
 @dataclass(slots=True)
 class DescribeLogDirsTopic:
-    """Partitions of one topic that are asked for."""
+    """Requested partitions of one topic."""
 
     name: str
     partitions: list[int]
@@ -29,12 +29,12 @@ class DescribeLogDirsRequest:
 
 @dataclass(slots=True)
 class LogDirPartition:
-    """A partition's log, or the copy that a move fills (`is_future`).
+    """A partition's log, or the future log of a move (`is_future`).
 
-    `offset_lag`: how many offsets the log is behind the high watermark, the copy behind the log; -1 unknown. The
-    cleaner's three are only in the native dialect: `first_dirty_offset` of its checkpoint (-1 none), `dirty_ratio`
-    (-1.0 where the topic is not compacted) and `cleaning_state`: idle, in progress, paused, aborted, or `uncleanable: `
-    and why; empty where the topic is not compacted.
+    `offset_lag`: how many offsets the log lags the high watermark, or the future log the log; -1 unknown. The cleaner's
+    three fields are only in the native dialect: `first_dirty_offset` of its checkpoint (-1 none), `dirty_ratio` (-1.0
+    for a topic that is not compacted) and `cleaning_state`: idle, in progress, paused, aborted, or `uncleanable: ` and
+    the reason; empty for a topic that is not compacted.
     """
 
     partition: int
@@ -48,7 +48,7 @@ class LogDirPartition:
 
 @dataclass(slots=True)
 class LogDirTopic:
-    """What a directory holds of one topic."""
+    """Logs of one topic in a directory."""
 
     name: str
     partitions: list[LogDirPartition]
@@ -56,7 +56,7 @@ class LogDirTopic:
 
 @dataclass(slots=True)
 class LogDirResult:
-    """One log directory. `total_bytes` and `usable_bytes` are those of its file system, -1 unknown."""
+    """One log directory. `total_bytes` and `usable_bytes` are its file system's, -1 unknown."""
 
     path: str
     error: ErrorCode = ErrorCode.NONE
@@ -83,7 +83,7 @@ class AlterReplicaLogDirsTopic:
 
 @dataclass(slots=True)
 class AlterReplicaLogDir:
-    """`path`: the log directory to which the partitions shall go."""
+    """`path`: the log directory to move the partitions to."""
 
     path: str
     topics: list[AlterReplicaLogDirsTopic]
@@ -91,14 +91,14 @@ class AlterReplicaLogDir:
 
 @dataclass(slots=True)
 class AlterReplicaLogDirsRequest:
-    """A partition that comes twice goes where it comes last."""
+    """A partition that occurs twice moves to its last directory."""
 
     dirs: list[AlterReplicaLogDir]
 
 
 @dataclass(slots=True)
 class AlterReplicaLogDirsPartitionResult:
-    """No error: the move has begun, or there is nothing to move. The Kafka dialect has no room for `message`."""
+    """No error: the move has begun, or nothing has to move. The Kafka dialect has no field for `message`."""
 
     partition: int
     error: ErrorCode = ErrorCode.NONE

@@ -11,9 +11,9 @@ from barnabas.protocol.uuids import ZERO_UUID
 
 @dataclass(slots=True)
 class MetadataRequest:
-    """`topics`: names, or None for all of them. `allow_auto_creation`: create what is missing where the broker may.
+    """`topics`: names, or None for all. `allow_auto_creation`: create missing topics if the broker allows it.
 
-    `topic_ids` (16 bytes each) ask for topics by their ids instead. The `include` fields ask what the client may do.
+    `topic_ids` (16 bytes each) name topics by their ids instead. The `include` fields request authorized operations.
     """
 
     topics: list[str] | None
@@ -25,7 +25,7 @@ class MetadataRequest:
 
 @dataclass(slots=True)
 class BrokerAddress:
-    """Where clients of the listener that was asked reach a broker."""
+    """A broker's address for clients of the listener that received the request."""
 
     node_id: int
     host: str
@@ -34,7 +34,7 @@ class BrokerAddress:
 
 @dataclass(slots=True)
 class PartitionMetadata:
-    """`leader` is a node id, -1 without one; the others are node ids too: `offline` those without the log at hand."""
+    """`leader` is a node id, -1 without a leader; `offline` are the node ids of offline replicas."""
 
     partition: int
     error: ErrorCode
@@ -47,7 +47,7 @@ class PartitionMetadata:
 
 @dataclass(slots=True)
 class TopicMetadata:
-    """`topic_id` is 16 bytes, zeros where the topic is unknown; `name` is empty where an unknown id was asked for."""
+    """`topic_id` is 16 bytes, zeros for an unknown topic; `name` is empty for an unknown id."""
 
     name: str
     error: ErrorCode = ErrorCode.NONE

@@ -10,12 +10,12 @@ from barnabas.protocol.messages.cluster.configs import ConfigEntry
 from barnabas.protocol.uuids import ZERO_UUID
 
 DEFAULT_COUNT = -1
-"""As a partition count or a replication factor: the broker's default."""
+"""Partition count or replication factor: the broker's default."""
 
 
 @dataclass(slots=True)
 class ReplicaAssignment:
-    """The node ids that a partition's replicas are to be on, the preferred leader first."""
+    """The node ids of a partition's replicas, the preferred leader first."""
 
     partition: int
     replicas: tuple[int, ...]
@@ -23,9 +23,9 @@ class ReplicaAssignment:
 
 @dataclass(slots=True)
 class NewTopic:
-    """`configs`: topic configs by Kafka's names, values as text; null, which Kafka's protocol can say, is refused.
+    """`configs`: topic configs by Kafka's names, values as text; null, which Kafka's protocol allows, is refused.
 
-    With `assignments` the two counts must be DEFAULT_COUNT: the assignments say them.
+    With `assignments` the two counts must be DEFAULT_COUNT: the assignments determine them.
     """
 
     name: str
@@ -37,7 +37,7 @@ class NewTopic:
 
 @dataclass(slots=True)
 class CreateTopicsRequest:
-    """`validate_only`: answer as if, change nothing. `describe`: answer each topic's configs as well."""
+    """`validate_only`: answer without creating anything. `describe`: answer each topic's configs as well."""
 
     topics: list[NewTopic]
     timeout_ms: int = 60_000
@@ -47,7 +47,7 @@ class CreateTopicsRequest:
 
 @dataclass(slots=True)
 class TopicReference:
-    """A topic by its name or by its id: ZERO_UUID is no id. Neither, or both, is refused."""
+    """A topic by its name or its id (ZERO_UUID: no id). Neither or both is refused."""
 
     name: str | None
     topic_id: bytes = ZERO_UUID
@@ -55,7 +55,7 @@ class TopicReference:
 
 @dataclass(slots=True)
 class DeleteTopicsRequest:
-    """Topics by name, and `references`, which may also be by id."""
+    """Topics by name, and `references` by name or id."""
 
     names: list[str]
     timeout_ms: int = 60_000
@@ -64,7 +64,7 @@ class DeleteTopicsRequest:
 
 @dataclass(slots=True)
 class NewPartitions:
-    """`count`: how many partitions the topic shall have in all. `assignments`: the replicas of each new one."""
+    """`count`: the new total of partitions. `assignments`: the replicas of each new partition."""
 
     name: str
     count: int
@@ -73,7 +73,7 @@ class NewPartitions:
 
 @dataclass(slots=True)
 class CreatePartitionsRequest:
-    """`validate_only`: answer as if, change nothing."""
+    """`validate_only`: answer without changing anything."""
 
     topics: list[NewPartitions]
     timeout_ms: int = 60_000
@@ -82,10 +82,10 @@ class CreatePartitionsRequest:
 
 @dataclass(slots=True)
 class TopicResult:
-    """What became of one topic. `topic_id` and `partitions` are those of a topic that was created or deleted.
+    """One topic's result. `topic_id` and `partitions` are those of a created or deleted topic.
 
-    `message` may be a warning where `error` is NONE (a topic that Apache Kafka 4.x would refuse to open). `name` is ""
-    for an id that is no topic's. `replication_factor` and `configs` are of a created topic, where they were asked for.
+    With `error` NONE, `message` may be a warning (a topic that Apache Kafka 4.x would refuse to open). `name` is "" for
+    an unknown id. `replication_factor` and `configs` are those of a created topic, if requested.
     """
 
     name: str

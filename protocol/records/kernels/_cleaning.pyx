@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""The cleaner's per-record work, compiled; cleaning_python.py is its twin and says what each method does.
+"""The cleaner's per-record work, compiled. cleaning_python.py is its Python twin and documents each method.
 
-Whole buffers without the GIL. Keys are hashed by SipHash-2-4 with 128 bits; records go through the table in groups, all
-hashed and their slots prefetched before the first is looked up, because a slot is a cache miss. Bytes are read through
-plain pointers, each behind its bound, as in _kernel.pyx. The table is one thread's.
+Whole buffers are processed without the GIL. Keys are hashed by SipHash-2-4 with 128 bits. Records are looked up in
+groups: all of a group are hashed and their slots prefetched before the first lookup, because each slot is a cache miss.
+Bytes are read through plain pointers, each after a bounds check, as in _kernel.pyx. A table belongs to one thread.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
@@ -24,7 +24,6 @@ from barnabas.protocol.records.kernels._walk cimport (
     step,
 )
 
-from barnabas.protocol.records import errors as _errors
 from barnabas.protocol.records.kernels.cleaned import (
     HASH_MASK,
     AddedBatches,
@@ -33,7 +32,7 @@ from barnabas.protocol.records.kernels.cleaned import (
     FilteredRecords,
     Stop,
 )
-from barnabas.protocol.records.errors import CorruptRecordError, InvalidRecordError
+from barnabas.protocol.records.errors import REASONS as _REASONS, CorruptRecordError, InvalidRecordError
 
 cdef extern from "_crc32c.h":
     void crc32c_prepare()
@@ -80,7 +79,7 @@ cdef extern from *:
     void siphash128(const uint64_t* key, const uint8_t* data, size_t size, uint64_t* hashed) noexcept nogil
     uint64_t scale_to(uint64_t value, uint64_t range) noexcept nogil
 
-# Of layout.py and cleaned.py; tests/protocol compare results with those of the twin.
+# As in layout.py and cleaned.py; tests/protocol compare results with the twin's.
 cdef enum:
     HEADER_SIZE = 61
     LOG_OVERHEAD = 12
@@ -90,7 +89,7 @@ cdef enum:
     ATTRIBUTES_POSITION = 21
     TIMESTAMP_TYPE_MASK = 0x08
     DELETE_HORIZON_MASK = 0x40
-    KEPT_ATTRIBUTES = 0x3F  # all that means something but the delete horizon
+    KEPT_ATTRIBUTES = 0x3F  # all defined bits but the delete horizon
     ASIDE_ATTRIBUTES = 0x37  # codec, transactional, control
     ENTRY_BYTES = 24
     HASHED_PROBES = 16
@@ -110,11 +109,11 @@ cdef enum Stopped:
 
 cdef tuple STOPS = (Stop.CUT, Stop.ASIDE, Stop.FULL, Stop.NO_ROOM)
 
-cdef tuple REASONS = _errors.REASONS
+cdef tuple REASONS = _REASONS
 
 cdef struct Slot:
     uint64_t hashed[2]
-    int64_t next_offset  # the offset + 1: 0 is an empty slot
+    int64_t next_offset  # the offset + 1; 0: an empty slot
 
 cdef struct Batch:
     const uint8_t* data
@@ -129,15 +128,15 @@ cdef struct Batch:
     Payload records
 
 cdef struct Item:
-    # A record on its way through the table.
+    # A record of the group that is being looked up.
     uint64_t hashed[2]
     int64_t offset_delta
     int64_t timestamp
-    int64_t rest_at  # what follows the key's size
+    int64_t rest_at  # the position after the key's size field
     int64_t end
     int64_t key_size
     bint has_value
-    bint is_known  # the table is to be asked
+    bint is_known  # the table covers its offset, so its key is looked up
 
 cdef struct Rules:
     int64_t latest_offset
@@ -148,7 +147,7 @@ cdef struct Rules:
     int64_t last_data_count
 
 cdef struct Selection:
-    # What the first look at a batch's records has found; the survivors are in the table's `kept`.
+    # What the first pass over a batch's records found; the kept records are in the table's `_kept`.
     Fault fault
     int64_t fault_index
     int64_t read
@@ -156,7 +155,7 @@ cdef struct Selection:
     int64_t invalid
     int64_t max_timestamp
     bint has_tombstones
-    # What becomes of the batch.
+    # The outcome for the batch.
     bint rewrites
     bint sets_horizon
     bint has_horizon
@@ -398,7 +397,7 @@ cdef class OffsetTable:
         hashed[1] &= self._mask[1]
 
     cdef inline int64_t _slot(self, const uint64_t* hashed, int64_t attempt, int64_t last) noexcept nogil:
-        """Some places that the hash says, then one after the other: so every free slot is found."""
+        """Return the slot of a probe: HASHED_PROBES by the hash, then linear, so that every free slot is found."""
         if attempt < HASHED_PROBES:
             return scale_to(hashed[0] + <uint64_t> attempt * (hashed[1] | 1), self.slots)
         return last + 1 if last + 1 < self.slots else 0
@@ -437,7 +436,7 @@ cdef class OffsetTable:
         self, const Payload* records, int64_t base_offset, int64_t from_offset, int64_t max_entries, bint* is_full,
         int64_t* read, int64_t* latest, int64_t* index,
     ) noexcept nogil:
-        """Put the keys of a batch; `is_full` when a key came that may not be put."""
+        """Put the keys of a batch; sets `is_full` at a key above the limit of entries."""
         cdef Walk walk
         cdef Item group[GROUP]
         cdef int64_t filled, item
@@ -475,7 +474,7 @@ cdef class OffsetTable:
         self, const Payload* records, int64_t base_offset, int64_t base_timestamp, int64_t max_timestamp,
         int32_t attributes, const Rules* rules, bint is_marker_of_nothing, Selection* selection,
     ) noexcept nogil:
-        """Choose the survivors and what becomes of the batch. FULL: all went well."""
+        """Choose the records to keep and the outcome for the batch. FULL means success."""
         cdef Walk walk
         cdef Item group[GROUP]
         cdef Item* item
@@ -558,7 +557,7 @@ cdef class OffsetTable:
     cdef int64_t _write(
         self, const Batch* batch, const Rules* rules, const Selection* selection, uint8_t* out, int64_t room
     ) noexcept nogil:
-        """What becomes of the batch, written to `out`: its size, 0 for nothing; negative: the room that it needs."""
+        """Write the cleaned batch to `out`. Return its size, 0 when it is dropped, or minus the size that does not fit."""
         cdef int64_t size
         cdef int32_t attributes
         if selection.kept and not selection.rewrites:
@@ -578,7 +577,7 @@ cdef class OffsetTable:
             return 0
         if size > room:
             return -size
-        memcpy(out, batch.data, HEADER_SIZE)  # offsets, epochs, producer, sequence
+        memcpy(out, batch.data, HEADER_SIZE)  # keeps offsets, epochs, producer, sequence
         if selection.kept:
             self._put_records(batch.records.data, selection, out + HEADER_SIZE)
         _put32(out + 8, <uint32_t> (size - LOG_OVERHEAD))
@@ -591,7 +590,7 @@ cdef class OffsetTable:
         return size
 
     cdef void _put_records(self, const uint8_t* data, const Selection* selection, uint8_t* out) noexcept nogil:
-        """Write the survivors with deltas from the batch's base timestamp; all but that is as it was."""
+        """Write the kept records with timestamp deltas from the new base timestamp, otherwise unchanged."""
         cdef const Item* item
         cdef int64_t at
         for at in range(selection.kept):
@@ -637,7 +636,7 @@ cdef class OffsetTable:
 
 
 cdef Stopped _open_batch(const uint8_t* data, int64_t remaining, Batch* batch) noexcept nogil:
-    """Check the batch at `data`, CRC and all. FULL: it is a plain one, and whole."""
+    """Check the batch at `data`, its CRC included. FULL means that it is complete and plain (not ASIDE)."""
     cdef int64_t length
     cdef int32_t magic, last_offset_delta
     if remaining <= MAGIC_POSITION:
@@ -705,7 +704,7 @@ cdef inline bint _is_last_data(const Batch* batch, const Rules* rules) noexcept 
 
 
 cdef inline int64_t _body_size(const Item* item, int64_t base_timestamp) noexcept nogil:
-    """Of the record without its size field: attributes, two deltas, the key's size, the rest as it was."""
+    """Return the size of a kept record without its size field: attributes, two deltas, key size, unchanged rest."""
     cdef int64_t delta = <int64_t> (<uint64_t> item.timestamp - <uint64_t> base_timestamp)
     return (
         1 + varint_size(delta) + varint_size(item.offset_delta) + varint_size(item.key_size) + item.end - item.rest_at

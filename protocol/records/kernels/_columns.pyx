@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""Batches into columns, compiled; columns_python.py is its twin and says what it does and why.
+"""Batches into columns, compiled. columns_python.py is its Python twin and documents it.
 
-Before a batch is walked there is room for all that it can hold: as many rows as its header counts (start_walk has
+Before a batch is walked, room is reserved for all that it can hold: as many rows as its header counts (start_walk has
 compared that with its bytes), and as many bytes of keys, values and headers as its payload has. So the loop over the
-records stores without asking, and bytes are read as _walk.pxd does, each after its bound. What a batch that turns out
-to be bad has stored is cut off again. The GIL is kept: a Spark worker has one thread.
+records stores without checks; reads are bounds-checked as in _walk.pxd. Rows of a batch that turns out to be bad are
+cut off again. The GIL is kept: a Spark worker has one thread.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -27,15 +27,14 @@ from barnabas.protocol.records.kernels._walk cimport (
     start_walk,
     step,
 )
-from barnabas.protocol.records import errors as _errors
 from barnabas.protocol.records.kernels.columns_types import Columns, HeaderColumn, NullableBytes, Stop
-from barnabas.protocol.records.errors import InvalidRecordError
+from barnabas.protocol.records.errors import REASONS as _REASONS, InvalidRecordError
 
 cdef extern from "_crc32c.h":
     void crc32c_prepare()
     uint32_t crc32c_of(const uint8_t* data, size_t size) noexcept nogil
 
-# Of layout.py and columns_types.py; asserted against them by tests/protocol.
+# As in layout.py and columns_types.py; tests/protocol assert it.
 cdef enum:
     HEADER_SIZE = 61
     LOG_OVERHEAD = 12
@@ -58,7 +57,7 @@ cdef int64_t INT32_MAX = 0x7FFFFFFF
 cdef int64_t INT64_MAX = 0x7FFFFFFFFFFFFFFF
 cdef int64_t MAX_MS = 0x7FFFFFFFFFFFFFFF // 1000
 
-cdef tuple REASONS = _errors.REASONS
+cdef tuple REASONS = _REASONS
 
 cdef object CUT = Stop.CUT
 cdef object FULL = Stop.FULL
@@ -72,7 +71,7 @@ crc32c_prepare()
 
 
 cdef class Room:
-    """A bytearray that grows by doubling, and how much of it is used."""
+    """A bytearray that grows by doubling, and its used size."""
 
     cdef bytearray memory
     cdef int64_t used
@@ -83,7 +82,7 @@ cdef class Room:
         self.memory = bytearray()
 
     cdef inline uint8_t* reserve(self, int64_t size) except NULL:
-        """Where `size` more bytes can be written."""
+        """Return where `size` more bytes can be written."""
         if size > self.capacity - self.used:
             self.grow(size)
         return <uint8_t*> PyByteArray_AS_STRING(self.memory) + self.used
@@ -95,7 +94,7 @@ cdef class Room:
         return 0
 
     cdef object take(self):
-        """The used bytes. The room is empty afterwards, and begins with as much the next time."""
+        """Return the used bytes and start empty, with the same capacity reserved at the next use."""
         cdef bytearray memory = self.memory
         cdef int64_t used = self.used
         self.memory = bytearray()
@@ -122,7 +121,7 @@ cdef class BytesColumn:
         return 0
 
     cdef int reserve(self, int64_t rows, int64_t size) except -1:
-        """Room for so many rows of so many bytes in all."""
+        """Reserve room for `rows` rows of `size` bytes in all."""
         self.offsets.reserve(4 * rows)
         self.data.reserve(size)
         self.validity.reserve(rows // 8 + 2)
@@ -130,7 +129,7 @@ cdef class BytesColumn:
         return 0
 
     cdef inline void add(self, const uint8_t* data, int64_t size) noexcept:
-        """One row, for which there is room; a negative size is null."""
+        """Append a row, for which room is reserved; a negative size is null."""
         cdef uint8_t* bits = <uint8_t*> PyByteArray_AS_STRING(self.validity.memory) + (self.rows >> 3)
         cdef int bit = self.rows & 7
         if bit == 0:
@@ -146,7 +145,7 @@ cdef class BytesColumn:
         self.offsets.used += 4
 
     cdef void cut_back(self) noexcept:
-        """To what it was at the last reserve."""
+        """Go back to the state at the last reserve."""
         cdef uint8_t* bits
         self.rows, self.null_count, self.data.used = self.kept_rows, self.kept_nulls, self.kept_bytes
         self.offsets.used = 4 * (self.rows + 1)
@@ -163,23 +162,23 @@ cdef class BytesColumn:
 
 
 cdef class HeadersColumn:
-    """Lists of headers: how many of them each row has, their keys and values one after the other."""
+    """Lists of headers: their count per row, and all keys and values one after the other."""
 
-    cdef BytesColumn counts  # of which only offsets and validity are used
+    cdef BytesColumn counts  # only its offsets and validity are used
     cdef BytesColumn keys, values
 
     def __cinit__(self):
         self.counts, self.keys, self.values = BytesColumn(), BytesColumn(), BytesColumn()
 
     cdef int reserve(self, int64_t rows, int64_t size) except -1:
-        """A header takes two bytes of the payload at least; three of UTF-8 may replace one of its key."""
+        """Reserve room: a header takes at least two bytes of payload, and a key byte that is not UTF-8 becomes three."""
         self.counts.reserve(rows, 0)
         self.keys.reserve(size // 2, 3 * size)
         self.values.reserve(size // 2, size)
         return 0
 
     cdef int add(self, const uint8_t* data, const Walk* walk) except -1:
-        """Those of a record that the walk has checked."""
+        """Append the headers of a record that the walk has checked."""
         cdef int64_t at = walk.headers_at
         cdef int64_t left = walk.header_count
         cdef int64_t size
@@ -210,7 +209,7 @@ cdef class HeadersColumn:
         return 0
 
     cdef void end_row(self) noexcept:
-        """The counts column stores where the row's headers end, in the place of where its bytes end."""
+        """End a row: the counts column stores where the row's headers end instead of where its bytes end."""
         cdef int64_t before = (<int32_t*> (PyByteArray_AS_STRING(self.counts.offsets.memory)))[self.counts.rows]
         self.counts.add(NULL, 0 if self.keys.rows > before else -1)
         (<int32_t*> (PyByteArray_AS_STRING(self.counts.offsets.memory)))[self.counts.rows] = <int32_t> self.keys.rows

@@ -1,11 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""The per-record work, compiled; kernel_python.py is its twin, function by function, and says what each one does.
+"""Per-record work, compiled. kernel_python.py is its Python twin, function by function, and documents each one.
 
-Results, errors, indexes and reasons are the twin's; tests/protocol run both. Bytes are read through plain pointers, so
-every read is preceded by its bound: a position is compared with the end of the record or the buffer before it is used,
-sizes are compared by subtraction (`size > end - at`), which cannot overflow, and each byte is read only once, so that a
-buffer that another thread changes meanwhile gives a wrong answer at worst. The GIL is released over buffers from
-RELEASE_BYTES on; below, handing it over costs more than the work.
+A change here needs the same change in the twin: results, errors, indexes and reasons are equal, and tests/protocol run
+both. Bytes are read through plain pointers, so every read is preceded by a bounds check: a position is compared with the
+end of the record or buffer before it is used, sizes are compared by subtraction (`size > end - at`), which cannot
+overflow, and each byte is read only once, so that a buffer changed by another thread gives a wrong result at worst.
+The GIL is released for buffers of at least RELEASE_BYTES; below, releasing it costs more than the work.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -32,8 +32,7 @@ from barnabas.protocol.records.kernels._walk cimport (
     start_walk,
     step,
 )
-from barnabas.protocol.records import errors as _errors
-from barnabas.protocol.records.errors import CorruptRecordError, InvalidRecordError
+from barnabas.protocol.records.errors import REASONS as _REASONS, CorruptRecordError, InvalidRecordError
 from barnabas.protocol.records.record import Record, RecordsSummary
 
 cdef extern from "Python.h":
@@ -41,13 +40,13 @@ cdef extern from "Python.h":
         object (*tp_alloc)(PyTypeObject*, Py_ssize_t)
     void PyObject_GC_UnTrack(void*)
 
-# Of layout.py; asserted against it by tests/protocol.
+# As in layout.py; tests/protocol assert it.
 cdef enum:
     HEADER_SIZE = 61
     LOG_OVERHEAD = 12
     MAGIC_V2 = 2
     NO_TIMESTAMP = -1
-    HEAD_BYTES = 27  # up to and with the last offset delta
+    HEAD_BYTES = 27  # up to and including the last offset delta
     MAGIC_END = 17
     MIN_MESSAGE_LENGTH = 14
     RELEASE_BYTES = 32768
@@ -57,7 +56,7 @@ cdef int64_t INT64_MAX = 0x7FFFFFFFFFFFFFFF
 cdef uint32_t MURMUR_SEED = 0x9747B28C
 cdef uint32_t MURMUR_FACTOR = 0x5BD1E995
 
-cdef tuple REASONS = _errors.REASONS
+cdef tuple REASONS = _REASONS
 
 cdef struct Summary:
     int64_t max_timestamp
@@ -132,8 +131,9 @@ def decode_payload(
             _set(record, 2, _nullable(view.buf, walk.key_at, walk.key_size))
             _set(record, 3, _nullable(view.buf, walk.value_at, walk.value_size))
             _set(record, 4, _headers(view.buf, &walk) if walk.header_count else ())
-            # No cycle can pass through a record, but the collector looks into each tuple of a subclass for ever: with
-            # half a million records kept, a full collection took 300 ms, and reading was six times slower.
+            # A record cannot be part of a cycle, but CPython never untracks a NamedTuple itself, so every collection
+            # visits it: with half a million records kept, a full collection took 300 ms, and reading was six times
+            # slower.
             PyObject_GC_UnTrack(<void*> record)
             records.append(record)
             walk.index += 1
@@ -273,7 +273,7 @@ cdef Fault _summarize(const Payload* records, Walk* walk, Summary* summary) noex
 
 
 cdef Fault _seek(const Payload* records, Walk* walk, int64_t target) noexcept nogil:
-    """Stops at the first record of `target` or later; walk.index is the count when there is none."""
+    """Stop at the first record of `target` or later; walk.index is the record count when no record is."""
     cdef Fault fault = start_walk(records, walk)
     if fault != FINE:
         return fault
@@ -302,13 +302,13 @@ cdef inline object _nullable(const void* data, int64_t at, int64_t size):
 
 
 cdef tuple _headers(const void* data, const Walk* walk):
-    """The headers of a record that the walk has checked."""
+    """Return the headers of a record that the walk has checked."""
     cdef int64_t at = walk.headers_at
     cdef int64_t left = walk.header_count
     cdef int64_t size
     cdef list headers = []
     while left:
-        # The record was checked up to walk.at. A buffer that has changed since must not lead behind it.
+        # The record was checked up to walk.at. A buffer changed since must not make it read past that.
         if get_varint(<const uint8_t*> data, &at, walk.at, &size) != VARINT_FINE or not 0 <= size <= walk.at - at:
             raise _error(BAD_HEADERS, walk.index)
         key = PyUnicode_DecodeUTF8(<char*> data + at, size, "replace")
@@ -350,7 +350,7 @@ cdef inline bytes _as_bytes(value):
 
 
 cdef list _encoded(headers):
-    """The headers as pairs of bytes; None for none."""
+    """Return the headers as pairs of bytes; None without headers."""
     cdef list encoded
     if not headers:
         return None
@@ -390,7 +390,7 @@ cdef inline uint8_t* _put_nullable(uint8_t* out, bytes value):
 
 
 cdef inline bint _read_head(const uint8_t* data, int64_t position, int64_t end, Head* head) noexcept nogil:
-    """False when the buffer ends before the head does. Versions 0 and 1 end their head with the magic."""
+    """Read a batch's head; False when the buffer ends within it. Formats 0 and 1 end their head with the magic byte."""
     cdef const uint8_t* at
     if end - position < MAGIC_END:
         return False

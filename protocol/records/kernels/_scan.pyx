@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""The scan over a segment's batches, compiled; scan_python.py is its twin and says what it does and why.
+"""Scan over the stored batches of a segment, compiled. scan_python.py is its Python twin and documents it.
 
-A whole buffer is passed over without the GIL: what is found goes into vectors of C, which become Python objects when the
-buffer is done. Bytes are read through plain pointers, so every read is preceded by its bound: sizes are compared by
-subtraction (`size > remaining - at`), which cannot overflow.
+A whole buffer is scanned without the GIL: results go into C vectors, which become Python objects at the buffer's end.
+Bytes are read through plain pointers, so every read is preceded by a bounds check: sizes are compared by subtraction
+(`size > remaining - at`), which cannot overflow.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -19,7 +19,7 @@ cdef extern from "_crc32c.h":
     uint32_t crc32c_of(const uint8_t* data, size_t size) noexcept nogil
     uint32_t crc32c_by_tables(const uint8_t* data, size_t size) noexcept nogil
 
-# Of layout.py; asserted against it by tests/protocol.
+# As in layout.py; tests/protocol assert it.
 cdef enum:
     HEADER_SIZE = 61
     LOG_OVERHEAD = 12
@@ -34,7 +34,7 @@ cdef enum:
 cdef int64_t INT32_MAX = 0x7FFFFFFF
 cdef int64_t INT64_MAX = 0x7FFFFFFFFFFFFFFF
 cdef uint64_t HASH_FACTOR = 0x9E3779B97F4A7C15
-cdef uint64_t HASH_SEED = int.from_bytes(os.urandom(8), "little")  # producer ids are a client's to choose
+cdef uint64_t HASH_SEED = int.from_bytes(os.urandom(8), "little")  # clients choose producer ids, so the hash is seeded
 
 cdef enum Fault:
     FINE
@@ -79,7 +79,7 @@ cdef struct Epoch:
     int64_t start_offset
 
 cdef struct Producer:
-    # A slot of the table that thins the rows out; `is_used` tells an empty one.
+    # A slot of the table by which superseded rows are dropped.
     int64_t producer_id
     int32_t later
     bint is_used
@@ -89,7 +89,7 @@ crc32c_prepare()
 
 
 def crc32c(data, *, bint by_tables=False):
-    """CRC-32C of a buffer, by the way that this machine offers or by tables: for tests."""
+    """Return the CRC-32C of a buffer, by this machine's instruction or by tables; for tests."""
     cdef Py_buffer view
     cdef uint32_t crc
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
@@ -332,7 +332,7 @@ cdef class BatchScan:
 
 
 cdef uint8_t* _grow(Vector* vector, size_t size) noexcept nogil:
-    """Room for `size` more bytes at the end; NULL without memory."""
+    """Reserve `size` more bytes at the end and return them; NULL without memory."""
     cdef uint8_t* data
     cdef size_t capacity = vector.capacity
     if size > capacity - vector.size:
@@ -348,7 +348,7 @@ cdef uint8_t* _grow(Vector* vector, size_t size) noexcept nogil:
 
 
 cdef bint _thin_out(Row* rows, size_t count) noexcept nogil:
-    """Marks the rows that producer state needs; False without memory."""
+    """Mark the rows that producer state needs; False without memory."""
     cdef size_t slots = 4
     cdef size_t index
     cdef Producer* table
@@ -381,7 +381,7 @@ cdef bint _thin_out(Row* rows, size_t count) noexcept nogil:
 
 
 cdef inline Producer* _slot(Producer* table, size_t mask, int64_t producer_id) noexcept nogil:
-    """The producer's slot, or the empty one that it would take. The table is never more than half full."""
+    """Return the producer's slot, or the empty one for it. The table is never more than half full."""
     cdef uint64_t mixed = (<uint64_t> producer_id ^ HASH_SEED) * HASH_FACTOR
     cdef size_t at = <size_t> ((mixed ^ mixed >> 32) * HASH_FACTOR >> 32) & mask
     while table[at].is_used and table[at].producer_id != producer_id:

@@ -1,19 +1,19 @@
 # cython: language_level=3
-"""Zigzag varints as inline C, for every compiled kernel: varint.py is their plain Python form.
+"""Zigzag varints as inline C for all compiled kernels; varint.py is the plain Python form.
 
-Only inline functions, so nothing is loaded at run time: each kernel carries its own copy.
+Only inline functions, so nothing is loaded at run time: each kernel contains its own copy.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 cdef enum Varint:
     VARINT_FINE
-    VARINT_CUT  # it reaches the end
-    VARINT_BAD  # longer than its type, or a number that does not fit it
+    VARINT_CUT  # it runs past the end
+    VARINT_BAD  # longer than its type allows, or out of the type's range
 
 
 cdef inline Varint get_varint(const uint8_t* data, int64_t* position, int64_t end, int64_t* value) noexcept nogil:
-    """An int32, zigzag, that must end before `end`. The position moves on only when it is fine."""
+    """Read a zigzag int32 that must end before `end`. The position moves on only when it is valid."""
     cdef int64_t at = position[0]
     cdef uint64_t raw = 0
     cdef int shift = 0
@@ -35,7 +35,7 @@ cdef inline Varint get_varint(const uint8_t* data, int64_t* position, int64_t en
 
 
 cdef inline Varint get_varlong(const uint8_t* data, int64_t* position, int64_t end, int64_t* value) noexcept nogil:
-    """An int64, zigzag; else as get_varint."""
+    """Read a zigzag int64, otherwise as get_varint."""
     cdef int64_t at = position[0]
     cdef uint64_t raw = 0
     cdef int shift = 0

@@ -1,8 +1,9 @@
 # cython: language_level=3
-"""The walk over the records of a version 2 payload as inline C, for every compiled kernel.
+"""Walk over the records of a version 2 payload as inline C, for all compiled kernels.
 
-`start_walk`, then `step` once per record, which checks the record before anything of it is used: positions and sizes in
-Walk lie inside of the payload. kernel_python.walk is the plain Python form and says the rules; faults are in its order.
+Call `start_walk`, then `step` once per record; it checks the record before anything of it is used, so positions and
+sizes in Walk are within the payload. kernel_python.walk is the plain Python form and has the rules; faults are in its
+order.
 """
 
 from libc.stdint cimport int64_t, uint8_t
@@ -13,7 +14,7 @@ cdef extern from *:
     bint add_overflow "__builtin_add_overflow"(int64_t, int64_t, int64_t*) noexcept nogil
 
 cdef enum:
-    MIN_RECORD_SIZE = 7  # of layout.py
+    MIN_RECORD_SIZE = 7  # as in layout.py
 
 cdef enum Fault:
     FINE
@@ -38,7 +39,7 @@ cdef struct Payload:
     bint contiguous
 
 cdef struct Walk:
-    # Where the walk stands, and the record that it passed last. Positions and sizes lie inside of the payload; a key or
+    # The position of the walk and the record that it passed last. Positions and sizes are within the payload; a key or
     # value size of -1 is null.
     int64_t at
     int64_t index
@@ -75,7 +76,7 @@ cdef inline Fault start_walk(const Payload* records, Walk* walk) noexcept nogil:
 
 
 cdef inline Fault step(const Payload* records, Walk* walk) noexcept nogil:
-    """Checks the record at walk.at and moves behind it. The caller counts walk.index up."""
+    """Check the record at walk.at and move past it. The caller increments walk.index."""
     cdef const uint8_t* data = records.data
     cdef int64_t at = walk.at
     cdef int64_t size, end, value
@@ -87,7 +88,7 @@ cdef inline Fault step(const Payload* records, Walk* walk) noexcept nogil:
     if size > records.total - at:
         return CUT_SHORT
     end = at + size
-    at += 1  # attributes: no bit of them means anything
+    at += 1  # attributes: no bit is defined
     fault = _int64(data, &at, end, &value)
     if fault != FINE:
         return fault
@@ -163,7 +164,7 @@ cdef inline Fault skip_headers(const uint8_t* data, int64_t* position, int64_t e
 cdef inline Fault _int32(
     const uint8_t* data, int64_t* position, int64_t end, int64_t* value, Fault cut
 ) noexcept nogil:
-    """`cut` is the fault of a varint that reaches `end`."""
+    """Map a varint's state to a fault; `cut` is the fault of a varint that runs past `end`."""
     cdef Varint got = get_varint(data, position, end, value)
     return FINE if got == VARINT_FINE else cut if got == VARINT_CUT else BAD_VARINT
 

@@ -1,4 +1,4 @@
-"""What the cleaner's kernels give back; both make these, so that they can be compared."""
+"""Results of the cleaner's kernels, the same for both so that they can be compared."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 ENTRY_BYTES: Final = 24
-"""One slot of the offset table: a hash of 16 bytes and an offset of 8."""
+"""Size of a slot of the offset table: a hash of 16 bytes and an offset of 8."""
 
 HASH_MASK: Final = 2**128 - 1
 
 
 class Stop(IntEnum):
-    """Why a pass over a buffer of batches ended where it did."""
+    """Why a pass over a buffer of batches stopped."""
 
     CUT = 0
-    """The buffer holds no whole batch from there on."""
+    """The buffer has no further complete batch."""
     ASIDE = 1
-    """The batch there is compressed, of a transaction, a control batch or of an old format: the caller's."""
+    """The next batch is compressed, transactional, a control batch or of an old format: the caller handles it."""
     FULL = 2
-    """The offset table may take no more keys."""
+    """The offset table has reached its limit of keys."""
     NO_ROOM = 3
-    """What the batch there becomes does not fit into what is left of the output buffer."""
+    """The next cleaned batch does not fit into the rest of the output buffer."""
 
 
 class AddedBatches(NamedTuple):
-    """`position` is where the first batch that was not (wholly) taken begins; `latest_offset` -1 when there is none."""
+    """`position` is the start of the first batch not taken completely; `latest_offset` is -1 if no offset was added."""
 
     position: int
     stop: Stop
@@ -34,7 +34,7 @@ class AddedBatches(NamedTuple):
 
 
 class AddedRecords(NamedTuple):
-    """`last_offset` is that of the record put last, -1 for none."""
+    """`last_offset` is that of the record put last, -1 if none was put."""
 
     is_full: bool
     records_read: int
@@ -42,23 +42,26 @@ class AddedRecords(NamedTuple):
 
 
 class FilterRules(NamedTuple):
-    """What a filter goes by: the same for all batches of a segment."""
+    """Rules of a filter, the same for all batches of a segment."""
 
     latest_offset: int
-    """Up to where the table knows all keys: records above stay."""
+    """Last offset that the table covers; records above it stay."""
     now_ms: int
     new_horizon_ms: int
-    """From when on tombstones may go that get their delete horizon now."""
+    """Delete horizon for batches that get one in this pass."""
     round_end_offset: int
-    """The first offset that this round does not clean: the batch before it stays even if it is emptied."""
+    """First offset that this round does not clean; the batch before it stays even when it becomes empty."""
     last_data_batches: bytes
-    """Pairs of native int64 (last offset, producer id), ascending: active producers' last batches stay if emptied."""
+    """Pairs of native int64 (last offset, producer id), ascending, of active producers' last batches.
+
+    Those batches stay when they become empty.
+    """
 
 
 class FilteredBatches(NamedTuple):
     """`batches`: (position in the output, size, last offset, maximum timestamp) of each batch written.
 
-    `room_needed` is set with NO_ROOM: the bytes that the batch at `position` takes.
+    `room_needed` is set with NO_ROOM: the size of the cleaned batch at `position`.
     """
 
     position: int
@@ -72,7 +75,7 @@ class FilteredBatches(NamedTuple):
 
 
 class FilteredRecords(NamedTuple):
-    """One batch's records after the filter; `payload` is None when it stays as it is, and for no records."""
+    """One batch's records after the filter; `payload` is None when the batch is unchanged or has no records left."""
 
     records_kept: int
     records_invalid: int

@@ -1,4 +1,4 @@
-"""Chooses the implementation of the cleaner's per-record work; kernel.py says how, and its choice holds here too."""
+"""Selects the implementation of the cleaner's per-record work, by the choice of kernel.py."""
 
 from __future__ import annotations
 

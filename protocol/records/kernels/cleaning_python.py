@@ -1,7 +1,8 @@
-"""The cleaner's per-record work in plain Python: the twin of _cleaning.pyx, used where no compiler was there.
+"""The cleaner's per-record work in plain Python: the twin of _cleaning.pyx, for installations without a compiler.
 
-Results, errors and survivors are the same, the hash is not: BLAKE2b keyed with the secret here, SipHash there. A table
-is never shared between the two. Source: Kafka SkimpyOffsetMap, Cleaner, MemoryRecords.filterTo.
+A change here needs the same change there: results, errors and kept records are equal. The hash is not: keyed BLAKE2b
+here, SipHash there. A table is never shared between the two. Source: Kafka SkimpyOffsetMap, Cleaner,
+MemoryRecords.filterTo.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from typing import Final
 
 from barnabas.protocol.crc32c import crc32c
 from barnabas.protocol.records.batch import RecordBatch
-from barnabas.protocol.records.builder import seal
 from barnabas.protocol.records.errors import CorruptRecordError
 from barnabas.protocol.records.kernels.cleaned import (
     ENTRY_BYTES,
@@ -39,6 +39,7 @@ from barnabas.protocol.records.layout import (
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
 )
+from barnabas.protocol.records.seal import seal
 from barnabas.protocol.varint import append_unsigned, zigzag64
 
 _Buffer = bytes | bytearray | memoryview
@@ -57,10 +58,10 @@ assert _SLOT.size == ENTRY_BYTES
 
 @dataclass(slots=True)
 class _Selection:
-    """The survivors of one batch, and what becomes of it."""
+    """The records of a batch that stay, and the outcome for the batch."""
 
     kept: list[tuple[int, int, int, int, int]]
-    """(offset delta, timestamp, key size, where the rest begins, where it ends)"""
+    """(offset delta, timestamp, key size, start and end of the unchanged rest)"""
     invalid: int
     rewrites: bool
     sets_horizon: bool
@@ -70,11 +71,11 @@ class _Selection:
 
 
 class OffsetTable:
-    """Hash of a key -> the last offset put for it: a fixed number of slots in memory of the caller, open addressing.
+    """Open-addressing table from the hash of a key to the last offset put for it, in the caller's memory.
 
-    A slot is 24 bytes: 16 of hash, 8 of offset + 1, zeros where it is free. Keys are not kept: two keys with the same
-    hash are one, which nobody can bring about who does not know `secret` (16 bytes). `memory` is writable, zeroed, and
-    locked until `close`. `hash_mask` cuts the hash down, so that tests see what happens when it fails.
+    A slot is 24 bytes: 16 of hash, 8 of offset + 1, zeros when free. Keys are not stored: two keys with the same hash
+    count as one, and without knowing `secret` (16 bytes) a client cannot produce such a pair. `memory` must be writable
+    and zeroed, and stays locked until `close`. `hash_mask` shortens the hash, for tests of collisions.
     """
 
     def __init__(self, memory: memoryview | bytearray, secret: bytes, hash_mask: int = HASH_MASK) -> None:
@@ -88,12 +89,12 @@ class OffsetTable:
         self.entries = 0
 
     def close(self) -> None:
-        """Let go of the memory; the table is empty from here on. May be called again."""
+        """Release the memory; the table is empty afterwards. May be called again."""
         self.slots = self.entries = 0
         self._memory.release()
 
     def put(self, key: _Buffer, offset: int) -> None:
-        """Set a key's last offset. Raises ValueError when all slots are taken, also for a key that has one."""
+        """Set a key's last offset. Raises ValueError when all slots are taken, even for a key that has one."""
         if self.entries >= self.slots:
             raise ValueError(f"the offset table is full: {self.slots} keys")
         low, high = self._hash(key)
@@ -107,7 +108,7 @@ class OffsetTable:
             return
 
     def get(self, key: _Buffer) -> int:
-        """The last offset that was put for a key, or -1."""
+        """Return the last offset put for a key, or -1."""
         low, high = self._hash(key)
         for at in self._places(low, high):
             found_low, found_high, next_offset = _SLOT.unpack_from(self._memory, at)
@@ -120,9 +121,9 @@ class OffsetTable:
     def add_batches(self, buffer: _Buffer, size: int, from_offset: int, max_entries: int) -> AddedBatches:
         """Put the keys of all records at or above `from_offset` in the buffer's first `size` bytes.
 
-        Ends before a batch that is not whole (CUT) or not plain (ASIDE), and at a record whose key may not be put
-        because there are `max_entries` (FULL), which may be in the middle of a batch. Checks CRCs. Raises
-        CorruptRecordError, InvalidRecordError.
+        Stops before a batch that is cut short (CUT) or not plain (ASIDE), and at the first record whose key would
+        exceed `max_entries` (FULL), possibly in the middle of a batch. Checks CRCs. Raises CorruptRecordError,
+        InvalidRecordError.
         """
         view = memoryview(buffer)[:size]
         position = read = 0
@@ -176,12 +177,13 @@ class OffsetTable:
     def filter_batches(
         self, buffer: _Buffer, size: int, output: memoryview | bytearray, rules: FilterRules
     ) -> FilteredBatches:
-        """Write what becomes of the batches in the buffer's first `size` bytes to `output`.
+        """Write the cleaned batches of the buffer's first `size` bytes to `output`.
 
-        A record stays if it is the last of its key as far as the table knows (records above `rules.latest_offset` all
-        stay); not if it has no key, or no value and its batch's delete horizon has passed. A batch that loses nothing
-        is copied; the first time that it keeps a tombstone it gets its horizon. Ends before a batch that is not whole
-        (CUT), not plain (ASIDE) or does not fit (NO_ROOM). Checks CRCs. Raises CorruptRecordError, InvalidRecordError.
+        A record stays if the table has no later offset for its key, or if it is above `rules.latest_offset`. A record
+        without a key goes, and so does a tombstone whose batch's delete horizon has passed. A batch that loses no
+        record is copied; the first time that a batch keeps a tombstone it gets its delete horizon. Stops before a batch
+        that is cut short (CUT), not plain (ASIDE) or does not fit (NO_ROOM). Checks CRCs. Raises CorruptRecordError,
+        InvalidRecordError.
         """
         view = memoryview(buffer)[:size]
         last_data = {
@@ -234,10 +236,10 @@ class OffsetTable:
         is_marker_of_nothing: bool,
         rules: FilterRules,
     ) -> FilteredRecords:
-        """As `filter_batches` for one batch's records, decompressed: the caller makes the new batch.
+        """As `filter_batches` for one batch's records, decompressed: the caller builds the new batch.
 
-        `is_marker_of_nothing`: the batch is the end marker of a transaction of which no record is left, so it gets a
-        delete horizon, too. Raises InvalidRecordError.
+        `is_marker_of_nothing`: the batch is the end marker of a transaction without remaining records, so it gets a
+        delete horizon as well. Raises InvalidRecordError.
         """
         data = bytes(payload)
         selection = self._select(
@@ -272,7 +274,7 @@ class OffsetTable:
         is_marker_of_nothing: bool,
         rules: FilterRules,
     ) -> _Selection:
-        """Choose the survivors and what becomes of the batch."""
+        """Choose the records to keep and the outcome for the batch."""
         has_append_time = attributes & TIMESTAMP_TYPE_MASK != 0
         has_horizon = attributes & DELETE_HORIZON_MASK != 0
         drops_tombstones = has_horizon and rules.now_ms >= base_timestamp
@@ -308,7 +310,7 @@ class OffsetTable:
         return low & self._low_mask, high & self._high_mask
 
     def _places(self, low: int, high: int) -> Iterator[int]:
-        """Where a key may lie: some places that the hash says, then one after the other."""
+        """Yield a key's slots in probe order: _HASHED_PROBES by the hash, then linear."""
         slots = self.slots
         at = 0
         for attempt in range(_HASHED_PROBES if slots else 0):
@@ -319,7 +321,7 @@ class OffsetTable:
 
 
 def _open_batch(view: memoryview, position: int) -> tuple[RecordBatch | None, Stop]:
-    """The batch there, checked, if it is plain and whole."""
+    """Return the checked batch at `position` if it is complete and plain, otherwise why not."""
     remaining = len(view) - position
     if remaining <= MAGIC_POSITION:
         return None, Stop.CUT
@@ -350,7 +352,7 @@ def _no_batch(position: int, size: int, base_offset: int) -> CorruptRecordError:
 def _rebuilt(
     batch: RecordBatch, payload: bytes, selection: _Selection, is_kept_empty: bool
 ) -> bytes | bytearray | memoryview:
-    """The batch as it is written; empty for nothing."""
+    """Return the batch to write; empty when it is dropped."""
     if selection.kept and not selection.rewrites:
         return batch.bytes
     if not selection.kept and not is_kept_empty:
@@ -376,7 +378,7 @@ def _rebuilt(
 
 
 def _encoded(data: bytes, selection: _Selection) -> bytearray:
-    """The survivors with deltas from the batch's base timestamp; all but that is as it was."""
+    """Encode the kept records with timestamp deltas from the new base timestamp, otherwise unchanged."""
     new = bytearray()
     for delta, timestamp, key_size, rest_at, end in selection.kept:
         body = bytearray(1)
@@ -390,5 +392,5 @@ def _encoded(data: bytes, selection: _Selection) -> bytearray:
 
 
 def _wrapped(value: int) -> int:
-    """As an int64."""
+    """Return `value` wrapped to an int64."""
     return (value + 2**63) % _UINT64 - 2**63

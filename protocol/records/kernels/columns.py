@@ -1,4 +1,4 @@
-"""Chooses the builder of columns: the compiled one where it was built, else its Python twin. See kernel.py."""
+"""Selects the builder of columns, compiled or Python, by the choice of kernel.py."""
 
 from __future__ import annotations
 

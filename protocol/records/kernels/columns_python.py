@@ -1,8 +1,9 @@
-"""Batches into columns in plain Python: the twin of _columns.pyx, used where no compiler was there.
+"""Batches into columns in plain Python: the twin of _columns.pyx, for installations without a compiler.
 
-Rows leave as the buffers of an Arrow array (https://arrow.apache.org/docs/format/Columnar.html), but nothing here knows
-Arrow: who wants other memory can have it. Control batches are passed over, records outside of [start, end) too. A batch
-is taken whole or not at all, so a bad one leaves no rows behind. About a ninetieth of the compiled one's speed.
+A change here needs the same change there. Rows leave as the buffers of an Arrow array
+(https://arrow.apache.org/docs/format/Columnar.html), but nothing here depends on Arrow. Control batches and records
+outside of [start, end) are skipped. A batch is taken whole or not at all, so a bad one leaves no rows. Speed: about a
+ninetieth of the compiled twin's.
 """
 
 from __future__ import annotations
@@ -37,10 +38,13 @@ _Row = tuple[int, int, int, bytes | None, bytes | None, tuple[tuple[str, bytes |
 
 
 class ColumnBuilder:
-    """Rows of one partition, from `start_offset` up to `end_offset` (exclusive); `fill` and `append_payload` add some.
+    """Builder of the rows of one partition from `start_offset` up to `end_offset` (exclusive).
 
-    `rows` and `size_bytes` (of keys, values and headers) are what waits to be taken, `position` where the last `fill`
-    stopped, `next_offset` the offset after the last batch that was passed, `fault` what is wrong with a CORRUPT one.
+    rows, size_bytes   of keys, values and headers added since the last `take`
+    position           where the last `fill` stopped
+    next_offset        the offset after the last batch passed
+    fault              what is wrong with a CORRUPT batch
+
     `start_offset` and `next_offset` may be moved forward between two fills.
     """
 
@@ -66,10 +70,10 @@ class ColumnBuilder:
         min_timestamp: int | None = None,
         stop_at_transactions: bool = False,
     ) -> Stop:
-        """Take whole batches from `position` on, until `max_rows` or `max_bytes` are reached by the last of them.
+        """Add complete batches from `position` on, until the rows or bytes reach `max_rows` or `max_bytes`.
 
-        Batches whose largest timestamp (of their header) is below `min_timestamp` are passed over unread, and so are
-        those that end before the start offset; of these the CRC is not computed.
+        Batches whose largest timestamp (in their header) is below `min_timestamp` are skipped unread, and so are those
+        that end before the start offset; their CRC is not computed.
         """
         view = memoryview(buffer)
         self.position = position
@@ -128,7 +132,7 @@ class ColumnBuilder:
             self.skip(size, last_offset)
 
     def skip(self, size: int, last_offset: int) -> None:
-        """Pass the batch at `position`, which has `size` bytes and reaches to `last_offset`."""
+        """Pass the batch at `position`, which has `size` bytes and ends at `last_offset`."""
         self.position += size
         self.next_offset = max(self.next_offset, last_offset + 1)
 
@@ -141,9 +145,9 @@ class ColumnBuilder:
         base_timestamp: int,
         append_timestamp: int | None,
     ) -> None:
-        """Take the records of one batch, decompressed, whose header says the rest.
+        """Add the records of one batch, decompressed; the other arguments come from its header.
 
-        Raises InvalidRecordError, and then nothing of the batch was taken.
+        Raises InvalidRecordError and then adds nothing of the batch.
         """
         data = bytes(payload)
         timestamp_type = 0 if append_timestamp is None else 1
@@ -171,7 +175,7 @@ class ColumnBuilder:
     def append_record(
         self, offset: int, timestamp: int, timestamp_type: int, key: bytes | None, value: bytes | None
     ) -> None:
-        """Take one record without headers (of an old format), if it is in the range. Timestamp in ms."""
+        """Add one record without headers (of an old format), if it is in the range. Timestamp in ms."""
         if self.start_offset <= offset < self._end_offset:
             key = key if self._wanted & Wanted.KEY else None
             value = value if self._wanted & Wanted.VALUE else None
@@ -180,7 +184,7 @@ class ColumnBuilder:
             self.size_bytes += len(key or b"") + len(value or b"")
 
     def take(self) -> Columns:
-        """All rows that wait; none wait afterwards. The buffers are the caller's."""
+        """Return all rows added so far and start empty. The caller owns the buffers."""
         waiting, self._waiting = self._waiting, []
         self.rows = self.size_bytes = 0
         wanted = self._wanted
@@ -237,7 +241,7 @@ def _header_column(rows: list[tuple[tuple[str, bytes | None], ...]]) -> HeaderCo
 
 
 def _validity(present: list[bool]) -> tuple[memoryview, int]:
-    """(the bitmap, how many are null)."""
+    """Return (the bitmap, the count of nulls)."""
     bits = bytearray((len(present) + 7) // 8)
     for index, is_present in enumerate(present):
         if is_present:

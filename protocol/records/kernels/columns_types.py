@@ -1,4 +1,4 @@
-"""What both column kernels take and give: which columns are wanted, why a fill ended, and the finished buffers."""
+"""Arguments and results of both column kernels: wanted columns, why a fill stopped, and the finished buffers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Wanted(IntFlag):
-    """The columns to fill. What is not wanted is not touched: without KEY and VALUE no payload byte is copied."""
+    """The columns to fill. Without KEY and VALUE no payload byte is copied."""
 
     KEY = 1
     VALUE = 2
@@ -18,26 +18,26 @@ class Wanted(IntFlag):
 
 
 class Stop(IntEnum):
-    """Why `fill` returned, with the builder's `position` at the batch that it is about."""
+    """Why `fill` stopped at the batch at the builder's `position`."""
 
     CUT = 0
-    """The buffer ends within the batch, or exactly before it."""
+    """The buffer ends within the batch or exactly before it."""
     FULL = 1
-    """The rows or bytes that were asked for are there; the batch is not taken."""
+    """The requested rows or bytes are reached; the batch is not taken."""
     END = 2
-    """The batch begins at the end offset or behind it: nothing more is wanted."""
+    """The batch starts at or after the end offset."""
     COMPRESSED = 3
     """Its records must be decompressed: `append_payload`, then `skip`."""
     TRANSACTIONAL = 4
-    """A batch of a transaction, where the caller wants to judge those itself."""
+    """The batch is transactional, and the caller wants to decide about those itself."""
     OLD_FORMAT = 5
-    """A message set of version 0 or 1."""
+    """A message set of format 0 or 1."""
     CORRUPT = 6
-    """The batch is not what was written; `fault` says why. Nothing of it was taken."""
+    """The batch is damaged, as `fault` explains. Nothing of it was taken."""
 
 
 class NullableBytes(NamedTuple):
-    """A column of nullable byte strings as Arrow lays them out.
+    """A column of nullable byte strings in Arrow's layout.
 
     offsets   int32 per row and one more, native byte order: row i is data[offsets[i]:offsets[i + 1]]
     data      the bytes of all rows
@@ -51,9 +51,9 @@ class NullableBytes(NamedTuple):
 
 
 class HeaderColumn(NamedTuple):
-    """Lists of (key, value) as Arrow lays them out; a row without headers is null, as Spark's Kafka source has it.
+    """Lists of (key, value) in Arrow's layout; a row without headers is null, as in Spark's Kafka source.
 
-    Keys are UTF-8: what is none is replaced as a client's decoder does.
+    Keys are UTF-8; invalid bytes are replaced, as by a client's decoder.
     """
 
     offsets: memoryview
@@ -65,7 +65,7 @@ class HeaderColumn(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """The rows of one `take`. None: not wanted. Integers are in native byte order.
+    """The rows of one `take`; a column that was not wanted is None. Integers are in native byte order.
 
     offset          int64
     timestamp_us    int64, microseconds since 1970, saturated where milliseconds times 1000 would not fit

@@ -1,8 +1,8 @@
-"""Chooses the implementation of the per-record work: the compiled kernel where it was built, else its Python twin.
+"""Selects the implementation of the per-record work: the compiled kernel if it was built, otherwise its Python twin.
 
 Both have the same functions, results and errors, and the same tests run them; only speed differs. With
-BARNABAS_KERNEL=python in the environment the twin is taken, with BARNABAS_KERNEL=compiled the import fails where there
-is no compiled one. Whoever needs these functions takes them from here, never from one of the two.
+BARNABAS_KERNEL=python in the environment the twin is used; with BARNABAS_KERNEL=compiled the import fails if the
+compiled kernel is missing. Import these functions from here, never from one of the two.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if _kernel == "python":
     )
 
 KERNEL: Final = _kernel
-"""Which of the two runs: "compiled" or "python". `barnabas --version` says it."""
+"""The implementation in use, "compiled" or "python", as `barnabas --version` prints it."""
 
 __all__ = [
     "KERNEL",

@@ -1,9 +1,9 @@
-"""The per-record work in plain Python: the twin of _kernel.pyx, used where no compiler was there.
+"""Per-record work in plain Python: the twin of _kernel.pyx, for installations without a compiler.
 
-Same functions, same results, same errors with the same index and reason; tests/protocol run both. A change here is a
-change there. What a function takes as `payload` is the records of one batch, decompressed; `count`,
-`last_offset_delta` and `base_timestamp` come from its header. Everything is checked as it is read, and nothing is
-allocated for a count or a size before the bytes for it were seen. Speed: about 0.5 M records/s.
+A change here needs the same change there: functions, results, errors, indexes and reasons are equal, and tests/protocol
+run both. `payload` is the decompressed records of one batch; `count`, `last_offset_delta` and `base_timestamp` come
+from its header. Everything is checked as it is read, and nothing is allocated for a count or size before its bytes were
+seen. Speed: about 0.5 M records/s.
 """
 
 from __future__ import annotations
@@ -12,8 +12,21 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from barnabas.protocol.records import errors
-from barnabas.protocol.records.errors import CorruptRecordError, InvalidRecordError
+from barnabas.protocol.records.errors import (
+    BAD_COUNT,
+    BAD_HEADERS,
+    BAD_KEY,
+    BAD_OFFSET,
+    BAD_SIZE,
+    BAD_TIMESTAMP,
+    BAD_VALUE,
+    BAD_VARINT,
+    BYTES_AFTER_LAST,
+    CUT_SHORT,
+    LEFT_OVER,
+    CorruptRecordError,
+    InvalidRecordError,
+)
 from barnabas.protocol.records.layout import HEADER_SIZE, LOG_OVERHEAD, MAGIC_V2, MIN_RECORD_SIZE, NO_TIMESTAMP
 from barnabas.protocol.records.record import Headers, Record, RecordsSummary
 
@@ -26,17 +39,17 @@ _INT64_MAX: Final = 0x7FFF_FFFF_FFFF_FFFF
 _BATCH: Final = InvalidRecordError.BATCH
 
 _MAGIC_END: Final = 17
-_SCAN_HEAD = struct.Struct(">qi4xb6xi")  # base offset, length, magic, last offset delta: all that a scan needs
+_SCAN_HEAD = struct.Struct(">qi4xb6xi")  # base offset, length, magic, last offset delta
 _MIN_MESSAGE_LENGTH: Final = 14
-"""Of version 0: crc, magic, attributes, key size, value size."""
+"""Of format 0: crc, magic, attributes, key size, value size."""
 
 
 def check_payload(
     payload: _Buffer, count: int, last_offset_delta: int, base_timestamp: int, contiguous: bool
 ) -> RecordsSummary:
-    """Walks all records without making any. Raises InvalidRecordError at the first that breaks a rule.
+    """Check all records without building any. Raises InvalidRecordError at the first that breaks a rule.
 
-    `contiguous`: the offset deltas are exactly 0, 1, 2, ...; else (a compacted log) they only ascend.
+    `contiguous`: the offset deltas must be exactly 0, 1, 2, ...; otherwise (a compacted log) they must only ascend.
     """
     data = bytes(payload)
     max_timestamp, max_delta, min_timestamp, null_keys = NO_TIMESTAMP, -1, NO_TIMESTAMP, 0
@@ -58,7 +71,7 @@ def decode_payload(
     base_timestamp: int,
     append_timestamp: int | None,
 ) -> list[Record]:
-    """All records. `append_timestamp` is the timestamp of all of them under LogAppendTime, else None.
+    """Return all records. `append_timestamp` is the timestamp of all of them under LogAppendTime, otherwise None.
 
     Raises InvalidRecordError as `check_payload` does for a log that may be compacted.
     """
@@ -69,7 +82,7 @@ def decode_payload(
         data, count, last_offset_delta, base_timestamp, False
     ):
         if delta > max_delta:
-            raise InvalidRecordError(len(records), errors.BAD_OFFSET)
+            raise InvalidRecordError(len(records), BAD_OFFSET)
         records.append(
             Record(
                 base_offset + delta,
@@ -85,7 +98,7 @@ def decode_payload(
 def find_timestamp(
     payload: _Buffer, count: int, last_offset_delta: int, base_timestamp: int, target: int
 ) -> tuple[int, int] | None:
-    """(offset delta, timestamp) of the first record whose timestamp is `target` or later, or None.
+    """Return (offset delta, timestamp) of the first record whose timestamp is `target` or later, or None.
 
     Raises InvalidRecordError for a bad record before that one.
     """
@@ -102,7 +115,7 @@ def record_size(
     value: _Buffer | None,
     headers: Sequence[tuple[str, _Buffer | None]],
 ) -> int:
-    """How many bytes `append_record` writes for it, its size field included."""
+    """Return the bytes that `append_record` writes for a record, its size field included."""
     body = _body_size(offset_delta, timestamp_delta, _as_bytes(key), _as_bytes(value), _encode_headers(headers))
     return _varint_size(body) + body
 
@@ -116,10 +129,10 @@ def append_record(
     value: _Buffer | None,
     headers: Sequence[tuple[str, _Buffer | None]],
 ) -> int:
-    """Writes one record to the end of `target` and returns its size, or writes nothing and returns 0.
+    """Write one record to the end of `target` and return its size, or write nothing and return 0.
 
     0 when `target` would grow beyond `limit` bytes (negative: no limit). Raises ValueError for a number that does not
-    fit its field, TypeError for a key or value that is no bytes.
+    fit its field, TypeError for a key or value that is not bytes.
     """
     key, value = _as_bytes(key), _as_bytes(value)
     encoded_headers = _encode_headers(headers)
@@ -141,11 +154,11 @@ def append_record(
 
 
 def find_batch(buffer: _Buffer, position: int, target_offset: int) -> tuple[int, int, int, int]:
-    """Steps over stored batches from `position` on to the first whose last offset is `target_offset` or later.
+    """Find the first batch from `position` on whose last offset is `target_offset` or later.
 
-    Only batch heads are read, so a batch may reach beyond the buffer. Returns (position, base offset, last offset, size
-    in bytes); not found: (position to go on from, -1, -1, 0), where that position may lie beyond the buffer. In a
-    message set of version 0 or 1 a message's offset is both. Raises CorruptRecordError for a head that cannot be one.
+    Only batch heads are read, so a batch may extend beyond the buffer. Returns (position, base offset, last offset,
+    size in bytes), or (position to continue from, -1, -1, 0), a position that may be beyond the buffer. In a message
+    set of format 0 or 1 a message's offset is both offsets. Raises CorruptRecordError for an impossible head.
     """
     if position < 0:
         raise ValueError(f"position {position} is negative")
@@ -176,7 +189,7 @@ def find_batch(buffer: _Buffer, position: int, target_offset: int) -> tuple[int,
 
 
 def murmur2(key: _Buffer) -> int:
-    """Java clients' hash of a record key, an int32: partition = (hash & 0x7fffffff) % partitions."""
+    """Return the hash of a record key that Java clients use, an int32: partition = (hash & 0x7fffffff) % partitions."""
     data = bytes(key)
     size = len(data)
     mixed = (0x9747B28C ^ size) & 0xFFFF_FFFF
@@ -195,82 +208,82 @@ def murmur2(key: _Buffer) -> int:
 def walk(
     data: bytes, count: int, last_offset_delta: int, base_timestamp: int, contiguous: bool
 ) -> Iterator[tuple[int, int, int, int, int, int, int, int, int]]:
-    """Yields (offset delta, timestamp, key position, size, value position, size, headers position, count, end) of each.
+    """Yield (offset delta, timestamp, key position, size, value position, size, headers position, count, end) of each.
 
-    A size of -1 is null. Every yielded position and size lies inside of `data`.
+    A size of -1 is null. Every yielded position and size is within `data`.
     """
     total = len(data)
     if count < 0 or count > total // MIN_RECORD_SIZE:
-        raise InvalidRecordError(_BATCH, errors.BAD_COUNT)
+        raise InvalidRecordError(_BATCH, BAD_COUNT)
     at, previous = 0, -1
     for index in range(count):
-        size, at = _read_varint(data, at, total, 28, index, errors.CUT_SHORT)
+        size, at = _read_varint(data, at, total, 28, index, CUT_SHORT)
         if size < MIN_RECORD_SIZE - 1:
-            raise InvalidRecordError(index, errors.BAD_SIZE)
+            raise InvalidRecordError(index, BAD_SIZE)
         end = at + size
         if end > total:
-            raise InvalidRecordError(index, errors.CUT_SHORT)
-        at += 1  # attributes: no bit of them means anything
+            raise InvalidRecordError(index, CUT_SHORT)
+        at += 1  # attributes: no bit is defined
         if (byte := data[at]) < 0x80:
             timestamp, at = base_timestamp + ((byte >> 1) ^ -(byte & 1)), at + 1
         else:
-            timestamp, at = _read_varint(data, at, end, 63, index, errors.BAD_SIZE)
+            timestamp, at = _read_varint(data, at, end, 63, index, BAD_SIZE)
             timestamp += base_timestamp
         if not _INT64_MIN <= timestamp <= _INT64_MAX:
-            raise InvalidRecordError(index, errors.BAD_TIMESTAMP)
-        delta, at = _read_varint(data, at, end, 28, index, errors.BAD_SIZE)
+            raise InvalidRecordError(index, BAD_TIMESTAMP)
+        delta, at = _read_varint(data, at, end, 28, index, BAD_SIZE)
         if delta != index if contiguous else not previous < delta <= last_offset_delta:
-            raise InvalidRecordError(index, errors.BAD_OFFSET)
+            raise InvalidRecordError(index, BAD_OFFSET)
         previous = delta
-        key_size, key_at = _read_varint(data, at, end, 28, index, errors.BAD_SIZE)
+        key_size, key_at = _read_varint(data, at, end, 28, index, BAD_SIZE)
         if key_size < -1 or key_size > end - key_at:
-            raise InvalidRecordError(index, errors.BAD_KEY)
+            raise InvalidRecordError(index, BAD_KEY)
         at = key_at + key_size if key_size > 0 else key_at
-        value_size, value_at = _read_varint(data, at, end, 28, index, errors.BAD_SIZE)
+        value_size, value_at = _read_varint(data, at, end, 28, index, BAD_SIZE)
         if value_size < -1 or value_size > end - value_at:
-            raise InvalidRecordError(index, errors.BAD_VALUE)
+            raise InvalidRecordError(index, BAD_VALUE)
         at = value_at + value_size if value_size > 0 else value_at
-        header_count, headers_at = _read_varint(data, at, end, 28, index, errors.BAD_SIZE)
+        header_count, headers_at = _read_varint(data, at, end, 28, index, BAD_SIZE)
         at = headers_at
         if header_count:
             at = _skip_headers(data, at, end, header_count, index)
         if at != end:
-            raise InvalidRecordError(index, errors.LEFT_OVER)
+            raise InvalidRecordError(index, LEFT_OVER)
         yield delta, timestamp, key_at, key_size, value_at, value_size, headers_at, header_count, at
     if at != total:
-        raise InvalidRecordError(_BATCH, errors.BYTES_AFTER_LAST)
+        raise InvalidRecordError(_BATCH, BYTES_AFTER_LAST)
 
 
 def _skip_headers(data: bytes, at: int, end: int, header_count: int, index: int) -> int:
-    """Checks the headers and returns the position after them."""
+    """Check the headers and return the position after them."""
     if header_count < 0 or header_count > (end - at) // 2:
-        raise InvalidRecordError(index, errors.BAD_HEADERS)
+        raise InvalidRecordError(index, BAD_HEADERS)
     for _ in range(header_count):
-        key_size, at = _read_varint(data, at, end, 28, index, errors.BAD_HEADERS)
+        key_size, at = _read_varint(data, at, end, 28, index, BAD_HEADERS)
         if key_size < 0 or key_size > end - at:
-            raise InvalidRecordError(index, errors.BAD_HEADERS)
-        value_size, at = _read_varint(data, at + key_size, end, 28, index, errors.BAD_HEADERS)
+            raise InvalidRecordError(index, BAD_HEADERS)
+        value_size, at = _read_varint(data, at + key_size, end, 28, index, BAD_HEADERS)
         if value_size < -1 or value_size > end - at:
-            raise InvalidRecordError(index, errors.BAD_HEADERS)
+            raise InvalidRecordError(index, BAD_HEADERS)
         if value_size > 0:
             at += value_size
     return at
 
 
 def decode_headers(data: bytes, at: int, header_count: int) -> Headers:
-    """The headers at a position where `walk` has checked them."""
+    """Return the headers at a position where `walk` has checked them."""
     headers = []
     for index in range(header_count):
-        size, at = _read_varint(data, at, len(data), 28, index, errors.BAD_HEADERS)
+        size, at = _read_varint(data, at, len(data), 28, index, BAD_HEADERS)
         key = data[at : at + size].decode("utf-8", "replace")
-        size, at = _read_varint(data, at + size, len(data), 28, index, errors.BAD_HEADERS)
+        size, at = _read_varint(data, at + size, len(data), 28, index, BAD_HEADERS)
         headers.append((key, None if size < 0 else data[at : at + size]))
         at += max(size, 0)
     return tuple(headers)
 
 
 def _read_varint(data: bytes, at: int, end: int, max_shift: int, index: int, cut_reason: str) -> tuple[int, int]:
-    """(value, position after it) of a zigzag varint (`max_shift` 28) or varlong (63) that must end before `end`."""
+    """Return (value, next position) of a zigzag varint (`max_shift` 28) or varlong (63) that must end before `end`."""
     value = shift = 0
     while at < end:
         byte = data[at]
@@ -285,11 +298,11 @@ def _read_varint(data: bytes, at: int, end: int, max_shift: int, index: int, cut
         shift += 7
     else:
         raise InvalidRecordError(index, cut_reason)
-    raise InvalidRecordError(index, errors.BAD_VARINT)
+    raise InvalidRecordError(index, BAD_VARINT)
 
 
 def _as_bytes(value: _Buffer | None) -> bytes | None:
-    """A TypeError for what is no bytes, before anything is written."""
+    """Raises TypeError for a value that is not bytes, before anything is written."""
     return value if value is None or type(value) is bytes else bytes(memoryview(value))
 
 

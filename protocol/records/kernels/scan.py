@@ -1,4 +1,4 @@
-"""Chooses the scan over stored batches: the compiled one where it was built, else its Python twin. See kernel.py."""
+"""Selects the scan over stored batches, compiled or Python, by the choice of kernel.py."""
 
 from __future__ import annotations
 

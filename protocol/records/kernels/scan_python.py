@@ -1,13 +1,12 @@
-"""A scan over the stored batches of a segment, in plain Python: the twin of _scan.pyx, where no compiler was there.
+"""Scan over a segment's stored batches in plain Python: the twin of _scan.pyx, for installations without a compiler.
 
-What loading a log derives from its batches, in one pass over the file's bytes, which the caller reads piece by piece:
-the entries of both indexes (by the rule of an append), the largest timestamp, the leader epochs, the batches that
-matter to producer state, and the first batch that is not what was written. Both twins give the same; tests/protocol
-run both. A change here is a change there.
+Derives what loading a log needs in one pass over the file's bytes, which the caller reads piece by piece: the entries
+of both indexes (by the rule of an append), the largest timestamp, the leader epochs, the batches that matter to
+producer state, and the first damaged batch. A change here needs the same change there: tests/protocol run both.
 
-Index rule: an entry for a batch when more than `index_interval_bytes` lie between it and the batch of the last entry
-(the segment's start), as long as neither index is full; the time index counts as full one entry early, and gets an
-entry only for a timestamp above its last one's. Source: Kafka LogSegment.recover.
+Index rule: a batch gets an entry when more than `index_interval_bytes` are between it and the batch of the last entry
+(at first, the segment's start), as long as neither index is full; the time index counts as full one entry early, and
+gets an entry only for a timestamp above its last entry's. Source: Kafka LogSegment.recover.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _unpack_header = HEADER.unpack_from
 
 
 class BatchScan:
-    """One scan, in order of the file. `position` begins the next batch: everything between the start and it is good."""
+    """One scan in file order. `position` is the start of the next batch; all bytes scanned before it are valid."""
 
     __slots__ = (
         "_base_offset",
@@ -76,7 +75,7 @@ class BatchScan:
         producers_from: int = 0,
         latest_epoch: int = -1,
     ) -> None:
-        """Of the segment at `base_offset`, from `position` on. No producer's batch below `producers_from`."""
+        """Scan the segment at `base_offset` from `position` on; collect producers' batches from `producers_from` on."""
         self._base_offset = base_offset
         self._check_crc = check_crc
         self._index_interval_bytes = index_interval_bytes
@@ -91,24 +90,24 @@ class BatchScan:
         self.next_offset = base_offset
         self.fault: ScanFault | None = None
         self.needed_bytes = 0
-        """The next batch has so many bytes and did not fit the buffer; 0 when that is not known."""
+        """Size of the next batch when it did not fit the buffer; 0 when unknown."""
         self.first_timestamp: int | None = None
         """The first batch's maximum timestamp."""
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
         """The last offset of the first batch that carries `max_timestamp`."""
         self.offset_entries = bytearray()
-        """As they lie in the `.index` file."""
+        """Entries as in the `.index` file."""
         self.time_entries = bytearray()
-        """As they lie in the `.timeindex` file, without the closing entry."""
+        """Entries as in the `.timeindex` file, without the closing entry."""
         self.epochs: list[tuple[int, int]] = []
         """(leader epoch, base offset) of each batch whose epoch is above all before it and `latest_epoch`."""
 
     def feed(self, buffer: bytes | bytearray | memoryview, remaining: int) -> ScanFault | None:
-        """Scans the whole batches of `buffer`, whose first byte lies at `position`; the fault that it stopped at.
+        """Scan the complete batches of `buffer`, whose first byte is at `position`; return the fault it stopped at.
 
-        `remaining`: bytes from `position` to the file's end, of which the buffer holds the first. Without a fault it
-        stops before the batch that the buffer does not hold whole.
+        `remaining`: bytes from `position` to the file's end, of which the buffer has the first. Without a fault the
+        scan stops before a batch that extends beyond the buffer.
         """
         self.needed_bytes = 0
         self.fault = self._feed(buffer, remaining)
@@ -183,9 +182,9 @@ class BatchScan:
         return None
 
     def pass_batch(self, size: int, base_offset: int, last_offset: int, max_timestamp: int) -> None:
-        """Passes over a batch of `size` bytes at `position` that the caller has checked: one of an old format.
+        """Pass a batch of `size` bytes at `position` that the caller has checked: one of an old format.
 
-        Sets `fault` instead when its offsets go back or it lies beyond what indexes hold; clears it else.
+        Sets `fault` instead when its offsets go back or exceed what indexes can hold; clears it otherwise.
         """
         self.fault = self._pass(size, base_offset, last_offset, max_timestamp)
 
@@ -214,14 +213,14 @@ class BatchScan:
 
     @property
     def producer_batch_count(self) -> int:
-        """How many batches with a producer id were passed since the last `take_producer_batches`."""
+        """The count of batches with a producer id since the last `take_producer_batches`."""
         return len(self._producer_batches)
 
     def take_producer_batches(self) -> list[ProducerBatch]:
-        """The batches with a producer id that were passed since the last call, in order, without those of no effect.
+        """Return the batches with a producer id passed since the last call, in order, without superseded ones.
 
-        Left out is a data batch that is neither the producer's first here, nor the first of a transaction, nor among
-        its last five: five later ones push it out of the producer's state.
+        A data batch is left out when it is neither the producer's first here, nor the first of a transaction, nor among
+        its last five: five later batches push it out of the producer's state.
         """
         batches, self._producer_batches = self._producer_batches, []
         kept = [batch.is_control for batch in batches]

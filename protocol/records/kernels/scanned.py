@@ -1,4 +1,4 @@
-"""What a scan of stored batches finds: the values that both of its implementations give."""
+"""Results of a scan over stored batches, the same for both implementations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ScanFault(Enum):
 
 
 class ProducerBatch(NamedTuple):
-    """What producer state needs to know of one stored batch that carries a producer id."""
+    """Fields of a stored batch with a producer id that producer state needs."""
 
     position: int
     size_bytes: int

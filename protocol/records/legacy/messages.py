@@ -13,8 +13,8 @@
 A message with a codec is a wrapper: its value is a compressed message set, whose messages have no codec. In a wrapper
 of magic 0 they carry their own offsets; in one of magic 1 they are numbered from 0 (with gaps after compaction) and the
 last one has the wrapper's offset. Under LogAppendTime the wrapper's timestamp is that of all messages in it. An lz4
-frame of magic 0 has a wrong header checksum: Kafka computed it over the frame's magic, too. Whatever is cut short at
-the end of a decompressed set is left out, as Kafka does. Source: Kafka LegacyRecord, AbstractLegacyRecordBatch.
+frame of magic 0 has a wrong header checksum: Kafka computed it over the frame's magic, too. A message cut short at the
+end of a decompressed set is left out, as in Kafka. Source: Kafka LegacyRecord, AbstractLegacyRecordBatch.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ assert _HEAD.size == 18
 
 
 def is_legacy_magic(magic: int) -> bool:
-    """Whether the byte at MAGIC_POSITION is that of a message which this module reads."""
+    """Return whether the byte at MAGIC_POSITION is that of a format this module reads."""
     return 0 <= magic < MAGIC_V2
 
 
 class LegacyMessage:
-    """The message at `position` of `buffer`, of which at least the head must be there (MAX_HEAD_SIZE is enough).
+    """The message at `position` of `buffer`, which must hold at least its head (MAX_HEAD_SIZE is enough).
 
-    The view is of bytes not yet checked: see `ensure_valid`. `timestamp` in ms, -1 in magic 0. Raises
-    CorruptRecordError for what can be no message.
+    Its bytes are unchecked until `ensure_valid`. `timestamp` in ms, -1 in magic 0. Raises CorruptRecordError for an
+    impossible head.
     """
 
     __slots__ = ("attributes", "crc", "magic", "offset", "position", "size_bytes", "timestamp", "view")
@@ -105,7 +105,7 @@ class LegacyMessage:
 
     @property
     def last_offset(self) -> int:
-        """The offset that it reaches to, by the name that batches have for it."""
+        """The offset, under the name that batches have."""
         return self.offset
 
     @property
@@ -115,12 +115,12 @@ class LegacyMessage:
 
     @property
     def max_timestamp(self) -> int:
-        """Of what it holds, by the name that batches have for it: a wrapper has the largest of its messages."""
+        """The timestamp, under the name that batches have; a wrapper has the largest of its messages."""
         return self.timestamp
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """Whose clock the timestamp is of; magic 0 has none, which is CreateTime here."""
+        """Whether the timestamp is the producer's or the broker's; CreateTime for magic 0, which has none."""
         if self.magic and self.attributes & TIMESTAMP_TYPE_MASK:
             return TimestampType.LOG_APPEND_TIME
         return TimestampType.CREATE_TIME
@@ -132,14 +132,14 @@ class LegacyMessage:
 
     @property
     def codec(self) -> Codec:
-        """How the value is compressed. Raises CorruptRecordError for what the old formats did not have."""
+        """The value's codec. Raises CorruptRecordError for one that the old formats did not have."""
         codec_id = self.attributes & CODEC_MASK
         if codec_id > Codec.LZ4:
             raise CorruptRecordError(f"message of offset {self.offset}: compression codec {codec_id} is unknown")
         return CODECS[codec_id]
 
     def ensure_valid(self) -> None:
-        """Checks size, CRC-32, and that key and value fill the message. Raises CorruptRecordError."""
+        """Check size, CRC-32, and that key and value fill the message. Raises CorruptRecordError."""
         end = self.position + self.size_bytes
         if end > len(self.view):
             raise CorruptRecordError(
@@ -159,7 +159,7 @@ class LegacyMessage:
         return self.key_and_value()[1]
 
     def key_and_value(self) -> tuple[memoryview | None, memoryview | None]:
-        """Both, as views. Raises CorruptRecordError when they do not fill the message; `ensure_valid` comes first."""
+        """Return both as views. Raises CorruptRecordError when they do not fill it. Call `ensure_valid` first."""
         end = self.position + self.size_bytes
         if end > len(self.view):
             raise CorruptRecordError(f"message at position {self.position} is cut short")
@@ -182,7 +182,7 @@ class LegacyMessage:
 
 
 def iter_legacy_messages(buffer: Buffer) -> Iterator[LegacyMessage]:
-    """The whole messages of a buffer; one that its end cuts short is left out. Raises CorruptRecordError."""
+    """Yield the complete messages of a buffer; one cut short at the end is left out. Raises CorruptRecordError."""
     view = buffer if type(buffer) is memoryview else memoryview(buffer)
     position = 0
     while len(view) - position >= _MIN_SIZE[0]:
@@ -197,10 +197,10 @@ def iter_legacy_messages(buffer: Buffer) -> Iterator[LegacyMessage]:
 def read_inner_messages(
     wrapper: LegacyMessage, *, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES
 ) -> list[tuple[int, LegacyMessage]]:
-    """What a wrapper holds: (absolute offset, message), offsets rising up to the wrapper's own.
+    """Return the messages in a wrapper as (absolute offset, message), offsets rising up to the wrapper's own.
 
-    The messages are views of a copy. Raises CorruptRecordError: bytes that are not compressed as the codec says or grow
-    beyond the limit, a message with a wrong CRC or a codec of its own, offsets that do not rise.
+    The messages are views of a copy. Raises CorruptRecordError for bytes that do not decompress or exceed the limit, a
+    message with a wrong CRC or a codec of its own, offsets that do not rise.
     """
     compressed = wrapper.value
     if compressed is None:
@@ -234,9 +234,9 @@ def read_inner_messages(
 def read_legacy_records(
     message: LegacyMessage, *, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES
 ) -> list[Record]:
-    """The record of a message, or those of a wrapper, with absolute offsets; keys and values are copies.
+    """Return the record of a message, or those of a wrapper, with absolute offsets; keys and values are copies.
 
-    `ensure_valid` comes first. Raises CorruptRecordError.
+    Call `ensure_valid` first. Raises CorruptRecordError.
     """
     if not message.is_wrapper:
         return [_record(message, message.offset, message.timestamp)]
@@ -245,7 +245,7 @@ def read_legacy_records(
 
 
 def inner_timestamp(wrapper: LegacyMessage, message: LegacyMessage) -> int:
-    """The timestamp in ms of a message in a wrapper, -1 without one."""
+    """Return the timestamp in ms of a message in a wrapper, -1 without one."""
     if message.magic and wrapper.timestamp_type is TimestampType.LOG_APPEND_TIME:
         return wrapper.timestamp
     return message.timestamp

@@ -1,10 +1,10 @@
-"""Old message sets as record batches of version 2, for readers that know no other: same offsets, keys, values, times.
+"""Converts old message sets to record batches of version 2 with the same offsets, keys, values and timestamps.
 
-A wrapper becomes one batch with its codec; messages without a codec are put together up to BATCH_BYTES, as long as
-their timestamp type (under LogAppendTime: their timestamp) is the same. Batches of version 2 in between go as they are.
-Format 0 has no timestamps: -1, CreateTime. Leader epoch, producer id and sequence are -1. What is given is bounded by
+A wrapper becomes one batch with its codec; messages without a codec are collected up to BATCH_BYTES, as long as their
+timestamp type (under LogAppendTime: their timestamp) is the same. Batches of version 2 in between are copied. Format 0
+has no timestamps: they become -1, CreateTime. Leader epoch, producer id and sequence are -1. The result is bounded by
 `max_bytes`, so a wrapper that would not fit is left for the next call. Source: Kafka RecordsUtil (which converts down,
-at fetch; up, Kafka converts at produce only: LogValidator).
+at fetch; Kafka converts up only at produce, in LogValidator).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from barnabas.protocol.records.reader import MAX_DECOMPRESSED_BYTES
 from barnabas.protocol.records.record import Record
 
 BATCH_BYTES: Final = 16 * 1024
-"""Messages without a codec are put into batches of about this much, Kafka's producer's default."""
+"""Size of the batches of messages without a codec: the default of Kafka's producer."""
 
 _MAX_DELTA: Final = 2**31 - 1
 _UNLIMITED: Final = 1 << 62
@@ -43,10 +43,10 @@ def convert_to_v2(
     at_least_one_batch: bool = True,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> bytes:
-    """The entries of `data`, which begins with a whole one, as version 2; what its end cuts short is left out.
+    """Convert the complete entries of `data`, which starts with one, to version 2.
 
-    At most `max_bytes`, but for a first batch if `at_least_one_batch`. Raises CorruptRecordError if the first entry is
-    damaged; at a later one the conversion ends before it, so that what is good is read first.
+    Returns at most `max_bytes`, except for a first batch if `at_least_one_batch`. Raises CorruptRecordError if the
+    first entry is damaged; at a later one the conversion stops before it, so that the good entries are read first.
     """
     work = _Conversion(max_bytes, at_least_one_batch, max_decompressed_bytes)
     position = 0
@@ -74,7 +74,7 @@ def convert_to_v2(
 
 
 class _Conversion:
-    """What was converted so far, and the messages that are being put together."""
+    """The output so far, and the run of messages being collected."""
 
     def __init__(self, max_bytes: int, at_least_one_batch: bool, max_decompressed_bytes: int) -> None:
         self.output = bytearray()
@@ -85,7 +85,7 @@ class _Conversion:
         self._run: RecordBatchBuilder | None = None
 
     def add_batch(self, batch: bytes | memoryview) -> None:
-        """Take a whole batch of version 2, if there is room behind what comes before it."""
+        """Take a complete batch of version 2, if there is room after the current run."""
         if self.end_run():
             self._add(batch)
 
@@ -106,7 +106,7 @@ class _Conversion:
             self._run = run
 
     def end_run(self) -> bool:
-        """Add the messages that were put together. Whether there is room behind them."""
+        """Add the collected messages. Return whether there is room after them."""
         run, self._run = self._run, None
         if run is not None:
             self._add(run.build())
@@ -131,14 +131,14 @@ class _Conversion:
 
 
 def _belongs(run: RecordBatchBuilder, message: LegacyMessage) -> bool:
-    """Whether one batch can hold the message with those before it."""
+    """Return whether one batch can hold the message with those before it."""
     if message.timestamp_type is not run.timestamp_type or message.offset - run.base_offset > _MAX_DELTA:
         return False
     return run.timestamp_type is TimestampType.CREATE_TIME or message.timestamp == run.append_timestamp
 
 
 def _append(builder: RecordBatchBuilder, record: Record | _LooseRecord) -> bool:
-    """Whether there was room. Raises CorruptRecordError: an offset that goes back, a timestamp far from the others."""
+    """Return whether there was room. Raises CorruptRecordError if an offset goes back or a timestamp is too far off."""
     try:
         return builder.append(record.timestamp, record.key, record.value, offset=record.offset)
     except ValueError as error:

@@ -13,7 +13,7 @@ from barnabas.protocol.compression import Codec
 from barnabas.protocol.records.batch import iter_batches
 from barnabas.protocol.records.errors import CorruptRecordError
 from barnabas.protocol.records.layout import TimestampType
-from barnabas.protocol.records.legacy.lz4 import with_right_header_checksum, xxh32_of_few
+from barnabas.protocol.records.legacy.lz4 import with_right_header_checksum
 from barnabas.protocol.records.legacy.messages import LegacyMessage, iter_legacy_messages, read_legacy_records
 from barnabas.protocol.records.legacy.up_conversion import BATCH_BYTES, convert_to_v2
 from barnabas.protocol.records.reader import check_records, read_records
@@ -192,12 +192,6 @@ def test_a_wrapper_that_grows_beyond_the_limit_is_refused() -> None:
 def test_a_message_cut_short_within_a_wrapper_is_left_out_as_kafka_does() -> None:
     inner = message(0, b"x") + message(1, b"y")
     assert [record.offset for record in read_legacy_records(wrapper(inner[:-1]))] == [9]
-
-
-def test_xxh32_is_that_of_the_specification() -> None:
-    assert xxh32_of_few(b"") == 0x02CC5D05
-    assert xxh32_of_few(b"abc") == 0x32D153FF
-    assert xxh32_of_few(b"\x60\x40") >> 8 & 0xFF == 0x82  # the frame header that every Java client writes
 
 
 def test_the_header_checksum_of_format_0_is_mended_and_short_frames_are_left() -> None:
