@@ -91,7 +91,7 @@ def encode_response(response: FetchResponse) -> dict[str, Any]:
 
 
 def decode_response(body: dict[str, Any], records: memoryview) -> FetchResponse:
-    """Decode an answer; `records` of a partition is a `FetchedRecords` or None. Raises DecodeError, naming the field."""
+    """Decode an answer; `records` of a partition is a `FetchedRecords` or None. Raises DecodeError."""
     position = 0
     topics = []
     for topic in array(field(body, "topics"), "topics"):
