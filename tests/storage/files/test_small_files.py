@@ -1,21 +1,17 @@
-"""The small files: checkpoints, leader epochs, partition.metadata, the clean-shutdown marker, the lock; and names."""
+"""The small files: checkpoints, leader epochs, partition.metadata, the clean-shutdown marker; and names."""
 
 from __future__ import annotations
 
-import fcntl
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from barnabas.broker.storage.directories.lock import DirectoryLock
 from barnabas.broker.storage.files.checkpoint_file import OffsetCheckpointFile
 from barnabas.broker.storage.files.checkpoint_order import DEFAULT_BUCKETS, PRESIZED_BUCKETS, in_kafkas_order
 from barnabas.broker.storage.files.clean_shutdown import CleanShutdownMarker
 from barnabas.broker.storage.files.durable_files import write_durably
-from barnabas.broker.storage.files.errors import CorruptFileError, StartupStorageError
+from barnabas.broker.storage.files.errors import CorruptFileError
 from barnabas.broker.storage.files.file_names import FileKind, ParsedFileName, file_name, parse_file_name
 from barnabas.broker.storage.files.leader_epoch import EpochEntry, LeaderEpochFile
 from barnabas.broker.storage.files.partition_directory import (
@@ -208,44 +204,6 @@ def test_the_clean_shutdown_marker_equals_kafkas_and_can_be_taken_once(tmp_path:
     assert not marker.take()
 
 
-def test_a_directory_is_locked_once_and_release_removes_the_lock_file(tmp_path: Path) -> None:
-    first, second = DirectoryLock(tmp_path), DirectoryLock(tmp_path)
-    first.acquire()
-    with pytest.raises(StartupStorageError, match="another broker"):
-        second.acquire()
-    first.release()
-    assert os.listdir(tmp_path) == []
-    second.acquire()
-    second.release()
-
-
-@pytest.mark.parametrize("kind", ["flock", "lockf"])
-def test_a_lock_of_either_kind_in_another_process_is_respected(tmp_path: Path, kind: str) -> None:
-    code = (
-        "import fcntl, os, sys\n"
-        f"fd = os.open({str(tmp_path / '.lock')!r}, os.O_RDWR | os.O_CREAT)\n"
-        f"fcntl.{kind}(fd, fcntl.LOCK_EX)\n"
-        "print('held', flush=True)\n"
-        "sys.stdin.read()\n"
-    )
-    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"held\n"
-        with pytest.raises(StartupStorageError):
-            DirectoryLock(tmp_path).acquire()
-        process.communicate()
-    lock = DirectoryLock(tmp_path)
-    lock.acquire()
-    lock.release()
-
-
-def test_a_lock_file_left_by_a_crash_does_not_prevent_locking(tmp_path: Path) -> None:
-    (tmp_path / ".lock").touch()
-    lock = DirectoryLock(tmp_path)
-    lock.acquire()
-    lock.release()
-
-
 @pytest.mark.parametrize(
     ("name", "parsed"),
     [
@@ -301,27 +259,6 @@ def test_a_future_name_keeps_the_whole_topic() -> None:
     assert parsed is not None
     assert parsed.topic_partition == partition
     assert directory_name(partition) == "x" * 200 + "-3"
-
-
-def test_a_lock_on_a_file_that_its_holder_has_just_removed_is_retried(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = fcntl.flock
-    calls = 0
-
-    def flock(fd: int, operation: int) -> None:
-        nonlocal calls
-        calls += 1
-        if calls == 1:  # between open and lock the other broker stops, and a third one creates the file again
-            os.unlink(tmp_path / ".lock")
-            (tmp_path / ".lock").touch()
-        real(fd, operation)
-
-    monkeypatch.setattr(fcntl, "flock", flock)
-    lock = DirectoryLock(tmp_path)
-    lock.acquire()
-    assert calls == 2
-    lock.release()
 
 
 def test_checkpoint_rows_are_in_the_order_of_kafkas_maps(tmp_path: Path) -> None:
