@@ -144,8 +144,8 @@ class LeaderEpochFile:
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEntry | None:
         """Return the largest known epoch up to `epoch`, and its end offset.
 
-        None without entries, and for an epoch that is negative or newer than all entries. An epoch below the first entry
-        ends where that begins.
+        None without entries, and for an epoch that is negative or newer than all entries. An epoch older than the first
+        entry ends where that begins.
         """
         entries = self.entries
         if epoch < 0 or not entries or epoch > entries[-1].epoch:
