@@ -4,11 +4,14 @@
 #
 #   make serve               a broker on 127.0.0.1:9092, data in ./barnabas-data   (ARGS="--set k=v" goes to `barnabas serve`)
 #   make test                everything that needs nothing but this repository     (ARGS="-k name" goes to pytest)
-#   make check               lint, format, types, import table, generated pages
+#   make check               lint, format, types, import table, dependencies, dead code, generated pages
+#   make coverage            the same tests with branch coverage, Python twins included: build/coverage/html
+#   make sanitize            the record tests on kernels built with ASan and UBSan
+#   make test-pythons        the core of the tests on every CPython 3.11 to 3.14 here (VERSIONS="3.13 3.14")
 #   make interop             with other people's software: Apache Kafka, other languages, containers
 #   make demo, make bench    real input end to end; measurements beside the machine's limits
 #   make pipeline-demo       the same input through the jobs of `barnabas pipeline` (needs Java 17)
-#   make bench-kafka         one librdkafka client at Barnabas and at Apache Kafka
+#   make bench-kafka         one librdkafka client, and recovery after kill -9, at Barnabas and at Apache Kafka
 #   make compatibility       Kafka's clients, feature by feature: writes docs/compatibility.md
 #   make docs, make lock     writes generated pages; writes requirements/*.txt from pyproject.toml (LOCK="--upgrade")
 
@@ -27,7 +30,8 @@ LOCK ?=
 INTEROP := $(if $(and $(shell command -v java),$(shell command -v mvn)),require,allow-skips)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test check interop compatibility demo pipeline-demo bench bench-kafka docs lock clean
+.PHONY: help setup serve test check interop compatibility demo pipeline-demo bench bench-kafka coverage sanitize \
+	test-pythons docs lock clean
 
 help:
 	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
@@ -53,6 +57,22 @@ serve: $(INSTALLED)
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -m "not interop" $(WORKERS) $(ARGS)
+
+# A second run hides the compiled kernels: everything that works on records then runs on their Python twins. Not a gate:
+# timing-sensitive tests may fail under a tracer, and the report says what was covered all the same.
+coverage: $(INSTALLED)
+	rm -rf build/coverage && mkdir -p build/coverage
+	-$(BIN)/coverage run -m pytest -m "not interop" --timeout=600 $(WORKERS) $(ARGS)
+	-BARNABAS_KERNEL=python $(BIN)/coverage run -m pytest --timeout=600 $(WORKERS) tests/protocol tests/storage
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage html --quiet
+	$(BIN)/coverage report
+
+sanitize: $(INSTALLED)
+	PYTHON=$(BIN)/python tools/sanitize $(ARGS)
+
+test-pythons:
+	tools/test-pythons $(ARGS)
 
 interop: $(INSTALLED)
 	BARNABAS_INTEROP=$(INTEROP) $(BIN)/python -m pytest -m interop $(WORKERS) $(ARGS)
@@ -89,11 +109,14 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.loading $(LOADING_ARGS)
 	$(BIN)/python -m benchmarks.metadata
 	$(BIN)/python -m benchmarks.groups
+	$(BIN)/python -m benchmarks.recovery $(RECOVERY_ARGS)
 
 # One librdkafka client (Debian: librdkafka-dev) at Barnabas, at its own mock cluster and at Apache Kafka, whose jars are
 # fetched with Maven where they are not there yet.
 bench-kafka: $(INSTALLED)
-	$(BIN)/python -m benchmarks.librdkafka --kafka-jars "$$($(BIN)/python -c 'from tests.support.kafka.jars import fetch; print(fetch("4.3.0"))')" $(ARGS)
+	jars="$$($(BIN)/python -c 'from tests.support.kafka.jars import fetch; print(fetch("4.3.0"))')" && \
+		$(BIN)/python -m benchmarks.librdkafka --kafka-jars "$$jars" $(ARGS) && \
+		$(BIN)/python -m benchmarks.recovery --kafka-jars "$$jars" $(RECOVERY_ARGS)
 
 # uv resolves for every platform at once; it is needed for nothing else and so lives in an environment of its own.
 $(VENV)/lock/bin/uv: | $(BIN)/python

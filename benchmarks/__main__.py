@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ from benchmarks.machine import describe
 from benchmarks.programs import Programs
 from benchmarks.records import build_batch, build_full_batch
 from benchmarks.report import render_tables, write_page
+from benchmarks.result_files import add_json_option, write_result
 from benchmarks.rounds import run_rounds
 from benchmarks.system import Barnabas, System
 
@@ -56,8 +56,8 @@ def main(arguments: list[str]) -> int:
         fill_page_cache=options.page_cache_fill,
         say=_say,
     )
-    (WORK / "samples.json").write_text(json.dumps(samples, indent=1))
     print(render_tables(samples))
+    write_result(options.json, "benchmarks", options, samples)
     if options.write:
         PAGE.write_text(write_page(PAGE.read_text(), samples, describe(), _command(options), options.rounds))
     return 0
@@ -94,6 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--kafka-jars", type=Path, metavar="DIR", help="measure Apache Kafka too, from the jars in DIR (needs java)"
     )
+    add_json_option(parser, "bench")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/performance.md")
     return parser
 

@@ -28,6 +28,7 @@ from statistics import median
 from benchmarks.dialect import receive_exactly
 from benchmarks.kafka_dialect import KafkaDialect
 from benchmarks.programs import Programs
+from benchmarks.result_files import add_json_option, write_result
 from benchmarks.system import Barnabas, Running, free_port
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -104,6 +105,8 @@ class GroupLines:
         self._programs = programs
         self._groups = [f"group-{number:05d}" for number in range(groups)]
         self._seconds = seconds
+        self.samples: dict[str, dict[str, float]] = {}
+        """Line -> its figures, once it is measured."""
         self._metrics_port = free_port()
         self._system = Barnabas([*SETTINGS, f"metrics.listener=127.0.0.1:{self._metrics_port}"], KafkaDialect())
 
@@ -121,6 +124,7 @@ class GroupLines:
             rss = running.rss_mib()
             self._commit_once(running)
             kib = (running.rss_mib() - rss) * 1024 / len(self._groups)
+            self.samples["memory"] = {"kib_per_group": kib}
             say(f"memory: {kib:.2f} KiB for each of {len(self._groups)} groups of {PARTITIONS} offsets")
             self._commit(running, self._groups, "all groups")
             with running.connect() as connection:
@@ -131,6 +135,7 @@ class GroupLines:
         with self._system.start(self._directory) as running:
             cpu = running.cpu_seconds()
             seconds = load_seconds(running)
+            self.samples["load"] = {"first_answer_s": running.start_seconds, "all_groups_s": seconds, "cpu_s": cpu}
             say(
                 f"load: first answer after {running.start_seconds:.3f} s ({cpu:.2f} CPU s), all groups {seconds:.3f} s"
                 f" later ({running.cpu_seconds() - cpu:.2f} CPU s)"
@@ -159,6 +164,7 @@ class GroupLines:
             seconds=self._seconds,
         )
         each_us = (running.cpu_seconds() - cpu) / found["requests"] * 1e6
+        self.samples[f"commits, {name}"] = {**found, "cpu_us_each": each_us}
         say(
             f"commits, {name}: {found['requests'] / found['seconds']:.0f} /s, p50 {found['p50_us']:.0f} us,"
             f" p99 {found['p99_us']:.0f} us, {each_us:.0f} CPU us each"
@@ -193,6 +199,7 @@ class GroupLines:
                 while not await consumer.poll(timeout_ms=1000):
                     pass
                 taken.append(1000 * (time.perf_counter() - started))
+        self.samples[f"first record, {name}"] = {"p50_ms": median(taken), "min_ms": min(taken), "max_ms": max(taken)}
         say(f"first record, native, {name}: {median(taken):.0f} ms ({min(taken):.0f} - {max(taken):.0f})")
 
 
@@ -223,10 +230,13 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.groups", description=__doc__)
     parser.add_argument("--groups", type=int, default=10_000, help="how many (default 10000)")
     parser.add_argument("--seconds", type=float, default=5.0, help="of each line of commits (default 5)")
+    add_json_option(parser, "groups")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="barnabas-groups-") as directory:
         programs = Programs(REPOSITORY / "build" / "bench" / "bin")
-        GroupLines(Path(directory), programs, options.groups, options.seconds).run()
+        lines = GroupLines(Path(directory), programs, options.groups, options.seconds)
+        lines.run()
+    write_result(options.json, "benchmarks.groups", options, lines.samples)
     return 0
 
 

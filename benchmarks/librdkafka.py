@@ -26,6 +26,7 @@ from benchmarks.apache_kafka import ApacheKafka
 from benchmarks.kafka_dialect import KafkaDialect
 from benchmarks.page_cache import PageCacheFiller
 from benchmarks.programs import SOURCES, compile_program
+from benchmarks.result_files import add_json_option, write_result
 from benchmarks.system import Barnabas, Running, System
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -154,6 +155,8 @@ def main(arguments: list[str]) -> int:
     finally:
         shutil.rmtree(home)
     print(render(samples))
+    by_line = {f"{line}, {system}": rounds for (line, system), rounds in samples.items()}
+    write_result(options.json, "benchmarks.librdkafka", options, by_line)
     return 0
 
 
@@ -167,6 +170,7 @@ def _parser() -> argparse.ArgumentParser:
         "--no-page-cache-fill", dest="page_cache_fill", action="store_false", help="do not fill the page cache first"
     )
     parser.add_argument("--kafka-jars", type=Path, metavar="DIR", help="measure Apache Kafka too (needs java)")
+    add_json_option(parser, "librdkafka")
     return parser
 
 

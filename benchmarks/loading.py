@@ -30,6 +30,7 @@ from barnabas.broker.storage.log_manager import LogManager
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.value import Setting
 from benchmarks.records import build_batch
+from benchmarks.result_files import add_json_option, write_result
 
 PARTITIONS = 1000
 SEGMENTS_EACH = 10
@@ -211,22 +212,30 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--gigabytes", type=float, default=4.0, help="GiB that are recovered (default 4)")
     parser.add_argument("--partitions", type=int, default=PARTITIONS, help="of the clean start (default 1000)")
     parser.add_argument("--directory", type=Path, default=None, help="where data is written; needs room for it")
+    add_json_option(parser, "loading")
     options = parser.parse_args(arguments)
     total_bytes = int(options.gigabytes * (1 << 30))
+    lines: dict[str, dict[str, list[float]]] = {}
+
+    def keep(line: str, samples: dict[str, list[float]]) -> None:
+        lines[line] = samples
+        _say(line, samples)
+
     home = Path(tempfile.mkdtemp(prefix="barnabas-loading-", dir=options.directory))
     try:
         samples = clean_start(home, options.rounds, options.partitions)
-        _say(f"clean start, {options.partitions} partitions of {SEGMENTS_EACH} segments", samples)
+        keep(f"clean start, {options.partitions} partitions of {SEGMENTS_EACH} segments", samples)
         for name, value_bytes in VALUE_BYTES.items():
             for segments in SEGMENT_COUNTS:
                 # One segment has at most 2 GiB: positions in its index are int32.
                 size = min(total_bytes, (SEGMENT_BYTES_MAX - (1 << 20)) * segments)
                 samples = recovery(home, options.rounds, size, segments, value_bytes)
-                _say(f"recovery, {size / (1 << 30):.3g} GiB in {segments} segments, batches of {name}", samples)
+                keep(f"recovery, {size / (1 << 30):.3g} GiB in {segments} segments, batches of {name}", samples)
         size = min(total_bytes, 1 << 30)
-        _say(f"lookups in a segment of {size / (1 << 30):.3g} GiB", lookups(home, options.rounds, size))
+        keep(f"lookups in a segment of {size / (1 << 30):.3g} GiB", lookups(home, options.rounds, size))
     finally:
         shutil.rmtree(home)
+    write_result(options.json, "benchmarks.loading", options, lines)
 
 
 if __name__ == "__main__":

@@ -49,6 +49,7 @@ from barnabas.protocol.metadata.records import (
 )
 from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.protocol.uuids import random_uuid, uuid_text
+from benchmarks.result_files import add_json_option, write_result
 
 PARTITIONS_EACH = 10
 CREATIONS = 50
@@ -212,7 +213,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--topics", type=int, default=1000, help="of ten partitions each")
     parser.add_argument("--directory", help="where the data is written (default: the system's temporary directory)")
+    add_json_option(parser, "metadata")
     options = parser.parse_args()
+    lines: Samples = {}
+
+    def keep(name: str, values: list[float], *, show_all: bool = True) -> None:
+        lines[name] = values
+        _print(name, values, show_all=show_all)
+
     home = Path(tempfile.mkdtemp(prefix="barnabas-metadata-", dir=options.directory))
     partitions = options.topics * PARTITIONS_EACH
     try:
@@ -220,20 +228,21 @@ def main() -> None:
         write_history(log_dir, options.topics)
         size = (log_dir / METADATA_DIRECTORY / f"{0:020d}.log").stat().st_size
         print(f"metadata log: {size:,} bytes, {partitions} partitions")
-        _print("replay of the log, CPU s", measure("replay_once", log_dir, options.rounds, partitions))
+        keep("replay of the log, CPU s", measure("replay_once", log_dir, options.rounds, partitions))
         make_directories(log_dir)
-        _print("examine, log, CPU s", measure("examine_once", log_dir, options.rounds, partitions))
+        keep("examine, log, CPU s", measure("examine_once", log_dir, options.rounds, partitions))
         snapshot_and_trim(log_dir)
         (snapshot,) = (log_dir / METADATA_DIRECTORY).glob("*.checkpoint")
         print(f"snapshot: {snapshot.stat().st_size:,} bytes")
-        _print("replay of a snapshot, CPU s", measure("replay_once", log_dir, options.rounds, partitions))
-        _print("examine, snapshot, CPU s", measure("examine_once", log_dir, options.rounds, partitions))
-        _print("planning 10,000 topics, CPU s", measure("plan_once", "no", options.rounds, PLANNED_TOPICS))
-        _print("planning 1,000 beside them, CPU s", measure("plan_once", "yes", options.rounds, PLANNED_BESIDE))
+        keep("replay of a snapshot, CPU s", measure("replay_once", log_dir, options.rounds, partitions))
+        keep("examine, snapshot, CPU s", measure("examine_once", log_dir, options.rounds, partitions))
+        keep("planning 10,000 topics, CPU s", measure("plan_once", "no", options.rounds, PLANNED_TOPICS))
+        keep("planning 1,000 beside them, CPU s", measure("plan_once", "yes", options.rounds, PLANNED_BESIDE))
         for name, values in creations(home / "creations").items():
-            _print(f"creation of a topic, {name}", values[5:], show_all=False)
+            keep(f"creation of a topic, {name}", values[5:], show_all=False)
     finally:
         shutil.rmtree(home)
+    write_result(options.json, "benchmarks.metadata", options, lines)
 
 
 def _print(name: str, values: list[float], *, show_all: bool = True) -> None:

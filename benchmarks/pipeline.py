@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -29,6 +30,7 @@ from typing import TYPE_CHECKING
 from benchmarks.dialect import NativeDialect, receive_exactly
 from benchmarks.micro_batches import PARTITIONS, TOPIC, measure_micro_batches, micro_batch_table
 from benchmarks.records import build_batch
+from benchmarks.result_files import add_json_option, write_result
 from benchmarks.system import Barnabas, Running
 
 if TYPE_CHECKING:
@@ -151,6 +153,8 @@ def main(arguments: list[str]) -> int:
         shutil.rmtree(home)
     print(table(samples))
     print(f"\n{micro_batch_table(micro_batches)}")
+    lines_and_steps = {**samples, "micro-batches": [asdict(each) for each in micro_batches]}
+    write_result(options.json, "benchmarks.pipeline", options, lines_and_steps)
     return 0
 
 
@@ -208,6 +212,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jars", type=Path, metavar="DIR", help="with the jars of Spark's Kafka connector")
     parser.add_argument("--plain", action="store_true", help="without the compiled kernel")
     parser.add_argument("--directory", type=Path, default=None, help="where data is written (default: the system's)")
+    add_json_option(parser, "pipeline")
     return parser
 
 

@@ -34,6 +34,8 @@ class System(Protocol):
 
     def start(self, directory: Path) -> Running: ...
 
+    def restart(self, directory: Path) -> Running: ...
+
 
 class Barnabas:
     """The broker of this repository, run by this Python; asked in another dialect it is another system by `name`."""
@@ -60,6 +62,10 @@ class Barnabas:
             command += ["--set", setting]
         return start_process(command, directory, port, self.dialect)
 
+    def restart(self, directory: Path) -> Running:
+        """Start on a directory that `start` was called with and whose broker was killed."""
+        return self.start(directory)
+
 
 def start_process(command: list[str], directory: Path, port: int, dialect: Dialect) -> Running:
     """Run `command` until it answers on `port`; its output goes to a file, which is shown when it ends instead."""
@@ -73,15 +79,18 @@ def start_process(command: list[str], directory: Path, port: int, dialect: Diale
         process.wait()
         sys.stderr.write((directory / "broker.log").read_text(errors="replace"))
         raise
-    return Running(process, "127.0.0.1", port, start_seconds=time.monotonic() - started)
+    return Running(process, "127.0.0.1", port, started=started, start_seconds=time.monotonic() - started)
 
 
 class Running:
-    """A running system. `start_seconds`: from exec to its first answer."""
+    """A running system. `started`: monotonic time of its exec; `start_seconds`: from there to its first answer."""
 
-    def __init__(self, process: subprocess.Popen[bytes], host: str, port: int, *, start_seconds: float) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], host: str, port: int, *, started: float, start_seconds: float
+    ) -> None:
         self.host = host
         self.port = port
+        self.started = started
         self.start_seconds = start_seconds
         self._process = process
 
@@ -105,6 +114,11 @@ class Running:
                 return int(line.split()[1]) / 1024
         raise RuntimeError(f"process {self.pid} is gone")
 
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._process.kill()
+        self._process.wait()
+
     def stop(self) -> None:
         """SIGTERM, and SIGKILL when that takes too long. Raises RuntimeError unless it exits 0."""
         self._process.send_signal(signal.SIGTERM)
@@ -126,8 +140,7 @@ class Running:
         if error is None:
             self.stop()
         elif self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
+            self.kill()
 
 
 def cpu_seconds_of(pid: int) -> float:

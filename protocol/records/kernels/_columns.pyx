@@ -136,8 +136,9 @@ cdef class BytesColumn:
             bits[0] = 0
         if size >= 0:
             bits[0] |= <uint8_t> (1 << bit)
-            memcpy(PyByteArray_AS_STRING(self.data.memory) + self.data.used, data, size)
-            self.data.used += size
+            if size:  # `end_row` passes NULL, which memcpy must not be given even for 0 bytes
+                memcpy(PyByteArray_AS_STRING(self.data.memory) + self.data.used, data, size)
+                self.data.used += size
         else:
             self.null_count += 1
         self.rows += 1
