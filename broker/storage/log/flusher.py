@@ -37,7 +37,7 @@ class LogFlusher:
 
         Sealed segments are synced once, with their indexes; the active one without, because recovery reads the segment
         of the recovery point again anyway. Raises StorageError after taking the directory offline: a failed fsync is
-        never retried.
+        never retried, because the state of the pages is unknown after it.
         """
         core = self._core
         with core.lock:

@@ -90,7 +90,11 @@ class LogReader:
         return read_slice(core.segments.view, core.end, offset, max_bytes, upper_bound, at_least_one_batch)
 
     def convert_old_format(self, offset: int, records: OldFormatSlice, max_bytes: int) -> bytes:
-        """Convert a slice that was read at `offset` to version 2, within `max_bytes`; empty if nothing fits."""
+        """Convert a slice that was read at `offset` to version 2, within `max_bytes`; empty if nothing fits.
+
+        Kafka 3.9 and 4.x send old formats as stored, and Java's client reads them. Converted here, so that a client
+        needs to know one format.
+        """
         with self._reading(offset):
             return records.convert(min(max_bytes, records.max_bytes))
 

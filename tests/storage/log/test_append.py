@@ -1,4 +1,4 @@
-"""What an append accepts, what it stamps, and what it refuses with which code."""
+"""Appends: accepted batches, stamped fields, and the error code of each refusal."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _patched(data: memoryview, position: int, new: bytes, *, sealed: bool = True
     return memoryview(reseal(changed) if sealed else changed)
 
 
-def test_an_append_says_where_the_records_went(bench: LogBench) -> None:
+def test_an_append_returns_the_offsets_of_the_records(bench: LogBench) -> None:
     log = bench.open()
     append(log, _two())
     data = _two()
@@ -64,7 +64,7 @@ def test_a_new_leader_epoch_is_on_disk_before_its_first_batch(bench: LogBench) -
 
 
 @pytest.mark.parametrize("codec", list(Codec))
-def test_compressed_batches_are_stored_as_they_came(bench: LogBench, codec: Codec) -> None:
+def test_compressed_batches_are_stored_unchanged(bench: LogBench, codec: Codec) -> None:
     log = bench.open()
     sent = bytes(_two(codec=codec))
     append(log, memoryview(bytearray(sent)))
@@ -72,7 +72,7 @@ def test_compressed_batches_are_stored_as_they_came(bench: LogBench, codec: Code
     assert [record.key for record in read_records(log)] == [b"a", b"b"]
 
 
-def test_a_wrong_maximum_timestamp_in_the_header_is_set_right(bench: LogBench) -> None:
+def test_a_wrong_maximum_timestamp_in_the_header_is_corrected(bench: LogBench) -> None:
     log = bench.open()
     append(log, _patched(_two(), 35, struct.pack(">q", START_MS + 99)))
     [stored] = read_batches(log)
@@ -92,7 +92,9 @@ def test_log_append_time_is_written_into_the_header(bench: LogBench, codec: Code
 
 @pytest.mark.parametrize(("name", "codec"), [("zstd", Codec.ZSTD), ("uncompressed", Codec.NONE), ("gzip", Codec.GZIP)])
 @pytest.mark.parametrize("source", [Codec.NONE, Codec.SNAPPY])
-def test_a_topic_with_its_own_compression_stores_that(bench: LogBench, name: str, codec: Codec, source: Codec) -> None:
+def test_a_topic_with_its_own_compression_recompresses_batches(
+    bench: LogBench, name: str, codec: Codec, source: Codec
+) -> None:
     log = bench.open(log_config(compression_type=name))
     append(log, _two(codec=source))
     [stored] = read_batches(log)
@@ -108,7 +110,7 @@ def _refused(bench: LogBench, data: memoryview, config: object = None, **kwargs:
         log.append_as_leader(data, leader_epoch=0, **kwargs)  # type: ignore[arg-type]
     assert bench.log_path().read_bytes() == before
     assert log.log_end_offset == 2
-    append(log, _two())  # the next good batch is taken
+    append(log, _two())  # the next good batch is accepted
     assert [record.offset for record in read_records(log)] == [0, 1, 2, 3]
     return caught.value.code
 
@@ -172,14 +174,14 @@ def test_a_batch_larger_than_a_segment_is_refused(bench: LogBench) -> None:
     assert _refused(bench, sized_batch(1025), log_config(segment_bytes=1024)) is ErrorCode.RECORD_LIST_TOO_LARGE
 
 
-def test_a_batch_as_large_as_a_segment_is_taken(bench: LogBench) -> None:
+def test_a_batch_as_large_as_a_segment_is_accepted(bench: LogBench) -> None:
     log = bench.open(log_config(segment_bytes=1024))
     assert [append(log, sized_batch(1024)) for _ in range(2)] == [0, 1]
     assert log.segment_count == 2
 
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
-def test_a_compacted_topic_takes_no_record_without_a_key(bench: LogBench, codec: Codec) -> None:
+def test_a_compacted_topic_refuses_records_without_a_key(bench: LogBench, codec: Codec) -> None:
     data = batch((START_MS, b"k", b"v"), (START_MS, None, b"v"), codec=codec)
     assert _refused(bench, data, log_config(compact=True)) is ErrorCode.INVALID_RECORD
 
@@ -193,20 +195,20 @@ def test_records_outside_of_the_timestamp_limits_are_refused(bench: LogBench, co
 
 
 @pytest.mark.parametrize("shift", [-1000, 0, 2000])
-def test_records_at_the_timestamp_limits_and_without_timestamps_are_taken(bench: LogBench, shift: int) -> None:
+def test_records_at_the_timestamp_limits_and_without_timestamps_are_accepted(bench: LogBench, shift: int) -> None:
     log = bench.open(log_config(timestamp_before_max_ms=1000, timestamp_after_max_ms=2000))
     append(log, batch((START_MS + shift, b"k", b"v"), (-1, b"k", b"v")))
     append(log, batch((-1, b"k", b"v")))
 
 
-def test_limits_on_timestamps_do_not_hold_under_log_append_time(bench: LogBench) -> None:
+def test_timestamp_limits_do_not_apply_under_log_append_time(bench: LogBench) -> None:
     log = bench.open(
         log_config(timestamp_type="LogAppendTime", timestamp_before_max_ms=1000, timestamp_after_max_ms=2000)
     )
     append(log, batch((5, b"k", b"v")))
 
 
-def test_a_producer_must_not_claim_the_brokers_clock(bench: LogBench) -> None:
+def test_a_producer_must_not_set_log_append_time(bench: LogBench) -> None:
     data = batch((START_MS, b"k", b"v"), timestamp_type=TimestampType.LOG_APPEND_TIME, append_timestamp=START_MS)
     assert _refused(bench, data, log_config(timestamp_type="LogAppendTime")) is ErrorCode.INVALID_TIMESTAMP
 
@@ -241,12 +243,12 @@ def test_a_trusted_origin_may_append_several_batches_and_control_batches(bench: 
     assert bench.offset_entries() == [(3, size), (5, 2 * size), (7, 3 * size)]
 
 
-def test_a_trusted_origin_is_still_refused_what_is_no_batch(bench: LogBench) -> None:
+def test_a_trusted_origin_may_append_whole_batches_only(bench: LogBench) -> None:
     damaged = _patched(_two(), 70, b"\xff", sealed=False)
     assert _refused(bench, damaged, origin=AppendOrigin.RAFT) is ErrorCode.CORRUPT_MESSAGE
 
 
-def test_a_coordinators_batch_keeps_the_size_limit_and_rafts_does_not(bench: LogBench) -> None:
+def test_the_size_limit_applies_to_a_coordinators_batch_and_not_to_the_metadata_logs(bench: LogBench) -> None:
     config = log_config(max_message_bytes=500, flush_messages=NEVER)
     assert _refused(bench, sized_batch(501), config, origin=AppendOrigin.COORDINATOR) is ErrorCode.MESSAGE_TOO_LARGE
     log = bench.open(config)

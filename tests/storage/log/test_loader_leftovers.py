@@ -1,4 +1,4 @@
-"""What an interrupted deletion, cleaning or swap leaves behind, and what becomes of it at the next start."""
+"""Files of an interrupted deletion, cleaning or swap, and their treatment at the next start."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _closed(bench: LogBench, count: int = 35) -> None:
 
 
 def _copy_as(bench: LogBench, base: int, stage: str) -> None:
-    """A compacted copy of a segment, at some stage of its way into the log; it keeps every second batch."""
+    """A compacted copy of a segment at one stage of a swap; it keeps every second batch."""
     data = bench.log_path(base).read_bytes()
     kept = b"".join(data[start : start + 100] for start in range(100, len(data), 200))
     bench.path(base, f".log{stage}").write_bytes(kept)
@@ -35,7 +35,7 @@ def _offsets(log: PartitionLog) -> list[int]:
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_deleted_files_go_and_files_of_others_stay(bench: LogBench, clean: bool) -> None:
+def test_deleted_files_are_removed_and_unknown_files_stay(bench: LogBench, clean: bool) -> None:
     _closed(bench)
     for name in (f"{0:020d}.log.deleted", f"{0:020d}.snapshot.deleted", "x.deleted"):
         (bench.directory / name).write_bytes(b"x")
@@ -81,7 +81,7 @@ def test_a_finished_swap_replaces_all_segments_that_it_covers(bench: LogBench) -
     assert not bench.path(10, ".snapshot").exists()
 
 
-def test_a_swap_at_or_above_an_unfinished_cleaning_is_half_of_a_split_and_goes(bench: LogBench) -> None:
+def test_a_swap_at_or_above_an_unfinished_cleaning_is_half_of_a_split_and_is_removed(bench: LogBench) -> None:
     _closed(bench)
     _copy_as(bench, 0, ".swap")
     for stage in (".cleaned", ".swap"):
@@ -91,7 +91,7 @@ def test_a_swap_at_or_above_an_unfinished_cleaning_is_half_of_a_split_and_goes(b
     assert _offsets(log) == [*range(1, 10, 2), *range(10, 35)]
 
 
-def test_an_interrupted_swap_of_which_only_the_log_was_renamed_is_finished(bench: LogBench) -> None:
+def test_a_swap_interrupted_after_the_rename_of_the_log_file_is_finished(bench: LogBench) -> None:
     _closed(bench)
     _copy_as(bench, 10, ".swap")
     for suffix in _SUFFIXES:
@@ -101,7 +101,7 @@ def test_an_interrupted_swap_of_which_only_the_log_was_renamed_is_finished(bench
     assert _offsets(log) == [*range(10), *range(11, 20, 2), *range(20, 35)]
 
 
-def test_snapshots_of_no_segment_go_except_a_last_one_above_all(bench: LogBench) -> None:
+def test_snapshots_without_a_segment_are_removed_except_the_last_one_above_all_segments(bench: LogBench) -> None:
     _closed(bench)
     snapshot = bench.path(30, ".snapshot").read_bytes()
     for offset in (5, 17, 33):
@@ -117,7 +117,7 @@ _EVERY_SET = [frozenset(chosen) for count in range(5) for chosen in itertools.co
 
 
 def _lay_out(bench: LogBench, base: int, stages: frozenset[str]) -> None:
-    """Of the segment at `base` these files: its own, whole; copies at other stages, with every second batch."""
+    """Write files of the segment at `base`: its own have all batches, copies at other stages every second one."""
     for stage in stages - {""}:
         _copy_as(bench, base, stage)
     if "" not in stages:
@@ -125,7 +125,7 @@ def _lay_out(bench: LogBench, base: int, stages: frozenset[str]) -> None:
 
 
 def _readable(stages: dict[int, frozenset[str]]) -> list[int]:
-    """What Kafka's rules leave of the segments 0 to 39, ten offsets each, written down a second time."""
+    """The offsets that Kafka's rules leave of the segments 0 to 39, ten offsets each; independent of the loader."""
     cleaned = [base for base, there in stages.items() if ".cleaned" in there]
     finished = [base for base, there in stages.items() if ".swap" in there and base < min(cleaned, default=99)]
     replaced = range(min(finished), max(finished) + 10) if finished else range(0)
@@ -140,7 +140,7 @@ def _readable(stages: dict[int, frozenset[str]]) -> list[int]:
 
 @pytest.mark.parametrize("clean", [True, False], ids=["clean", "crash"])
 @pytest.mark.parametrize("first", _EVERY_SET, ids=lambda there: "first=" + "+".join(sorted(there)))
-def test_leftovers_in_every_combination_leave_the_records_that_the_rules_name(
+def test_every_combination_of_leftovers_leaves_the_records_that_the_rules_name(
     bench: LogBench, first: frozenset[str], clean: bool
 ) -> None:
     _closed(bench, 40)

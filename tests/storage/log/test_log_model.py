@@ -1,4 +1,4 @@
-"""A log against a plain list: whatever is done to both in whatever order, a read gives the same records."""
+"""A log against a plain list: after any sequence of operations both hold the same records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.storage.bench import START_MS, LogBench, append, batch, log_c
 
 _SMALL = st.integers(0, 120)
 _PAGE_BYTES = 256
-"""Of the disk, as these small files see it."""
+"""Size of the disk's pages in this model; the files are small."""
 
 
 class LogAgainstList(RuleBasedStateMachine):
@@ -80,7 +80,7 @@ class LogAgainstList(RuleBasedStateMachine):
     @rule()
     def retention(self) -> None:
         self.log.delete_old_segments()
-        if self.log.log_start_offset > self.start:  # by size, then: never below the limit
+        if self.log.log_start_offset > self.start:  # retention by size: never below the limit
             assert self.log.size_bytes >= 4000
         self.start = self.log.log_start_offset
 
@@ -92,7 +92,7 @@ class LogAgainstList(RuleBasedStateMachine):
 
     @rule(share=st.floats(0, 1), beyond=st.booleans())
     def truncate(self, share: float, beyond: bool) -> None:
-        """Batches that reach to the offset go; the log ends there, even in the middle of one."""
+        """Truncate: batches that contain or follow the offset go, and the log ends there, even in the middle of one."""
         target = self.end + 1 if beyond else self.start + int((self.end - self.start) * share)
         batches = [(found.base_offset, found.last_offset) for found in read_batches(self.log)]
         assert self.log.truncate_to(target) == (target < self.end)
@@ -118,14 +118,14 @@ class LogAgainstList(RuleBasedStateMachine):
         self._end_found()
 
     def _end_found(self) -> None:
-        """What no record tells is forgotten by a stop: that the end was cut in the middle of a batch."""
+        """A stop forgets what no record contains: that the end was cut in the middle of a batch."""
         last = max([record.offset for record in self.records], default=self.log.log_start_offset - 1)
         assert last < self.log.log_end_offset <= self.end
         self.end = self.log.log_end_offset
 
     @rule(kept=st.floats(0, 1), lost_pages=st.sets(st.integers(0, 40)), garbage=st.booleans())
     def crash(self, kept: float, lost_pages: set[int], garbage: bool) -> None:
-        """The machine loses power: what was not synced is on the disk in part, page by page, and so is a file's end."""
+        """The machine loses power: of unsynced bytes, and of a file's size, any pages may be on the disk."""
         self.bench.crash(self.log)
         durable = self.log.durable_offset
         self.bench.log_start_offset = self.start

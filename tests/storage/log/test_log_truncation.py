@@ -1,4 +1,4 @@
-"""Cutting the end of a live log off: everything that knows of the end follows, and what was cut never comes back."""
+"""Truncation of a live log: everything derived from its end follows, and truncated records never come back."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _bases(log: PartitionLog) -> list[int]:
 
 @pytest.mark.parametrize("offset", [0, 1, 9, 10, 11, 20, 29, 30, 34])
 @pytest.mark.parametrize("clean", [True, False])
-def test_what_lies_at_or_above_the_offset_goes_and_the_next_append_gets_it(
+def test_records_at_or_above_the_offset_go_and_the_next_append_gets_that_offset(
     bench: LogBench, offset: int, clean: bool
 ) -> None:
     log = _filled(bench)
@@ -74,14 +74,14 @@ def test_a_batch_that_contains_the_offset_goes_as_a_whole(bench: LogBench) -> No
     assert _offsets(log) == [0, 3]
 
 
-def test_indexes_hold_nothing_of_what_was_cut_and_are_right_for_what_follows(bench: LogBench) -> None:
+def test_indexes_contain_nothing_of_the_cut_and_are_right_for_later_appends(bench: LogBench) -> None:
     log = _filled(bench, 9)
     log.truncate_to(5)
     assert log.segments[-1].largest_timestamp() == START_MS + 4
     for number in range(5, 9):
         append(log, sized_batch(100, START_MS + number))
     bench.close(log)
-    # The byte counter begins at 0 with a truncation, as with an open; the largest timestamp was written down by it.
+    # A truncation resets the byte counter, as an open does, and writes the largest timestamp as a closing entry.
     assert bench.offset_entries() == [(3, 300), (8, 800)]
     assert bench.time_entries() == [(START_MS + offset, offset) for offset in (3, 4, 8)]
 
@@ -93,7 +93,7 @@ def test_leader_epochs_are_cut_on_disk(bench: LogBench) -> None:
     assert (bench.directory / "leader-epoch-checkpoint").read_text() == "0\n2\n0 0\n1 10\n"
 
 
-def test_a_producer_goes_on_with_the_sequence_after_what_is_left(bench: LogBench) -> None:
+def test_a_producer_continues_with_the_sequence_after_its_remaining_batches(bench: LogBench) -> None:
     log = _filled(bench, producer_id=7, producer_epoch=0)
     log.truncate_to(25)
     with pytest.raises(BrokerError) as caught:
@@ -105,7 +105,7 @@ def test_a_producer_goes_on_with_the_sequence_after_what_is_left(bench: LogBench
     ]
 
 
-def test_a_start_offset_above_the_cut_comes_down_with_it(bench: LogBench) -> None:
+def test_a_start_offset_above_the_cut_is_lowered_to_it(bench: LogBench) -> None:
     log = _filled(bench)
     log.delete_records(33)
     log.truncate_to(31)
@@ -121,7 +121,7 @@ def test_an_offset_below_the_first_segment_drops_everything_and_begins_there(ben
     assert append(log, sized_batch(100)) == 5
 
 
-def test_a_log_that_begins_anew_keeps_nothing_of_the_old_one(bench: LogBench) -> None:
+def test_a_fully_truncated_log_keeps_nothing(bench: LogBench) -> None:
     log = _filled(bench, producer_id=7, producer_epoch=0)
     log.truncate_fully_and_start_at(100)
     assert (log.log_start_offset, log.log_end_offset, _bases(log), log.producer_count) == (100, 100, [100], 0)
@@ -133,13 +133,13 @@ def test_a_log_that_begins_anew_keeps_nothing_of_the_old_one(bench: LogBench) ->
     assert (log.log_start_offset, _offsets(log)) == (100, [100])
 
 
-def test_a_log_may_begin_anew_at_the_base_of_its_last_segment(bench: LogBench) -> None:
+def test_a_log_may_begin_again_at_the_base_of_its_last_segment(bench: LogBench) -> None:
     log = _filled(bench)
     log.truncate_fully_and_start_at(30)
     assert (log.size_bytes, append(log, sized_batch(100)), _offsets(log)) == (0, 30, [30])
 
 
-def test_dropped_segments_are_renamed_at_once_and_removed_after_the_delay(bench: LogBench) -> None:
+def test_dropped_segments_are_renamed_immediately_and_removed_after_the_delay(bench: LogBench) -> None:
     log = _filled(bench)
     log.truncate_to(15)
     assert bench.path(20, ".log.deleted").exists()
@@ -148,7 +148,7 @@ def test_dropped_segments_are_renamed_at_once_and_removed_after_the_delay(bench:
     assert not [name for name in bench.names() if name.endswith(".deleted")]
 
 
-def test_a_slice_that_was_read_before_still_holds_its_bytes_when_its_segment_went(bench: LogBench) -> None:
+def test_a_slice_read_before_a_truncation_keeps_its_bytes(bench: LogBench) -> None:
     log = _filled(bench)
     part = log.read(25, 1000, upper_bound=35, at_least_one_batch=True)
     assert part is not None
@@ -156,7 +156,7 @@ def test_a_slice_that_was_read_before_still_holds_its_bytes_when_its_segment_wen
     assert struct.unpack_from(">q", part.read())[0] == 25
 
 
-def test_what_was_synced_before_the_cut_says_nothing_about_what_came_after(
+def test_a_sync_before_a_truncation_does_not_cover_later_appends(
     bench: LogBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = _filled(bench)
@@ -177,18 +177,20 @@ def test_what_was_synced_before_the_cut_says_nothing_about_what_came_after(
     assert log.flush() == 17
 
 
-def test_readers_meanwhile_get_records_or_nothing(bench: LogBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reader that has found a segment, and looks into its index when that is replaced."""
+def test_readers_during_a_truncation_get_whole_records_or_nothing(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader that holds a segment's index map while the index file is replaced."""
     log = _filled(bench, 39)
     old = log.segments[2]
     assert old.index_position(29) == 900
     index_map = old.offset_index._buffer()
     log.truncate_to(21)
-    assert index_map[-8:] == struct.pack(">ii", 9, 900)  # its file was unlinked, not cut: no SIGBUS
+    assert index_map[-8:] == struct.pack(">ii", 9, 900)  # its file was unlinked, not shortened: no SIGBUS
     assert old.find_batch(29, old.size_bytes) is None
 
 
-def test_a_disk_error_in_the_middle_takes_the_log_offline_and_the_next_start_mends_it(
+def test_a_disk_error_during_a_truncation_takes_the_log_offline_and_the_next_start_recovers_it(
     bench: LogBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = _filled(bench)
@@ -210,7 +212,7 @@ def test_a_disk_error_in_the_middle_takes_the_log_offline_and_the_next_start_men
 
 
 @pytest.mark.parametrize("call", ["truncate_to", "truncate_fully_and_start_at"])
-def test_a_negative_offset_is_a_mistake_of_the_caller(bench: LogBench, call: str) -> None:
+def test_a_negative_offset_is_a_value_error(bench: LogBench, call: str) -> None:
     log = _filled(bench, 3)
     with pytest.raises(ValueError, match="-1"):
         getattr(log, call)(-1)

@@ -1,4 +1,4 @@
-"""Segments that brokers before Kafka 0.11 wrote: loaded, recovered, looked into, read as version 2; never rewritten."""
+"""Segments that brokers before Kafka 0.11 wrote: loaded, recovered, searched, read as version 2; never rewritten."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OLD_RECORDS = [record for each in SETS.values() for record in each.records]
 NEW = bytes(plain(5, base_offset=30))
 RECORDS = [*OLD_RECORDS, *plain_records(5, 30)]
 APPEND_TIME = 1_700_000_005_000
-"""The first timestamp that a broker stamped; see LegacyMessages.java."""
+"""The first LogAppendTime timestamp in the data; see LegacyMessages.java."""
 
 
 @pytest.fixture
@@ -43,13 +43,13 @@ def test_a_log_of_all_formats_is_loaded_and_read_whole(bench: LogBench, *, clean
     assert bench.log_path().read_bytes() == OLD + NEW
 
 
-def test_it_is_read_from_every_offset_on_and_in_small_pieces(bench: LogBench) -> None:
+def test_a_log_of_all_formats_is_read_from_every_offset_in_small_pieces(bench: LogBench) -> None:
     log = bench.open()
     for offset in range(35):
         assert read_records(log, offset, max_bytes=1) == RECORDS[offset:]
 
 
-def test_it_goes_on_with_version_2(bench: LogBench) -> None:
+def test_appends_to_a_log_of_old_formats_are_version_2(bench: LogBench) -> None:
     log = bench.open()
     assert append(log, batch((START_MS, b"k", b"new"))) == 35
     bench.close(log)
@@ -59,7 +59,7 @@ def test_it_goes_on_with_version_2(bench: LogBench) -> None:
     assert read_records(bench.open(clean=False))[-1].offset == 35
 
 
-def test_what_lies_behind_the_last_old_message_is_served_as_it_is_stored(bench: LogBench) -> None:
+def test_batches_after_the_last_old_message_are_served_as_stored(bench: LogBench) -> None:
     log = bench.open()
     part = log.read(30, 1 << 20, upper_bound=35, at_least_one_batch=True)
     assert part is not None
@@ -68,7 +68,7 @@ def test_what_lies_behind_the_last_old_message_is_served_as_it_is_stored(bench: 
     assert isinstance(log.read(29, 1 << 20, upper_bound=35, at_least_one_batch=True), OldFormatSlice)
 
 
-def test_old_messages_behind_newer_ones_are_met_by_the_read_that_begins_with_them(tmp_path: Path) -> None:
+def test_old_messages_after_newer_batches_are_converted_by_a_read_that_begins_with_them(tmp_path: Path) -> None:
     """A topic's message.format.version could be lowered."""
     bench = LogBench(tmp_path)
     bench.log_path().write_bytes(bytes(plain(5)) + message(5, b"old", timestamp=START_MS))
@@ -76,7 +76,7 @@ def test_old_messages_behind_newer_ones_are_met_by_the_read_that_begins_with_the
     assert [record.value for record in read_records(log, 5)] == [b"old"]
 
 
-def test_a_read_keeps_its_limit_but_for_the_first_batch(bench: LogBench) -> None:
+def test_a_read_keeps_to_its_limit_except_for_the_first_batch(bench: LogBench) -> None:
     log = bench.open()
     for max_bytes in (1, 200, 1000):
         part = log.read(0, max_bytes, upper_bound=35, at_least_one_batch=True)
@@ -102,7 +102,7 @@ def test_a_record_is_found_by_its_timestamp_in_every_format_that_has_one(bench: 
     assert (newest.offset, newest.timestamp) == (26, APPEND_TIME + 2)
 
 
-def test_messages_without_timestamps_are_found_by_none(tmp_path: Path) -> None:
+def test_messages_without_timestamps_are_never_found_by_timestamp(tmp_path: Path) -> None:
     bench = LogBench(tmp_path)
     bench.log_path().write_bytes(b"".join(each.data for name, each in SETS.items() if name.startswith("v0")))
     log = bench.open()
@@ -111,7 +111,7 @@ def test_messages_without_timestamps_are_found_by_none(tmp_path: Path) -> None:
     assert log.offset_for_max_timestamp() is None
 
 
-def test_the_timestamp_type_of_a_brokers_stamp_is_kept(bench: LogBench) -> None:
+def test_the_timestamp_type_log_append_time_is_kept(bench: LogBench) -> None:
     log = bench.open()
     part = log.read(24, 1 << 20, upper_bound=30, at_least_one_batch=True)
     assert part is not None
@@ -157,7 +157,7 @@ def test_recovery_cuts_a_torn_message_and_zeros(bench: LogBench) -> None:
         bench.crash(log)
 
 
-def test_a_message_larger_than_what_recovery_reads_at_once_is_recovered(tmp_path: Path) -> None:
+def test_a_message_larger_than_one_read_of_recovery_is_recovered(tmp_path: Path) -> None:
     bench = LogBench(tmp_path)
     large = message(0, bytes(1_000_000), timestamp=5) + message(1, b"small", timestamp=6)
     bench.log_path().write_bytes(large)
@@ -166,7 +166,7 @@ def test_a_message_larger_than_what_recovery_reads_at_once_is_recovered(tmp_path
     assert [len(record.value or b"") for record in read_records(log)] == [1_000_000, 5]
 
 
-def test_formats_in_segments_of_their_own_are_one_log(tmp_path: Path) -> None:
+def test_segments_of_different_formats_are_one_log(tmp_path: Path) -> None:
     bench = LogBench(tmp_path)
     for each in SETS.values():
         bench.log_path(each.records[0].offset).write_bytes(each.data)
@@ -191,7 +191,7 @@ def test_a_segment_of_old_messages_that_is_recovered_alone_gets_no_producer_snap
     assert [name for name in bench.names() if name.endswith(".snapshot")] == kafkas
 
 
-def test_a_damaged_message_is_a_corrupt_message_for_its_reader_and_for_nobody_else(bench: LogBench) -> None:
+def test_a_damaged_message_is_corrupt_message_for_reads_of_it_only(bench: LogBench) -> None:
     bench.close(bench.open())
     damaged = bytearray(OLD + NEW)
     damaged[-len(NEW) - 1] ^= 1  # the last old message
@@ -205,7 +205,7 @@ def test_a_damaged_message_is_a_corrupt_message_for_its_reader_and_for_nobody_el
     assert read_records(log, 30) == plain_records(5, 30)
 
 
-def test_a_produce_in_an_old_format_stays_refused(bench: LogBench) -> None:
+def test_a_produce_in_an_old_format_is_refused(bench: LogBench) -> None:
     log = bench.open()
     for name in ("v0-none", "v1-gzip"):
         with pytest.raises(BrokerError) as refused:
@@ -220,5 +220,5 @@ def everything(log: PartitionLog) -> list[Record]:
     return [record for each in iter_batches(part.read()) for record in records_of(each)]
 
 
-def test_one_large_read_gives_all_formats_in_order(bench: LogBench) -> None:
+def test_one_large_read_returns_all_formats_in_order(bench: LogBench) -> None:
     assert everything(bench.open()) == RECORDS

@@ -43,7 +43,7 @@ def test_a_repeat_of_one_of_the_last_five_batches_gets_the_old_offsets(bench: Lo
         result = log.append_as_leader(_batch(sequence, 2), leader_epoch=0)
         assert (result.base_offset, result.last_offset, result.is_duplicate) == (sequence, sequence + 1, True)
     assert log.log_end_offset == 12
-    assert _code(log, _batch(0, 2)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER  # the sixth is forgotten
+    assert _code(log, _batch(0, 2)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER  # only the last five are remembered
 
 
 def test_a_repeat_with_other_bounds_is_out_of_order(bench: LogBench) -> None:
@@ -85,7 +85,7 @@ def test_sequences_wrap_to_0(bench: LogBench) -> None:
     assert append(log, _batch(0, producer_id=8)) == 6
 
 
-def test_a_repeated_batch_rolls_nothing(bench: LogBench) -> None:
+def test_a_repeated_batch_does_not_roll_the_segment(bench: LogBench) -> None:
     log = bench.open(log_config(segment_bytes=1024))
     append(log, _batch(0))
     append(log, sized_batch(1000 - log.size_bytes))
@@ -125,7 +125,7 @@ def test_state_is_rebuilt_from_the_batches_when_every_snapshot_is_corrupt(bench:
         decode_snapshot(path.read_bytes(), path)
 
 
-def test_producers_silent_for_too_long_are_forgotten(bench: LogBench) -> None:
+def test_producers_that_are_silent_for_too_long_expire(bench: LogBench) -> None:
     log = bench.open()
     append(log, _batch(5))
     bench.clock.now_ms = START_MS + _DAY_MS - 1
@@ -152,7 +152,7 @@ def test_expired_producers_are_not_loaded_from_a_snapshot(bench: LogBench) -> No
     assert bench.open().producer_count == 0
 
 
-def test_who_appends_old_records_is_known_until_it_was_silent_for_a_day(bench: LogBench) -> None:
+def test_a_producer_of_old_records_expires_after_a_day_of_silence(bench: LogBench) -> None:
     bench.clock.now_ms = START_MS + 400 * _DAY_MS
     log = bench.open()
     append(log, _batch(0, 3))
@@ -167,7 +167,7 @@ def test_who_appends_old_records_is_known_until_it_was_silent_for_a_day(bench: L
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_who_appended_old_records_before_a_restart_is_known_after_it(bench: LogBench, clean: bool) -> None:
+def test_a_producer_of_old_records_is_known_after_a_restart(bench: LogBench, clean: bool) -> None:
     config = log_config(segment_bytes=1024)
     bench.clock.now_ms = START_MS + 400 * _DAY_MS
     log = bench.open(config)
@@ -181,14 +181,14 @@ def test_who_appended_old_records_before_a_restart_is_known_after_it(bench: LogB
     assert log.append_as_leader(_batch(0, 3), leader_epoch=0).is_duplicate
     assert log.append_as_leader(_batch(0, producer_id=8), leader_epoch=0).is_duplicate
     bench.close(log)
-    _written_at(bench, bench.clock.now_ms - _DAY_MS)  # that of producer 7; 8 is in a younger segment
+    _written_at(bench, bench.clock.now_ms - _DAY_MS)  # the segment of producer 7; producer 8 is in a younger one
     log = bench.open(config)
     assert log.producer_count == 1
     assert log.append_as_leader(_batch(0, producer_id=8), leader_epoch=0).is_duplicate
 
 
-def test_who_is_known_by_the_clock_alone_is_in_no_snapshot_until_he_writes_again(bench: LogBench) -> None:
-    """As in Kafka, which has forgotten him: its snapshots are compared byte for byte in tests/interop."""
+def test_append_time_only_producers_are_left_out_of_snapshots_until_their_next_append(bench: LogBench) -> None:
+    """Kafka has forgotten these producers: tests/interop compares its snapshots with ours byte for byte."""
     bench.clock.now_ms = START_MS + 400 * _DAY_MS
     log = bench.open()
     append(log, _batch(0, 3))
@@ -204,7 +204,7 @@ def test_who_is_known_by_the_clock_alone_is_in_no_snapshot_until_he_writes_again
     assert [[row.producer_id for row in decode_snapshot(path.read_bytes(), path)] for path in snapshots] == [[], [7]]
 
 
-def test_the_clock_of_an_append_is_in_no_file(bench: LogBench, tmp_path: Path) -> None:
+def test_the_time_of_an_append_is_stored_in_no_file(bench: LogBench, tmp_path: Path) -> None:
     files = []
     for name, later_ms in (("a", 0), ("b", 400 * _DAY_MS)):
         other = LogBench(tmp_path / name)
@@ -261,13 +261,13 @@ def test_a_snapshot_has_kafkas_bytes() -> None:
         lambda content: b"",
     ],
 )
-def test_a_damaged_snapshot_is_told(change: object) -> None:
+def test_a_damaged_snapshot_is_reported(change: object) -> None:
     content = encode_snapshot([SnapshotRow(1, 0, 0, 0, 0, 0, -1, -1)])
     with pytest.raises(CorruptFileError):
         decode_snapshot(change(content), Path("x"))  # type: ignore[operator]
 
 
-def test_rows_lie_in_the_order_of_a_java_hash_map(tmp_path: Path) -> None:
+def test_snapshot_entries_are_in_the_order_of_a_java_hash_map(tmp_path: Path) -> None:
     state = ProducerState(TP, tmp_path, ProducerExpiration(_DAY_MS))
     for offset, producer_id in enumerate((0, 1, 4, 1000, 2000, 16, 3000)):
         state.note_batch(producer_id, 0, 0, offset, 0, START_MS)
@@ -285,8 +285,8 @@ def test_a_snapshot_is_written_only_past_the_last_one(tmp_path: Path) -> None:
     assert state.take_snapshot(durably=True) is None
 
 
-def test_a_marker_of_a_new_epoch_lets_the_producer_go_on_with_0(bench: LogBench) -> None:
-    """KIP-890: the coordinator raises the epoch with each transaction; there is no batch in the new one yet."""
+def test_after_a_marker_of_a_new_epoch_the_producer_continues_with_sequence_0(bench: LogBench) -> None:
+    """KIP-890: the coordinator raises the epoch with each transaction; the new epoch has no batch yet."""
     log = bench.open()
     send(log, 7, 0, b"x", b"y")
     end(log, 7, is_commit=True, epoch=1)
@@ -308,11 +308,15 @@ def test_a_producer_whose_transaction_is_open_does_not_expire(bench: LogBench) -
     log = bench.open()
     assert (log.producer_count, log.last_stable_offset) == (1, 0)
     end(log, 7, is_commit=True)
-    bench.clock.now_ms += bench.services.producer_expiration.ms  # of the load, which cannot know when it was stored
-    assert log.remove_expired_producers() == 1  # a marker has the timestamp of START_MS
+    bench.clock.now_ms += (
+        bench.services.producer_expiration.ms
+    )  # counted from the load, which cannot know when the batch was stored
+    assert log.remove_expired_producers() == 1  # the marker's timestamp is START_MS
 
 
-def test_what_retention_removes_stays_in_producer_state_until_a_reload_without_snapshots(bench: LogBench) -> None:
+def test_producers_of_segments_that_retention_deleted_are_known_until_a_reload_without_snapshots(
+    bench: LogBench,
+) -> None:
     config = log_config(segment_bytes=1024)
     log = bench.open(config)
     append(log, batch((START_MS, b"k", bytes(100)), producer_id=7, producer_epoch=0, base_sequence=41))
@@ -332,7 +336,7 @@ def test_what_retention_removes_stays_in_producer_state_until_a_reload_without_s
     append(log, batch((START_MS, b"k", b"v"), producer_id=7, producer_epoch=0, base_sequence=50))
 
 
-def test_a_first_segment_without_index_behind_what_retention_removed_is_recovered_with_its_snapshot(
+def test_a_first_segment_without_index_after_retention_is_recovered_with_its_snapshot(
     bench: LogBench,
 ) -> None:
     config = log_config(segment_bytes=1024)
@@ -344,7 +348,7 @@ def test_a_first_segment_without_index_behind_what_retention_removed_is_recovere
     log.delete_old_segments()
     first = log.segments[0].base_offset
     bench.close(log)
-    bench.log_start_offset = 0  # the checkpoint names no start that is a segment's own
+    bench.log_start_offset = 0  # the checkpoint has no entry, as the start offset is a segment's base
     bench.path(first, ".index").unlink()
     read_only = bench.open_read_only(config)
     assert (read_only.log_start_offset, read_only.producer_count) == (first, 1)
@@ -353,7 +357,7 @@ def test_a_first_segment_without_index_behind_what_retention_removed_is_recovere
     assert reopened.append_as_leader(_batch(0, 3), leader_epoch=0).is_duplicate
 
 
-def test_of_two_snapshots_that_belong_to_no_segment_only_the_last_one_above_all_stays(tmp_path: Path) -> None:
+def test_of_the_snapshots_without_a_segment_only_the_last_one_above_all_segments_stays(tmp_path: Path) -> None:
     state = ProducerState(TP, tmp_path, ProducerExpiration(1000))
     for offset in (5, 10, 15, 20, 25):
         state.map_end_offset = offset

@@ -1,4 +1,4 @@
-"""Reads by offset: where a slice begins and ends, and what happens to it when its file goes."""
+"""Reads by offset: the bounds of a slice, and slices of deleted files."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_the_tail_is_cut_at_the_limit_and_the_head_never(bench: LogBench) -> Non
     assert len(_offsets(part)) == 2
 
 
-def test_a_first_batch_beyond_the_limit_comes_whole_or_not_at_all(bench: LogBench) -> None:
+def test_a_first_batch_above_the_limit_is_returned_whole_or_not_at_all(bench: LogBench) -> None:
     log = bench.open()
     append(log, sized_batch(300))
     append(log, sized_batch(300))
@@ -110,7 +110,7 @@ def test_a_read_goes_on_in_the_next_segment(bench: LogBench) -> None:
     assert _offsets(_read(log, 9)) == [(9, 9)]
 
 
-def test_a_hole_in_the_offsets_goes_on_with_the_next_batch(bench: LogBench) -> None:
+def test_a_read_in_a_hole_of_the_offsets_begins_with_the_next_batch(bench: LogBench) -> None:
     log = bench.open()
     append(log, sized_batch(100))
     log.core.log_end_offset = 10  # as compaction leaves it
@@ -133,7 +133,7 @@ def test_a_hole_in_the_offsets_goes_on_with_the_next_batch(bench: LogBench) -> N
     interval=st.sampled_from([0, 300, 4096]),
     data=st.data(),
 )
-def test_every_offset_is_found_in_its_batch_by_whatever_index(
+def test_every_offset_is_found_whatever_the_index_interval(
     bench: LogBench, batches: list[tuple[int, int]], interval: int, data: st.DataObject
 ) -> None:
     for path in bench.directory.iterdir():
@@ -181,7 +181,7 @@ def _is_open(fd: str) -> bool:
     return os.path.lexists(f"/proc/self/fd/{fd}")
 
 
-def test_sealed_segments_open_at_most_so_many_files(bench: LogBench) -> None:
+def test_sealed_segments_keep_at_most_a_fixed_number_of_files_open(bench: LogBench) -> None:
     log = bench.open(log_config(segment_bytes=1024))
     for _ in range(400):
         append(log, sized_batch(100))
@@ -206,7 +206,7 @@ def test_a_slice_just_written_is_warm(bench: LogBench) -> None:
 @pytest.mark.parametrize(
     ("error", "warm"), [(BlockingIOError(errno.EAGAIN, ""), False), (OSError(errno.EOPNOTSUPP, ""), True)]
 )
-def test_a_slice_is_cold_when_a_page_would_have_to_be_waited_for(
+def test_a_slice_is_cold_if_a_page_is_not_in_the_cache(
     bench: LogBench, monkeypatch: pytest.MonkeyPatch, error: OSError, warm: bool
 ) -> None:
     log = bench.open()
@@ -221,7 +221,7 @@ def test_a_slice_is_cold_when_a_page_would_have_to_be_waited_for(
     assert part.is_warm() is warm
 
 
-def test_a_damaged_batch_header_is_a_corrupt_message_for_its_reader_only(bench: LogBench) -> None:
+def test_a_damaged_batch_header_is_corrupt_message_for_reads_of_it_only(bench: LogBench) -> None:
     log = bench.open()
     for _ in range(3):
         append(log, sized_batch(100))
@@ -276,7 +276,7 @@ def test_readers_see_whole_batches_only_while_appends_go_on(bench: LogBench) -> 
     assert not any(reader.is_alive() for reader in readers)
 
 
-def test_a_hole_at_the_end_of_a_preallocated_segment_is_empty(bench: LogBench) -> None:
+def test_a_read_in_a_hole_at_the_end_of_a_preallocated_segment_is_empty(bench: LogBench) -> None:
     log = bench.open(log_config(segment_bytes=8192, preallocate=True))
     append(log, sized_batch(100))
     log.core.log_end_offset = 10
@@ -298,7 +298,7 @@ def test_a_read_ends_where_the_log_ended_when_it_began(bench: LogBench) -> None:
 def test_a_file_that_is_evicted_while_it_is_read_stays_open_until_then(
     bench: LogBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As another log's read does, on another thread: the descriptor's number would be given to the next file opened."""
+    """Evict the file, as a read of another log on another thread does: the next open would reuse the descriptor."""
     log = bench.open()
     append(log, sized_batch(100))
     log.roll()

@@ -1,6 +1,6 @@
-"""A log that is only read shows what a recovery would leave, and leaves the directory as it is.
+"""A read-only log serves what a recovery would leave, and does not change the directory.
 
-Each directory is opened for reading first and then as a broker opens it; both must say the same of it.
+Each directory is opened read-only first and then as a broker opens it; both must serve the same.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ def assert_same_and_untouched(bench: LogBench, *, clean: bool) -> PartitionLog:
     return log
 
 
-def test_a_log_that_was_closed_is_shown_as_it_is(bench: LogBench) -> None:
+def test_a_closed_log_is_served_unchanged(bench: LogBench) -> None:
     log = filled(bench)
     bench.close(log)
     assert len(assert_same_and_untouched(bench, clean=True).segments) > 2
 
 
-def test_a_log_that_was_never_closed_is_shown_as_recovery_would_leave_it(bench: LogBench) -> None:
+def test_a_log_that_was_not_closed_is_served_as_recovery_would_leave_it(bench: LogBench) -> None:
     log = filled(bench)
     log.flush(8)
     bench.crash(log)
@@ -93,7 +93,7 @@ def test_damage_at_each_byte_of_the_last_batch_hides_that_batch_only(tmp_path: P
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex", ".txnindex", ".snapshot"])
 @pytest.mark.parametrize("content", [None, b"", b"\x01", b"\xff" * 68])
-def test_derived_files_that_are_missing_or_wrong_are_made_up_for_in_memory(
+def test_missing_and_wrong_derived_files_are_rebuilt_in_memory(
     bench: LogBench, suffix: str, content: bytes | None
 ) -> None:
     log = filled(bench)
@@ -103,7 +103,7 @@ def test_derived_files_that_are_missing_or_wrong_are_made_up_for_in_memory(
     before = snapshot_of(bench.directory)
     shown = bench.open_read_only(CONFIG)
     assert [record.offset for record in read_records(shown)] == list(range(20))
-    if (suffix, content) != (".timeindex", b""):  # one without entries is a legal one, here as in Kafka
+    if (suffix, content) != (".timeindex", b""):  # a time index without entries is legal, as in Kafka
         found = shown.offset_for_timestamp(START_MS + 13)
         assert found is not None
         assert found.offset == 13
@@ -112,10 +112,10 @@ def test_derived_files_that_are_missing_or_wrong_are_made_up_for_in_memory(
 
 @pytest.mark.parametrize(
     ("suffix", "sizes"),
-    # A time index that ends with an entry is a legal one wherever it ends, here as in Kafka: it says the latest time.
+    # A time index of whole entries is legal whatever its length, as in Kafka: its last entry is the largest timestamp.
     [(".index", (8, 40, 43, 120)), (".timeindex", (63, 119))],
 )
-def test_records_beyond_the_reach_of_an_index_that_was_cut_are_found(
+def test_records_after_the_end_of_a_truncated_index_are_found(
     bench: LogBench, suffix: str, sizes: tuple[int, ...]
 ) -> None:
     log = bench.open(log_config(index_interval_bytes=60))
@@ -140,7 +140,7 @@ def test_records_beyond_the_reach_of_an_index_that_was_cut_are_found(
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_aborted_and_open_transactions_are_known_as_after_a_recovery(bench: LogBench, clean: bool) -> None:
+def test_aborted_and_open_transactions_are_the_same_as_after_a_recovery(bench: LogBench, clean: bool) -> None:
     log = bench.open(CONFIG)
     send(log, 7, 0, b"gone", b"gone")
     end(log, 7, is_commit=False)
@@ -156,7 +156,7 @@ def test_aborted_and_open_transactions_are_known_as_after_a_recovery(bench: LogB
     assert_same_and_untouched(bench, clean=clean)
 
 
-def test_a_log_below_its_start_offset_and_one_without_files_are_empty_there(bench: LogBench) -> None:
+def test_a_log_below_its_start_offset_and_a_log_without_files_are_empty_at_that_offset(bench: LogBench) -> None:
     log = filled(bench, 3)
     bench.crash(log)
     bench.log_start_offset = 10

@@ -1,4 +1,4 @@
-"""Reloads: after a clean stop nothing is read through, after a crash everything that was whole is there."""
+"""Reloads: after a clean stop no segment is scanned, after a crash every whole batch is kept."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _offsets(log: PartitionLog) -> list[int]:
     return [found.base_offset for found in read_batches(log)]
 
 
-def test_a_clean_reload_serves_everything_and_goes_on(bench: LogBench) -> None:
+def test_a_clean_reload_serves_everything_and_accepts_appends(bench: LogBench) -> None:
     log = _fill(bench, 25)
     bench.close(log)
     before = _files(bench, ".log", ".index", ".timeindex", ".snapshot")
@@ -86,7 +86,7 @@ def test_a_clean_reload_opens_only_the_active_segment(bench: LogBench) -> None:
     log = _fill(bench, 95)
     bench.close(log)
     for base in range(0, 90, 10):
-        # What is not opened may as well be a pipe, which would be waited for.
+        # A pipe instead of the file: opening it would block.
         os.unlink(bench.path(base, ".index"))
         os.mkfifo(bench.path(base, ".index"))
     assert bench.open(_CONFIG).log_end_offset == 95
@@ -120,7 +120,7 @@ def test_recovery_rebuilds_the_same_indexes_as_a_clean_stop_leaves(bench: LogBen
 def test_recovery_starts_in_the_segment_that_contains_the_recovery_point(bench: LogBench) -> None:
     log = _fill(bench, 35)
     bench.crash(log)
-    for base in (0, 10, 20):  # a flipped bit in each: only segments that are read through can notice
+    for base in (0, 10, 20):  # a flipped bit in each: only a scan of the segment detects it
         with bench.log_path(base).open("r+b") as file:
             file.seek(190)
             file.write(b"\xff")
@@ -192,7 +192,7 @@ def test_a_corrupt_batch_in_the_middle_ends_the_log_there(bench: LogBench, posit
         file.write(bytes([byte ^ 0x55]))
     log = bench.open(_CONFIG, clean=False)
     inside = position % 100
-    # Base offset (its low bytes) and leader epoch lie outside of the CRC; the sequence of offsets tells the former.
+    # Base offset and leader epoch are outside of the CRC, but a wrong base offset breaks the sequence of offsets.
     expected = 10 + position // 100 if not 12 <= inside < 16 else 35
     assert log.log_end_offset == expected
     assert _offsets(log) == list(range(expected))
@@ -235,7 +235,7 @@ def test_a_missing_time_index_becomes_an_empty_file(bench: LogBench) -> None:
     ],
 )
 @pytest.mark.parametrize("base", [10, 20])
-def test_a_bad_index_is_seen_before_its_first_use_although_the_stop_was_clean(
+def test_a_bad_index_is_detected_before_its_first_use_even_after_a_clean_stop(
     bench: LogBench, base: int, content: bytes
 ) -> None:
     log = _fill(bench, 25)
@@ -255,14 +255,14 @@ def test_a_bad_index_is_seen_before_its_first_use_although_the_stop_was_clean(
     [
         b"\0" * 13,
         b"\xff" * 36,
-        bytes(10485756),  # as after a crash: its full size
+        bytes(10485756),  # the full size, as after a crash
         struct.pack(">qi", START_MS + 5, -1),
         struct.pack(">qiqi", START_MS + 9, 3, START_MS + 5, 6),
     ],
     ids=["short", "garbage", "oversized", "below", "descending"],
 )
 @pytest.mark.parametrize("base", [10, 20])
-def test_a_bad_time_index_is_seen_before_its_first_use_although_the_stop_was_clean(
+def test_a_bad_time_index_is_detected_before_its_first_use_even_after_a_clean_stop(
     bench: LogBench, base: int, content: bytes
 ) -> None:
     log = _fill(bench, 25)
@@ -276,12 +276,12 @@ def test_a_bad_time_index_is_seen_before_its_first_use_although_the_stop_was_cle
         assert found.offset == offset
 
 
-def test_a_torn_tail_behind_a_clean_marker_is_recovered(bench: LogBench) -> None:
+def test_a_torn_tail_is_recovered_in_spite_of_a_clean_shutdown_marker(bench: LogBench) -> None:
     log = _fill(bench, 25)
     bench.close(log)
     with bench.log_path(20).open("r+b") as file:
         file.seek(450)
-        file.write(b"\xff" * 50)  # the CRC is wrong, the header is whole: nobody reads it through
+        file.write(b"\xff" * 50)  # the CRC is wrong, the header is whole: no scan, so not detected
     assert bench.open(_CONFIG).log_end_offset == 25
     with bench.log_path(20).open("r+b") as file:
         file.seek(400)
@@ -333,7 +333,7 @@ def test_the_start_offset_is_the_checkpoint_or_the_first_base_whichever_is_great
     assert bench.open(_CONFIG).log_start_offset == 10
 
 
-def test_leader_epochs_beyond_the_end_are_dropped_and_those_in_batches_are_learned(bench: LogBench) -> None:
+def test_leader_epochs_above_the_end_are_dropped_and_those_of_batches_are_added(bench: LogBench) -> None:
     log = _fill(bench, 5)
     append(log, sized_batch(100), leader_epoch=3)
     bench.crash(log)
@@ -347,7 +347,7 @@ def test_leader_epochs_beyond_the_end_are_dropped_and_those_in_batches_are_learn
     assert (bench.directory / "leader-epoch-checkpoint").read_text() == "0\n2\n0 0\n3 5\n"
 
 
-def test_loading_tells_how_far_it_is(bench: LogBench) -> None:
+def test_loading_reports_its_progress(bench: LogBench) -> None:
     log = _fill(bench, 25)
     bench.crash(log)
     progress = LoadProgress()

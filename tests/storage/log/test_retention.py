@@ -1,4 +1,4 @@
-"""What retention drops, in which order, and when the bytes leave the disk."""
+"""Retention: the deleted segments, their order, and the removal of their files."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_record_every_5_s_stays_readable_for_ten_minutes_and_leaves_the_disk_a
     assert next(read_batches(log)).base_offset == log.log_start_offset == _bases(log)[0]
 
 
-def test_time_drops_a_segment_only_strictly_after_retention_ms(bench: LogBench) -> None:
+def test_a_segment_is_deleted_by_time_only_strictly_after_retention_ms(bench: LogBench) -> None:
     log = _filled(bench, 25, retention_ms=1000)
     bench.clock.now_ms = START_MS + 9000 + 1000
     assert log.delete_old_segments() == 0
@@ -60,7 +60,7 @@ def test_time_drops_a_segment_only_strictly_after_retention_ms(bench: LogBench) 
     assert (_bases(log), log.log_start_offset) == ([10, 20], 10)
 
 
-def test_time_goes_by_the_largest_timestamp_of_a_segment_not_its_last(bench: LogBench) -> None:
+def test_retention_by_time_uses_the_largest_timestamp_of_a_segment_not_its_last(bench: LogBench) -> None:
     log = bench.open(log_config(segment_bytes=1024, retention_ms=1000))
     append(log, sized_batch(100, START_MS + 50_000))
     for _ in range(15):
@@ -69,7 +69,7 @@ def test_time_goes_by_the_largest_timestamp_of_a_segment_not_its_last(bench: Log
     assert log.delete_old_segments() == 0
 
 
-def test_without_timestamps_time_goes_by_the_age_of_the_file(bench: LogBench) -> None:
+def test_without_timestamps_retention_by_time_uses_the_age_of_the_file(bench: LogBench) -> None:
     log = bench.open(log_config(segment_bytes=1024, retention_ms=1000))
     for _ in range(15):
         append(log, sized_batch(100, -1))
@@ -89,7 +89,7 @@ def test_the_largest_timestamp_is_known_after_a_restart(bench: LogBench) -> None
     assert log.delete_old_segments() == 1
 
 
-def test_the_active_segment_goes_by_time_after_a_new_one_was_rolled(bench: LogBench) -> None:
+def test_the_active_segment_is_deleted_by_time_after_a_roll(bench: LogBench) -> None:
     log = _filled(bench, 25, retention_ms=1000)
     bench.clock.now_ms = START_MS + 10**6
     assert log.delete_old_segments() == 3
@@ -98,7 +98,7 @@ def test_the_active_segment_goes_by_time_after_a_new_one_was_rolled(bench: LogBe
     assert append(log, sized_batch(100)) == 25
 
 
-def test_size_never_goes_below_the_limit(bench: LogBench) -> None:
+def test_retention_by_size_never_goes_below_the_limit(bench: LogBench) -> None:
     log = _filled(bench, 25, retention_bytes=1500)
     assert log.size_bytes == 2500
     assert log.delete_old_segments() == 1
@@ -110,7 +110,7 @@ def test_size_never_goes_below_the_limit(bench: LogBench) -> None:
     assert (log.size_bytes, log.log_start_offset) == (0, 25)
 
 
-def test_the_log_start_rule_drops_segments_wholly_below_it_but_never_the_active_one(bench: LogBench) -> None:
+def test_segments_below_the_log_start_offset_are_deleted_but_never_the_active_one(bench: LogBench) -> None:
     log = _filled(bench, 25)
     log.delete_records(19)
     assert log.delete_old_segments() == 1
@@ -122,7 +122,7 @@ def test_the_log_start_rule_drops_segments_wholly_below_it_but_never_the_active_
 
 
 @pytest.mark.parametrize("compact", [True, False])
-def test_without_the_delete_policy_only_the_log_start_rule_holds(bench: LogBench, compact: bool) -> None:
+def test_without_the_delete_policy_only_the_log_start_rule_applies(bench: LogBench, compact: bool) -> None:
     log = _filled(bench, 25)
     log.update_config(log_config(delete=False, compact=compact, retention_ms=0, retention_bytes=0))
     bench.clock.now_ms += 10**9
@@ -131,7 +131,7 @@ def test_without_the_delete_policy_only_the_log_start_rule_holds(bench: LogBench
     assert log.delete_old_segments() == 1
 
 
-def test_a_deleted_segments_files_and_snapshot_are_renamed_at_once_and_removed_after_the_delay(
+def test_a_deleted_segments_files_and_snapshot_are_renamed_immediately_and_removed_after_the_delay(
     bench: LogBench,
 ) -> None:
     log = _filled(bench, 25, file_delete_delay_ms=_MINUTE)
@@ -154,7 +154,7 @@ def test_a_deleted_segments_files_and_snapshot_are_renamed_at_once_and_removed_a
     )
 
 
-def test_files_that_wait_for_removal_survive_a_clean_stop_and_go_at_the_next_start(bench: LogBench) -> None:
+def test_files_waiting_for_removal_survive_a_clean_stop_and_are_removed_at_the_next_start(bench: LogBench) -> None:
     log = _filled(bench, 25)
     log.delete_records(20)
     log.delete_old_segments()
@@ -186,14 +186,16 @@ def test_the_first_leader_epoch_begins_at_the_new_log_start(bench: LogBench) -> 
     assert (bench.directory / "leader-epoch-checkpoint").read_text() == "0\n2\n1 15\n2 24\n"
 
 
-def test_a_future_timestamp_keeps_its_segment_and_says_so(bench: LogBench, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_timestamp_in_the_future_keeps_its_segment_with_a_warning(
+    bench: LogBench, caplog: pytest.LogCaptureFixture
+) -> None:
     log = bench.open(log_config(segment_bytes=1024, retention_ms=1000))
     append(log, sized_batch(100, START_MS + 10**9))
     assert log.delete_old_segments() == 0
     assert "timestamps in the future" in caplog.text
 
 
-def test_a_record_appended_while_retention_decides_is_not_dropped(
+def test_a_record_appended_while_retention_decides_is_not_deleted(
     bench: LogBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = _filled(bench, 5, retention_ms=1000)

@@ -1,4 +1,4 @@
-"""When a log begins a new segment, and what it leaves behind in the old one."""
+"""The roll: when a log begins a new segment, and the files of the sealed one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _Segment = tuple[int, list[tuple[int, int]], list[tuple[int, int]]]
 
 
 def _model(batches: list[tuple[int, int]], interval: int, index_bytes: int, segment_bytes: int) -> list[_Segment]:
-    """Kafka's rule, written down a second time, for batches of (size, timestamp).
+    """Kafka's rule, written independently of the broker's, for batches of (size, timestamp).
 
     Per segment its base, its index entries, and its time entries, the active one's without the closing entry.
     """
@@ -97,7 +97,7 @@ def test_index_entries_and_rolls_follow_the_rule_whichever_index_fills_first(
     bench.recovery_point = 0
     config = log_config(segment_bytes=segment_bytes, index_interval_bytes=interval, segment_index_bytes=index_bytes)
     log = bench.open(config)
-    if rising:  # each entry gets one in the time index, which then fills first; else the offset index may
+    if rising:  # each offset entry gets a time entry, so the time index fills first; otherwise the offset index may
         batches = [(size, START_MS + number) for number, (size, _) in enumerate(batches)]
     for size, timestamp in batches:
         append(log, sized_batch(size, timestamp))
@@ -108,7 +108,7 @@ def test_index_entries_and_rolls_follow_the_rule_whichever_index_fills_first(
         assert bench.time_entries(base) == times
     bench.crash(log)
     bench.recovery_point = 0
-    recovered = bench.open(config, clean=False)  # the compiled scan has the rule once more
+    recovered = bench.open(config, clean=False)  # the compiled scan has the rule too
     assert [segment.base_offset for segment in recovered.segments] == [base for base, _, _ in expected]
     for base, entries, times in expected[:-1]:
         assert (bench.offset_entries(base), bench.time_entries(base)) == (entries, times)
@@ -182,7 +182,7 @@ def test_a_compacted_log_rolls_after_max_compaction_lag(bench: LogBench) -> None
     assert log.segment_count == 2
 
 
-def test_a_changed_segment_ms_holds_for_the_segment_at_hand(bench: LogBench) -> None:
+def test_a_changed_segment_ms_applies_to_the_active_segment(bench: LogBench) -> None:
     log = bench.open(log_config(segment_ms=10**6))
     append(log, sized_batch(100, START_MS))
     log.update_config(log_config(segment_ms=1000))
@@ -193,7 +193,7 @@ def test_a_changed_segment_ms_holds_for_the_segment_at_hand(bench: LogBench) -> 
 def test_offsets_beyond_what_an_index_can_hold_begin_a_new_segment(bench: LogBench) -> None:
     log = bench.open()
     append(log, sized_batch(100))
-    # As a compacted log may be: far fewer records than offsets. No real batch can carry 2^31 of them.
+    # A compacted log may have far fewer records than offsets; no batch can hold 2^31 of them.
     log.core.log_end_offset = MAX_RELATIVE_OFFSET
     append(log, sized_batch(100))
     assert log.segment_count == 1
@@ -221,7 +221,7 @@ def test_a_roll_writes_a_producer_snapshot_of_10_bytes_at_the_new_base(bench: Lo
     assert not bench.path(0, ".snapshot").exists()
 
 
-def test_index_files_of_a_rolled_segment_are_made_with_its_first_batch(bench: LogBench) -> None:
+def test_index_files_of_a_new_segment_are_created_with_its_first_batch(bench: LogBench) -> None:
     log = bench.open()
     append(log, sized_batch(100))
     log.roll()
@@ -260,7 +260,7 @@ def test_leftover_files_at_the_new_base_are_deleted_first(bench: LogBench) -> No
     assert bench.offset_entries(1) == []
 
 
-def test_a_batch_that_fills_the_segment_to_the_last_byte_rolls_nothing(bench: LogBench) -> None:
+def test_a_batch_that_fills_the_segment_to_the_last_byte_does_not_roll(bench: LogBench) -> None:
     log = bench.open(log_config(segment_bytes=1024))
     append(log, sized_batch(512))
     append(log, sized_batch(512))

@@ -47,7 +47,7 @@ def test_a_timestamp_finds_the_first_record_at_or_after_it(bench: LogBench, code
     assert log.offset_for_timestamp(401) is None
 
 
-def test_the_maximum_timestamp_is_the_first_record_that_carries_it(bench: LogBench) -> None:
+def test_the_maximum_timestamp_finds_the_first_record_that_has_it(bench: LogBench) -> None:
     log = bench.open(log_config(segment_bytes=1024))
     append(log, _at(100, 900, 900), leader_epoch=1)
     append(log, _at(900), leader_epoch=2)
@@ -58,7 +58,7 @@ def test_the_maximum_timestamp_is_the_first_record_that_carries_it(bench: LogBen
     assert log.offset_for_max_timestamp() == FoundOffset(900, 1, 1)
 
 
-def test_lookups_below_the_log_start_give_the_first_record_that_is_left(bench: LogBench) -> None:
+def test_lookups_below_the_log_start_return_the_first_remaining_record(bench: LogBench) -> None:
     log = bench.open()
     append(log, _at(100, 200, 300))
     append(log, _at(400, 500))
@@ -129,7 +129,7 @@ def test_every_lookup_equals_a_search_through_the_whole_log(
         )
         found = log.offset_for_timestamp(target)
         if found is None and expected is not None:
-            # Kafka's rule: the first segment that is late enough decides, although what is late in it may be deleted.
+            # Kafka's rule: the first segment with a late enough timestamp decides, even if that record was deleted.
             segments = log.segments
             decisive = next(each for each in segments if each.largest_timestamp() >= target)
             assert decisive.base_offset <= log.log_start_offset

@@ -27,7 +27,7 @@ def bench(tmp_path: Path) -> LogBench:
 
 
 def rows(log: PartitionLog) -> list[tuple[int, ...]]:
-    """Of all segments: producer id, first offset, last offset, last stable offset."""
+    """The index rows of all segments: producer id, first offset, last offset, last stable offset."""
     return [tuple(row[1:]) for segment in log.segments for row in segment.transaction_index.rows()]
 
 
@@ -58,7 +58,7 @@ def test_the_last_stable_offset_is_where_the_oldest_open_transaction_began(bench
     assert log.last_stable_offset == log.log_end_offset == 5
 
 
-def test_an_aborted_transaction_gets_a_row_with_the_offset_that_is_stable_then(bench: LogBench) -> None:
+def test_an_aborted_transaction_gets_a_row_with_the_last_stable_offset_of_its_marker(bench: LogBench) -> None:
     log = bench.open()
     two_interleaved(log)
     send(log, 1, 2, b"again")
@@ -84,7 +84,7 @@ def test_a_row_is_34_bytes_as_kafka_writes_them(bench: LogBench) -> None:
     )
 
 
-def test_a_read_gets_the_transactions_that_overlap_with_it_and_no_others(bench: LogBench) -> None:
+def test_a_read_gets_exactly_the_aborted_transactions_that_overlap_it(bench: LogBench) -> None:
     log = bench.open()
     two_interleaved(log)
     send(log, 3, 0, b"z")
@@ -97,7 +97,7 @@ def test_a_read_gets_the_transactions_that_overlap_with_it_and_no_others(bench: 
     assert ranges(log, 3, 3) == [(1, 0)]
 
 
-def test_a_marker_segments_behind_its_data_is_found(bench: LogBench) -> None:
+def test_a_marker_segments_after_its_data_is_found(bench: LogBench) -> None:
     config = log_config(segment_bytes=1024)
     log = bench.open(config)
     send(log, 1, 0, b"doomed")
@@ -111,7 +111,7 @@ def test_a_marker_segments_behind_its_data_is_found(bench: LogBench) -> None:
     assert rows(log)[0][1:3] == (0, last)
 
 
-def test_the_range_of_a_read_ends_near_what_was_read(bench: LogBench) -> None:
+def test_the_range_of_a_read_ends_near_the_end_of_its_slice(bench: LogBench) -> None:
     log = bench.open(log_config(index_interval_bytes=200))
     for number in range(30):
         send(log, 1, number, b"x", size=100)
@@ -127,7 +127,7 @@ def test_the_range_of_a_read_ends_near_what_was_read(bench: LogBench) -> None:
 
 
 @pytest.mark.parametrize("clean", [True, False], ids=["clean stop", "crash"])
-def test_open_transactions_and_rows_are_there_after_a_restart(bench: LogBench, *, clean: bool) -> None:
+def test_open_transactions_and_rows_survive_a_restart(bench: LogBench, *, clean: bool) -> None:
     log = bench.open()
     two_interleaved(log)
     send(log, 9, 0, b"open")
@@ -185,7 +185,7 @@ def test_a_bad_transaction_index_is_rebuilt_even_after_a_clean_stop(bench: LogBe
         assert path.read_bytes() == good
 
 
-def test_the_index_goes_with_its_segment(bench: LogBench) -> None:
+def test_the_transaction_index_is_deleted_with_its_segment(bench: LogBench) -> None:
     config = log_config(segment_bytes=1024)
     log = bench.open(config)
     send(log, 1, 0, b"x")
@@ -202,9 +202,7 @@ def test_the_index_goes_with_its_segment(bench: LogBench) -> None:
     assert refused.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_a_full_disk_at_the_marker_leaves_neither_it_nor_its_row(
-    bench: LogBench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_leaves_neither_the_marker_nor_its_row(bench: LogBench, monkeypatch: pytest.MonkeyPatch) -> None:
     log = bench.open()
     send(log, 1, 0, b"x")
 
@@ -244,7 +242,7 @@ def test_a_plain_batch_of_a_producer_in_a_transaction_is_refused(bench: LogBench
     append(log, batch((1, b"k", b"v"), producer_id=1, producer_epoch=0, base_sequence=1))
 
 
-def test_a_marker_comes_alone(bench: LogBench) -> None:
+def test_a_marker_must_be_alone_in_its_append(bench: LogBench) -> None:
     log = bench.open()
     both = memoryview(bytearray(marker(1, is_commit=True)) + bytearray(marker(2, is_commit=True)))
     with pytest.raises(BrokerError) as refused:
@@ -260,8 +258,8 @@ def test_the_log_start_bounds_the_last_stable_offset_from_below(bench: LogBench)
     assert log.last_stable_offset == 2
 
 
-def test_rows_are_cut_with_the_log(tmp_path: Path) -> None:
-    (tmp_path / f"{10:020d}.log").touch()  # without it the whole segment would pass for renamed
+def test_rows_are_truncated_with_the_log(tmp_path: Path) -> None:
+    (tmp_path / f"{10:020d}.log").touch()  # without it the whole segment would count as renamed
     index = TransactionIndex(str(tmp_path / f"{10:020d}.txnindex"), 10)
     assert index.rows() == []
     index.reset()
@@ -287,7 +285,7 @@ def test_a_row_below_the_segments_base_is_corrupt(tmp_path: Path) -> None:
         TransactionIndex(str(path), 10).check()
 
 
-def test_an_end_marker_is_read_as_it_is_written_and_nothing_else_is_one() -> None:
+def test_an_end_marker_decodes_to_what_was_encoded_and_other_bytes_are_refused() -> None:
     for expected in (EndMarker(is_commit=True, coordinator_epoch=7), EndMarker(is_commit=False, coordinator_epoch=0)):
         assert decode_end_marker(*encode_end_marker(expected)) == expected
     key, value = encode_end_marker(EndMarker(is_commit=True, coordinator_epoch=7))

@@ -29,7 +29,8 @@ from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.layout import LOG_OVERHEAD
 
-_pack_placement = struct.Struct(">qii").pack_into  # base offset, length, partition leader epoch
+_pack_placement = struct.Struct(">qii").pack_into
+"""Writes base offset, length and partition leader epoch; offset and epoch are outside of the batch's CRC."""
 _new_tuple = tuple.__new__
 
 _ONLINE = LogState.ONLINE
@@ -57,10 +58,10 @@ class LogAppender:
     ) -> AppendResult:
         """Append one client batch, or whole batches of another origin; `records` is patched in place.
 
-        The records are in the page cache on return; `flush_due` says that the answer must wait for a group commit.
-        Raises BrokerError: the codes of validator.py, RECORD_LIST_TOO_LARGE (18) above segment.bytes,
-        OUT_OF_ORDER_SEQUENCE_NUMBER (45) and INVALID_PRODUCER_EPOCH (47), INVALID_TXN_STATE (48),
-        KAFKA_STORAGE_ERROR (56). Costs about 5 us.
+        The buffer must not be reused before the return. The records are in the page cache on return; `flush_due` says
+        that the answer must wait for a group commit. Raises BrokerError: the codes of validator.py,
+        RECORD_LIST_TOO_LARGE (18) above segment.bytes, OUT_OF_ORDER_SEQUENCE_NUMBER (45) and INVALID_PRODUCER_EPOCH
+        (47), INVALID_TXN_STATE (48), KAFKA_STORAGE_ERROR (56). Costs about 5 us.
         """
         if origin is not _CLIENT:
             return self._append_trusted(records, leader_epoch, origin)
