@@ -28,7 +28,7 @@ from barnabas.broker.groups.consumer.records import (
 )
 from barnabas.broker.groups.group import SINCE_COMMIT, CommitCheck, GroupState, GroupType, OffsetExpiry
 from barnabas.broker.groups.log.records import GroupRecord
-from barnabas.broker.groups.timers import GroupTimers, TimerKey, session_of
+from barnabas.broker.groups.timers import GroupTimers, session_of
 from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.groups.consumer_group_keys import (
@@ -162,11 +162,6 @@ class ConsumerGroup:
         """Start the member's session timeout, unless it runs already."""
         if session_of(member_id) not in self.timers:
             self.extend_session(member_id, timeout_ms)
-
-    def cancel_timers(self, member_id: str) -> None:
-        """Drop all deadlines of a member that was removed."""
-        for key in timers_of(member_id):
-            self.timers.cancel(key)
 
     # --- committed offsets and deletion (see Group)
 
@@ -307,7 +302,8 @@ class ConsumerGroup:
         self._release(member)
         if member.instance_id is not None and self.static_ids.get(member.instance_id) == member_id:
             del self.static_ids[member.instance_id]
-        self.cancel_timers(member_id)
+        for key in (session_of(member_id), (REBALANCE, member_id), (JOIN, member_id), (SYNC, member_id)):
+            self.timers.cancel(key)
 
     def _forget_partitions(self, member_id: str) -> None:
         member = self.members.get(member_id)
@@ -334,11 +330,6 @@ class ConsumerGroup:
             self.timers.schedule(key, member.rebalance_timeout_ms)
         else:
             self.timers.cancel(key)
-
-
-def timers_of(member_id: str) -> tuple[TimerKey, ...]:
-    """Return the keys of all deadlines that a member may have."""
-    return (session_of(member_id), (REBALANCE, member_id), (JOIN, member_id), (SYNC, member_id))
 
 
 def topics_of(member: ConsumerGroupMember, regexes: Mapping[str, RegularExpressionValue]) -> frozenset[str]:

@@ -9,7 +9,6 @@ from barnabas.protocol.errors import ErrorCode
 
 GROUP_KEY = 0
 TRANSACTION_KEY = 1
-SHARE_KEY = 2
 
 NO_NODE = -1
 

@@ -32,13 +32,13 @@ def test_the_first_join_gets_an_id_and_the_second_one_a_generation(host: GroupHo
     assert answer.members == [JoinedMember(first.member_id, None, b"topics")]
 
 
-def test_a_client_before_version_4_joins_at_once(host: GroupHost) -> None:
+def test_a_client_before_version_4_joins_without_a_second_request(host: GroupHost) -> None:
     number = host.join(version=3)
     host.pass_time(0)
     assert (host.joined(number).error, host.joined(number).generation) == (ErrorCode.NONE, 1)
 
 
-def test_the_first_rebalance_waits_for_its_delay_and_again_for_each_who_comes() -> None:
+def test_the_initial_rebalance_delay_begins_again_with_each_new_member() -> None:
     host = GroupHost(GroupSettings(initial_rebalance_delay_ms=3000))
     first = host.join(version=3)
     host.pass_time(2000)
@@ -49,7 +49,7 @@ def test_the_first_rebalance_waits_for_its_delay_and_again_for_each_who_comes() 
     assert host.joined(first).generation == host.joined(second).generation == 1
 
 
-def test_nobody_gets_an_assignment_before_it_is_written_down(host: GroupHost) -> None:
+def test_members_get_no_assignment_before_it_is_written(host: GroupHost) -> None:
     (leader, first), (follower, _) = host.new_member(), host.new_member()
     host.pass_time(0)
     assert [each.member_id for each in host.joined(first).members] == [leader, follower]
@@ -63,7 +63,7 @@ def test_nobody_gets_an_assignment_before_it_is_written_down(host: GroupHost) ->
     assert host.is_in(GroupState.STABLE)
 
 
-def test_a_write_that_fails_makes_everybody_join_again(host: GroupHost) -> None:
+def test_a_failed_write_makes_all_members_join_again(host: GroupHost) -> None:
     member, _ = host.new_member()
     host.pass_time(0)
     number = host.sync(member, 1, {member: b"0"})
@@ -72,7 +72,7 @@ def test_a_write_that_fails_makes_everybody_join_again(host: GroupHost) -> None:
     assert host.heartbeat(member, 1) == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_a_newcomer_makes_the_others_join_again_and_all_get_the_next_generation(host: GroupHost) -> None:
+def test_a_new_member_makes_the_others_join_again_and_all_get_the_next_generation(host: GroupHost) -> None:
     old = host.form(2)
     newcomer, number = host.new_member()
     assert host.heartbeat(old[0], 1) == ErrorCode.REBALANCE_IN_PROGRESS
@@ -82,7 +82,7 @@ def test_a_newcomer_makes_the_others_join_again_and_all_get_the_next_generation(
     assert host.heartbeat(newcomer, 2) == ErrorCode.NONE
 
 
-def test_who_does_not_rejoin_in_time_is_removed_and_the_leadership_goes_on(host: GroupHost) -> None:
+def test_a_member_that_does_not_rejoin_in_time_is_removed_and_another_one_leads(host: GroupHost) -> None:
     leader, follower = host.form(2)
     newcomer, _ = host.new_member()
     number = host.join(follower)
@@ -108,7 +108,7 @@ def test_a_session_that_ends_begins_a_rebalance_and_the_last_one_leaves_the_grou
     assert host.group.wake_at == math.inf
 
 
-def test_who_does_not_sync_is_removed_when_the_rebalance_timeout_has_passed(host: GroupHost) -> None:
+def test_a_member_that_does_not_sync_is_removed_after_the_rebalance_timeout(host: GroupHost) -> None:
     (leader, _), (silent, _) = host.new_member(), host.new_member()
     host.pass_time(0)
     host.sync(leader, 1, {leader: b"0"})
@@ -121,13 +121,13 @@ def test_who_does_not_sync_is_removed_when_the_rebalance_timeout_has_passed(host
     assert host.heartbeat(leader, 1) == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_an_id_that_nobody_joins_with_is_forgotten_with_its_session(host: GroupHost) -> None:
+def test_an_unused_member_id_is_forgotten_when_its_session_ends(host: GroupHost) -> None:
     member_id = host.joined(host.join()).member_id
     host.pass_time(SESSION_MS)
     assert host.joined(host.join(member_id)).error == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_the_assignor_is_voted_for_among_those_that_all_know(host: GroupHost) -> None:
+def test_members_vote_for_an_assignor_that_all_support(host: GroupHost) -> None:
     both = (("cooperative-sticky", b"c"), ("range", b"r"))
     joins = [host.new_member(both), host.new_member(both), host.new_member((("range", b"r"), ("other", b"o")))]
     host.pass_time(0)
@@ -144,7 +144,7 @@ def test_the_most_preferred_assignor_wins(host: GroupHost) -> None:
     assert {host.joined(number).protocol for _, number in joins} == {"range"}
 
 
-def test_a_follower_that_joins_again_unchanged_is_told_the_generation_that_there_is(host: GroupHost) -> None:
+def test_a_follower_that_joins_again_unchanged_gets_the_present_generation(host: GroupHost) -> None:
     leader, follower = host.form(2)
     answer = host.joined(host.join(follower))
     assert (answer.generation, answer.leader, answer.members) == (1, leader, ())
@@ -182,7 +182,7 @@ def test_a_static_member_that_comes_back_keeps_its_assignment_and_fences_its_old
         host.group.validate_offset_commit(old, "i", 1)
 
 
-def test_a_client_that_cannot_skip_the_assignment_is_kept_from_making_one(host: GroupHost) -> None:
+def test_a_returning_leader_that_cannot_skip_the_assignment_is_not_told_that_it_leads(host: GroupHost) -> None:
     number = host.join(instance="i", version=8)
     host.pass_time(0)
     old = host.joined(number).member_id
@@ -193,7 +193,7 @@ def test_a_client_that_cannot_skip_the_assignment_is_kept_from_making_one(host: 
     assert (host.joined(number).leader, host.joined(number).members) == (old, ())
 
 
-def test_a_static_member_whose_new_id_cannot_be_written_is_who_it_was(host: GroupHost) -> None:
+def test_a_static_member_whose_new_id_cannot_be_written_keeps_the_old_one(host: GroupHost) -> None:
     number = host.join(instance="i")
     host.pass_time(0)
     old = host.joined(number).member_id
@@ -205,7 +205,7 @@ def test_a_static_member_whose_new_id_cannot_be_written_is_who_it_was(host: Grou
     assert host.heartbeat(old, 1, "i") == ErrorCode.NONE
 
 
-def test_a_full_group_takes_nobody_more() -> None:
+def test_a_full_group_refuses_new_members() -> None:
     host = GroupHost(GroupSettings(max_size=2))
     host.form(2)
     assert host.joined(host.join()).error == ErrorCode.GROUP_MAX_SIZE_REACHED
@@ -224,7 +224,7 @@ def test_members_leave_in_one_rebalance_by_id_or_instance(host: GroupHost) -> No
     assert (len(host.group.roster), host.group.state) == (1, GroupState.PREPARING_REBALANCE)
 
 
-def test_nobody_is_left_waiting_when_a_member_leaves_or_asks_twice(host: GroupHost) -> None:
+def test_waiting_requests_are_answered_when_a_member_leaves_or_repeats_them(host: GroupHost) -> None:
     (leader, _), (follower, _) = host.new_member(), host.new_member()
     host.pass_time(0)
     first, second = host.sync(follower, 1), host.sync(follower, 1)
@@ -245,7 +245,7 @@ def test_nobody_is_left_waiting_when_a_member_leaves_or_asks_twice(host: GroupHo
         ("member", None, 2, ErrorCode.ILLEGAL_GENERATION),
     ],
 )
-def test_who_is_not_of_the_generation_may_not_commit(
+def test_only_members_of_the_generation_may_commit(
     host: GroupHost, member: str, instance: str | None, generation: int, code: ErrorCode
 ) -> None:
     (known,) = host.form(1)
@@ -255,7 +255,7 @@ def test_who_is_not_of_the_generation_may_not_commit(
     assert raised.value.code == code
 
 
-def test_a_commit_waits_for_the_assignment_and_is_allowed_to_all_while_there_are_no_members(host: GroupHost) -> None:
+def test_commits_are_refused_before_the_assignment_and_open_to_all_in_an_empty_group(host: GroupHost) -> None:
     host.group.validate_offset_commit("", None, -1)
     member, _ = host.new_member()
     host.pass_time(0)
@@ -263,7 +263,7 @@ def test_a_commit_waits_for_the_assignment_and_is_allowed_to_all_while_there_are
         host.group.validate_offset_commit(member, None, 1)
 
 
-def test_a_restored_group_goes_on_where_it_was(host: GroupHost) -> None:
+def test_a_restored_group_continues_with_its_generation(host: GroupHost) -> None:
     member, _ = host.new_member()
     host.pass_time(0)
     host.sync(member, 1, {member: b"0"})
@@ -275,7 +275,7 @@ def test_a_restored_group_goes_on_where_it_was(host: GroupHost) -> None:
     assert again.is_in(GroupState.EMPTY)
 
 
-def test_a_dead_group_refuses_all(host: GroupHost) -> None:
+def test_a_dead_group_refuses_every_request(host: GroupHost) -> None:
     (member,) = host.form(1)
     waiting = host.join(member, (("range", b"new"),))
     other, _ = host.new_member()

@@ -26,7 +26,7 @@ ERRORS = st.sampled_from([ErrorCode.NONE, ErrorCode.NONE, ErrorCode.NONE, ErrorC
 
 
 class GroupMachine(RuleBasedStateMachine):
-    """Clients that do anything at any time with whatever ids and generations they were ever told."""
+    """Clients that send any request at any time, with any id and generation that they were ever told."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,12 +36,12 @@ class GroupMachine(RuleBasedStateMachine):
         """Answers to joins, by the number of the request."""
         self.instances: dict[int, str | None] = {}
         self.syncs: dict[int, tuple[int, str]] = {}
-        """By the number of the request: the generation, and who syncs; a static member is who it is by its instance."""
+        """By number of the request: the generation and the member that syncs, a static one by its instance id."""
         self.owners: dict[int, dict[int, str]] = {}
         """By generation and partition."""
 
     def known(self, data: st.DataObject) -> tuple[JoinGroupResponse, str | None] | None:
-        """What some client was told at some time."""
+        """Ids and generations that clients were told."""
         if not self.told:
             return None
         number = data.draw(st.sampled_from(sorted(self.told)))
@@ -73,7 +73,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(protocols=PROTOCOLS, writes=ERRORS)
     def all_members_do_as_they_should(self, protocols: tuple[tuple[str, bytes], ...], writes: ErrorCode) -> None:
-        """Without this the group would hardly ever be stable."""
+        """Let all members join and sync: without this the group would hardly ever be stable."""
         members = self.host.group.describe().members
         for each in members:
             number = self.host.join(each.member_id, protocols, instance=each.group_instance_id)
@@ -150,7 +150,7 @@ class GroupMachine(RuleBasedStateMachine):
                     assert owners.setdefault(partition, syncing) == syncing
 
     @invariant()
-    def a_group_without_members_waits_for_nobody(self) -> None:
+    def an_empty_group_has_no_member_to_wait_for(self) -> None:
         group = self.host.group
         if group.state == GroupState.EMPTY:
             assert not len(group.roster)

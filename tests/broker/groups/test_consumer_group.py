@@ -1,4 +1,4 @@
-"""A group of the consumer protocol: who gets what and when, who is fenced, and what its records bring back."""
+"""A group of the consumer protocol: assignment, fencing, and what its records restore."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_first_member_gets_everything_with_its_first_heartbeat(host: Consume
     assert host.state == "Stable"
 
 
-def test_a_heartbeat_that_changes_nothing_writes_nothing_and_says_nothing_of_partitions(
+def test_a_heartbeat_that_changes_nothing_writes_nothing_and_returns_no_partitions(
     host: ConsumerGroupHost,
 ) -> None:
     host.join("a", ["t"])
@@ -37,7 +37,7 @@ def test_a_heartbeat_that_changes_nothing_writes_nothing_and_says_nothing_of_par
     assert len(host.log.appends) == writes
 
 
-def test_a_partition_goes_to_another_member_only_when_it_was_given_up(host: ConsumerGroupHost) -> None:
+def test_a_partition_gets_a_new_owner_only_after_it_was_given_up(host: ConsumerGroupHost) -> None:
     host.join("a", ["t"])
     assert host.join("b", ["t"]).assignment == {}
     assert host.state == "Reconciling"
@@ -55,7 +55,7 @@ def test_a_partition_goes_to_another_member_only_when_it_was_given_up(host: Cons
     assert host.state == "Stable"
 
 
-def test_a_member_that_leaves_hands_its_partitions_on(host: ConsumerGroupHost) -> None:
+def test_the_partitions_of_a_leaving_member_go_to_the_others(host: ConsumerGroupHost) -> None:
     host.join("a", ["t"])
     host.join("b", ["t"])
     host.settle("a", "b")
@@ -134,7 +134,7 @@ def test_a_change_that_cannot_be_written_leaves_the_group_as_it_was(host: Consum
         (2, {"topic_regex": "a("}, ErrorCode.INVALID_REGULAR_EXPRESSION),
     ],
 )
-def test_what_a_heartbeat_is_refused_for(
+def test_invalid_heartbeats_are_refused(
     host: ConsumerGroupHost, epoch: int, fields: dict[str, Any], error: ErrorCode
 ) -> None:
     host.join("a", ["t"])
@@ -145,13 +145,13 @@ def test_what_a_heartbeat_is_refused_for(
     assert len(host.log.appends) == writes
 
 
-def test_a_heartbeat_to_a_group_that_is_not_there_makes_none(host: ConsumerGroupHost) -> None:
+def test_a_heartbeat_to_an_unknown_group_creates_none(host: ConsumerGroupHost) -> None:
     assert host.ask("a", 1).error == ErrorCode.GROUP_ID_NOT_FOUND
     assert host.ask("a", -1).error == ErrorCode.GROUP_ID_NOT_FOUND
     assert host.log.appends == []
 
 
-def test_a_member_that_missed_the_answer_with_its_new_epoch_goes_on(host: ConsumerGroupHost) -> None:
+def test_a_member_that_missed_the_response_with_its_new_epoch_continues(host: ConsumerGroupHost) -> None:
     host.join("a", ["t"])
     host.join("b", ["t"])
     kept = host.beat("a").assignment
@@ -162,14 +162,14 @@ def test_a_member_that_missed_the_answer_with_its_new_epoch_goes_on(host: Consum
     assert host.ask("a", old).error == ErrorCode.FENCED_MEMBER_EPOCH, "it does not say what it has"
 
 
-def test_a_group_has_at_most_as_many_members_as_it_may_have() -> None:
+def test_a_group_has_at_most_its_maximum_of_members() -> None:
     host = ConsumerGroupHost(ConsumerGroupSettings(max_size=1))
     host.join("a", ["t"])
     assert host.join("b", ["t"]).error == ErrorCode.GROUP_MAX_SIZE_REACHED
     assert host.beat("a").error == ErrorCode.NONE
 
 
-def test_a_static_member_that_comes_back_has_what_it_had(host: ConsumerGroupHost) -> None:
+def test_a_static_member_that_comes_back_has_its_old_assignment(host: ConsumerGroupHost) -> None:
     host.join("a", ["t"], instance_id="i")
     host.join("b", ["t"])
     host.settle("a", "b")
@@ -190,7 +190,7 @@ def test_a_static_member_that_does_not_come_back_in_its_session_is_removed(host:
     assert host.state == "Empty"
 
 
-def test_a_topic_that_grows_comes_or_goes_is_noticed_by_the_next_heartbeat(host: ConsumerGroupHost) -> None:
+def test_the_next_heartbeat_notices_a_topic_that_was_created_deleted_or_extended(host: ConsumerGroupHost) -> None:
     host.join("a", ["t", "later"])
     host.topic("t", 6)
     host.settle("a")
@@ -207,7 +207,7 @@ def test_a_topic_that_grows_comes_or_goes_is_noticed_by_the_next_heartbeat(host:
     assert host.group.epoch == epoch
 
 
-def test_an_expression_has_the_topics_that_there_are_and_those_that_come(host: ConsumerGroupHost) -> None:
+def test_an_expression_matches_existing_and_later_topics(host: ConsumerGroupHost) -> None:
     host.join("a", None, topic_regex="t.*|x")
     assert {name for name, _ in host.partitions("a")} == {"t"}
     host.topic("t2", 1)
@@ -223,7 +223,7 @@ def test_an_expression_has_the_topics_that_there_are_and_those_that_come(host: C
     assert host.group.regexes == {}
 
 
-def test_the_assignor_is_the_one_that_most_members_ask_for(host: ConsumerGroupHost) -> None:
+def test_the_assignor_is_the_one_that_most_members_name(host: ConsumerGroupHost) -> None:
     host.topic("t2", 3)
     host.join("a", ["t", "t2"], assignor="range")
     host.join("b", ["t", "t2"], assignor="range")
@@ -232,7 +232,7 @@ def test_the_assignor_is_the_one_that_most_members_ask_for(host: ConsumerGroupHo
     assert host.partitions("a") == {("t", 0), ("t", 1), ("t2", 0)}
 
 
-def test_an_offset_is_committed_by_the_owner_of_a_partition_only(host: ConsumerGroupHost) -> None:
+def test_only_the_owner_of_a_partition_may_commit_its_offset(host: ConsumerGroupHost) -> None:
     topic_id = host.image.topics["t"].topic_id
 
     def commit(member: str, epoch: int, partition: int, *, version: int = 9) -> ErrorCode:
@@ -261,7 +261,7 @@ def test_an_offset_is_committed_by_the_owner_of_a_partition_only(host: ConsumerG
     assert commit("", -1, 0) == ErrorCode.NONE
 
 
-def test_offsets_are_fetched_by_a_member_in_its_epoch_and_by_whoever_is_none(host: ConsumerGroupHost) -> None:
+def test_members_fetch_offsets_in_their_epoch_and_other_clients_without_one(host: ConsumerGroupHost) -> None:
     host.join("a", ["t"])
     host.group.validate_offset_fetch(None, -1)
     host.group.validate_offset_fetch("a", 2)
@@ -271,7 +271,7 @@ def test_offsets_are_fetched_by_a_member_in_its_epoch_and_by_whoever_is_none(hos
         assert caught.value.code == code
 
 
-def test_of_a_broker_that_only_reads_no_member_is_ever_removed(host: ConsumerGroupHost) -> None:
+def test_a_read_only_broker_never_removes_a_member(host: ConsumerGroupHost) -> None:
     host.topic("t", 2)
     host.join("a", ["t"])
     again = host.restarted(reads_only=True)
@@ -285,7 +285,7 @@ def test_of_a_broker_that_only_reads_no_member_is_ever_removed(host: ConsumerGro
     assert old.state is GroupState.STABLE
 
 
-def test_a_restart_brings_back_what_the_records_say(host: ConsumerGroupHost) -> None:
+def test_a_restart_restores_the_group_from_its_records(host: ConsumerGroupHost) -> None:
     host.join("a", ["t"], instance_id="i", rack_id="r", assignor="uniform")
     host.join("b", None, topic_regex="t.*")
     host.beat("a")

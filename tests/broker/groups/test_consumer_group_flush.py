@@ -1,4 +1,4 @@
-"""Consumer groups whose log is flushed before an answer: what comes between the append and the flush."""
+"""Consumer groups whose log is flushed before a response: events between the append and the flush."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def ask(host: ConsumerGroupHost, member: str, epoch: int) -> Deferred[object]:
     return host.groups.heartbeat(request, CLIENT, ApiProbe())  # type: ignore[return-value]
 
 
-def test_a_group_that_becomes_classic_again_is_there_before_its_records_are_flushed(host: ConsumerGroupHost) -> None:
+def test_a_downgraded_group_exists_before_its_records_are_flushed(host: ConsumerGroupHost) -> None:
     host.join("new", ["t"])
     host.classic_join()
     (old,) = host.group.members.keys() - {"new"}
@@ -46,7 +46,7 @@ def test_a_group_that_becomes_classic_again_is_there_before_its_records_are_flus
     assert [member.member_id for member in group.roster] == [old]
 
 
-def test_a_group_id_is_of_one_protocol_also_where_both_come_at_an_empty_group(host: ConsumerGroupHost) -> None:
+def test_a_group_id_has_one_protocol_even_if_both_join_an_empty_group(host: ConsumerGroupHost) -> None:
     host.join("first", ["t"])
     host.leave("first")
     host.log.flushes_late = True
@@ -57,7 +57,7 @@ def test_a_group_id_is_of_one_protocol_also_where_both_come_at_an_empty_group(ho
     assert (host.classic.get(GROUP) is None) is not (host.groups.get(GROUP) is None)
 
 
-def test_a_topic_that_grows_during_the_flush_is_seen_by_the_next_heartbeat(host: ConsumerGroupHost) -> None:
+def test_a_topic_that_grows_during_the_flush_is_noticed_by_the_next_heartbeat(host: ConsumerGroupHost) -> None:
     host.log.flushes_late = True
     ask(host, "a", 0)
     host.topic("t", 8)
@@ -68,7 +68,7 @@ def test_a_topic_that_grows_during_the_flush_is_seen_by_the_next_heartbeat(host:
     assert len(host.partitions("a")) == 8
 
 
-def test_a_member_that_waits_for_others_writes_that_once(host: ConsumerGroupHost) -> None:
+def test_a_member_that_waits_for_others_writes_one_record(host: ConsumerGroupHost) -> None:
     host.join("a", ["t"])
     host.join("b", ["t"])
     host.beat("b")
@@ -78,7 +78,7 @@ def test_a_member_that_waits_for_others_writes_that_once(host: ConsumerGroupHost
     assert len(host.log.appends) == writes
 
 
-def test_a_heartbeat_that_changes_nothing_waits_for_what_it_tells_of(host: ConsumerGroupHost) -> None:
+def test_a_heartbeat_that_changes_nothing_waits_for_earlier_records(host: ConsumerGroupHost) -> None:
     host.log.flushes_late = True
     ask(host, "a", 0)
     answers: list[object] = []
@@ -88,7 +88,7 @@ def test_a_heartbeat_that_changes_nothing_waits_for_what_it_tells_of(host: Consu
     assert answers
 
 
-def test_a_member_whose_join_was_not_flushed_has_a_session_all_the_same(host: ConsumerGroupHost) -> None:
+def test_a_member_whose_join_was_not_flushed_has_a_session(host: ConsumerGroupHost) -> None:
     host.log.flushes_late = True
     ask(host, "a", 0)
     host.log.flush(BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "no space"))

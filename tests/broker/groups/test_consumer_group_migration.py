@@ -1,4 +1,4 @@
-"""A group changes its protocol while its members are replaced one by one, and back; nobody has what another one has."""
+"""A group is upgraded and downgraded while its members are replaced; no partition ever has two owners."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def joined(answer: JoinGroupResponse | Deferred[JoinGroupResponse]) -> JoinGroup
 def classic_group(
     host: ConsumerGroupHost, partitions: Sequence[int] = (0, 1, 2, 3), instance: str | None = None
 ) -> JoinGroupResponse:
-    """A stable classic group of one member that has `partitions`."""
+    """Form a stable classic group of one member with `partitions`."""
     answer = host.classic_join(instance=instance)
     host.clock.pass_time(0)
     told: JoinGroupResponse = now(answer) if isinstance(answer, Deferred) else answer
@@ -34,7 +34,7 @@ def classic_group(
 
 
 def rejoin(host: ConsumerGroupHost, member: str, *, owned: Sequence[int] = ()) -> tuple[int, Sequence[int]]:
-    """Join and sync as a consumer does: the generation, and the partitions."""
+    """Join and sync as a consumer does; return the generation and the partitions."""
     told = joined(host.classic_join(member, owned={"t": owned}))
     assert told.error == ErrorCode.NONE
     synced = host.classic_sync(member, told.generation)
@@ -48,7 +48,7 @@ def host() -> ConsumerGroupHost:
     return host
 
 
-def test_a_classic_member_goes_on_while_one_of_the_new_protocol_comes_and_takes_its_share(
+def test_a_classic_member_continues_while_a_member_of_the_consumer_protocol_takes_its_share(
     host: ConsumerGroupHost,
 ) -> None:
     old = classic_group(host)
@@ -70,7 +70,7 @@ def test_a_classic_member_goes_on_while_one_of_the_new_protocol_comes_and_takes_
     assert host.state == "Stable"
 
 
-def test_a_group_is_classic_again_when_its_last_member_of_the_new_protocol_leaves(host: ConsumerGroupHost) -> None:
+def test_a_group_is_downgraded_when_its_last_member_of_the_consumer_protocol_leaves(host: ConsumerGroupHost) -> None:
     old = classic_group(host)
     host.join("new", ["t"])
     rejoin(host, old.member_id, owned=(0, 1, 2, 3))
@@ -85,7 +85,9 @@ def test_a_group_is_classic_again_when_its_last_member_of_the_new_protocol_leave
     assert (now(answer) if isinstance(answer, Deferred) else answer).error == ErrorCode.NONE
 
 
-def test_a_group_is_classic_again_when_the_session_of_its_last_new_member_ends(host: ConsumerGroupHost) -> None:
+def test_a_group_is_downgraded_when_the_session_of_its_last_member_of_the_consumer_protocol_ends(
+    host: ConsumerGroupHost,
+) -> None:
     old = classic_group(host)
     host.join("new", ["t"])
     generation, _ = rejoin(host, old.member_id, owned=(0, 1, 2, 3))
@@ -96,7 +98,7 @@ def test_a_group_is_classic_again_when_the_session_of_its_last_new_member_ends(h
     assert host.classic.get(GROUP) is not None
 
 
-def test_a_static_member_changes_the_protocol_by_a_restart_and_leads_after_the_way_back(
+def test_a_static_member_upgrades_the_group_by_a_restart_and_leads_after_the_downgrade(
     host: ConsumerGroupHost,
 ) -> None:
     classic_group(host, instance="i")
@@ -116,7 +118,7 @@ def test_a_static_member_changes_the_protocol_by_a_restart_and_leads_after_the_w
     assert (again.error, again.leader) == (ErrorCode.NONE, back.member_id)
 
 
-def test_empty_groups_change_without_being_asked_for_a_policy() -> None:
+def test_empty_groups_change_the_protocol_whatever_the_policy() -> None:
     host = ConsumerGroupHost(ConsumerGroupSettings(migration=MigrationPolicy.DISABLED))
     host.topic("t", 1)
     old = classic_group(host, (0,))
@@ -130,7 +132,7 @@ def test_empty_groups_change_without_being_asked_for_a_policy() -> None:
 
 
 @pytest.mark.parametrize("policy", [MigrationPolicy.UPGRADE, MigrationPolicy.DISABLED])
-def test_a_group_that_may_not_go_back_stays_what_it_is(policy: MigrationPolicy) -> None:
+def test_a_group_is_not_downgraded_against_the_policy(policy: MigrationPolicy) -> None:
     host = ConsumerGroupHost(ConsumerGroupSettings(migration=policy))
     host.topic("t", 1)
     host.join("new", ["t"])
@@ -139,7 +141,7 @@ def test_a_group_that_may_not_go_back_stays_what_it_is(policy: MigrationPolicy) 
     assert host.group.classic_members == 1
 
 
-def test_a_group_whose_members_are_no_consumers_is_not_taken_over(host: ConsumerGroupHost) -> None:
+def test_a_group_of_other_clients_than_consumers_is_not_upgraded(host: ConsumerGroupHost) -> None:
     classic_group(host)
     group = host.classic.get(GROUP)
     assert group is not None
@@ -160,7 +162,7 @@ def test_a_member_that_waits_for_its_generation_is_told_to_join_again_when_the_g
     assert first.member_id in host.group.members
 
 
-def test_what_a_classic_member_is_refused_for(host: ConsumerGroupHost) -> None:
+def test_invalid_requests_of_classic_members_are_refused(host: ConsumerGroupHost) -> None:
     host.join("new", ["t"])
     assert joined(host.classic_join(requires_known_member_id=True)).error == ErrorCode.MEMBER_ID_REQUIRED
     told = joined(host.classic_join())
@@ -201,7 +203,7 @@ def test_a_classic_member_that_does_not_sync_or_join_in_time_is_removed(host: Co
     assert told.member_id not in host.group.members
 
 
-def test_a_restart_in_the_middle_of_the_change_goes_on_with_it(host: ConsumerGroupHost) -> None:
+def test_a_restart_in_the_middle_of_an_upgrade_continues_it(host: ConsumerGroupHost) -> None:
     old = classic_group(host)
     host.join("new", ["t"])
     again = host.restarted()
@@ -210,7 +212,7 @@ def test_a_restart_in_the_middle_of_the_change_goes_on_with_it(host: ConsumerGro
 
 
 @pytest.mark.parametrize("protocol", ["deleted", "classic"])
-def test_an_empty_group_that_goes_is_not_counted_any_more(host: ConsumerGroupHost, protocol: str) -> None:
+def test_a_deleted_empty_group_is_no_longer_counted(host: ConsumerGroupHost, protocol: str) -> None:
     host.join("a", ["t"])
     host.leave("a")
     assert host.probe.states["Empty"] == 1
@@ -222,7 +224,7 @@ def test_an_empty_group_that_goes_is_not_counted_any_more(host: ConsumerGroupHos
         assert host.probe.states["Empty"] == 0
 
 
-def test_a_group_that_was_killed_as_it_became_classic_rebalances_after_the_start(host: ConsumerGroupHost) -> None:
+def test_a_group_rebalances_after_a_kill_during_its_downgrade(host: ConsumerGroupHost) -> None:
     old = classic_group(host)
     host.join("new", ["t"])
     rejoin(host, old.member_id, owned=(0, 1, 2, 3))
@@ -235,7 +237,7 @@ def test_a_group_that_was_killed_as_it_became_classic_rebalances_after_the_start
     assert decode_assignment(member.assignment).partitions == {"t": (0, 1, 2, 3)}, "it still reads what it gives up"
 
 
-def test_a_static_member_that_takes_a_place_before_there_was_a_generation_gets_partitions(
+def test_a_static_member_that_replaces_another_before_the_first_generation_gets_partitions(
     host: ConsumerGroupHost,
 ) -> None:
     assert isinstance(host.classic_join(instance="i"), Deferred)
@@ -245,7 +247,7 @@ def test_a_static_member_that_takes_a_place_before_there_was_a_generation_gets_p
     assert host.partitions("new") == {("t", number) for number in range(4)}
 
 
-def test_a_classic_group_goes_on_undisturbed_where_the_change_is_refused(host: ConsumerGroupHost) -> None:
+def test_a_classic_group_is_undisturbed_by_a_refused_upgrade(host: ConsumerGroupHost) -> None:
     classic_group(host)
     waiting = host.classic_join()
     assert isinstance(waiting, Deferred)

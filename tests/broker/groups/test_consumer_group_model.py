@@ -20,7 +20,7 @@ ASSIGNORS = st.sampled_from([None, "uniform", "range"])
 
 
 class Client:
-    """A consumer: `owned` is what it reads now. `missed`: no answer came, or an error, so it says everything again."""
+    """A consumer. `owned`: the partitions it reads. `missed`: its last request failed, so it sends all fields."""
 
     def __init__(self, member_id: str, instance: str | None) -> None:
         self.member_id = member_id
@@ -32,7 +32,7 @@ class Client:
 
 
 class ConsumerGroupMachine(RuleBasedStateMachine):
-    """Members that do what the protocol asks, at random times, on a network that loses answers."""
+    """Members that follow the protocol at random times, on a network that loses responses."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         self.epoch = 0
 
     def send(self, client: Client, *, is_lost: bool = False, **fields: object) -> None:
-        """A heartbeat, with all that the client has; what the answer says is done at once."""
+        """Send a heartbeat with the client's state, and apply the response."""
         if fields.get("topic_names") is not None:
             client.topics = fields["topic_names"]
         if client.epoch == 0 or client.missed:
@@ -103,7 +103,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         group = self.host.groups.get(GROUP)
         for client in list(
             self.clients.values()
-        ):  # who was removed notices before it reads on: its own session is over
+        ):  # a removed member notices before it reads on: its own session is over
             if milliseconds >= SESSION_MS or group is None or client.member_id not in group.members:
                 client.owned, client.epoch = {}, 0
 

@@ -26,7 +26,7 @@ def kafka(daemon: Daemon) -> Iterator[KafkaWire]:
 
 @pytest.fixture
 def group(request: pytest.FixtureRequest) -> str:
-    """The test's own: the daemon is shared."""
+    """A name of the test's own: the daemon is shared."""
     name: str = request.node.name
     return name
 
@@ -104,7 +104,7 @@ def test_a_group_is_formed_listed_described_deleted_and_outlives_a_kill(tmp_path
 
 @contextmanager
 def connected(daemon: Daemon) -> Iterator[KafkaWire]:
-    """A connection, once the groups' records are loaded: ask again meanwhile, as clients do."""
+    """Connect, and retry until the groups' records are loaded, as clients do."""
     with KafkaWire(daemon.host, daemon.port) as kafka:
         while kafka.call("list_groups", 0).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             pass
@@ -125,7 +125,7 @@ def test_version_0_may_leave_the_member_id_to_the_broker(kafka: KafkaWire, group
     assert (refused.error_code, refused.error_message) == (ErrorCode.INVALID_REQUEST, "the member id is empty")
 
 
-def test_what_is_refused_is_answered_with_kafkas_code_and_a_sentence(kafka: KafkaWire, group: str) -> None:
+def test_refusals_have_kafkas_code_and_a_message(kafka: KafkaWire, group: str) -> None:
     join(kafka, group, "m")
     for asked, code in (
         (heartbeat(kafka, group, "m", 7), ErrorCode.FENCED_MEMBER_EPOCH),
@@ -142,7 +142,7 @@ def test_what_is_refused_is_answered_with_kafkas_code_and_a_sentence(kafka: Kafk
     assert heartbeat(kafka, group, "m", 2).error_code == 0
 
 
-def test_a_consumer_group_is_no_classic_one_and_the_other_way_round(kafka: KafkaWire, group: str) -> None:
+def test_requests_for_groups_of_the_other_protocol_are_refused(kafka: KafkaWire, group: str) -> None:
     join(kafka, group, "m")
     (classic,) = kafka.call("describe_groups", 6, groups=(group,), include_authorized_operations=False).groups
     assert (classic.error_code, classic.group_state) == (ErrorCode.GROUP_ID_NOT_FOUND, "Dead")
@@ -183,7 +183,7 @@ def test_offsets_are_committed_and_fetched_in_the_members_epoch(daemon: Daemon, 
         assert bool(found.topics) is (refusal == 0)
 
 
-def test_a_broker_without_the_protocol_refuses_it_and_does_not_say_that_it_has_it(tmp_path: Path) -> None:
+def test_a_broker_without_the_protocol_refuses_it_and_does_not_announce_it(tmp_path: Path) -> None:
     with (
         start_daemon(tmp_path, "group.coordinator.rebalance.protocols=classic") as daemon,
         KafkaWire(daemon.host, daemon.port) as kafka,
@@ -195,7 +195,7 @@ def test_a_broker_without_the_protocol_refuses_it_and_does_not_say_that_it_has_i
         assert "group.version" not in {each.name for each in answer.finalized_features}
 
 
-def test_heartbeats_are_answered_where_every_record_is_flushed_first(tmp_path: Path) -> None:
+def test_heartbeats_are_answered_if_every_record_is_flushed_first(tmp_path: Path) -> None:
     flushed = "log.flush.interval.messages=1"
     with start_daemon(tmp_path, flushed) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
         for member in ("a", "b"):
@@ -207,7 +207,7 @@ def test_heartbeats_are_answered_where_every_record_is_flushed_first(tmp_path: P
 
 @pytest.mark.parametrize("what", ["instance_id", "rack_id", "subscribed_topic_regex", "topic", "member"])
 def test_texts_that_apache_kafka_could_not_read_again_are_refused(kafka: KafkaWire, what: str) -> None:
-    """Its records' strings have 32767 bytes at most: with one above, the partition could not be loaded there."""
+    """Strings in records have at most 32,767 bytes: Kafka could not load a partition with a longer one."""
     long = "n" * 32_768
     fields: dict[str, Any] = {} if what in ("topic", "member") else {what: long}
     topic, member = (long if what == each else each for each in ("topic", "member"))

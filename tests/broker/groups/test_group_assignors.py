@@ -1,4 +1,4 @@
-"""Server-side assignors: every partition to one reader of its topic, evenly, and not moved without need."""
+"""Server-side assignors: each partition has one reader of its topic, evenly, and is not moved without need."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_range_gives_runs_and_the_same_numbers_of_every_topic() -> None:
     assert targets["b"] == {T: frozenset({4}), U: frozenset({4})}
 
 
-def test_nobody_and_nothing_to_read_are_assigned_nothing() -> None:
+def test_no_members_and_no_topics_get_empty_assignments() -> None:
     for assignor in (UniformAssignor(), RangeAssignor()):
         assert assignor.assign(GroupSpec({}, {})) == {}
         assert assignor.assign(spec({"a": frozenset()})) == {"a": {}}

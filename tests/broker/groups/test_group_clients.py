@@ -1,4 +1,4 @@
-"""Groups of clients in processes of their own: members come, leave and are killed, and so is the broker.
+"""Groups of clients in processes of their own: members join, leave and are killed, and so is the broker.
 
 Every record is processed at least once, and what is committed never goes back.
 """
@@ -31,7 +31,7 @@ class LibraryGroup:
         self.wait_for_commits = self._group.wait_for_commits
 
     def come(self, instance: str | None = None) -> Member:
-        """A member more."""
+        """Start another member."""
         return self._group.come(self._command, self._assignor, instance)
 
 

@@ -1,4 +1,4 @@
-"""Configs of single groups (resource type 32): set, listed, described, refused, and what a member is told by them."""
+"""Configs of single groups (resource type 32): set, listed, described, refused, and their effect on members."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def describe(kafka: KafkaWire, group: str) -> dict[str, Any]:
 
 
 def told_interval(kafka: KafkaWire, group: str, epoch: int = 0) -> tuple[int, timedelta]:
-    """A heartbeat of a member: its epoch, and when to send the next one."""
+    """Send a heartbeat; return the epoch and the interval to the next one."""
     joins: dict[str, Any] = {"rebalance_timeout": timedelta(milliseconds=-1), "topic_partitions": None}
     if epoch == 0:
         joins = {"rebalance_timeout": timedelta(seconds=60), "topic_partitions": ()}
@@ -78,7 +78,7 @@ def test_a_group_s_config_holds_from_the_member_s_next_heartbeat_and_is_kept(tmp
         assert describe(kafka, "g")[HEARTBEAT].value == "5000"
 
 
-def test_a_group_s_configs_are_described_with_where_they_come_from(kafka: KafkaWire) -> None:
+def test_a_group_s_configs_are_described_with_their_sources(kafka: KafkaWire) -> None:
     assert alter(kafka, "described", SESSION, "50000")[0] == ErrorCode.NONE
     configs = describe(kafka, "described")
     assert set(configs) == {SESSION, HEARTBEAT, "consumer.assignment.interval.ms"}
@@ -115,7 +115,7 @@ def test_a_config_of_share_groups_is_kept_without_effect(kafka: KafkaWire) -> No
         (SESSION, None, OP_SET, ErrorCode.INVALID_REQUEST, "Null value not supported"),
     ],
 )
-def test_what_a_group_cannot_be_set_to_is_named(
+def test_invalid_configs_of_a_group_are_named(
     kafka: KafkaWire, name: str, value: str | None, operation: int, code: ErrorCode, sentence: str
 ) -> None:
     refused, message = alter(kafka, "refused", name, value, operation)
@@ -148,7 +148,7 @@ def test_a_stored_value_outside_of_the_bounds_is_drawn_to_them() -> None:
 
 
 def test_names_that_apache_kafka_could_not_read_again_are_refused(kafka: KafkaWire) -> None:
-    """Its strings have 32767 bytes at most, in records, too: one above would keep it from starting here."""
+    """Strings in records have at most 32,767 bytes: Kafka could not start on a directory with a longer one."""
     assert alter(kafka, "g" * 32_767, SESSION, "50000") == (ErrorCode.NONE, "")
     assert alter(kafka, "g" * 32_768, SESSION, "50000") == (
         ErrorCode.INVALID_REQUEST,

@@ -1,4 +1,4 @@
-"""`__consumer_offsets` under faults: while it is made and loaded, and the disk's answer to the sync of a commit.
+"""`__consumer_offsets` under faults: in its creation and load, and in the sync of a commit.
 
 The faults are put into a real daemon by a `sitecustomize` module of the test's, which Python runs before the broker.
 """
@@ -94,14 +94,14 @@ partition_steps.PAUSE_FACTOR = 10**9
 
 
 def with_fault(directory: Path, code: str) -> dict[str, str]:
-    """The environment of a daemon that runs `code` first."""
+    """Return the environment of a daemon that runs `code` first."""
     folder = directory / "fault"
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(code)
     return {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{REPOSITORY}"}
 
 
-def test_the_first_group_of_a_broker_waits_for_its_own_partition_and_for_no_other(tmp_path: Path) -> None:
+def test_the_first_group_of_a_broker_waits_only_for_its_own_partition(tmp_path: Path) -> None:
     own = partition_of("first", 50)
     assert own != partition_of("second", 50)
     fifo = tmp_path / "go"
@@ -125,8 +125,8 @@ def test_the_first_group_of_a_broker_waits_for_its_own_partition_and_for_no_othe
             assert [fetch(kafka, group, "t")[0][0] for group in ("first", "second")] == [2, 7]
 
 
-def test_what_nobody_waits_for_is_made_behind_the_backs_of_all_who_do(tmp_path: Path) -> None:
-    """With pauses that do not end: only what was waited for is there, and other topics come and go meanwhile."""
+def test_partitions_without_waiting_groups_are_created_after_the_others(tmp_path: Path) -> None:
+    """With endless pauses only the requested partitions exist, and other topics are created and deleted meanwhile."""
     groups = ("first", "second", "third")
     own = {partition_of(group, 50) for group in groups}
     assert len(own) == 3
@@ -146,7 +146,7 @@ def test_what_nobody_waits_for_is_made_behind_the_backs_of_all_who_do(tmp_path: 
             assert [fetch(kafka, group, "t")[0][0] for group in groups] == [1, 1, 3]
 
 
-def test_a_clean_stop_makes_the_rest_and_a_deletion_does_not_wait_for_it(tmp_path: Path) -> None:
+def test_a_clean_stop_creates_the_rest_and_a_deletion_does_not_wait_for_it(tmp_path: Path) -> None:
     with start_daemon(tmp_path, environ=with_fault(tmp_path, LONG_PAUSES)) as daemon:
         with KafkaWire(daemon.host, daemon.port) as kafka:
             create_topic(kafka, "t")
@@ -163,7 +163,7 @@ def test_a_clean_stop_makes_the_rest_and_a_deletion_does_not_wait_for_it(tmp_pat
         assert len(directories(tmp_path)) == 50
 
 
-def test_its_fifty_logs_are_one_line_for_whoever_reads_what_the_broker_says(tmp_path: Path) -> None:
+def test_the_creation_of_fifty_logs_is_one_line_of_the_broker_log(tmp_path: Path) -> None:
     with start_daemon(tmp_path) as daemon:
         with KafkaWire(daemon.host, daemon.port) as kafka:
             create_topic(kafka, "t")
@@ -174,8 +174,8 @@ def test_its_fifty_logs_are_one_line_for_whoever_reads_what_the_broker_says(tmp_
     assert said[0].endswith(f"{OFFSETS_TOPIC} is created, partitions=50")
 
 
-def test_when_a_disk_fails_in_the_middle_the_rest_is_made_on_the_other_one(tmp_path: Path) -> None:
-    """But for the partition that found it failed: it is refused, as what was there, until the next start makes it."""
+def test_when_a_disk_fails_in_the_middle_the_rest_is_created_on_the_other_one(tmp_path: Path) -> None:
+    """Only the partition that met the failure is refused until the next start, like those on the failed disk."""
     one, other = tmp_path / "one", tmp_path / "other"
     groups = [f"group-{number}" for number in range(30)]
     with start_daemon(tmp_path, f"log.dirs={one},{other}", environ=with_fault(tmp_path, LONG_PAUSES)) as daemon:
@@ -198,12 +198,12 @@ def test_when_a_disk_fails_in_the_middle_the_rest_is_made_on_the_other_one(tmp_p
 
 
 def directories(tmp_path: Path) -> set[int]:
-    """The partitions of the topic that have one."""
+    """Return the partitions of the topic that have a directory."""
     found = (tmp_path / "data").glob(f"{OFFSETS_TOPIC}-*")
     return {int(number) for path in found if (number := path.name.removeprefix(f"{OFFSETS_TOPIC}-")).isdigit()}
 
 
-def test_a_bug_while_the_topic_is_made_is_answered_and_the_next_group_tries_again(tmp_path: Path) -> None:
+def test_a_bug_in_the_creation_of_the_topic_is_answered_and_the_next_group_tries_again(tmp_path: Path) -> None:
     environ = with_fault(tmp_path, BUG_IN_THE_FIRST_CREATION)
     with start_daemon(tmp_path, ONE_PARTITION, environ=environ) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
         create_topic(kafka, "t")
@@ -213,7 +213,7 @@ def test_a_bug_while_the_topic_is_made_is_answered_and_the_next_group_tries_agai
         assert "LookupError: a bug of the creation" in daemon.log
 
 
-def test_a_bug_of_one_that_waits_for_the_topic_does_not_stop_its_making(tmp_path: Path) -> None:
+def test_a_bug_in_a_waiting_group_does_not_stop_the_creation_of_the_topic(tmp_path: Path) -> None:
     assert partition_of("bad", 50) != partition_of("sound", 50)
     environ = with_fault(tmp_path, BUG_IN_THE_FIRST_APPEND)
     with (
@@ -250,7 +250,7 @@ def test_a_bug_while_one_partition_is_loaded_refuses_its_groups_and_serves_the_o
         assert f"{OFFSETS_TOPIC} is loaded" in daemon.log
 
 
-def test_a_commit_is_answered_once_it_is_synced_where_the_flush_settings_ask_for_it(tmp_path: Path) -> None:
+def test_a_commit_is_answered_once_it_is_synced_if_the_flush_settings_demand_it(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     environ = with_fault(tmp_path, NOTED_SYNCS.format(notes=str(notes)))
     settings = (DURABLE, ONE_PARTITION)
@@ -280,5 +280,5 @@ def test_a_commit_whose_sync_fails_is_not_acknowledged(tmp_path: Path) -> None:
 
 
 def syncs_of_offsets(notes: Path) -> int:
-    """How often the log of the one partition was synced."""
+    """Return how often the log of the one partition was synced."""
     return sum(line.endswith(".log") and OFFSETS_TOPIC in line for line in notes.read_text().splitlines())

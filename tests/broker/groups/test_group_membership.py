@@ -1,4 +1,4 @@
-"""Members of groups over Kafka's protocol, against a real daemon: what is refused, and what outlives the broker."""
+"""Members of groups over Kafka's protocol, against a real daemon: refusals, and what outlives the broker."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def kafka(daemon: Daemon) -> Iterator[KafkaWire]:
 
 @pytest.fixture
 def group(request: pytest.FixtureRequest) -> str:
-    """The test's own: the daemon is shared."""
+    """A name of the test's own: the daemon is shared."""
     name: str = request.node.name
     return name
 
@@ -92,7 +92,7 @@ def describe(kafka: KafkaWire, *groups: str, version: int = 6) -> Any:
 
 
 def form(kafka: KafkaWire, group: str) -> str:
-    """A stable group of one member: its id. The generation is 1."""
+    """Form a stable group of one member in generation 1; return the member id."""
     member: str = join(kafka, group).member_id
     joined = join(kafka, group, member)
     assert (joined.error_code, joined.generation_id, joined.leader) == (0, 1, member)
@@ -118,7 +118,7 @@ def test_a_group_is_formed_described_and_left(tmp_path: Path) -> None:
         assert (metric(daemon, "barnabas_groups_stable"), metric(daemon, "barnabas_groups_empty")) == (0, 1)
 
 
-def test_who_is_no_member_is_refused_in_kafkas_words(kafka: KafkaWire, group: str) -> None:
+def test_requests_of_unknown_members_get_kafkas_errors(kafka: KafkaWire, group: str) -> None:
     member = form(kafka, group)
     assert heartbeat(kafka, group, "stranger", 1) == ErrorCode.UNKNOWN_MEMBER_ID
     assert heartbeat(kafka, group, member, 7) == ErrorCode.ILLEGAL_GENERATION
@@ -134,7 +134,7 @@ def test_who_is_no_member_is_refused_in_kafkas_words(kafka: KafkaWire, group: st
     assert heartbeat(kafka, group, member, 1) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_commit_of_who_is_no_member_of_this_generation_changes_nothing(kafka: KafkaWire, group: str) -> None:
+def test_a_commit_from_outside_the_generation_changes_nothing(kafka: KafkaWire, group: str) -> None:
     create_topic(kafka, group)
     member = form(kafka, group)
     assert commit(kafka, group, group, {0: 5}, member=member, generation=1) == [0]
@@ -145,7 +145,7 @@ def test_a_commit_of_who_is_no_member_of_this_generation_changes_nothing(kafka: 
     assert fetch(kafka, group, group) == {0: (5, 0, "")}
 
 
-def test_nothing_of_a_deleted_group_is_served_to_its_last_member(kafka: KafkaWire, group: str) -> None:
+def test_the_last_member_of_a_deleted_group_is_refused(kafka: KafkaWire, group: str) -> None:
     create_topic(kafka, group)
     member = form(kafka, group)
     assert leave(kafka, group, member) == [0, 0]
@@ -168,7 +168,7 @@ def test_an_impossible_group_id_is_refused_and_the_connection_stays(kafka: Kafka
     form(kafka, f"possible-{len(group)}")
 
 
-def test_what_does_not_fit_the_groups_record_is_refused(kafka: KafkaWire, group: str) -> None:
+def test_texts_that_do_not_fit_the_groups_record_are_refused(kafka: KafkaWire, group: str) -> None:
     assert join(kafka, group, instance="i" * 40_000).error_code == ErrorCode.INVALID_REQUEST
     assert join(kafka, group, name="p" * 40_000).error_code == ErrorCode.INVALID_REQUEST
     member = join(kafka, group).member_id
@@ -208,7 +208,7 @@ def test_a_group_with_members_cannot_be_deleted_and_an_empty_one_can(kafka: Kafk
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
-def test_a_member_goes_on_after_a_restart(tmp_path: Path, how: str) -> None:
+def test_a_member_continues_after_a_restart(tmp_path: Path, how: str) -> None:
     with start_daemon(tmp_path) as daemon:
         with KafkaWire(daemon.host, daemon.port) as kafka:
             member = form(kafka, "g")
@@ -229,7 +229,7 @@ def test_a_member_goes_on_after_a_restart(tmp_path: Path, how: str) -> None:
             assert second.generation_id == 3, "a generation never comes twice"
 
 
-def test_a_broker_that_stops_answers_those_that_wait_for_others(tmp_path: Path) -> None:
+def test_a_stopping_broker_answers_waiting_members(tmp_path: Path) -> None:
     with start_daemon(tmp_path) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
         form(kafka, "g")
         with KafkaWire(daemon.host, daemon.port) as second:

@@ -1,4 +1,4 @@
-"""Committed offsets over Kafka's protocol, against a real daemon: what is committed is served, after any end too."""
+"""Committed offsets over Kafka's protocol, against a real daemon: they are served after any end of the broker."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def kafka(daemon: Daemon) -> Iterator[KafkaWire]:
 
 
 @pytest.mark.parametrize("version", COMMIT_VERSIONS)
-def test_an_offset_that_a_simple_consumer_commits_is_fetched(kafka: KafkaWire, version: int) -> None:
+def test_an_offset_committed_by_a_simple_consumer_is_fetched(kafka: KafkaWire, version: int) -> None:
     topic_id = create_topic(kafka, f"commit-{version}", 2)
     assert commit(kafka, "g", f"commit-{version}", {0: 3, 1: 4}, version=version, topic_id=topic_id, metadata="m") == [
         0,
@@ -84,9 +84,7 @@ def test_metadata_that_is_too_long_is_refused_for_its_partition(kafka: KafkaWire
 
 
 @pytest.mark.parametrize(("version", "code"), [(8, 22), (9, 69)])
-def test_a_member_of_an_unknown_group_is_told_in_the_words_of_its_version(
-    kafka: KafkaWire, version: int, code: int
-) -> None:
+def test_a_member_of_an_unknown_group_gets_the_error_of_its_version(kafka: KafkaWire, version: int, code: int) -> None:
     create_topic(kafka, f"member-{version}")
     topic = f"member-{version}"
     assert commit(kafka, topic, topic, {0: 1}, version=version, generation=3, member="m") == [code]
@@ -95,9 +93,7 @@ def test_a_member_of_an_unknown_group_is_told_in_the_words_of_its_version(
     assert fetch(kafka, topic, topic)[0][0] == 1
 
 
-def test_the_coordinator_of_a_group_is_this_broker_and_of_a_transaction_nobody(
-    kafka: KafkaWire, daemon: Daemon
-) -> None:
+def test_the_coordinator_of_a_group_is_this_broker_and_transactions_have_none(kafka: KafkaWire, daemon: Daemon) -> None:
     for version in range(4):
         answer = kafka.call("find_coordinator", version, key="g")
         assert (answer.error_code, answer.port) == (0, daemon.port), version
@@ -169,7 +165,7 @@ def test_a_group_may_have_an_empty_name_or_a_very_long_one(kafka: KafkaWire) -> 
     assert commit(kafka, "y" * 40_000, "names", {0: 7}) == [42]
 
 
-def test_offsets_of_a_deleted_topic_are_gone_with_it(kafka: KafkaWire) -> None:
+def test_offsets_of_a_deleted_topic_are_deleted(kafka: KafkaWire) -> None:
     create_topic(kafka, "short-lived")
     create_topic(kafka, "long-lived")
     commit(kafka, "both", "short-lived", {0: 5})
@@ -204,7 +200,7 @@ def test_the_topic_is_internal_compacted_and_closed_to_producers(kafka: KafkaWir
 
 
 def stored(directory: Path, group: str, partitions: int) -> list[Any]:
-    """The records of the group's partition on disk."""
+    """Return the records of the group's partition on disk."""
     log_dir = directory / "data" / f"{OFFSETS_TOPIC}-{partition_of(group, partitions)}"
     found = []
     for path in sorted(log_dir.glob("*.log")):
@@ -213,7 +209,7 @@ def stored(directory: Path, group: str, partitions: int) -> list[Any]:
     return found
 
 
-def test_a_commit_is_one_batch_and_a_deletion_tombstones(tmp_path: Path) -> None:
+def test_a_commit_is_one_batch_and_a_deletion_is_tombstones(tmp_path: Path) -> None:
     with (
         start_daemon(tmp_path, "offsets.topic.num.partitions=3") as daemon,
         KafkaWire(daemon.host, daemon.port) as kafka,
@@ -267,7 +263,7 @@ def test_committed_offsets_never_go_back_when_the_broker_is_killed_amid_commits(
                 acknowledged = offset
             first = acknowledged
             killer = threading.Thread(target=daemon.kill)
-            with contextlib.suppress(OSError, EOFError):  # the broker goes in the middle of one
+            with contextlib.suppress(OSError, EOFError):  # the broker is killed in the middle of one
                 while True:
                     assert commit(kafka, "g", "t", {0: acknowledged + 1}) == [0]
                     acknowledged += 1
@@ -289,7 +285,7 @@ def test_a_commit_with_a_retention_of_its_own_expires_and_its_group_with_it(tmp_
 
 
 def produce_raw(kafka: KafkaWire, client_id: str, partition: int, key: bytes, value: bytes) -> int:
-    """The code of a produce to the offsets topic."""
+    """Produce to the offsets topic, and return the error code."""
     builder = RecordBatchBuilder(max_bytes=1 << 20)
     builder.append(1_700_000_000_000, key, value)
     request = produce_request(9, OFFSETS_TOPIC, builder.build(), partition=partition)
@@ -329,7 +325,7 @@ def test_a_partition_that_cannot_be_loaded_refuses_its_groups_and_no_others(tmp_
         assert "version 99 of an offset commit" in daemon.log
 
 
-def test_offsets_of_a_topic_whose_deletion_they_outlived_are_taken_back_when_they_are_loaded(tmp_path: Path) -> None:
+def test_offsets_that_outlived_their_topic_are_deleted_when_they_are_loaded(tmp_path: Path) -> None:
     with start_daemon(tmp_path) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
         create_topic(kafka, "t", 3)
         assert commit(kafka, "g", "t", {0: 1}) == [0]
@@ -344,7 +340,7 @@ def test_offsets_of_a_topic_whose_deletion_they_outlived_are_taken_back_when_the
         assert "offsets of deleted topics are deleted, groups=1" in daemon.log
 
 
-def test_groups_whose_log_is_in_an_offline_directory_are_refused_and_not_taken_for_new(tmp_path: Path) -> None:
+def test_groups_whose_log_is_offline_are_refused_and_not_taken_for_new(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     settings = (f"log.dirs={first},{second}", "offsets.topic.num.partitions=2")
     groups = ("g1", "g2", "g3", "g4")
@@ -364,7 +360,7 @@ def test_groups_whose_log_is_in_an_offline_directory_are_refused_and_not_taken_f
     assert {partition_of(group, 2) for group in groups} == {0, 1}
 
 
-def test_a_group_is_found_by_the_partitions_of_a_topic_that_somebody_else_made(tmp_path: Path) -> None:
+def test_a_groups_partition_follows_from_the_count_of_a_topic_that_a_client_created(tmp_path: Path) -> None:
     with start_daemon(tmp_path) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
         create_topic(kafka, OFFSETS_TOPIC, 3)
         create_topic(kafka, "t")
@@ -372,7 +368,7 @@ def test_a_group_is_found_by_the_partitions_of_a_topic_that_somebody_else_made(t
         assert len(stored(tmp_path, "g1", 3)) >= 1
 
 
-def test_deleting_the_offsets_topic_forgets_all_groups_and_the_next_commit_makes_it_anew(tmp_path: Path) -> None:
+def test_deleting_the_offsets_topic_forgets_all_groups_and_the_next_commit_creates_it_again(tmp_path: Path) -> None:
     with (
         start_daemon(tmp_path, "offsets.topic.num.partitions=2") as daemon,
         KafkaWire(daemon.host, daemon.port) as kafka,

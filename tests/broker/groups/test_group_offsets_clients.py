@@ -1,4 +1,4 @@
-"""Others' clients commit and resume where they assign their partitions, across restarts and kills of the broker."""
+"""Third-party clients with manual assignment commit and resume, across restarts and kills of the broker."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ CLOSE_LIMIT_S = 10.0
 
 
 class Client(Protocol):
-    """One client library: reads on from what is committed, and commits."""
+    """One client library."""
 
     def read_and_commit(self, bootstrap: str, count: int) -> list[bytes]:
-        """The next `count` values of the group, which are committed then, one by one."""
+        """Read `count` values from the committed offset on, and commit each."""
         ...
 
     def committed(self, bootstrap: str) -> int:
-        """Where the group is."""
+        """Return the committed offset."""
         ...
 
 

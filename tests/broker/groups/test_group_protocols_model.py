@@ -1,4 +1,4 @@
-"""A group id that clients of both protocols use, on a log whose flushes come late or never, through power cuts.
+"""A group id used by clients of both protocols, on a log whose flushes come late or never, through power cuts.
 
 Two clients never read the same partition; an answer was durable when it was given, so no client is ahead of a log that
 was cut behind the last flush; a commit that was acknowledged is there until its topic goes or it expires; and once the
@@ -39,7 +39,7 @@ MILLISECONDS = (1, 1000, SESSION_MS // 2, SESSION_MS, REBALANCE_MS, RETENTION_MI
 
 
 class GroupProtocolsMachine(RuleBasedStateMachine):
-    """Everything that can come between a request, its records, their flush and its answer."""
+    """Events between a request, its records, their flush and its response."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class GroupProtocolsMachine(RuleBasedStateMachine):
         self.requests = count(1)
         self.acknowledged: dict[tuple[str, int], int] = {}
         self.offered: dict[tuple[str, int], set[int]] = {}
-        """Commits since the last acknowledged one whose answer has not come: they may be there or not."""
+        """Commits after the last acknowledged one without a response: they may be in the log or not."""
         self.offsets = count(1)
 
     def make(self, name: str) -> None:
@@ -67,7 +67,7 @@ class GroupProtocolsMachine(RuleBasedStateMachine):
 
         def answered(answer: Any) -> None:
             if client.waits_for != number or host is not self.host or client.name not in self.clients:
-                return  # it asked again, or died, or the connection did
+                return  # it sent the request again, it died, or its connection did
             client.waits_for = 0
             if is_lost:
                 client.missed()
@@ -82,7 +82,7 @@ class GroupProtocolsMachine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.clients) < 4)
     @rule(is_new=st.booleans(), instance=st.sampled_from([None, None, "i"]))
     def a_client_comes(self, is_new: bool, instance: str | None) -> None:
-        if instance is not None:  # its process was started anew; of two at once the first reads until it is told
+        if instance is not None:  # a restarted process: of two with one instance id the first reads until it is told
             self.clients = {name: each for name, each in self.clients.items() if each.instance != instance}
         name = f"m{next(self.named)}"
         client = self.clients[name] = NewClient(name, instance) if is_new else OldClient(name, instance)
@@ -200,7 +200,7 @@ class GroupProtocolsMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.host.log.is_flushing)
     @rule()
     def a_flush_fails(self) -> None:
-        """The log's directory is offline from then on, until somebody starts the broker again."""
+        """Take the log's directory offline until the next start."""
         self.host.log.fails = True
         self.host.log.flush(FAILED)
 
@@ -220,7 +220,7 @@ class GroupProtocolsMachine(RuleBasedStateMachine):
             if client.waits_for:
                 client.waits_for = 0
                 client.missed()
-        self.host.take_back_gone()
+        self.host.delete_gone_offsets()
 
     @rule(name=st.sampled_from(NAMES))
     def a_topic_grows(self, name: str) -> None:
@@ -238,13 +238,13 @@ class GroupProtocolsMachine(RuleBasedStateMachine):
             client.owned = {(topic, number) for topic, number in client.owned if topic != name}
         for key in [key for key in self.acknowledged if key[0] == name]:
             del self.acknowledged[key]
-        self.host.take_back_gone()
+        self.host.delete_gone_offsets()
 
     # --- what holds
 
     @invariant()
     def it_holds(self) -> None:
-        """One protocol has the id, no partition two readers, and what was acknowledged is committed."""
+        """The id has one protocol, no partition has two readers, and acknowledged commits are in the log."""
         self.members()
         read = [partition for client in self.clients.values() for partition in client.owned]
         assert len(read) == len(set(read)), {each.name: each.owned for each in self.clients.values()}

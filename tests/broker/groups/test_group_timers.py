@@ -1,4 +1,4 @@
-"""The deadlines of a group: which one comes next, and what thousands of them cost that pass together."""
+"""The deadlines of a group: their order, and the cost of thousands that pass together."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Clock:
 
 
 class CountedName(str):
-    """A member's name that counts how often a deadline is looked up by it."""
+    """A member id that counts how often a deadline is looked up by it."""
 
     __slots__ = ()
     lookups = 0
@@ -26,7 +26,7 @@ class CountedName(str):
         return str.__hash__(self)
 
 
-def test_deadlines_come_in_their_order_and_no_sooner() -> None:
+def test_deadlines_are_due_in_order_and_no_sooner() -> None:
     clock = Clock()
     timers = GroupTimers(clock)
     for name, delay_ms in (("c", 3000), ("a", 1000), ("b", 2000)):
@@ -40,7 +40,7 @@ def test_deadlines_come_in_their_order_and_no_sooner() -> None:
     assert timers.wake_at == math.inf
 
 
-def test_what_is_moved_or_cancelled_while_others_are_worked_off_does_not_come() -> None:
+def test_a_deadline_moved_or_cancelled_while_others_are_handled_is_not_due() -> None:
     clock = Clock()
     timers = GroupTimers(clock)
     for name in "abc":
@@ -54,7 +54,7 @@ def test_what_is_moved_or_cancelled_while_others_are_worked_off_does_not_come() 
     assert timers.wake_at == 1.5
 
 
-def test_thousands_of_deadlines_that_pass_together_are_each_looked_at_a_few_times() -> None:
+def test_each_of_thousands_of_simultaneous_deadlines_is_looked_up_a_few_times() -> None:
     clock = Clock()
     timers = GroupTimers(clock)
     members = 2000

@@ -23,7 +23,7 @@ RETENTION_MS = 1000
         (OffsetExpiry(7000), 5100, 5100, True),
     ],
 )
-def test_an_offset_ages_since_its_commit_or_since_its_group_is_empty_unless_it_says_when_it_expires(
+def test_an_offset_ages_from_its_commit_or_from_the_time_its_group_became_empty_unless_it_has_its_own_expiry(
     expiry: OffsetExpiry, expire_timestamp: int, now_ms: int, expected: bool
 ) -> None:
     value = OffsetCommitValue(1, commit_timestamp=5000, expire_timestamp=expire_timestamp)

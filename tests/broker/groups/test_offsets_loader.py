@@ -1,4 +1,4 @@
-"""Loading `__consumer_offsets`: the newest value of each key, transactions by their ends, nothing lost silently."""
+"""Loading `__consumer_offsets`: the newest value of each key, transactions by their markers, nothing lost silently."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def committed(loaded: LoadedPartition) -> dict[str, dict[tuple[str, int], int]]:
 
 
 @pytest.mark.parametrize("buffer_bytes", [1, 300, 1 << 20])
-def test_the_newest_value_of_each_key_counts_over_segments_and_codecs(log: PartitionLog, buffer_bytes: int) -> None:
+def test_the_newest_value_of_each_key_counts_across_segments_and_codecs(log: PartitionLog, buffer_bytes: int) -> None:
     for number in range(200):
         append(log, offset(f"g{number % 3}", number), offset("both", number, 1), codec=CODECS[number % 5])
     append(log, offset("g0", None))
@@ -69,14 +69,14 @@ def test_an_offset_of_a_transaction_counts_once_it_is_committed(
     assert committed(load(log)) == {"g": {("t", 0): expected}}
 
 
-def test_what_was_written_after_a_transactions_offset_is_newer_than_its_end(log: PartitionLog) -> None:
+def test_a_record_after_a_transactions_offset_is_newer_than_its_commit(log: PartitionLog) -> None:
     in_transaction(log, offset("g", 5))
     append(log, offset("g", 9))
     end(log, 7, is_commit=True)
     assert committed(load(log)) == {"g": {("t", 0): 9}}
 
 
-def test_groups_that_belong_elsewhere_and_newer_kinds_are_counted_and_passed_over(log: PartitionLog) -> None:
+def test_records_of_other_partitions_and_unknown_kinds_are_counted_and_skipped(log: PartitionLog) -> None:
     append(log, offset("mine", 1), offset("other", 2))
     log.append_as_leader(batch((START_MS, b"\x00\x0b\x00\x01g", b"\x00\x00what")), leader_epoch=0)
     loaded = load(log, own=("mine",))

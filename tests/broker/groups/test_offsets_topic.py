@@ -1,4 +1,4 @@
-"""Which partition of `__consumer_offsets` a group belongs to. The hashes are a JVM's own."""
+"""The partition of a group in `__consumer_offsets`. The hashes were computed by a JVM."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_the_hash_is_that_of_a_java_string(text: str, hashed: int) -> None:
 
 
 def test_a_negative_hash_loses_its_sign_and_not_its_highest_bit() -> None:
-    assert partition_of("my-group", 50) == 12  # 36 by the mask that Kafka's producer uses for keys
+    assert partition_of("my-group", 50) == 12  # 36 with the mask of Kafka's producer
 
 
 def test_the_lowest_hash_belongs_to_partition_0() -> None:

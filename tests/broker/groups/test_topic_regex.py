@@ -65,7 +65,7 @@ def test_it_matches_what_python_matches(expression: str, names: list[str]) -> No
         ("(" * 60 + "a" + ")" * 60, "a", True),
     ],
 )
-def test_what_re2_has_beside_that(expression: str, name: str, expected: bool) -> None:
+def test_syntax_of_re2_that_python_lacks(expression: str, name: str, expected: bool) -> None:
     assert topic_regex(expression).matches(name) is expected
 
 
@@ -104,14 +104,14 @@ def test_what_re2_has_beside_that(expression: str, name: str, expected: bool) ->
         "(((a{1000}){1000}){1000}){1000}",
     ],
 )
-def test_what_is_none_is_refused(expression: str) -> None:
+def test_invalid_expressions_are_refused(expression: str) -> None:
     with pytest.raises(BrokerError) as caught:
         topic_regex(expression)
     assert caught.value.code == ErrorCode.INVALID_REGULAR_EXPRESSION
 
 
 @given(st.text("()[]{}*+?|\\^$.-:<>Pi014,QEx a", max_size=20))
-def test_whatever_comes_is_an_expression_or_refused(expression: str) -> None:
+def test_any_text_is_matched_or_refused(expression: str) -> None:
     code = None
     try:
         topic_regex(expression).matches("abc")
@@ -124,7 +124,7 @@ def test_whatever_comes_is_an_expression_or_refused(expression: str) -> None:
     "expression",
     ["(a*)*b", "(a|a)*b", "(.*)*(.*)*b", "(a?){200}a{200}", "((a{0,30}){0,30})b", "(?:(?:.?){0,30}){0,30}b"],
 )
-def test_an_expression_that_would_make_re_backtrack_for_ever_takes_a_moment(expression: str) -> None:
+def test_expressions_that_make_re_backtrack_for_ever_take_a_moment(expression: str) -> None:
     regex = topic_regex(expression)
     started = time.thread_time()
     regex.matches("a" * 249)

@@ -1,4 +1,4 @@
-"""A group's metadata hash is Kafka's: values that hash4j 0.22, which Kafka 4.3 uses, computed."""
+"""A group's metadata hash is Kafka's. The expected values were computed by hash4j 0.22, which Kafka 4.3 uses."""
 
 from __future__ import annotations
 

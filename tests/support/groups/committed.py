@@ -10,7 +10,7 @@ from tests.support.kafka.kafka_wire import KafkaWire, schema
 
 
 def create_topic(kafka: KafkaWire, name: str, partitions: int = 1) -> UUID:
-    """Its id."""
+    """Create a topic, and return its id."""
     kio = schema("create_topics", 7, "request")
     topic = kio.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=())
     answer = kafka.call("create_topics", 7, topics=(topic,), timeout=timedelta(seconds=30), validate_only=False)
@@ -32,7 +32,7 @@ def commit(
     member: str = "",
     retention_ms: int = -1,
 ) -> list[int]:
-    """The codes by partition."""
+    """Commit, and return the error codes by partition."""
     kio = schema("offset_commit", version, "request")
     epoch = {"committed_leader_epoch": 5} if version >= 6 else {}
     key = {"topic_id": topic_id} if version >= 10 else {"name": topic}
@@ -66,7 +66,7 @@ def fetch(
     version: int = 9,
     topic_id: UUID | None = None,
 ) -> dict[Any, tuple[int, int, str | None]]:
-    """(offset, error, metadata) by partition, or by topic and partition where all are asked for."""
+    """Return (offset, error, metadata) by partition, or by topic and partition if all are requested."""
     kio = schema("offset_fetch", version, "request")
     key = {"topic_id": topic_id} if version >= 10 else {"name": topic}
     kind = kio.OffsetFetchRequestTopics if version >= 8 else kio.OffsetFetchRequestTopic
@@ -90,6 +90,6 @@ def fetch(
 
 
 def until_loaded(kafka: KafkaWire) -> None:
-    """Ask, as clients do, until no group is being loaded."""
+    """Retry, as clients do, until all groups are loaded."""
     while kafka.call("list_groups", 5).error_code == 14:
         pass

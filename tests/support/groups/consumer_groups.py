@@ -7,7 +7,6 @@ answer = host.join("a", ["t"]); host.beat("a")
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
@@ -62,7 +61,7 @@ class _Timer:
 
 
 class _Clock:
-    """What groups need of an event loop."""
+    """The part of an event loop that groups use."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -77,7 +76,7 @@ class _Clock:
         return timer
 
     def pass_time(self, milliseconds: int) -> None:
-        """Ring what is due on the way, each at its time."""
+        """Move the clock, and call the timers that are due, each at its time."""
         end = self.now + milliseconds / 1000
         while True:
             self._timers = [timer for timer in self._timers if not timer.is_cancelled]
@@ -89,20 +88,16 @@ class _Clock:
             timer.call()
         self.now = end
 
-    @property
-    def next_alarm(self) -> float:
-        return min((timer.at for timer in self._timers if not timer.is_cancelled), default=math.inf)
-
 
 class _Log:
-    """`__consumer_offsets` in memory: of each key the newest value, as bytes. `fails` makes the next append fail; while
+    """`__consumer_offsets` in memory: the newest value of each key, as bytes. `fails` makes appends fail. While
     `flushes_late`, appends are state at once and are answered by `flush`. `lose_power` cuts what was not flushed.
     """
 
     def __init__(self) -> None:
         self.values: dict[bytes, bytes | None] = {}
         self.durable = 0
-        """How many of the appends were flushed."""
+        """The number of appends that were flushed."""
         self.appends: list[list[GroupRecord]] = []
         self.fails = False
         self.flushes_late = False
@@ -113,10 +108,10 @@ class _Log:
         self._replays.append(replay)
 
     def ensure_loaded(self, group_id: str) -> None:
-        """It always is."""
+        """Do nothing: it always is."""
 
     def ensure_all_loaded(self) -> None:
-        """As above."""
+        """Do nothing, as above."""
 
     def when_ready(self, group_id: str, then: Callable[[BrokerError | None], None]) -> None:
         then(None)
@@ -162,7 +157,7 @@ class _Log:
         return bool(self._to_flush)
 
     def lose_power(self, kept: int) -> None:
-        """The log of a machine that came back: what was flushed, and of what was not the first `kept` appends."""
+        """Become the log after a power cut: the flushed appends, and the first `kept` of the others."""
         self._to_flush.clear()
         del self.appends[self.durable + kept :]
         self.durable = len(self.appends)
@@ -186,7 +181,7 @@ def _encoded(value: GroupValue) -> bytes | None:
 
 
 class _Config:
-    """What the offsets ask of the broker's properties."""
+    """The broker properties that offsets read."""
 
     @property
     def broker(self) -> _Config:
@@ -197,7 +192,7 @@ class _Config:
 
 
 class ConsumerGroupHost:
-    """One group, `GROUP`, and whoever asks for it. `epochs`: what each member was told last."""
+    """One group, `GROUP`, and its clients. `epochs`: the last epoch that each member was told."""
 
     def __init__(
         self,
@@ -241,7 +236,7 @@ class ConsumerGroupHost:
         self.expiry = OffsetExpiryTask(self.offsets, self.registry, cast(LiveConfig, _Config()), wall.wall_ms)
 
     def restarted(self, *, reads_only: bool = False) -> ConsumerGroupHost:
-        """A broker that loads the same log."""
+        """Return a host that loads the same log."""
         host = ConsumerGroupHost(self.groups._context.settings, log=self.log, topics=self.image, reads_only=reads_only)
         host.clock.now = self.clock.now
         host.epochs = dict(self.epochs)
@@ -261,7 +256,7 @@ class ConsumerGroupHost:
 
     @property
     def state(self) -> str:
-        """Of the consumer group."""
+        """The state of the consumer group."""
         return self.group.state.value
 
     @property
@@ -272,7 +267,7 @@ class ConsumerGroupHost:
         return group
 
     def topic(self, name: str, partitions: int, *, topic_id: bytes | None = None) -> bytes:
-        """Make a topic, or give it more partitions; its id."""
+        """Create a topic or give it more partitions; return its id."""
         topic_id = topic_id or name.encode().ljust(16, b"\0")
         is_new = name not in self.image.topics
         topics = {**self.image.topics, name: TopicImage(name, topic_id, dict.fromkeys(range(partitions), cast(Any, 0)))}
@@ -280,13 +275,13 @@ class ConsumerGroupHost:
         return topic_id
 
     def delete_topic(self, name: str) -> None:
-        """Groups that read it notice."""
+        """Delete a topic."""
         self._set_topics(
             {each: topic for each, topic in self.image.topics.items() if each != name}, name, are_new=False
         )
 
-    def take_back_gone(self) -> None:
-        """What the coordinator does about offsets in topics that are not there."""
+    def delete_gone_offsets(self) -> None:
+        """Delete offsets in deleted topics, as the coordinator does."""
         offsets = self.offsets.committed.of(GROUP)
         gone = [key for key, value in offsets.items() if value.topic_id not in self.image.names]
         self.log.append(GROUP, [GroupRecord(OffsetCommitKey(GROUP, *key), None) for key in gone], atomic=False)
@@ -299,7 +294,7 @@ class ConsumerGroupHost:
     # --- members of the consumer protocol
 
     def ask(self, member: str, epoch: int, **fields: Any) -> ConsumerGroupHeartbeatResponse:
-        """A heartbeat as given."""
+        """Send a heartbeat with these fields."""
         request = ConsumerGroupHeartbeatRequest(GROUP, member, epoch, **fields)
         try:
             answer: ConsumerGroupHeartbeatResponse = now(self.groups.heartbeat(request, CLIENT, ApiProbe()))
@@ -310,20 +305,20 @@ class ConsumerGroupHost:
         return answer
 
     def join(self, member: str, topics: Sequence[str] | None, **fields: Any) -> ConsumerGroupHeartbeatResponse:
-        """The first heartbeat of a member."""
+        """Send the first heartbeat of a member."""
         fields = {"rebalance_timeout_ms": REBALANCE_MS, "topic_names": topics, "owned": {}, **fields}
         return self.ask(member, 0, **fields)
 
     def beat(self, member: str, **fields: Any) -> ConsumerGroupHeartbeatResponse:
-        """A heartbeat in the epoch that the member was told."""
+        """Send a heartbeat in the epoch that the member was told."""
         return self.ask(member, self.epochs[member], **fields)
 
     def leave(self, member: str, epoch: int = LEAVE_EPOCH, **fields: Any) -> ConsumerGroupHeartbeatResponse:
-        """The last heartbeat of a member."""
+        """Send the last heartbeat of a member."""
         return self.ask(member, epoch, **fields)
 
     def settle(self, *members: str) -> None:
-        """Heartbeats in which members give up what they are asked for, until nothing changes."""
+        """Send heartbeats in which members give up revoked partitions, until nothing changes."""
         for _ in range(10):
             before = {each: self.group.members[each] for each in members}
             for each in members:
@@ -334,7 +329,7 @@ class ConsumerGroupHost:
         raise AssertionError("the members do not settle")
 
     def partitions(self, member: str) -> set[tuple[str, int]]:
-        """What a member may use."""
+        """Return the partitions that a member may use."""
         assigned = self.group.members[member].assigned
         names = self.image.names
         return {(names[topic_id], number) for topic_id, epochs in assigned.items() for number in epochs}
@@ -344,7 +339,7 @@ class ConsumerGroupHost:
     def classic_join(
         self, member: str = "", topics: Sequence[str] = ("t",), **fields: Any
     ) -> JoinGroupResponse | Deferred[JoinGroupResponse]:
-        """The answer, or what will bring it."""
+        """Join, and return the response, or the Deferred that will bring it."""
         subscription = Subscription(topics, owned=fields.pop("owned", {}))
         metadata = encode_subscription(subscription)
         request = JoinGroupRequest(
@@ -370,24 +365,24 @@ class ConsumerGroupHost:
         return now(answer) if isinstance(answer, Deferred) else answer
 
     def classic_beat(self, member: str, generation: int, instance: str | None = None) -> ErrorCode:
-        """What the member is told."""
+        """Send a heartbeat, and return the error code."""
         try:
             return self.members.heartbeat(GROUP, member, instance, generation)
         except BrokerError as error:
             return error.code
 
     def classic_leave(self, member: str, instance: str | None = None) -> LeaveGroupResponse:
-        """What became of it."""
+        """Leave, and return the response."""
         answer = self.members.leave(LeaveGroupRequest(GROUP, [LeavingMember(member, instance)]))
         return now(answer) if isinstance(answer, Deferred) else answer
 
     def load_classic(self, value: GroupMetadataValue) -> None:
-        """A classic group, as a log has it."""
+        """Load a classic group from its record."""
         self.classic.load(GROUP, value)
 
 
 def now(answer: Deferred[Any]) -> Any:
-    """What an answer is that has come."""
+    """Return the response of a resolved Deferred."""
     assert answer.done, "there is no answer yet"
     found: list[Any] = []
     answer.then(found.append)

@@ -1,4 +1,4 @@
-"""One member of a group in a process of its own, by a client of anybody's, so that tests can kill it.
+"""One member of a group in a process of its own, with any client library, so that tests can kill it.
 
     python -m tests.support.groups.group_member LIBRARY BOOTSTRAP GROUP TOPIC [ASSIGNOR [INSTANCE]]
 
@@ -73,7 +73,7 @@ def confluent(bootstrap: str, group: str, topic: str, assignor: str, instance: s
 
 
 def kcat(bootstrap: str, group: str, topic: str, assignor: str, instance: str | None) -> None:
-    """kcat, in this process's place. It commits at times, by itself."""
+    """kcat, which replaces this process and commits at intervals."""
     settings = _librdkafka(bootstrap, group, assignor, instance)
     del settings["group.id"]
     settings["auto.commit.interval.ms"] = 200
@@ -145,7 +145,7 @@ def aiokafka(bootstrap: str, group: str, topic: str, assignor: str, instance: st
 
 
 def barnabas(bootstrap: str, group: str, topic: str, assignor: str, instance: str | None) -> None:
-    """Our own, over the native dialect."""
+    """Barnabas' own consumer, over the native dialect."""
 
     async def run() -> None:
         from barnabas import ClientError, Consumer, ConsumerConfig

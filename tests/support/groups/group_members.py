@@ -1,4 +1,4 @@
-"""A group of other people's clients: processes that come, leave and are killed, and what they must have read.
+"""A group of client processes that join, leave and are killed, and checks of the records that they read.
 
     with ExitStack() as stack:
         group = Group(bootstrap, "t", "g", stack)
@@ -55,12 +55,12 @@ class Member:
         self._reading.start()
 
     def kill(self) -> None:
-        """kill -9; nothing where it has ended."""
+        """Send SIGKILL, unless the process has ended."""
         self.process.kill()
         self._end()
 
     def leave(self) -> None:
-        """As at a deployment."""
+        """Stop it as a deployment does."""
         self.process.terminate()
         self._end()
 
@@ -80,12 +80,12 @@ class Member:
 
 
 class Group:
-    """Members that read one topic of PARTITIONS partitions, and what was produced to it; they end with `stack`."""
+    """Members that read one topic of PARTITIONS partitions, and the produced records. They end with `stack`."""
 
     def __init__(
         self, bootstrap: str, topic: str, group_id: str, stack: ExitStack, *, explain: Callable[[], str] = str
     ) -> None:
-        """`explain` is what a failed wait adds to its message."""
+        """`explain` adds to the message of a failed wait."""
         self.group_id = group_id
         self._bootstrap = bootstrap
         self._topic = topic
@@ -96,7 +96,7 @@ class Group:
         self._produced = 0
 
     def come(self, command: Sequence[str], assignor: str = "range", instance: str | None = None) -> Member:
-        """A member more."""
+        """Start another member."""
         options = [assignor, *([] if instance is None else [instance])]
         member = Member(self._news, command, [self._bootstrap, self.group_id, self._topic, *options])
         self._stack.callback(member.kill)
@@ -104,14 +104,14 @@ class Group:
         return member
 
     def produce_and_wait(self, *, by: Sequence[Member] = ()) -> None:
-        """Records to all partitions; waits until all there ever were are processed, some of these by each of `by`."""
+        """Produce to all partitions, and wait until all records are processed, some of the new ones by each of `by`."""
         new = self.produce()
         with self._news:
             done = self._news.wait_for(lambda: self._missing() == set() and all(each.got & new for each in by), WAIT_S)
         assert done, self._report(by, new)
 
     def wait_for_all_to_read(self, members: Sequence[Member]) -> None:
-        """Produce until each of `members` has got something since: a rebalance lets each have partitions in the end."""
+        """Produce until each of `members` has read a new record: after a rebalance each has partitions."""
         before = {id(member): len(member.got) for member in members}
         produced: set[str] = set()
         for _ in range(int(WAIT_S)):
@@ -122,13 +122,13 @@ class Group:
         raise AssertionError(self._report(members, produced))
 
     def wait_for_commits(self, data: Path) -> None:
-        """Of every partition, in the log in `data`: a record is printed before it is committed."""
+        """Assert for every partition, from the log in `data`, that no record was committed before it was printed."""
         eventually(
             lambda: len(_committed(data, self.group_id)) == PARTITIONS or None, what="a commit of every partition"
         )
 
     def produce(self) -> set[str]:
-        """Some records to each partition; their values."""
+        """Produce some records to each partition, and return their values."""
         producer = Producer({"bootstrap.servers": self._bootstrap, "reconnect.backoff.max.ms": 200})
         first = self._produced
         for _ in range(RECORDS_PER_PARTITION * PARTITIONS):
@@ -147,12 +147,12 @@ class Group:
 
 
 def assert_no_commit_went_back(data: Path, group_id: str) -> None:
-    """Of that group's commits, as the log in `data` has them; and there are some for every partition."""
+    """Assert it for the group's commits in the log in `data`, and that every partition has one."""
     assert len(_committed(data, group_id)) == PARTITIONS
 
 
 def generation_of(data: Path, group_id: str) -> int:
-    """The group's last generation with members, as the log says."""
+    """Return the group's last generation with members in the log."""
     generations = [
         decode_group_metadata(value).generation
         for key, value in _records(data)
@@ -162,7 +162,7 @@ def generation_of(data: Path, group_id: str) -> int:
 
 
 def _committed(data: Path, group_id: str) -> dict[OffsetCommitKey, int]:
-    """The group's last commit of each partition that has one; AssertionError where one went back."""
+    """Return the group's last commit of each partition. Raises AssertionError if one went back."""
     committed: dict[OffsetCommitKey, int] = {}
     for key, value in _records(data):
         if isinstance(key, OffsetCommitKey) and key.group == group_id and value is not None:

@@ -28,7 +28,7 @@ RANGE = (("range", b"topics"),)
 
 
 class GroupHost:
-    """Carries out what the group asks for; `answers` and `writes` are by number and in order."""
+    """Carries out the group's actions. `answers` by number of the request, `writes` in order."""
 
     def __init__(self, settings: GroupSettings | None = None, restored: GroupMetadataValue | None = None) -> None:
         self.now = 1000.0
@@ -54,7 +54,7 @@ class GroupHost:
         protocol_type: str = "consumer",
         rebalance_ms: int = REBALANCE_MS,
     ) -> int:
-        """The number of the request."""
+        """Send the request, and return its number."""
         self.asked += 1
         request = JoinGroupRequest(
             "g",
@@ -80,7 +80,7 @@ class GroupHost:
         instance: str | None = None,
         protocol: str | None = None,
     ) -> int:
-        """The number of the request."""
+        """Send the request, and return its number."""
         self.asked += 1
         request = SyncGroupRequest("g", generation, member_id, instance, None, protocol, assignments or {})
         syncing.sync(self.group, request, self.asked)
@@ -88,21 +88,21 @@ class GroupHost:
         return self.asked
 
     def heartbeat(self, member_id: str, generation: int, instance: str | None = None) -> ErrorCode:
-        """Its answer."""
+        """Send a heartbeat, and return the error code."""
         return self.group.heartbeat(member_id, instance, generation)
 
     def leave(self, *members: LeavingMember) -> list[LeftMember]:
-        """What became of them."""
+        """Leave, and return the result for each."""
         left = leaving.leave(self.group, members)
         self.take()
         return left
 
     def is_in(self, state: GroupState) -> bool:
-        """Whether the group is in that state."""
+        """Return whether the group is in that state."""
         return self.group.state == state
 
     def take(self) -> None:
-        """Sort what the group wants done."""
+        """Take the group's actions."""
         for action in self.group.take_actions():
             if isinstance(action, Respond):
                 assert action.waiter not in self.answers, "a request was answered twice"
@@ -111,37 +111,37 @@ class GroupHost:
                 self.writes.append(action)
 
     def pass_time(self, milliseconds: int) -> None:
-        """Let deadlines pass."""
+        """Move the clock, and handle deadlines."""
         self.now += milliseconds / 1000
         rebalance.tick(self.group)
         self.take()
 
     def write_done(self, error: ErrorCode = ErrorCode.NONE) -> GroupMetadataValue:
-        """What became of the oldest write."""
+        """Report the outcome of the oldest write, and return its record."""
         write = self.writes.pop(0)
         self.group.written(write.write_id, error)
         self.take()
         return write.value
 
     def joined(self, number: int) -> JoinGroupResponse:
-        """The answer to a join."""
+        """Return the response to a join."""
         answer = self.answers[number]
         assert isinstance(answer, JoinGroupResponse)
         return answer
 
     def synced(self, number: int) -> SyncGroupResponse:
-        """The answer to a sync."""
+        """Return the response to a sync."""
         answer = self.answers[number]
         assert isinstance(answer, SyncGroupResponse)
         return answer
 
     def new_member(self, protocols: Sequence[tuple[str, bytes]] = RANGE) -> tuple[str, int]:
-        """An id, and the number of the join with it."""
+        """Join as a new member; return its id, and the number of the join with it."""
         member_id = self.joined(self.join(protocols=protocols)).member_id
         return member_id, self.join(member_id, protocols)
 
     def form(self, count: int) -> list[str]:
-        """A stable group of `count` dynamic members; the first one leads. Each one's assignment is its id."""
+        """Form a stable group of `count` dynamic members; the first leads. A member's assignment is its id."""
         joins = [self.new_member() for _ in range(count)]
         self.pass_time(0)
         generation = self.group.generation

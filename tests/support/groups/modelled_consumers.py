@@ -1,4 +1,4 @@
-"""Consumers of either protocol as a model has them: each does what its library would do, one request at a time.
+"""Model consumers of either protocol: each does what its library would do, one request at a time.
 
 An answer is worked off at once when it comes; `owned` is what the application reads at that moment.
 """
@@ -29,7 +29,7 @@ from barnabas.protocol.messages.groups.sync_group import SyncGroupRequest, SyncG
 from tests.support.groups.consumer_groups import CLIENT, GROUP, REBALANCE_MS, SESSION_MS, ConsumerGroupHost
 
 NAMES = ("t", "u")
-"""The topics that they read."""
+"""The topics that consumers read."""
 
 Answers = Callable[[Any], None]
 
@@ -42,34 +42,34 @@ class Client:
         self.instance = instance
         self.owned: set[tuple[str, int]] = set()
         self.waits_for = 0
-        """The number of the request that it waits for; 0: none."""
+        """The number of the request whose response it waits for; 0 if none."""
         self.heard_at = 0.0
         self.is_alive = True
         self.member_id = ""
         self.generation = 0
 
     def send(self, host: ConsumerGroupHost, answered: Answers) -> None:
-        """The next request."""
+        """Send the next request."""
         raise NotImplementedError
 
     def answered(self, host: ConsumerGroupHost, answer: Any) -> None:
-        """What follows from an answer."""
+        """Apply a response."""
         raise NotImplementedError
 
     def missed(self) -> None:
-        """The answer did not come."""
+        """Give up on a response."""
 
     def expire(self) -> None:
-        """Its own clock says that the group has given it up."""
+        """Give up its partitions, because by its own clock its session is over."""
         raise NotImplementedError
 
     def leave(self, host: ConsumerGroupHost, answered: Answers) -> None:
-        """The last request."""
+        """Send the last request."""
         raise NotImplementedError
 
 
 class NewClient(Client):
-    """Of the consumer protocol."""
+    """A consumer of the consumer protocol."""
 
     def __init__(self, name: str, instance: str | None) -> None:
         super().__init__(name, instance)
@@ -123,14 +123,14 @@ class NewClient(Client):
 
 
 class OldClient(Client):
-    """Of the classic protocol, with an eager assignor: it gives up everything before it joins again."""
+    """A consumer of the classic protocol with an eager assignor: it gives up everything before it joins again."""
 
     def __init__(self, name: str, instance: str | None) -> None:
         super().__init__(name, instance)
         self.joined: JoinGroupResponse | None = None
         self.is_stable = False
         self.seen: set[tuple[str, int, bytes]] = set()
-        """The partitions that there were when it assigned them."""
+        """The partitions that existed when it assigned them."""
 
     def send(self, host: ConsumerGroupHost, answered: Answers) -> None:
         if self.is_stable and self.joined is not None and self.joined.leader == self.member_id:
@@ -164,7 +164,7 @@ class OldClient(Client):
             answered(error.code)
 
     def assign(self, host: ConsumerGroupHost) -> dict[str, bytes]:
-        """As the leader."""
+        """Assign as the leader."""
         assert self.joined is not None
         self.seen = partitions(host)
         parts: dict[str, dict[str, list[int]]] = {each.member_id: {} for each in self.joined.members}
@@ -209,7 +209,7 @@ class OldClient(Client):
 
 
 def partitions(host: ConsumerGroupHost) -> set[tuple[str, int, bytes]]:
-    """All that there are, with the ids of their topics: one that came back is another one."""
+    """Return all partitions with the ids of their topics: a topic created again is another one."""
     topics = host.image.topics
     return {(name, number, topic.topic_id) for name, topic in topics.items() for number in topic.partitions}
 
