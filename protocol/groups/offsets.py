@@ -31,7 +31,7 @@ _EPOCH_FROM: Final = 3
 _FLEXIBLE_FROM: Final = 4
 _TOPIC_ID_TAG: Final = 0
 
-# Version 4 as in nearly every record: the length of the metadata takes one byte, and the topic id is the only tag.
+# Version 4 as in nearly every record: the length of the metadata takes one byte; the topic id or no tag.
 _SHORT_METADATA: Final = 127
 _NEWEST_HEAD: Final = Struct(">hqiB")
 _TIMESTAMP: Final = Struct(">q")

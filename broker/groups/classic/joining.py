@@ -1,7 +1,7 @@
 """JoinGroup in a classic group.
 
     without member id     a static member takes the place of the one with its instance id, or joins as a new one; a
-                          dynamic member gets an id to join with (MEMBER_ID_REQUIRED), or joins at once before version 4
+                          dynamic member gets an id to join with (MEMBER_ID_REQUIRED), or joins directly before version 4
     id handed out         joins with it
     member                joins the rebalance in progress. Otherwise it begins one, if it leads or its metadata changed,
                           or gets the present generation once more
@@ -130,8 +130,8 @@ def _join_again(group: ClassicGroup, member: ClassicGroupMember, request: JoinGr
         group.answer(waiter, group.joined(member, with_members=False))
     else:
         _update(group, member, request, waiter)
-        who = "the leader" if is_leader else "a member with new metadata"
-        prepare_or_complete(group, f"{who} joins again, reason={request.reason or 'none given'}")
+        member_kind = "the leader" if is_leader else "a member with new metadata"
+        prepare_or_complete(group, f"{member_kind} joins again, reason={request.reason or 'none given'}")
 
 
 def _update(group: ClassicGroup, member: ClassicGroupMember, request: JoinGroupRequest, waiter: Waiter) -> None:

@@ -64,7 +64,7 @@ class GroupChange:
             self.records.append(partition_metadata_tombstone(group.group_id))
 
     def target(self, members: Mapping[str, ConsumerGroupMember], member: ConsumerGroupMember) -> tuple[int, Partitions]:
-        """Return epoch and target of `member`, one of `members`; assign anew if the targets are of an older epoch."""
+        """Return epoch and target of `member`, one of `members`; assign again if the targets are of an older epoch."""
         group = self.group
         if group.assignment_epoch >= self.epoch or not self._may_assign():
             return group.assignment_epoch, self._target_of(member)

@@ -260,7 +260,7 @@ class ConsumerGroups:
             return GroupChange(group, self._context)
         classic = self._classic.get(group_id)
         if request.member_epoch != JOIN_EPOCH:
-            what = "there is no group" if classic is None else "this is no consumer group:"
+            what = "there is no group" if classic is None else "not a consumer group:"
             raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"{what} {printable(group_id)}")
         if classic is None or classic.state is GroupState.EMPTY:
             change = GroupChange(ConsumerGroup(group_id, self._context.clock), self._context)
