@@ -1,7 +1,7 @@
-"""`format("barnabas")`: what Spark instantiates, and nothing else.
+"""`format("barnabas")`: the class that Spark instantiates.
 
-Import-light: Spark's look-up imports this in every session. Readers and writers load when they are asked for, each in a
-Python process of its own, and are pickled several times on their way.
+Light to import, because Spark's look-up imports it in every session. Readers and writers are imported when Spark
+requests them, each in a Python process of its own, and are pickled several times.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class BarnabasDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What goes into `format(...)`."""
+        """The name for `format(...)`."""
         return "barnabas"
 
     def schema(self) -> StructType:
-        """The columns of a reader that was not told its own. Raises OptionError."""
+        """Return the columns of a reader without a schema of its own. Raises OptionError."""
         from barnabas.pipeline.errors import in_one_sentence
         from barnabas.pipeline.options import Options
         from barnabas.pipeline.reading.schema import source_schema
@@ -38,7 +38,7 @@ class BarnabasDataSource(DataSource):
             return source_schema(include_headers=Options(self.options).boolean("includeHeaders", False))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A batch read. Raises OptionError, SchemaError."""
+        """Create a batch reader. Raises OptionError, SchemaError."""
         from barnabas.pipeline.errors import in_one_sentence
         from barnabas.pipeline.source.batch import make_batch_reader
 
@@ -46,7 +46,7 @@ class BarnabasDataSource(DataSource):
             return make_batch_reader(self.options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """A streaming read. Raises OptionError, SchemaError."""
+        """Create a streaming reader. Raises OptionError, SchemaError."""
         from barnabas.pipeline.errors import in_one_sentence
         from barnabas.pipeline.source.stream import make_stream_reader
 
@@ -54,7 +54,7 @@ class BarnabasDataSource(DataSource):
             return make_stream_reader(self.options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """A batch write. Raises OptionError, SchemaError."""
+        """Create a batch writer. Raises OptionError, SchemaError."""
         from barnabas.pipeline.errors import in_one_sentence
         from barnabas.pipeline.sink.writers import make_batch_writer
 
@@ -62,7 +62,7 @@ class BarnabasDataSource(DataSource):
             return make_batch_writer(self.options, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
-        """A streaming write. Raises OptionError, SchemaError."""
+        """Create a streaming writer. Raises OptionError, SchemaError."""
         from barnabas.pipeline.errors import in_one_sentence
         from barnabas.pipeline.sink.writers import make_stream_writer
 

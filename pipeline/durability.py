@@ -1,7 +1,7 @@
-"""What must be on the disk before something is promised: files and directories of this machine, many at a time.
+"""Syncs many local files and directories in parallel.
 
-One fsync waits some milliseconds for the disk, and an archive by the hour has a thousand files in a micro-batch. Those
-that wait at the same moment share a commit of the file system's journal, so they are asked for side by side.
+One fsync waits some milliseconds for the disk, and a micro-batch of an hourly archive may have a thousand files.
+Concurrent syncs share one commit of the file system's journal.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _AT_A_TIME: Final = 32
 
 
 def make_durable(paths: Collection[str]) -> None:
-    """Sync each, files or directories; returns when all of them are on the disk. Raises OSError."""
+    """Sync each file or directory; return when all are on disk. Raises OSError."""
     if not paths:
         return
     with ThreadPoolExecutor(min(_AT_A_TIME, len(paths))) as pool:

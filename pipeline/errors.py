@@ -1,7 +1,7 @@
-"""What the pipeline raises on purpose, and how little of it Spark shows.
+"""The pipeline's errors, and how they reach the user through Spark.
 
-Spark sends the traceback of a Python source to the driver as text. What is somebody's mistake should be a sentence
-there: `in_one_sentence` takes the frames inside of this package away, and the error's type and sentence stay.
+Spark sends the traceback of a Python source to the driver as text. An expected error should be one sentence there:
+`in_one_sentence` removes the frames inside this package; the error's type and message stay.
 """
 
 from __future__ import annotations
@@ -15,36 +15,36 @@ from barnabas.protocol.errors import DecodeError
 
 
 class PipelineError(Exception):
-    """The base: one sentence that names the option, topic or file."""
+    """Base class; the message is one sentence that names the option, topic or file."""
 
 
 class OptionError(PipelineError, ValueError):
-    """An option that is missing, contradicts another one, or has a value that cannot be; the sentence names it."""
+    """An option is missing, contradicts another one, or has an invalid value; the message names it."""
 
 
 class SchemaError(PipelineError, ValueError):
-    """A column that the source does not have, or has with another type."""
+    """A column does not exist in the source, or has another type there."""
 
 
 class DataLossError(PipelineError):
-    """Records that should have been read are gone, and `failOnDataLoss` is true."""
+    """Records in the requested range are gone, and `failOnDataLoss` is true."""
 
 
 class CorruptLogError(PipelineError):
-    """A batch that is not what was written, in mode strict; the sentence names file (or partition) and position."""
+    """A damaged batch in mode strict; the message names file (or partition) and position."""
 
 
 class SourceError(PipelineError):
-    """The broker or the disk refused; the sentence names it and what was asked."""
+    """The broker or the file system refused a request; the message names both."""
 
 
 @contextmanager
 def in_one_sentence() -> Iterator[None]:
-    """Let what is somebody's mistake, or the broker's or disk's word, leave without the frames that it came through."""
+    """Raise errors of options, broker and file system as a PipelineError without the frames inside this package."""
     try:
         yield
     except PipelineError as error:
-        sentence = copy.copy(error)  # contextlib gives an error that comes out again its old traceback back
+        sentence = copy.copy(error)  # contextlib restores the traceback of an error that is raised again
     except (ClientError, DecodeError) as error:
         sentence = SourceError(str(error) or type(error).__name__)
     except OSError as error:

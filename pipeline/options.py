@@ -1,8 +1,8 @@
-"""Reading Spark's options: names in any case, values as text, every refusal with the name that was written.
+"""Parsing of Spark's options: names in any case, values as text, errors with the name as the user wrote it.
 
-An option that nobody knows is refused with the nearest that is known, because a typing error in `startingOffsets` would
-otherwise read the wrong records without a word. `kafka.*` options are those of Kafka's clients, as for Spark's Kafka
-source; what of them each side uses is said by who reads them.
+An unknown option is refused, with the nearest known name, because a typing error in `startingOffsets` would otherwise
+silently read the wrong records. `kafka.*` options are those of Kafka's clients, as for Spark's Kafka source; source and
+sink document which of them they use.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _UNIT_MS: Final = {"us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, 
 
 
 class Options:
-    """The options of one reader or writer. Every method takes a name as our documentation spells it."""
+    """The options of one reader or writer. Methods take names as the documentation spells them."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self._given = {name.lower(): (name, value) for name, value in given.items()}
@@ -32,7 +32,7 @@ class Options:
         return name.lower() in self._given
 
     def text(self, name: str) -> str | None:
-        """The value with blanks stripped; None where the option is not given. Raises OptionError when it is empty."""
+        """Return the stripped value; None when the option is not given. Raises OptionError when it is empty."""
         given = self._given.get(name.lower())
         if given is None:
             return None
@@ -42,14 +42,14 @@ class Options:
         return value
 
     def required(self, name: str, why: str) -> str:
-        """As `text`. Raises OptionError where it is not given."""
+        """Return the value. Raises OptionError when it is missing."""
         value = self.text(name)
         if value is None:
             raise OptionError(f"option {name} is missing: {why}")
         return value
 
     def boolean(self, name: str, default: bool) -> bool:
-        """Raises OptionError for what is neither true nor false."""
+        """Return true or false. Raises OptionError for another value."""
         value = self.text(name)
         if value is None:
             return default
@@ -58,7 +58,7 @@ class Options:
         return value.lower() == "true"
 
     def integer(self, name: str, default: int | None, *, low: int, high: int = (1 << 63) - 1) -> int | None:
-        """Raises OptionError for what is no whole number in [low, high]."""
+        """Return a whole number in [low, high]. Raises OptionError for another value."""
         value = self.text(name)
         if value is None:
             return default
@@ -67,7 +67,7 @@ class Options:
         return int(value)
 
     def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
-        """One of `choices`, in lower case. Raises OptionError for another value."""
+        """Return one of `choices`, in lower case. Raises OptionError for another value."""
         value = self.text(name)
         if value is None:
             return default
@@ -76,7 +76,7 @@ class Options:
         return value.lower()
 
     def duration_ms(self, name: str, default: int) -> int:
-        """A time as Spark writes them: `200ms`, `90s`, `15m`; a bare number is milliseconds. Raises OptionError."""
+        """Parse a duration as Spark does: `200ms`, `90s`, `15m`; a bare number is ms. Raises OptionError."""
         value = self.text(name)
         if value is None:
             return default
@@ -86,7 +86,7 @@ class Options:
         return int(int(match[1]) * _UNIT_MS[(match[2] or "ms").lower()])
 
     def kafka(self) -> dict[str, str]:
-        """The options of Kafka's clients, without their prefix, in lower case."""
+        """Return the `kafka.*` options, without their prefix, in lower case."""
         return {
             name.removeprefix(KAFKA_PREFIX): value
             for name, (_, value) in self._given.items()
@@ -94,20 +94,20 @@ class Options:
         }
 
     def only_one_of(self, names: Iterable[str]) -> str | None:
-        """The one of `names` that is given, None for none. Raises OptionError for two."""
+        """Return the name that is given, or None. Raises OptionError for two."""
         given = [name for name in names if name in self]
         if len(given) > 1:
             raise OptionError(f"options {' and '.join(given)} exclude each other: give one of them")
         return given[0] if given else None
 
     def refuse(self, names: Iterable[str], why: str) -> None:
-        """Raises OptionError when one of `names` is given."""
+        """Raise OptionError when one of `names` is given."""
         for name in names:
             if name in self:
                 raise OptionError(f"option {name} cannot be given: {why}")
 
     def refuse_unknown(self, known: Iterable[str]) -> None:
-        """Raises OptionError for an option that is neither in `known` nor one of Kafka's clients."""
+        """Raise OptionError for an option that is neither in `known` nor a `kafka.*` option."""
         names = {name.lower(): name for name in known}
         for lower, (written, _) in self._given.items():
             if lower in names or lower.startswith(KAFKA_PREFIX):

@@ -1,8 +1,8 @@
-"""Small files that are written once, on a local disk or wherever pyarrow reaches: facts that a later run must find.
+"""Small write-once files that later runs depend on, on a local disk or any file system of pyarrow.
 
-`create` is the only way to write: whoever comes first wins, and everybody gets what is there then. On a local disk that
-is exact (a hard link does not replace) and durable. Elsewhere pyarrow has no exclusive creation: two attempts of one
-task at the same moment (spark.speculation) could both win, so that must be off there.
+`create` is the only way to write: the first writer wins, and every caller gets the stored content. On a local disk
+creation is exclusive (a hard link never replaces a file) and durable. Elsewhere pyarrow has no exclusive creation: two
+simultaneous attempts of one task (spark.speculation) could both win, so speculation must be off there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class StateFiles:
         self._local = Path(self._path) if isinstance(self._file_system, fs.LocalFileSystem) else None
 
     def names(self) -> list[str]:
-        """Sorted; none where the directory does not exist. Raises OSError."""
+        """Return the file names, sorted; empty when the directory does not exist. Raises OSError."""
         if self._local is not None:
             try:
                 return sorted(name for name in os.listdir(self._local) if not name.startswith("."))
@@ -35,13 +35,13 @@ class StateFiles:
         return sorted(info.base_name for info in self._file_system.get_file_info(selector) if info.is_file)
 
     def read(self, name: str) -> bytes:
-        """Raises OSError."""
+        """Return the content of a file. Raises OSError."""
         with self._file_system.open_input_stream(f"{self._path}/{name}") as stream:
             content: bytes = stream.read()
         return content
 
     def create(self, name: str, content: bytes) -> bytes:
-        """Write it unless it is there; what is there now. Raises OSError."""
+        """Create the file unless it exists; return the stored content. Raises OSError."""
         if self._local is None:
             if name not in self.names():
                 self._file_system.create_dir(self._path, recursive=True)
@@ -66,7 +66,7 @@ class StateFiles:
 
 
 def open_location(location: str) -> tuple[fs.FileSystem, str]:
-    """The file system of an absolute or relative path or a URI, and the path in it. Raises SourceError."""
+    """Return the file system of a path or URI, and the path in it. Raises SourceError."""
     if "://" not in location and not location.startswith("file:"):
         return fs.LocalFileSystem(), os.path.abspath(location)
     if location.startswith("file:"):

@@ -1,6 +1,6 @@
 """The kernel's buffers as Arrow record batches, with the columns that are the same in every row. Nothing is copied.
 
-The topic and partition columns are made once for as many rows as a batch has had, and sliced.
+The topic and partition columns are built once, for the largest batch so far, and sliced.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NOW_ROWS = 1024
 
 
 class ArrowBatches:
-    """Makes the batches of one partition."""
+    """Builds the Arrow batches of one partition."""
 
     def __init__(self, projection: Projection, topic_partition: TopicPartition) -> None:
         self._schema = projection.arrow
@@ -28,16 +28,16 @@ class ArrowBatches:
         self._constants: dict[str, Any] = {}
 
     def batch(self, columns: Columns) -> pa.RecordBatch:
-        """The rows of one `take`."""
+        """Return the rows of one `ColumnBuilder.take`."""
         if columns.rows > self._constant_rows:
             self._make_constants(max(columns.rows, _NOW_ROWS))
         arrays = [self._array(name, columns) for name in self._names]
-        if not arrays:  # nothing but the number of rows is wanted, as for count()
+        if not arrays:  # only the number of rows is needed, as for count()
             return pa.RecordBatch.from_struct_array(pa.array([{}] * columns.rows, type=pa.struct([])))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def corruption(self, offset: int, sentence: str) -> pa.RecordBatch:
-        """One row that tells of a batch that could not be read; `offset` is where it was due."""
+        """Return one row that reports an unreadable batch; `offset` is where that batch was expected."""
         known = {
             "topic": self._topic_partition.topic,
             "partition": self._topic_partition.partition,

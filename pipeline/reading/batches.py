@@ -1,7 +1,7 @@
-"""From bytes with stored batches in them to Arrow batches, for both places to read from.
+"""Decodes stored record batches into Arrow batches, for the broker and for segment files.
 
-The kernel does what is plain; here is what it hands back: compressed batches, transactions where only committed records
-are wanted, message sets of versions 0 and 1, and damage.
+The kernel decodes plain batches. This module handles what the kernel hands back: compressed batches, transactions under
+read_committed, message sets of versions 0 and 1, and damage.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from barnabas.protocol.records.reader import MAX_DECOMPRESSED_BYTES, borrow_payl
 logger = logging.getLogger(__name__)
 
 FIRST_ROWS = 512
-"""Spark pushes no LIMIT down to a Python source: `show()` should not wait for a large batch."""
+"""Of the first Arrow batch: Spark pushes no LIMIT down to a Python source, and `show()` must not wait for a large one."""
 MAX_ROWS = 16384
 MAX_BYTES = 4 << 20
 _GROWTH = 4
@@ -40,9 +40,9 @@ _ABORT = 0
 
 @dataclass(frozen=True, slots=True)
 class ReadRules:
-    """How records are read, whatever they are read from. Travels to the executors.
+    """How records are read, from a broker or from files. Pickled to the executors.
 
-    Batches whose largest timestamp is below `min_timestamp` (ms) need not be read.
+    Batches whose largest timestamp is below `min_timestamp` (ms) may be skipped.
     """
 
     projection: Projection
@@ -53,9 +53,9 @@ class ReadRules:
 
 
 class BatchReader:
-    """The rows of one part of one partition. Feed it bytes with `read`; `finish` gives what is left.
+    """Decodes the rows of one part of one partition. Feed it bytes with `read`; `finish` returns the remaining rows.
 
-    `at_end`: the end offset is reached. `is_lost`: behind a damaged batch nobody knows where the next one begins.
+    `at_end`: the end offset is reached. `is_lost`: the start of the batch after a damaged one is unknown.
     """
 
     def __init__(self, rules: ReadRules, part: OffsetRange) -> None:
@@ -71,21 +71,21 @@ class BatchReader:
 
     @property
     def next_offset(self) -> int:
-        """Where the next batch is due."""
+        """The offset at which the next batch is expected."""
         return self._builder.next_offset
 
     def skip_to(self, offset: int) -> None:
-        """Whatever lies below it is behind the reader, or gone."""
+        """Skip all offsets below this one: they were read already, or are gone."""
         self._builder.next_offset = self._builder.start_offset = max(self._builder.next_offset, offset)
 
     def aborted(self, transactions: Iterable[AbortedTransaction]) -> None:
-        """The aborted transactions that touch what is read next."""
+        """Set the aborted transactions that overlap the records read next."""
         self._aborted = deque(sorted(transactions, key=lambda transaction: transaction.first_offset))
 
     def read(self, data: memoryview, place: str, base: int = 0) -> Generator[pa.RecordBatch, None, int]:
-        """The rows of all whole batches of `data`; returns the position of what is left of it.
+        """Yield the rows of all whole batches of `data`; return the position of the first unread byte.
 
-        `data` begins at position `base` of `place`, which errors name. Raises CorruptLogError in mode strict.
+        `data` begins at position `base` of `place`; errors name both. Raises CorruptLogError in mode strict.
         """
         builder, rules = self._builder, self._rules
         self.is_lost = False
@@ -100,7 +100,7 @@ class BatchReader:
                 max_rows=self._max_rows,
                 max_bytes=MAX_BYTES,
                 check_crcs=rules.check_crcs,
-                # What is passed over by its time might be the marker that ends an aborted transaction.
+                # A batch skipped by its timestamp might be the marker that ends an aborted transaction.
                 min_timestamp=None if rules.read_committed else rules.min_timestamp,
                 stop_at_transactions=rules.read_committed,
             )
@@ -131,14 +131,14 @@ class BatchReader:
             position = builder.position
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """What has not been given yet."""
+        """Yield the rows that `read` has kept back."""
         if self._builder.rows:
             yield self._take()
 
     def damaged(self, sentence: str) -> Iterator[pa.RecordBatch]:
-        """Say that something could not be read: an error in mode strict, else a warning, and a row where one is asked.
+        """Report unreadable bytes: raise CorruptLogError in mode strict, else warn.
 
-        Raises CorruptLogError.
+        Also yield a row when the schema has `_corrupt_record`.
         """
         if self._rules.is_strict:
             raise CorruptLogError(f"{sentence} (option mode=permissive reads what is whole)")
@@ -152,7 +152,7 @@ class BatchReader:
         return self._arrow.batch(self._builder.take())
 
     def _read_batch(self, batch: RecordBatch) -> None:
-        """One that the kernel handed back whole. Raises DecodeError."""
+        """Read a batch that the kernel handed back whole. Raises DecodeError."""
         if not (self._rules.read_committed and batch.is_transactional and not self._is_committed(batch)):
             self._builder.append_payload(
                 borrow_payload(batch, MAX_DECOMPRESSED_BYTES),
@@ -165,7 +165,7 @@ class BatchReader:
         self._builder.skip(batch.size_bytes, batch.last_offset)
 
     def _is_committed(self, batch: RecordBatch) -> bool:
-        """Of a batch of a transaction; a marker is none to be read, and may end an aborted one. Raises DecodeError."""
+        """Return whether a transactional batch holds committed records; track markers. Raises DecodeError."""
         while self._aborted and self._aborted[0].first_offset <= batch.last_offset:
             self._aborted_producers.add(self._aborted.popleft().producer_id)
         if not batch.is_control:
@@ -176,7 +176,7 @@ class BatchReader:
         return False
 
     def _read_message(self, data: memoryview, position: int) -> bool:
-        """One entry of an old message set; False where the data cuts it short, or it lies behind the end."""
+        """Read one entry of an old message set; False when the data cuts it short, or it begins after the end."""
         if len(data) - position < MAX_HEAD_SIZE:
             return False
         message = LegacyMessage(data, position)
@@ -196,13 +196,13 @@ class BatchReader:
         return True
 
     def _skip_damaged(self, data: memoryview, position: int) -> bool:
-        """Pass the batch at `position` if its size can be believed."""
+        """Skip the batch at `position` if its size is plausible."""
         size = int.from_bytes(data[position + 8 : position + 12], "big", signed=True) + LOG_OVERHEAD
         is_batch = data[position + MAGIC_POSITION] == MAGIC_V2
         if not (HEADER_SIZE if is_batch else MAX_HEAD_SIZE) <= size <= len(data) - position:
             return False
         last_offset = RecordBatch(data, position).last_offset if is_batch else LegacyMessage(data, position).offset
         if not self.next_offset <= last_offset < self._end + (1 << 31):
-            last_offset = self.next_offset - 1  # not to be believed
+            last_offset = self.next_offset - 1  # implausible
         self._builder.skip(size, last_offset)
         return True

@@ -1,8 +1,8 @@
 """Offsets in options and checkpoints: `{"orders": {"0": 23, "1": -2}}`, as Spark's Kafka source writes them.
 
--2 is the earliest and -1 the latest offset. A checkpoint holds real offsets only: of each partition the next to read.
-It says besides which topic each name was, `"orders@<topic id>": {}`, so that one that was deleted and made again is not
-taken for the first. No topic has an @ in its name, and to Spark's Kafka source an entry without partitions is nothing.
+-2 is the earliest and -1 the latest offset. A checkpoint holds real offsets only: the next to read of each partition.
+It also records each topic's id, `"orders@<topic id>": {}`, so that a topic deleted and created again is not mistaken
+for the first one. No topic name contains an @, and Spark's Kafka source ignores an entry without partitions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 Offsets = dict[TopicPartition, int]
 TopicIds = dict[str, str]
-"""Topic -> the text of its id; a topic whose id is not known (logs of Kafka before 2.8) is left out."""
+"""Topic -> the text of its id. Topics with an unknown id (logs of Kafka before 2.8) are left out."""
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -29,7 +29,7 @@ _MAX_PARTITION: Final = (1 << 31) - 1
 
 
 class BoundKind(Enum):
-    """How a bound is given."""
+    """The form in which a bound is given."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -40,7 +40,7 @@ class BoundKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Where reading starts or ends. `by_partition` has offsets (EARLIEST and LATEST included) or timestamps in ms."""
+    """Where reading starts or ends. `by_partition` has offsets (possibly EARLIEST and LATEST) or timestamps in ms."""
 
     kind: BoundKind
     option: str
@@ -50,7 +50,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
-    """Records of one partition from `start` up to `end` (exclusive)."""
+    """Records of one partition from `start` to `end` (exclusive)."""
 
     topic_partition: TopicPartition
     start: int
@@ -58,14 +58,14 @@ class OffsetRange:
 
     @property
     def size(self) -> int:
-        """Offsets in it; compaction may have left fewer records."""
+        """Number of offsets; compaction may have left fewer records."""
         return max(0, self.end - self.start)
 
 
 def parse_partition_numbers(option: str, text: str, *, what: str, low: int) -> Offsets:
-    """`{"topic": {"partition": number}}`. Raises OptionError, naming the option, for anything else.
+    """Parse `{"topic": {"partition": number}}`. Raises OptionError, naming the option, for anything else.
 
-    `what` is the numbers' meaning for the message, `low` the least that is allowed.
+    `what` is the numbers' meaning, for error messages; `low` is the smallest allowed.
     """
     found: Offsets = {}
     for topic, partitions in _object(option, text).items():
@@ -82,7 +82,7 @@ def parse_partition_numbers(option: str, text: str, *, what: str, low: int) -> O
 
 
 def parse_assignment(option: str, text: str) -> frozenset[TopicPartition]:
-    """`{"topic": [0, 1]}`. Raises OptionError."""
+    """Parse `{"topic": [0, 1]}`. Raises OptionError."""
     found: set[TopicPartition] = set()
     for topic, partitions in _object(option, text).items():
         if not isinstance(partitions, list) or not partitions:
@@ -94,7 +94,7 @@ def parse_assignment(option: str, text: str) -> frozenset[TopicPartition]:
 
 
 def to_spark(offsets: Mapping[TopicPartition, int], ids: Mapping[str, str] | None = None) -> dict[str, dict[str, int]]:
-    """As a checkpoint holds them: topics and partitions in order, then the ids of these topics."""
+    """Return the form that a checkpoint holds: topics and partitions in order, then the ids of these topics."""
     written: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in sorted(offsets.items()):
         written.setdefault(topic, {})[str(partition)] = offset
@@ -103,17 +103,17 @@ def to_spark(offsets: Mapping[TopicPartition, int], ids: Mapping[str, str] | Non
 
 
 def from_spark(written: Mapping[str, Any]) -> Offsets:
-    """Raises OptionError when a checkpoint has another shape: it is then of another source."""
+    """Parse a checkpoint's offsets. Raises OptionError for another form, which another source has written."""
     return parse_partition_numbers("checkpointLocation", json.dumps(written), what="offset", low=0) if written else {}
 
 
 def ids_from_spark(written: Mapping[str, Any]) -> TopicIds:
-    """The topic ids that a checkpoint names; none in one of Spark's Kafka source."""
+    """Return the topic ids of a checkpoint; Spark's Kafka source writes none."""
     return {topic: topic_id for topic, mark, topic_id in (name.rpartition(_ID_MARK) for name in written) if mark}
 
 
 def names_of(partitions: Iterable[TopicPartition]) -> str:
-    """For messages: `a-0, a-1`, at most ten of them."""
+    """Format partitions for a message: `a-0, a-1`, at most ten."""
     listed = sorted(partitions)
     more = f" and {len(listed) - 10} more" if len(listed) > 10 else ""
     return ", ".join(map(str, listed[:10])) + more

@@ -1,10 +1,10 @@
 """The options of reading, as one frozen value. Names, meanings and defaults are those of Spark's Kafka source.
 
-Three things are ours: a path (`.load(path)`) in the place of `kafka.bootstrap.servers` reads segment files; `mode` says
-what a batch does that is not what was written; `pushFilters` lets the source see the query's filters.
+Three additions: a path (`.load(path)`) instead of `kafka.bootstrap.servers` reads segment files; `mode` chooses how
+damaged batches are handled; `pushFilters` passes the query's filters to the source.
 
-Of Kafka's consumer options (`kafka.*`) those in _CLIENT_SETTINGS are used; what Spark's source refuses is refused; the
-others are accepted and without effect, so that a job moves over as it is.
+Of Kafka's consumer options (`kafka.*`), those in _CLIENT_SETTINGS are used; those that Spark's source refuses are
+refused; the rest are accepted and ignored, so that a job moves over unchanged.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ KNOWN: Final = (
 )
 
 DEFAULT_MAX_PARTITION_BYTES: Final = 128 << 20
-"""As spark.sql.files.maxPartitionBytes."""
+"""The default of spark.sql.files.maxPartitionBytes."""
 DEFAULT_TRIGGER_DELAY_MS: Final = 15 * 60_000
 
 MODES: Final = ("strict", "permissive")
@@ -72,7 +72,7 @@ _FETCH_BYTES: Final = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What is read: the partitions, topics, or a pattern that a topic's whole name must match. `option` names it."""
+    """What is read: partitions, topics, or a pattern that must match a whole topic name. `option` is its option."""
 
     option: str
     partitions: frozenset[TopicPartition] = frozenset()
@@ -80,7 +80,7 @@ class Subscription:
     pattern: str | None = None
 
     def matches(self, topic: str) -> bool:
-        """Whether the topic is meant, as far as its name goes."""
+        """Return whether the topic's name is part of the subscription."""
         if self.pattern is not None:
             return re.fullmatch(self.pattern, topic) is not None
         return topic in self.topics or any(partition.topic == topic for partition in self.partitions)
@@ -88,9 +88,9 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """All options of one read. Either `client` (the broker) or `paths` (segment files) is what is read from.
+    """All options of one read, from either `client` (the broker) or `paths` (segment files).
 
-    `subscription` None: every topic below the paths that is not internal.
+    `subscription` None: every topic below the paths except internal ones.
     """
 
     client: ConsumerConfig | None
@@ -113,12 +113,12 @@ class ReadOptions:
 
     @property
     def place(self) -> str:
-        """Where it reads, for messages."""
+        """The broker or paths, for messages."""
         return f"the broker at {self.client.bootstrap}" if self.client is not None else ", ".join(self.paths)
 
 
 def parse_read_options(given: Mapping[str, str], *, is_streaming: bool) -> ReadOptions:
-    """Raises OptionError, naming the option."""
+    """Parse the options of a read. Raises OptionError, naming the option."""
     options = Options(given)
     options.refuse_unknown(KNOWN)
     paths = _paths(options)
@@ -259,7 +259,7 @@ def _ending(options: Options) -> Bound:
 def _bound(
     options: Options, which: Literal["starting", "ending"], names: tuple[str, str, str], *, default: str
 ) -> Bound:
-    """Timestamp forms win over offset forms, one timestamp over those by partition."""
+    """Timestamp forms take precedence over offsets, and one timestamp over timestamps by partition."""
     one, each, offsets = names
     if one in options:
         return Bound(BoundKind.TIMESTAMP, one, _present(options.integer(one, None, low=0)))

@@ -1,7 +1,8 @@
-"""From options to ranges of offsets, and from ranges to parts for tasks: the rules of Spark's Kafka source.
+"""Turns options into offset ranges, and ranges into parts for tasks, by the rules of Spark's Kafka source.
 
-`ReadableLog` is what is read from, the broker or files. Source: Spark's KafkaOffsetReader, KafkaOffsetRangeCalculator,
-KafkaMicroBatchStream.
+`ReadableLog` is the interface of both places to read from, the broker and segment files.
+
+Source: Spark's KafkaOffsetReader, KafkaOffsetRangeCalculator, KafkaMicroBatchStream.
 """
 
 from __future__ import annotations
@@ -31,39 +32,39 @@ logger = logging.getLogger(__name__)
 
 
 class ReadableLog(Protocol):
-    """Where records lie. Its methods raise what `in_one_sentence` knows."""
+    """Partitions that a driver can plan reads of. Methods raise the errors that `in_one_sentence` handles."""
 
     def partitions(self) -> frozenset[TopicPartition]:
-        """What the subscription means now. Raises OptionError for a topic that does not exist."""
+        """Return the partitions of the subscription now. Raises OptionError for a topic that does not exist."""
         ...
 
     def topic_ids(self) -> TopicIds:
-        """Of the topics that `partitions` found last."""
+        """Return the ids of the topics that `partitions` found last."""
         ...
 
     def earliest(self, partitions: Collection[TopicPartition]) -> Offsets:
-        """The first offset that is still there."""
+        """Return the log start offsets."""
         ...
 
     def latest(self, partitions: Collection[TopicPartition]) -> Offsets:
-        """The offset after the last record."""
+        """Return the offsets after the last record."""
         ...
 
     def at(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
-        """The first offset whose timestamp is the given one or later; None where no record is that late."""
+        """Return the first offset at or after each timestamp (ms); None when no record is that late."""
         ...
 
     def parts(self, ranges: Sequence[OffsetRange], min_timestamp: int | None) -> Sequence[InputPartition]:
-        """One for each task. Records that are older than `min_timestamp` need not be read."""
+        """Return one part for each task. Records older than `min_timestamp` (ms) may be skipped."""
         ...
 
     def close(self) -> None:
-        """Let connections go."""
+        """Close connections."""
         ...
 
 
 def starting_offsets(log: ReadableLog, options: ReadOptions, partitions: frozenset[TopicPartition]) -> Offsets:
-    """Where a read begins. Raises OptionError."""
+    """Return the offsets at which a read begins. Raises OptionError."""
     bound = options.starting
     if bound.kind in (BoundKind.TIMESTAMP, BoundKind.TIMESTAMPS):
         found = log.at(_timestamps(bound, partitions))
@@ -78,7 +79,10 @@ def starting_offsets(log: ReadableLog, options: ReadOptions, partitions: frozens
 
 
 def ending_offsets(log: ReadableLog, options: ReadOptions, partitions: frozenset[TopicPartition]) -> Offsets:
-    """Where a batch read ends (exclusive); a timestamp that no record reaches means the end. Raises OptionError."""
+    """Return the offsets at which a batch read ends (exclusive). Raises OptionError.
+
+    A timestamp after the last record means the end of the log.
+    """
     bound = options.ending
     if bound.kind in (BoundKind.TIMESTAMP, BoundKind.TIMESTAMPS):
         found = log.at(_timestamps(bound, partitions))
@@ -90,7 +94,7 @@ def ending_offsets(log: ReadableLog, options: ReadOptions, partitions: frozenset
 def checked_range(
     options: ReadOptions, partition: TopicPartition, start: int, end: int, earliest: int, latest: int
 ) -> OffsetRange:
-    """The range as far as it is there. Raises DataLossError when a part is not, and failOnDataLoss is true."""
+    """Return the part of a range that exists. Raises DataLossError when some is missing and failOnDataLoss is true."""
     if start < earliest < end or (start < earliest and start != end):
         data_loss(
             options, f"{partition}: offsets {start} to {min(earliest, end) - 1} are gone, it begins at {earliest}"
@@ -102,7 +106,7 @@ def checked_range(
 
 
 def data_loss(options: ReadOptions, what: str) -> None:
-    """Raises DataLossError, or warns, as the option says."""
+    """Raise DataLossError, or warn when failOnDataLoss is false."""
     sentence = f"{what} (retention, a deletion, or another log under the same name; read from {options.place})"
     if options.fail_on_data_loss:
         raise DataLossError(f"{sentence}. With failOnDataLoss=false what is there would be read")
@@ -112,7 +116,7 @@ def data_loss(options: ReadOptions, what: str) -> None:
 def split_by_count(
     ranges: Sequence[OffsetRange], min_partitions: int | None, max_records: int | None
 ) -> list[OffsetRange]:
-    """At least so many parts, of at most so many offsets, in even sizes; empty ranges go."""
+    """Split into at least `min_partitions` parts of at most `max_records` offsets, evenly; empty ranges are dropped."""
     parts = [each for each in ranges if each.size > 0]
     if max_records is not None:
         parts = [part for each in parts for part in _divided(each, math.ceil(each.size / max_records))]
@@ -129,7 +133,7 @@ def split_by_count(
 
 
 def rate_limited(limit: int, start: Offsets, latest: Offsets) -> Offsets:
-    """How far a micro-batch of `limit` offsets goes, each partition in proportion to what it has."""
+    """Return the end offsets of a micro-batch of `limit` offsets, shared in proportion to each partition's backlog."""
     sizes = {partition: end - start[partition] for partition, end in latest.items() if end > start[partition]}
     total = sum(sizes.values())
     if total <= limit:

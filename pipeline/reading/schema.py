@@ -1,16 +1,16 @@
-"""The columns of `format("barnabas")`, those of Spark's Kafka source, and what of them a reader was asked for.
+"""The columns of `format("barnabas")`, which are those of Spark's Kafka source, and a reader's projection of them.
 
-    key            binary       null where the record has none
+    key            binary       null for a record without a key
     value          binary       null for a tombstone
     topic          string
     partition      int
     offset         long
     timestamp      timestamp    of the record, in milliseconds
     timestampType  int          0 CreateTime, 1 LogAppendTime
-    headers        array<struct<key: string, value: binary>>   with includeHeaders; null where there are none
+    headers        array<struct<key: string, value: binary>>   with includeHeaders; null without headers
 
 Spark prunes no columns of a Python source, so a schema that the user gives is the projection: any of these columns, in
-any order, with these types. What is left out is not read. `_corrupt_record` (string) may be in it, too: see options.
+any order, with these types. Other columns are not read. It may also have `_corrupt_record` (string): see options.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ _WANTED: Final = {
 
 
 def source_schema(*, include_headers: bool) -> StructType:
-    """What a reader gives that was not told a schema."""
+    """Return the schema of a reader without a schema of its own."""
     columns = {**COLUMNS, HEADERS: HEADERS_TYPE} if include_headers else COLUMNS
     return StructType([StructField(name, data_type) for name, data_type in columns.items()])
 
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """The columns to give, in order. `arrow` equals Spark's own translation of its schema, nullability included."""
+    """The columns to return, in order. `arrow` equals Spark's own translation of its schema, nullability included."""
 
     names: tuple[str, ...]
     wanted: Wanted
@@ -76,12 +76,12 @@ class Projection:
 
     @property
     def reports_corruption(self) -> bool:
-        """Whether a row may tell of a batch that could not be read."""
+        """Whether unreadable batches are reported as rows."""
         return CORRUPT_RECORD in self.names
 
 
 def projection_of(schema: StructType) -> Projection:
-    """Of the schema that Spark hands to a reader. Raises SchemaError for a column that cannot be had."""
+    """Return the projection of the schema that Spark passes to a reader. Raises SchemaError for an unknown column."""
     wanted = Wanted(0)
     names = []
     known = {name.lower(): name for name in _ALL}
@@ -102,5 +102,5 @@ def projection_of(schema: StructType) -> Projection:
 
 
 def _same_type(given: DataType, ours: DataType) -> bool:
-    """Equal but for nullability, which a user's schema may say otherwise."""
+    """Return whether the types are equal except for nullability, which a user's schema may change."""
     return given.simpleString() == ours.simpleString()

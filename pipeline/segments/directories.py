@@ -1,8 +1,8 @@
-"""Which logs lie below a path, and which of their files hold records.
+"""Finds the logs below a path, and their segments.
 
-A path is a data directory (a log.dir), a partition's directory, or one `.log` file in such a directory. Directories on
-their way (-delete, -stray, -future) and files on theirs (.deleted, .cleaned) are no log; a finished `.swap` counts
-where the segment that it replaces is gone, as it does at a start.
+A path is a data directory (a log.dir), a partition's directory, or one `.log` file in a partition's directory. Deleted,
+stray and future directories (-delete, -stray, -future) and deleted or unfinished files (.deleted, .cleaned) are left
+out. A `.swap` file counts when the segment that it replaces is gone, as at a broker's start.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class SegmentDirectory:
-    """One partition's log: `root` is the path that led to it, `log_start_offset` what its data directory says.
+    """One partition's log. `root` is the user's path, `log_start_offset` comes from the data directory's checkpoint.
 
-    `snapshots` are its producer snapshots by the offset that they cover.
+    `snapshots` are its producer snapshots by the offset up to which they apply.
     """
 
     topic_partition: TopicPartition
@@ -43,19 +43,19 @@ class SegmentDirectory:
 
     @property
     def earliest(self) -> int:
-        """The first offset that counts."""
+        """The log start offset: the checkpoint's, or the first segment's base offset if that is larger."""
         first = self.segments[0].base_offset if self.segments else 0
         return max(first, self.log_start_offset)
 
     def looked_at_again(self) -> SegmentDirectory:
-        """As it is now. Raises OSError."""
+        """List the directory again. Raises OSError."""
         entry = self.system.entry(self.path)
         return _directory(
             self.system, self.root, entry, self.topic_partition, {self.topic_partition: self.log_start_offset}
         )
 
     def topic_id(self) -> str | None:
-        """Which topic of this name it is; None where no file says so. Raises CorruptLogError, OSError."""
+        """Return the id in partition.metadata; None without that file. Raises CorruptLogError, OSError."""
         path = posixpath.join(self.path, PARTITION_METADATA_FILE)
         try:
             content = read_all(self.system, path, self.system.entry(path).size_bytes)
@@ -68,7 +68,7 @@ class SegmentDirectory:
 
 
 def find_directories(paths: tuple[str, ...]) -> dict[TopicPartition, SegmentDirectory]:
-    """All logs below the paths. Raises OptionError for a path that leads to none, OSError."""
+    """Return all logs below the paths. Raises OptionError for a path without logs, OSError."""
     found: dict[TopicPartition, SegmentDirectory] = {}
     for path in paths:
         below = _below(path)
@@ -153,7 +153,7 @@ def _partition_of(name: str) -> TopicPartition | None:
 
 
 def _log_starts(system: FileSystem, directory: str) -> dict[TopicPartition, int]:
-    """Of the data directory's checkpoint. One that cannot be read is said and ignored, as at a start."""
+    """Read the data directory's log start offset checkpoint. An unreadable one is logged and ignored, as at a start."""
     path = posixpath.join(directory, LOG_START_OFFSET_CHECKPOINT)
     try:
         content = read_all(system, path, system.entry(path).size_bytes)

@@ -1,4 +1,4 @@
-"""The file systems that segment files lie on: this machine's, read by system calls, and any other that pyarrow knows.
+"""File systems of segment files: the local one, read by system calls, and those of pyarrow.
 
 A path without a scheme, or with `file:`, is local. `s3://`, `gs://`, `hdfs://`, `abfs://` and the like go through
 pyarrow.fs, whose credentials come from the environment, as for Parquet read by pyarrow.
@@ -21,7 +21,7 @@ _HADOOP_NAMES = ("s3a", "s3n")
 
 
 class Entry(NamedTuple):
-    """A file or directory in a directory; `path` is complete."""
+    """A directory entry, with its full path."""
 
     name: str
     path: str
@@ -30,35 +30,35 @@ class Entry(NamedTuple):
 
 
 class OpenFile(Protocol):
-    """A file that is read by position."""
+    """A file open for reading by position."""
 
     def read_into(self, target: memoryview, position: int) -> int:
-        """Bytes that were read: fewer than wanted only at the file's end. Raises OSError."""
+        """Fill `target`; return the number of bytes, fewer only at the file's end. Raises OSError."""
         ...
 
     def close(self) -> None:
-        """Let it go."""
+        """Close the file."""
         ...
 
 
 class FileSystem(Protocol):
-    """Where paths of one kind lie. All methods raise OSError."""
+    """Access to one kind of path. All methods raise OSError."""
 
     def entry(self, path: str) -> Entry:
-        """What is there. Raises FileNotFoundError."""
+        """Return the entry of a path. Raises FileNotFoundError."""
         ...
 
     def list(self, path: str) -> list[Entry]:
-        """A directory's entries, by name."""
+        """Return the entries of a directory, sorted by name."""
         ...
 
     def open(self, path: str) -> OpenFile:
-        """For reading."""
+        """Open a file for reading."""
         ...
 
 
 def file_system(path: str) -> tuple[FileSystem, str]:
-    """(the file system of a path or URI, the path on it). Raises SourceError for a scheme that pyarrow lacks."""
+    """Return (the file system of a path or URI, the path on it). Raises SourceError for an unknown scheme."""
     scheme = urlsplit(path).scheme if "://" in path or path.startswith("file:") else ""
     if not scheme:
         return LocalFileSystem(), path
@@ -76,9 +76,9 @@ def file_system(path: str) -> tuple[FileSystem, str]:
 
 
 def open_even_deleted(system: FileSystem, path: str) -> OpenFile:
-    """A segment's file that may be on its way out: brokers rename it, and remove it file.delete.delay.ms later.
+    """Open a file, even as `.deleted`: brokers rename deleted files and remove them file.delete.delay.ms later.
 
-    Raises FileNotFoundError, naming `path`, when it is gone for good; OSError.
+    Raises FileNotFoundError, naming `path`, once it is removed; OSError.
     """
     try:
         return system.open(path)
@@ -90,7 +90,7 @@ def open_even_deleted(system: FileSystem, path: str) -> OpenFile:
 
 
 def read_all(system: FileSystem, path: str, size_bytes: int) -> bytes:
-    """A small file, even one that is on its way out. Raises OSError."""
+    """Read a small file, even one renamed to `.deleted`. Raises OSError."""
     content = memoryview(bytearray(size_bytes))
     file = open_even_deleted(system, path)
     try:
@@ -100,14 +100,14 @@ def read_all(system: FileSystem, path: str, size_bytes: int) -> bytes:
 
 
 class LocalFileSystem:
-    """By system calls: a segment is read with `preadv` into a buffer that stays."""
+    """The local file system; segments are read with `preadv` into a reused buffer."""
 
     def entry(self, path: str) -> Entry:
         """See FileSystem."""
         return _local_entry(Path(path))
 
     def list(self, path: str) -> list[Entry]:
-        """See FileSystem. A file that goes meanwhile is left out."""
+        """See FileSystem. A file deleted meanwhile is left out."""
         found = []
         for each in sorted(Path(path).iterdir()):
             try:
@@ -140,7 +140,7 @@ class _LocalFile:
 
 
 class ArrowFileSystem:
-    """Through pyarrow.fs. Errors name the whole address, and the credentials where the store refuses them."""
+    """A file system of pyarrow.fs. Errors name the full address, and hint at credentials when the store refuses them."""
 
     def __init__(self, system: Any, scheme: str) -> None:
         self._system = system
@@ -165,7 +165,7 @@ class ArrowFileSystem:
 
     @contextmanager
     def _naming(self, path: str) -> Iterator[None]:
-        """Raises OSError with the whole address in it."""
+        """Raise OSError with the full address."""
         address = f"{self._scheme}://{path}"
         try:
             yield
@@ -200,7 +200,7 @@ def _local_entry(path: Path) -> Entry:
 
 
 def _is_refused(error: OSError) -> bool:
-    """Of a store's answers 401 and 403, which pyarrow gives as text only."""
+    """Return whether the store answered 401 or 403, which pyarrow reports as text only."""
     return any(
         word in str(error) for word in ("ACCESS_DENIED", "INVALID_ACCESS_KEY", "HTTP status 403", "HTTP status 401")
     )

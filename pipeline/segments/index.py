@@ -1,7 +1,7 @@
-"""What a segment's small files and batch headers tell, without its records: where it ends, where it may be cut.
+"""Positions in a segment file from its indexes and batch headers: lookups, its end, and where it can be split.
 
-Indexes are hints here, as for Kafka: an entry counts only if a batch really begins at its position and ends at its
-offset. So a wrong, torn or missing index costs time and nothing else.
+Indexes are hints, as in Kafka: an entry is used only if a batch really begins at its position and ends at its offset.
+So a wrong, torn or missing index costs only time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TIME_ENTRY = Struct(">qi")
 
 
 class SegmentEnd(NamedTuple):
-    """`offset` after the last whole batch, the `position` behind it, and what is wrong with what follows, if it is."""
+    """The `offset` and `position` after the last whole batch, and the `fault` that follows it, if any."""
 
     offset: int
     position: int
@@ -35,7 +35,7 @@ class SegmentEnd(NamedTuple):
 class SegmentFile:
     """One segment: `path` and `size_bytes` of its `.log`, and its indexes, which are read at first use.
 
-    It may be deleted while it is looked at. Then there are no hints and no batches, and whoever reads it says so.
+    It may be deleted meanwhile. Then it has no hints and no batches, and the task that reads it reports the loss.
     """
 
     system: FileSystem
@@ -47,18 +47,18 @@ class SegmentFile:
 
     @property
     def entries(self) -> list[tuple[int, int]]:
-        """(last offset of a batch, position where it begins), as far as they rise and lie inside of the file."""
+        """(last offset of a batch, its position), up to the first entry that does not rise or is outside the file."""
         if self._entries is None:
             self._entries = list(self._read_entries())
         return self._entries
 
     def position_for(self, offset: int) -> int:
-        """A position at or before the batch that holds `offset`. Raises OSError."""
+        """Return a position at or before the batch that contains `offset`. Raises OSError."""
         slot = bisect_right(self.entries, offset, key=lambda entry: entry[0]) - 1
         return self._proven(slot)
 
     def position_for_time(self, timestamp: int) -> int:
-        """A position that no batch with a timestamp from `timestamp` (ms) on lies before. Raises OSError."""
+        """Return a position at or before the first batch with a timestamp of at least `timestamp` (ms). Raises OSError."""
         found = self.base_offset
         for time, offset in self._times():
             if time >= timestamp:
@@ -67,12 +67,12 @@ class SegmentFile:
         return self.position_for(found)
 
     def max_timestamp(self) -> int | None:
-        """The largest timestamp (ms) by the time index, whose last entry a closed segment has it in. Raises OSError."""
+        """Return the largest timestamp (ms), the last entry of a closed segment's time index. Raises OSError."""
         times = self._times()
         return times[-1][0] if times else None
 
     def _times(self) -> list[tuple[int, int]]:
-        """(largest timestamp so far, the last offset of its batch), as far as both rise."""
+        """Return (largest timestamp so far, last offset of its batch), up to the first entry that does not rise."""
         entry = self.neighbours.get(FileKind.TIME_INDEX)
         if entry is None:
             return []
@@ -85,9 +85,9 @@ class SegmentFile:
         return found
 
     def cuts(self, every_bytes: int) -> list[tuple[int, int]]:
-        """(position, base offset) of batches, those of the first one first, about `every_bytes` apart. Raises OSError.
+        """Return (position, base offset) of batches about `every_bytes` apart, from the first one on. Raises OSError.
 
-        The first one's offset is the segment's: cleaning may have left a later one.
+        The first offset is the segment's base offset; compaction may have removed the record itself.
         """
         found = [(0, self.base_offset)]
         positions = [position for _, position in self.entries]
@@ -110,7 +110,7 @@ class SegmentFile:
             file.close()
 
     def first_entry_behind(self, position: int) -> int | None:
-        """Where the index says that a later batch begins, None behind its last entry. Raises OSError."""
+        """Return the position of the first indexed batch after `position`, or None. Raises OSError."""
         positions = [entry[1] for entry in self.entries]
         file = open_even_deleted(self.system, self.path)
         try:
@@ -122,7 +122,7 @@ class SegmentFile:
             file.close()
 
     def end(self) -> SegmentEnd:
-        """Where the whole batches end, by headers from the last index entry on, not by CRCs. Raises OSError."""
+        """Find the end of the whole batches by headers after the last index entry, without CRCs. Raises OSError."""
         file = self.system.open(self.path)
         try:
             offset, position = self._walk_to_end(file)
@@ -139,7 +139,7 @@ class SegmentFile:
         return end, position
 
     def batches(self, position: int, least: int) -> Iterator[memoryview]:
-        """See batches_from. Raises OSError."""
+        """See batches_from. A deleted file has no batches. Raises OSError."""
         try:
             file = open_even_deleted(self.system, self.path)
         except FileNotFoundError:
@@ -150,7 +150,7 @@ class SegmentFile:
             file.close()
 
     def _tail_fault(self, file: OpenFile, position: int) -> str | None:
-        """What is wrong behind the last whole batch; nothing with zeros (preallocated) or with a batch that is cut."""
+        """Describe damage after the last whole batch. Preallocated zeros and a batch cut short are not damage."""
         left = self.size_bytes - position
         head = memoryview(bytearray(min(left, HEADER_SIZE)))
         file.read_into(head, position)
@@ -176,7 +176,7 @@ class SegmentFile:
         return found
 
     def _proven(self, slot: int) -> int:
-        """The position of an entry at or before `slot` that a batch really begins at; 0 where there is none."""
+        """Return the position of the last entry up to `slot` at which a batch really begins, or 0."""
         if slot < 0:
             return 0
         try:
@@ -192,7 +192,7 @@ class SegmentFile:
             file.close()
 
     def _begins(self, file: OpenFile, offset: int, position: int) -> int | None:
-        """The base offset of the batch that begins there and ends at `offset`; None where there is none."""
+        """Return the base offset of the batch that begins at `position` and ends at `offset`, or None."""
         head = memoryview(bytearray(HEADER_SIZE))
         filled = file.read_into(head, position)
         try:
@@ -203,7 +203,7 @@ class SegmentFile:
 
 
 def _hints(system: FileSystem, entry: Entry) -> bytes:
-    """An index file; nothing where it was deleted meanwhile. Raises OSError."""
+    """Read an index file; a deleted one is empty. Raises OSError."""
     try:
         return read_all(system, entry.path, entry.size_bytes)
     except FileNotFoundError:

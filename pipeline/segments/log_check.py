@@ -2,14 +2,14 @@
 
     topic         string
     partition     int
-    path          string         the file that is not as it must be; null in the closing row of each log
-    position      long           byte of the file, where one can be named
-    message       string         what is wrong
-    first_offset, end_offset     long; in the closing row only: how far the log reaches, null without segments
+    path          string         the faulty file; null in the closing row of each log
+    position      long           byte in the file, if known
+    message       string         the finding
+    first_offset, end_offset     long; in the closing row only: the extent of the log, null without segments
 
 Checked are CRC and records of each batch, the order of offsets and leader epochs from batch to batch and segment to
-segment, all three indexes against the batches, snapshots and small files. Segments of one log are not shared out among
-tasks, because epochs, offsets and transactions go on from one to the next.
+segment, all three indexes against the batches, snapshots and small files. One task checks all segments of a log,
+because epochs, offsets and transactions continue from one to the next.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CHECK_SCHEMA = (
     "topic string, partition int, path string, position long, message string, first_offset long, end_offset long"
 )
 FINDINGS_PER_LOG = 10_000
-"""A lost disk has one for each batch; beyond these they are only counted, in a last one."""
+"""A failed disk yields one per batch; findings beyond this number are only counted, in a last finding."""
 
 
 class Checked(NamedTuple):
@@ -44,14 +44,14 @@ class Checked(NamedTuple):
 
 
 def check_logs(spark: SparkSession, logs: Sequence[StoredLog], circumstances: Mapping[str, Circumstances]) -> DataFrame:
-    """Check these logs; `circumstances` of their data directories by path, as the driver finds them."""
+    """Check the logs. `circumstances` maps data directory paths to what the driver found there."""
     known = dict(circumstances)
     rows = shared_out(spark, logs).flatMap(lambda log: check_log(log, known[log.log_dir]))
     return spark.createDataFrame(rows, CHECK_SCHEMA, verifySchema=False)
 
 
 def check_log(log: StoredLog, circumstances: Circumstances) -> Iterator[Checked]:
-    """The findings of one log, and its closing row; what cannot be read is a finding, too."""
+    """Yield the findings of one log, unreadable files included, and its closing row."""
     name = (log.topic, log.partition)
     check = LogCheck(Path(log.directory), circumstances, _ignore)
     listed = left_out = 0
@@ -74,4 +74,4 @@ def check_log(log: StoredLog, circumstances: Circumstances) -> Iterator[Checked]
 
 
 def _ignore(_: int) -> None:
-    """Progress is Spark's here."""
+    """Ignore progress, which Spark reports here."""

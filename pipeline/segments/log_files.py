@@ -1,7 +1,7 @@
-"""The logs of data directories: what jobs on files share out among the executors.
+"""The logs of data directories, and their distribution among the executors of a job.
 
-The directories must lie under the same path on every executor (one machine, or a shared file system). Logs on their way
-out (`-delete`), in (`-future`) and strays are left out: no reader sees them.
+The directories must have the same path on every executor (one machine, or a shared file system). Deleted (`-delete`),
+future (`-future`) and stray logs are left out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TASKS_PER_CORE = 8
 
 
 class StoredLog(NamedTuple):
-    """One partition's directory, and the data directory that it lies in."""
+    """One partition's directory, and the data directory that contains it."""
 
     log_dir: str
     directory: str
@@ -29,11 +29,11 @@ class StoredLog(NamedTuple):
 
 
 class NoLogsError(PipelineError):
-    """There is nothing to work on; the message names the directories and topics."""
+    """A named topic, or any log at all, is missing; the message names directories and topics."""
 
 
 def find_logs(log_dirs: Sequence[Path], topics: Collection[str] = (), *, internal: bool = False) -> list[StoredLog]:
-    """The logs of these topics by topic and partition; none named: of all, Kafka's own (`__...`) only with `internal`.
+    """Return the logs of these topics in order; without topics all logs, Kafka's own (`__...`) only with `internal`.
 
     Raises OSError for an unreadable directory, NoLogsError when a named topic, or any log at all, is missing.
     """
@@ -56,6 +56,6 @@ def find_logs(log_dirs: Sequence[Path], topics: Collection[str] = (), *, interna
 
 
 def shared_out(spark: SparkSession, logs: Sequence[StoredLog]) -> RDD[StoredLog]:
-    """A few logs to a task, so that a large one holds nobody up."""
+    """Distribute the logs, a few to a task, so that one large log does not delay the others."""
     tasks = min(len(logs), _TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
     return spark.sparkContext.parallelize(logs, max(tasks, 1))

@@ -1,10 +1,10 @@
 """Reading records from a part of a segment file, in a task.
 
-The file is read a chunk at a time into one buffer that stays, small enough for what was read to be in the cache when
-its CRC is computed. Behind a batch whose size cannot be believed, the index says where the next one begins.
+The file is read in chunks into one reused buffer, small enough that its bytes are still in the CPU cache when the CRC
+is computed. After a batch with an implausible size, the index gives the position of the next one.
 
-In the directory of a running broker retention may take a segment away after the driver planned to read it. As long as
-its file is there, under the name that brokers give it for a minute, it is read; then it is data loss.
+In the directory of a running broker, retention may delete a segment after the driver planned to read it. It is read as
+long as its file exists as `.deleted` (file.delete.delay.ms, a minute by default); after that it is data loss.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ CHUNK_BYTES = 256 * 1024
 
 
 class SegmentPart(InputPartition):
-    """Bytes [position, end_position) of a `.log` file, and the offsets that are wanted of them.
+    """Bytes [position, end_position) of a `.log` file, and the range of offsets to read from them.
 
-    `root` is the user's path, which says what file system `path` is on. The offsets in the part lie in
-    [base_offset, end_offset).
-    `tail_fault` is what the driver found wrong behind the part, `aborted` are the transactions that must be left out.
+    `root` is the user's path, which determines the file system of `path`. The part contains offsets in
+    [base_offset, end_offset). `tail_fault` describes damage that the driver found after the part; `aborted` are the
+    transactions to leave out.
     """
 
     def __init__(
@@ -60,7 +60,10 @@ class SegmentPart(InputPartition):
         self.aborted: tuple[AbortedTransaction, ...] = ()
 
     def with_aborted(self, transactions: Iterable[AbortedTxn]) -> SegmentPart:
-        """The same part, told of those that touch it; not of one that ended before: its producer may have gone on."""
+        """Set the aborted transactions that overlap this part.
+
+        One that ended before it is left out, because its producer may have committed records since.
+        """
         least = max(self.base_offset, self.part.start)
         self.aborted = tuple(
             AbortedTransaction(each.producer_id, each.first_offset)
@@ -71,7 +74,7 @@ class SegmentPart(InputPartition):
 
 
 def read_from_segment(options: ReadOptions, rules: ReadRules, part: SegmentPart) -> Iterator[pa.RecordBatch]:
-    """The records of one part. Raises CorruptLogError (mode strict), DataLossError (a file that is gone), OSError."""
+    """Yield the rows of one part. Raises CorruptLogError (mode strict), DataLossError (a file that is gone), OSError."""
     system, _ = file_system(part.root)
     reader = BatchReader(rules, part.part)
     reader.aborted(part.aborted)
@@ -91,7 +94,7 @@ def read_from_segment(options: ReadOptions, rules: ReadRules, part: SegmentPart)
 
 
 def _tell_what_is_gone(options: ReadOptions, reader: BatchReader, part: SegmentPart) -> None:
-    """Raises DataLossError, or warns."""
+    """Raise DataLossError, or warn."""
     first = max(part.base_offset, reader.next_offset)
     data_loss(
         options,
@@ -102,7 +105,7 @@ def _tell_what_is_gone(options: ReadOptions, reader: BatchReader, part: SegmentP
 
 
 def _read(system: FileSystem, file: OpenFile, reader: BatchReader, part: SegmentPart) -> Iterator[pa.RecordBatch]:
-    position, kept = part.position, 0  # of the file; bytes from there on that are in the buffer already
+    position, kept = part.position, 0  # in the file; bytes from there on that are in the buffer already
     buffer = memoryview(bytearray(min(CHUNK_BYTES, max(part.end_position - position, 1))))
     while position < part.end_position:
         room = min(len(buffer), part.end_position - position)
@@ -135,7 +138,7 @@ def _read(system: FileSystem, file: OpenFile, reader: BatchReader, part: Segment
 
 
 def _next_known_batch(system: FileSystem, part: SegmentPart, position: int) -> int | None:
-    """Where the index says that a batch begins behind the position, inside of the part."""
+    """Return the position of the next batch after `position` in the part, by the index, or None."""
     name = posixpath.basename(part.path).replace(LOG_SUFFIX, OFFSET_INDEX_SUFFIX)
     try:
         index = system.entry(posixpath.join(posixpath.dirname(part.path), name))

@@ -1,11 +1,11 @@
-"""Segment files as a place to read from: where each log begins and ends, and parts of it for tasks.
+"""Planning of reads from segment files: start and end offsets of each log, and its parts for tasks.
 
-Nothing is written and no lock is taken, so the directory may be a running broker's: what is appended later than the
-plan is not read, and a half-written batch at the end of the newest segment is not there yet.
+Nothing is written and no lock is taken, so the directory may belong to a running broker: records appended after
+planning are not read, and a half-written batch at the end of the newest segment is ignored.
 
-The driver looks at names, sizes, checkpoints and indexes, and at the headers behind the last index entry; records are
-read by the tasks: a segment each, or byte ranges of a large one, cut where its index says that a batch begins (and one
-does). A segment whose index is missing or wrong is read in one part.
+The driver reads names, sizes, checkpoints, indexes, and the batch headers after the last index entry. Tasks read the
+records: one segment each, or byte ranges of a large segment, cut at index entries where a batch really begins. A
+segment with a missing or wrong index is read in one part.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from barnabas.pipeline.segments.transactions import aborted_transactions, last_s
 from barnabas.protocol.topic_partition import TopicPartition
 
 INTERNAL_PREFIX = "__"
-"""Of the topics that a program keeps for itself: they are read only when they are named."""
+"""Prefix of internal topics, which are read only when the subscription names them."""
 
 
 _LOOKS = 3
 
 
 class SegmentLog:
-    """The logs below some paths, looked at anew by `partitions`."""
+    """The ReadableLog of the logs below some paths, which `partitions` lists again each time."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
@@ -39,7 +39,7 @@ class SegmentLog:
         self._ends: dict[TopicPartition, SegmentEnd] = {}
 
     def partitions(self) -> frozenset[TopicPartition]:
-        """What the subscription means; without one every topic that is not internal. Raises OptionError, OSError."""
+        """Return the partitions of the subscription; without one, of all non-internal topics. Raises OptionError, OSError."""
         self._found = find_directories(self._options.paths)
         self._ends = {}
         subscription = self._options.subscription
@@ -58,7 +58,7 @@ class SegmentLog:
         return frozenset(each for each in there if subscription.matches(each.topic))
 
     def topic_ids(self) -> TopicIds:
-        """As partition.metadata says them. Raises OSError, CorruptLogError."""
+        """Return the topic ids in partition.metadata. Raises OSError, CorruptLogError."""
         found: TopicIds = {}
         for topic_partition, directory in self._found.items():
             if topic_partition.topic not in found and (topic_id := directory.topic_id()) is not None:
@@ -66,28 +66,28 @@ class SegmentLog:
         return found
 
     def earliest(self, partitions: Collection[TopicPartition]) -> Offsets:
-        """The log start offsets."""
+        """See ReadableLog."""
         return {each: self._found[each].earliest for each in partitions}
 
     def latest(self, partitions: Collection[TopicPartition]) -> Offsets:
-        """The offsets after the last whole batches; under read_committed the last stable offsets."""
+        """Return the offsets after the last whole batches; under read_committed the last stable offsets."""
         ends = {each: max(self._end(each).offset, self._found[each].earliest) for each in partitions}
         if not self._options.read_committed:
             return ends
         return {each: last_stable_offset(self._found[each], end) for each, end in ends.items()}
 
     def at(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
-        """By timestamp, in ms."""
+        """See ReadableLog."""
         return {
             each: first_offset_at(self._found[each], timestamp, self._end(each).offset)
             for each, timestamp in timestamps.items()
         }
 
     def parts(self, ranges: Sequence[OffsetRange], min_timestamp: int | None) -> Sequence[SegmentPart]:
-        """By segment and size; minPartitions makes the parts smaller."""
+        """Return parts by segment and size; minPartitions makes them smaller."""
         options = self._options
         if options.read_committed:
-            min_timestamp = None  # what is passed over by time might be a marker
+            min_timestamp = None  # a batch skipped by its timestamp might be a marker
         every_bytes = options.max_partition_bytes
         if options.min_partitions is not None:
             total = sum(segment.size_bytes for each in ranges for segment, _ in self._segments(each))
@@ -107,7 +107,7 @@ class SegmentLog:
         return found
 
     def close(self) -> None:
-        """Nothing is open."""
+        """See ReadableLog; no file is kept open."""
 
     def _parts_of(
         self,
@@ -142,7 +142,7 @@ class SegmentLog:
         return found
 
     def _segments(self, wanted: OffsetRange) -> list[tuple[SegmentFile, int]]:
-        """Those that a range touches, and where the next one begins, or the range ends."""
+        """Return the segments that a range overlaps, each with the base offset of the next (or the end of the range)."""
         segments = self._found[wanted.topic_partition].segments
         nexts = [segment.base_offset for segment in segments[1:]] + [wanted.end + 1]
         return [
@@ -158,7 +158,7 @@ class SegmentLog:
         return end
 
     def _found_end(self, topic_partition: TopicPartition) -> SegmentEnd:
-        """Of the newest segment; looked for anew where that was deleted meanwhile, because a younger one is there."""
+        """Return the end of the newest segment. If retention has deleted it, list the directory again: a newer one exists."""
         for _ in range(_LOOKS):
             segments = self._found[topic_partition].segments
             try:

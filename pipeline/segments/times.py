@@ -1,4 +1,4 @@
-"""The first record at or after a timestamp, looked for in segment files as a broker does. Source: Kafka LogSegment."""
+"""Timestamp lookup in segment files, by the rules of a broker. Source: Kafka LogSegment."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from barnabas.protocol.records.reader import find_record_by_timestamp
 
 
 def first_offset_at(directory: SegmentDirectory, timestamp: int, end: int) -> int | None:
-    """The first offset in [log start, end) with that timestamp (ms) or a later one, None without. Raises OSError.
+    """Return the first offset in [log start, end) at or after a timestamp (ms), or None. Raises OSError.
 
-    Damaged batches are passed over: whoever reads them will say so.
+    Damaged batches are skipped; the tasks that read them report them.
     """
     for segment in directory.segments:
         largest = segment.max_timestamp()

@@ -1,8 +1,8 @@
-"""Which records of a log are committed, told from its files: for kafka.isolation.level=read_committed without a broker.
+"""Aborted transactions and the last stable offset of a log from its files, for kafka.isolation.level=read_committed.
 
-Aborted transactions are in the transaction indexes. Where the oldest open transaction begins, and with that the last
-stable offset, is told by the newest producer snapshot that can be read and the batch headers behind it (without one, by
-all headers).
+Transaction indexes contain the aborted transactions. The first offset of the oldest open transaction, which is the last
+stable offset, follows from the newest readable producer snapshot and the batch headers after it (without a snapshot,
+from all headers).
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ logger = logging.getLogger(__name__)
 
 
 def aborted_transactions(directory: SegmentDirectory) -> list[AbortedTxn]:
-    """All that the transaction indexes name. Raises OSError."""
+    """Return all entries of the transaction indexes. Raises OSError."""
     found: list[AbortedTxn] = []
     for segment in directory.segments:
         entry = segment.neighbours.get(FileKind.TRANSACTION_INDEX)
         if entry is not None:
-            # Gone with its segment: brokers remove the `.log` before its indexes.
+            # Deleted with its segment: brokers remove the `.log` before its indexes.
             with contextlib.suppress(FileNotFoundError):
                 found += iter_rows(read_all(segment.system, entry.path, entry.size_bytes))
     return found
 
 
 def last_stable_offset(directory: SegmentDirectory, end: int) -> int:
-    """Where the oldest open transaction begins; `end` without one. Raises OSError."""
+    """Return the first offset of the oldest open transaction, or `end` without one. Raises OSError."""
     begun, covered = _at_snapshot(directory)
     for segment, next_segment in zip(directory.segments, [*directory.segments[1:], None], strict=True):
         if next_segment is not None and next_segment.base_offset <= covered:
@@ -53,7 +53,7 @@ def last_stable_offset(directory: SegmentDirectory, end: int) -> int:
 
 
 def _at_snapshot(directory: SegmentDirectory) -> tuple[dict[int, int], int]:
-    """(producer id -> where its open transaction began, the offset up to which that is known)."""
+    """Return (producer id -> first offset of its open transaction, the offset up to which this holds)."""
     for offset, entry in sorted(directory.snapshots.items(), reverse=True):
         try:
             rows = decode_snapshot(read_all(directory.system, entry.path, entry.size_bytes), Path(entry.path))

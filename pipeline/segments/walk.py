@@ -1,4 +1,4 @@
-"""The whole batches of a segment file, one after the other, for what the driver has to find out from headers."""
+"""Iteration over the whole batches of a segment file, for what the driver reads from headers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _CHUNK_BYTES = 1 << 20
 
 
 def batches_from(file: OpenFile, size_bytes: int, position: int, least: int) -> Iterator[memoryview]:
-    """Each whole batch (or old message) in [position, size_bytes) that reaches to offset `least`, until the next one.
+    """Yield each whole batch (or old message) in [position, size_bytes) whose last offset is at least `least`.
 
-    CRCs are not looked at. The walk ends at the first that is no batch, or is cut: whoever reads it will say so. Raises
-    OSError.
+    A batch is valid until the next one is requested. CRCs are not checked. Iteration ends at the first invalid or
+    incomplete batch, which the task that reads it reports. Raises OSError.
     """
     buffer = memoryview(bytearray(min(_CHUNK_BYTES, max(1, size_bytes - position))))
     while position < size_bytes:

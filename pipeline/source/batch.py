@@ -1,4 +1,4 @@
-"""The batch reader: ranges of offsets once, when the query is planned, then a part for each task."""
+"""The batch reader: offset ranges are fixed when the query is planned, then split into a part for each task."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from barnabas.pipeline.source.places import open_log, read_part
 
 
 def make_batch_reader(options: Mapping[str, str], schema: StructType) -> DataSourceReader:
-    """Raises OptionError, SchemaError."""
+    """Create the reader of a batch query. Raises OptionError, SchemaError."""
     read = parse_read_options(options, is_streaming=False)
     kind = FilteringReader if read.push_filters else BarnabasReader
     return kind(read, rules_of(read, schema))
 
 
 def rules_of(options: ReadOptions, schema: StructType) -> ReadRules:
-    """What of the options concerns the reading of records. Raises SchemaError."""
+    """Return the part of the options that tasks need. Raises SchemaError."""
     return ReadRules(projection_of(schema), options.is_strict, options.check_crcs, options.read_committed)
 
 
 class BarnabasReader(DataSourceReader):
-    """Reads what is there when the query is planned."""
+    """Reads the records that exist when the query is planned."""
 
     def __init__(self, options: ReadOptions, rules: ReadRules) -> None:
         self._options = options
@@ -39,7 +39,7 @@ class BarnabasReader(DataSourceReader):
         self._limits = Limits()
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One part for each task. Raises PipelineError."""
+        """Return one part for each task. Raises PipelineError."""
         options = self._options
         with in_one_sentence():
             log = open_log(options)
@@ -58,16 +58,16 @@ class BarnabasReader(DataSourceReader):
                 log.close()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one part. Raises PipelineError."""
+        """Yield the rows of one part. Raises PipelineError."""
         with in_one_sentence():
             yield from read_part(self._options, self._rules, partition)
 
 
 class FilteringReader(BarnabasReader):
-    """With the option pushFilters. Spark asks for the filters' method by looking at the class."""
+    """The reader for the option pushFilters. A class of its own, because Spark checks the class for `pushFilters`."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Those that Spark still has to apply."""
+        """Take the filters; return those that Spark still has to apply."""
         self._limits, left = limits_of(filters)
         self._rules = replace(self._rules, min_timestamp=self._limits.min_timestamp)
         return left

@@ -1,7 +1,7 @@
-"""The broker as a place to read from, over the native dialect: what the driver asks, and what a task fetches.
+"""Reading from a broker in the native dialect: offsets for the driver, records for a task.
 
-Each task has a loop and a connection of its own, opened in `read()` because readers are pickled. The next fetch is sent
-before the records of the last one are decoded, so the broker works while the task does.
+Each task has an event loop and a connection of its own, opened in `read()` because readers are pickled. The next fetch
+is sent before the records of the last one are decoded, so broker and task work in parallel.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from barnabas.protocol.uuids import ZERO_UUID, uuid_text
 T = TypeVar("T")
 
 EMPTY_ANSWERS = 5
-"""So many answers without a byte, each after the broker's wait, below a high watermark: nothing is left to come."""
+"""After this many empty answers below the high watermark, each after the broker's wait, no record is left there."""
 
 
 class BrokerPart(InputPartition):
-    """What one task fetches, of the topic that had this id when that was planned."""
+    """The range that one task fetches, and the id that the topic had when it was planned."""
 
     def __init__(self, part: OffsetRange, topic_id: str | None = None) -> None:
         super().__init__(part)
@@ -50,7 +50,7 @@ class BrokerPart(InputPartition):
 
 
 class BrokerLog:
-    """The topics of a broker; opened at first use, one loop, for the driver's questions."""
+    """The ReadableLog of a broker: connects at first use and runs its requests on one event loop."""
 
     def __init__(self, client: ConsumerConfig, subscription: Subscription, options: ReadOptions) -> None:
         self._client = client
@@ -63,28 +63,28 @@ class BrokerLog:
         self._found_topics: set[str] = set()
 
     def partitions(self) -> frozenset[TopicPartition]:
-        """Raises OptionError for a topic or partition that does not exist. A topic that did once is left out then."""
+        """See ReadableLog. A topic that was found before and is gone now is left out. Raises OptionError."""
         subscription = self._subscription
         return self._run(self._find_partitions(subscription))
 
     def topic_ids(self) -> TopicIds:
-        """As the broker said them with the partitions."""
+        """See ReadableLog."""
         return self._topic_ids
 
     def earliest(self, partitions: Collection[TopicPartition]) -> Offsets:
-        """The log start offsets."""
+        """See ReadableLog."""
         return self._listed(dict.fromkeys(partitions, EARLIEST_TIMESTAMP))
 
     def latest(self, partitions: Collection[TopicPartition]) -> Offsets:
-        """The high watermarks; under read_committed the last stable offsets."""
+        """Return the high watermarks; under read_committed the last stable offsets."""
         return self._listed(dict.fromkeys(partitions, LATEST_TIMESTAMP))
 
     def at(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
-        """By timestamp, in ms."""
+        """See ReadableLog."""
         return {partition: None if offset < 0 else offset for partition, offset in self._listed(timestamps).items()}
 
     def parts(self, ranges: Sequence[OffsetRange], min_timestamp: int | None) -> Sequence[BrokerPart]:
-        """One for each range, or more as minPartitions and maxRecordsPerPartition say."""
+        """Return one part for each range, or more for minPartitions and maxRecordsPerPartition."""
         if min_timestamp is not None and ranges:
             found = self.at({each.topic_partition: max(0, min_timestamp) for each in ranges})
             ranges = [_from_offset(each, found[each.topic_partition]) for each in ranges]
@@ -163,7 +163,7 @@ class BrokerLog:
 
 
 def read_from_broker(options: ReadOptions, rules: ReadRules, planned: BrokerPart) -> Iterator[pa.RecordBatch]:
-    """The records of one part. Raises what `in_one_sentence` knows."""
+    """Yield the rows of one part. Raises the errors that `in_one_sentence` handles."""
     assert options.client is not None
     part = planned.part
     loop = asyncio.new_event_loop()
@@ -219,7 +219,7 @@ def _read(options: ReadOptions, rules: ReadRules, part: OffsetRange, fetcher: Pa
 
 
 def _tell_if_another(options: ReadOptions, part: OffsetRange, fetcher: PartFetcher) -> None:
-    """Raises DataLossError, or warns, where what was read may be of a topic that has only the name of the first."""
+    """Raise DataLossError, or warn, when the topic was replaced by another of the same name while it was read."""
     try:
         fetcher.ensure_same_topic()
     except TopicGoneError as error:
@@ -233,7 +233,7 @@ def _readable_end(options: ReadOptions, result: FetchPartitionResult) -> int:
 
 
 def _out_of_range(options: ReadOptions, part: OffsetRange, reader: BatchReader, result: FetchPartitionResult) -> None:
-    """What was to be read next is not there (any more): go on where the log begins, or end. Raises DataLossError."""
+    """Continue at the log start offset, or end, when the next offset does not exist. Raises DataLossError."""
     due = reader.next_offset
     log_start = result.log_start_offset
     lost = min(max(log_start, due), part.end) - due if due < log_start else part.end - due

@@ -1,9 +1,9 @@
-"""Fetches of one partition for a task, one ahead of what is decoded.
+"""Fetches one partition for a task, one request ahead of decoding.
 
-A request is sent as soon as it is known where it begins, and waited for only when its bytes are needed: the broker
-fills the socket while the task decodes. What fails is asked again, as long as the client's patience (api_timeout_ms).
+A request is sent as soon as its first offset is known, and awaited only when its bytes are needed: the broker fills the
+socket while the task decodes. Failed requests are retried for up to api_timeout_ms.
 
-Fetches go over the connection that asked for the metadata: nobody else waits on it in a task, and a second one costs a
+Fetches share the connection that loaded the metadata: nothing else uses it in a task, and opening a second one costs a
 small task as much as its fetch.
 """
 
@@ -33,18 +33,18 @@ from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.protocol.uuids import uuid_text
 
 FRAME_HEADROOM_BYTES: Final = 64 * 1024
-"""Of the largest answer that is taken, left for its header."""
+"""Room for the header in the largest answer that is accepted."""
 
 _EMPTY: Final = memoryview(b"")
 
 
 class TopicGoneError(Exception):
-    """The topic that the read was planned for is not there any more; another one of its name may be."""
+    """The topic that the read was planned for is gone; another of the same name may exist."""
 
 
 @dataclass(slots=True)
 class FetchAnswer:
-    """One partition's part of an answer."""
+    """The fetched partition's part of an answer."""
 
     result: FetchPartitionResult
     data: memoryview
@@ -61,7 +61,7 @@ class PartFetcher:
         isolation: int,
         topic_id: str | None = None,
     ) -> None:
-        """`topic_id`: the text of the id that the topic must have; None: whichever has the name."""
+        """`topic_id`: the text of the id that the topic must have; None accepts any topic of the name."""
         self.bootstrap = client.bootstrap
         self._client = client
         self._topic_partition = topic_partition
@@ -75,7 +75,7 @@ class PartFetcher:
         self._answers = 0
 
     def ask(self, offset: int) -> None:
-        """Send the fetch for what follows, if there is a connection; else `answer` will."""
+        """Send the fetch from `offset` if a connection is open; otherwise `answer` sends it."""
         self._offset = offset
         self._sent = None
         if self._cluster is not None:
@@ -85,7 +85,7 @@ class PartFetcher:
                 self._sent = self._loop.run_until_complete(self._send_on(connection))
 
     def ask_for_more(self, offset: int, needed_bytes: int) -> None:
-        """The answer had room for a part of the next batch only. Raises CorruptLogError for one that is too large."""
+        """Fetch again with room for a whole batch. Raises CorruptLogError for a batch that fits no answer."""
         most = self._client.max_frame_bytes - FRAME_HEADROOM_BYTES
         if needed_bytes > most:
             raise CorruptLogError(
@@ -96,10 +96,7 @@ class PartFetcher:
         self.ask(offset)
 
     def answer(self) -> FetchAnswer:
-        """The answer to what was asked, asked again after lost connections for as long as the client's patience.
-
-        Raises TopicGoneError.
-        """
+        """Return the answer to the last fetch, retried for up to api_timeout_ms. Raises TopicGoneError."""
         what = f"reading {self._topic_partition} from offset {self._offset}"
         try:
             response = self._loop.run_until_complete(with_retries(self._client, what, self._attempt))
@@ -111,9 +108,10 @@ class PartFetcher:
         return FetchAnswer(result, data)
 
     def ensure_same_topic(self) -> None:
-        """Fetches name a topic, not its id, so any answer but the first may be of another one. Raises TopicGoneError.
+        """Check that all answers came from the planned topic. Raises TopicGoneError.
 
-        One that is gone by now is what it was: its records were there when they were asked for.
+        Fetches carry the topic's name, not its id, so any answer after the first may be from another topic. A topic
+        deleted without a successor is fine: its records existed when they were fetched.
         """
         if self._answers > 1 and self._cluster is not None:
             what = f"metadata behind {self._topic_partition}"
@@ -157,7 +155,7 @@ class PartFetcher:
         response = await sent
         code = response.topics[0].partitions[0].error
         if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self._cluster is not None:
-            await self._cluster.load([self._topic_partition.topic])  # the next attempt finds out what became of it
+            await self._cluster.load([self._topic_partition.topic])  # the next attempt sees whether it was deleted
             raise RefusedError.of_partition(self._topic_partition, code, None)
         if code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.KAFKA_STORAGE_ERROR):
             if self._cluster is not None:

@@ -1,12 +1,11 @@
-"""The query's filters, as far as a log can use them: on topic, partition, offset and timestamp.
+"""Pushed-down filters on topic, partition, offset and timestamp.
 
-Partitions that no filter lets through are not planned, offsets bound the ranges exactly, and a least timestamp lets
-segments, byte ranges and batches be passed over by index and header before any payload is touched. Filters on topic,
-partition and offset are done here; those on timestamp stay Spark's as well, because a batch's header has only its
-largest one.
+Excluded partitions are not planned, offsets bound the ranges exactly, and a minimum timestamp skips segments, byte
+ranges and batches by index and header, before any payload is read. Filters on topic, partition and offset are fully
+applied here; Spark applies those on timestamp again, because a batch's header has only the largest timestamp.
 
-`pushFilters` exists on the reader only where the option of that name is true: Spark refuses every read of a source that
-has the method while `spark.sql.python.filterPushdown.enabled` is false, which is its default.
+The reader has the method `pushFilters` only when the option of that name is true: Spark refuses every read of a source
+with that method while `spark.sql.python.filterPushdown.enabled` is false, which is its default.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the filters leave: topics and partitions (None: all), offsets [first, end), and a least timestamp in ms."""
+    """What passes the filters: topics and partitions (None: all), offsets [first, end), a minimum timestamp in ms."""
 
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None
@@ -51,19 +50,19 @@ class Limits:
     min_timestamp: int | None = None
 
     def allows(self, topic_partition: TopicPartition) -> bool:
-        """Whether records of it can pass."""
+        """Return whether records of this partition can pass."""
         return (self.topics is None or topic_partition.topic in self.topics) and (
             self.partitions is None or topic_partition.partition in self.partitions
         )
 
     def narrow(self, whole: OffsetRange) -> OffsetRange:
-        """The part of a range that can pass."""
+        """Return the part of a range that can pass."""
         start = min(max(whole.start, self.first_offset), whole.end)
         return OffsetRange(whole.topic_partition, start, max(start, min(whole.end, self.end_offset)))
 
 
 def limits_of(filters: Sequence[Filter]) -> tuple[Limits, list[Filter]]:
-    """(what the filters, all of which must hold, leave; those that Spark still has to apply)."""
+    """Return (the limits of all filters together, the filters that Spark still has to apply)."""
     limits = Limits()
     left: list[Filter] = []
     for each in filters:
@@ -80,7 +79,7 @@ def limits_of(filters: Sequence[Filter]) -> tuple[Limits, list[Filter]]:
 
 
 def _by_value(limits: Limits, each: Filter) -> Limits | None:
-    """The limits with one more filter; None where it is of no use here."""
+    """Return the limits narrowed by one more filter; None when the filter cannot be used here."""
     match each:
         case EqualTo(attribute=column, value=value) | EqualNullSafe(attribute=column, value=value):
             if column == _TIMESTAMP:
@@ -131,7 +130,7 @@ def _from_time(limits: Limits, value: object) -> Limits | None:
     if not isinstance(value, dt.datetime):
         return None
     moment = value if value.tzinfo is not None else value.replace(tzinfo=dt.UTC)
-    milliseconds = (moment - _EPOCH) // dt.timedelta(milliseconds=1)  # rounded down: never above the filter's
+    milliseconds = (moment - _EPOCH) // dt.timedelta(milliseconds=1)  # rounded down: never later than the filter's
     known = limits.min_timestamp
     return replace(limits, min_timestamp=milliseconds if known is None else max(known, milliseconds))
 

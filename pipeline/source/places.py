@@ -1,4 +1,4 @@
-"""The two places to read from, by what the options say: the broker, or segment files."""
+"""Chooses between reading from a broker and reading segment files, by the options."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from barnabas.pipeline.worker_memory import keep_what_is_loaded
 
 
 def open_log(options: ReadOptions) -> ReadableLog:
-    """For the driver's questions; close it. Raises what `in_one_sentence` knows."""
+    """Open the log to plan reads from; the caller closes it. Raises the errors that `in_one_sentence` handles."""
     if options.client is not None:
         assert options.subscription is not None
         return BrokerLog(options.client, options.subscription, options)
@@ -25,7 +25,7 @@ def open_log(options: ReadOptions) -> ReadableLog:
 
 
 def read_part(options: ReadOptions, rules: ReadRules, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    """The rows of one part, in a task. Raises what `in_one_sentence` knows."""
+    """Return the rows of one part, in a task. Raises the errors that `in_one_sentence` handles."""
     keep_what_is_loaded()
     if isinstance(partition, BrokerPart):
         return read_from_broker(options, rules, partition)
@@ -33,4 +33,4 @@ def read_part(options: ReadOptions, rules: ReadRules, partition: InputPartition)
 
     if isinstance(partition, SegmentPart):
         return read_from_segment(options, rules, partition)
-    return iter(())  # Spark's own for a read without any part
+    return iter(())  # Spark's own partition, for a read without parts

@@ -1,13 +1,13 @@
 """The streaming reader: how far each micro-batch goes, by the rules of Spark's Kafka source.
 
-Offsets in a checkpoint are `{"topic": {"0": 123}}`, of each partition the next to read, with the topics' ids beside
-them (offsets.py). A partition that appears later starts at its earliest offset; one that is gone, whose log ends before
-the checkpoint, or whose topic was deleted and made again is data loss. The driver's reader lives as long as the query
-and keeps its connection; on executors another instance reads, which knows only its options and its part.
+A checkpoint's offsets are `{"topic": {"0": 123}}`, the next to read of each partition, with the topic ids beside them
+(reading/offsets.py). A new partition starts at its earliest offset. A partition that is gone, whose log ends before the
+checkpoint, or whose topic was deleted and created again is data loss. The driver's reader lives as long as the query
+and keeps its connection; on executors another instance reads, which has only its options and its part.
 
-Limits: maxOffsetsPerTrigger is shared by the partitions in proportion to what they have; below minOffsetsPerTrigger a
-micro-batch waits, for at most maxTriggerDelay. Trigger AvailableNow reads what was there when the query started, in as
-many batches as the limits make it, and never waits. Source: Spark's KafkaMicroBatchStream.
+Limits: maxOffsetsPerTrigger is shared by the partitions in proportion to their backlog; below minOffsetsPerTrigger a
+micro-batch waits for at most maxTriggerDelay. Trigger AvailableNow reads the records that existed when the query
+started, in as many batches as the limits require, and never waits. Source: Spark's KafkaMicroBatchStream.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 
 def make_stream_reader(options: Mapping[str, str], schema: StructType) -> DataSourceStreamReader:
-    """Raises OptionError, SchemaError."""
+    """Create the reader of a streaming query. Raises OptionError, SchemaError."""
     read = parse_read_options(options, is_streaming=True)
     return BarnabasStreamReader(read, rules_of(read, schema))
 
 
 class BarnabasStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads what comes. Pickled for the executors, where only `read` is called."""
+    """Reads new records in micro-batches. Pickled to the executors, where only `read` is called."""
 
     def __init__(self, options: ReadOptions, rules: ReadRules, clock: Callable[[], float] = time.monotonic) -> None:
         self._options = options
@@ -58,13 +58,13 @@ class BarnabasStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**self.__dict__, "_log": None}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Where a query without a checkpoint begins: `startingOffsets` and its timestamp forms."""
+        """Return where a query without a checkpoint begins: `startingOffsets` or its timestamp forms."""
         with in_one_sentence():
             log = self._opened()
             return to_spark(starting_offsets(log, self._options, log.partitions()), log.topic_ids())
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """What the options say; Spark asks for everything instead where a trigger wants that."""
+        """Return the limit that the options set; Spark overrides it for triggers that read everything."""
         options = self._options
         if options.max_offsets_per_trigger is not None:
             return ReadMaxRows(options.max_offsets_per_trigger)
@@ -73,7 +73,7 @@ class BarnabasStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Where the next micro-batch ends; `start` again where there is none to be."""
+        """Return where the next micro-batch ends; `start` means no micro-batch."""
         with in_one_sentence():
             latest, ids = self._latest()
             begun = self._of_the_same_topics(start, ids)
@@ -87,19 +87,19 @@ class BarnabasStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return to_spark(self._not_backwards(begun, latest), {**ids_from_spark(start), **ids})
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
-        """For the query's progress."""
+        """Return the latest offsets for the query's progress report."""
         with in_one_sentence():
             log = self._opened()
             return to_spark(log.latest(log.partitions())) or None
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """From now on nothing that comes later is read."""
+        """Fix the end of the query at the offsets of now."""
         with in_one_sentence():
             log = self._opened()
             self._target = log.latest(log.partitions()), log.topic_ids()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """A part for each task of the micro-batch. Raises DataLossError."""
+        """Return a part for each task of the micro-batch. Raises DataLossError."""
         with in_one_sentence():
             if start == end:
                 return []
@@ -120,12 +120,12 @@ class BarnabasStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return list(log.parts(ranges, None))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one part. Raises PipelineError."""
+        """Yield the rows of one part. Raises PipelineError."""
         with in_one_sentence():
             yield from read_part(self._options, self._rules, partition)
 
     def stop(self) -> None:
-        """Let the connection go."""
+        """Close the connection."""
         if self._log is not None:
             self._log.close()
             self._log = None
@@ -142,7 +142,7 @@ class BarnabasStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return log.latest(log.partitions()), log.topic_ids()
 
     def _of_the_same_topics(self, written: Mapping[str, Any], ids: Mapping[str, str]) -> Offsets:
-        """The offsets, but for topics that `ids` know by another id: those are of a log that is gone.
+        """Return the offsets without those of topics that now have another id: their log is gone.
 
         Raises DataLossError.
         """
@@ -161,7 +161,7 @@ class BarnabasStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._opened().earliest(new) if new else {}
 
     def _waits_for_more(self, begins: Offsets, latest: Offsets) -> bool:
-        """Whether what is there is too little, and has not been for too long."""
+        """Return whether the backlog is below minOffsetsPerTrigger and maxTriggerDelay has not passed."""
         least = self._options.min_offsets_per_trigger
         if least is None or self._target is not None:
             return False
@@ -170,7 +170,7 @@ class BarnabasStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return there < least and waited_ms < self._options.max_trigger_delay_ms
 
     def _not_backwards(self, begun: Offsets, latest: Offsets) -> Offsets:
-        """A log that ends before its checkpoint is data loss, said when the batch is planned. Raises DataLossError."""
+        """Return end offsets not below the start. Raises DataLossError for a log that ends before its checkpoint."""
         self._check_gone(begun, begun, latest.keys())
         for partition, offset in begun.items():
             if partition in latest and latest[partition] < offset:
