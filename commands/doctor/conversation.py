@@ -10,8 +10,8 @@ from barnabas import __version__
 from barnabas.clients.addresses import Address
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.framing import SIZE_PREFIX
-from barnabas.protocol.kafka import asking
-from barnabas.protocol.kafka.asking import ClusterView
+from barnabas.protocol.kafka import client_requests
+from barnabas.protocol.kafka.client_requests import ClusterView
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.topics.metadata import MetadataRequest
@@ -57,8 +57,8 @@ class Conversation:
     def greet(self) -> Hello:
         """Exchange ApiVersions by Kafka's protocol; if that fails, by the native one on a new connection."""
         try:
-            answer = self._ask(asking.api_versions_request(self._next_id(), CLIENT_ID))
-            return Hello(KAFKA, asking.api_versions_answer(self._correlation_id, answer))
+            answer = self._ask(client_requests.api_versions_request(self._next_id(), CLIENT_ID))
+            return Hello(KAFKA, client_requests.api_versions_answer(self._correlation_id, answer))
         except (NoAnswerError, DecodeError) as not_kafka:
             self._connection.close()
             self._connection = _connect(self._address, self._timeout_s)
@@ -71,8 +71,8 @@ class Conversation:
     def cluster(self) -> ClusterView:
         """Request Metadata without topics."""
         if self._dialect == KAFKA:
-            answer = self._ask(asking.metadata_request(self._next_id(), CLIENT_ID))
-            return asking.metadata_answer(self._correlation_id, answer)
+            answer = self._ask(client_requests.metadata_request(self._next_id(), CLIENT_ID))
+            return client_requests.metadata_answer(self._correlation_id, answer)
         found = self._ask_natively(ApiKey.METADATA, MetadataRequest([]))
         return ClusterView(found.cluster_id, tuple(found.brokers))
 
