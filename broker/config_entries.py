@@ -1,4 +1,4 @@
-"""Configs as DescribeConfigs and CreateTopics answer them: every property with its value, layer, type and words."""
+"""Config entries of DescribeConfigs and CreateTopics: every property with value, source, type and documentation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from barnabas.config.synonyms import Synonym, broker_synonyms, topic_synonyms
 from barnabas.protocol.messages.cluster.configs import ConfigEntry, ConfigSynonym
 
 UNKNOWN_TYPE: Final = "unknown"
-"""The type of a topic's or group's property of Kafka's that is kept and has no effect here."""
+"""Type of a topic or group property of Kafka that is stored but has no effect here."""
 
 _INTERNAL: Final = "internal.segment.bytes"
 
@@ -19,7 +19,7 @@ _INTERNAL: Final = "internal.segment.bytes"
 def topic_entries(
     config: BrokerConfig, overrides: Mapping[str, str], *, with_synonyms: bool = False, with_docs: bool = True
 ) -> list[ConfigEntry]:
-    """What a topic runs with, `overrides` being what was set for itself."""
+    """Describe a topic's configuration; `overrides` are the topic's own configs."""
     entries = []
     for known, value in describe_topic(config, overrides):
         if known.name == _INTERNAL and value.is_default:
@@ -35,7 +35,7 @@ def topic_entries(
 def group_entries(
     config: BrokerConfig, overrides: Mapping[str, str], *, with_synonyms: bool = False, with_docs: bool = True
 ) -> list[ConfigEntry]:
-    """What a group runs with, `overrides` being what was set for itself."""
+    """Describe a group's configuration; `overrides` are the group's own configs."""
     entries = []
     for known, value in describe_group(config, overrides):
         synonyms = [Synonym(*each) for each in group_synonyms(config, known, value)] if with_synonyms else []
@@ -53,7 +53,7 @@ def broker_entries(
     with_synonyms: bool = False,
     with_docs: bool = True,
 ) -> list[ConfigEntry]:
-    """Properties of a broker; what is read at start only is read-only."""
+    """Describe a broker's properties; those read at start only are marked read-only."""
     return [
         _entry(
             known,

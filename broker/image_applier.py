@@ -1,4 +1,4 @@
-"""Makes what the metadata image says: logs, their configs, and the partitions that the event loop serves."""
+"""Applies the metadata image: creates and deletes logs, updates their configs, and registers partitions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Blocking = Callable[..., Awaitable[Any]]
 
 
 class ImageApplier:
-    """Brings the log manager and the registry from one image to the next."""
+    """Brings the log manager and the partition registry from one image to the next."""
 
     def __init__(
         self,
@@ -50,12 +50,12 @@ class ImageApplier:
         self._loop = loop
 
     def online_directory_ids(self) -> list[bytes]:
-        """Where new partitions may go."""
+        """Return the ids of the online directories, where new partitions may be placed."""
         online = set(self._log_manager.live_directories)
         return [identity for path, identity in self._store.directory_ids.items() if path in online]
 
     def serve_all(self) -> None:
-        """At start, once the logs are loaded: serve every partition of the image whose log is there."""
+        """Register every partition of the image whose log is loaded. Called once, at start."""
         image = self._store.image
         for topic_partition in _partitions_of(image):
             try:
@@ -67,9 +67,9 @@ class ImageApplier:
     async def apply(
         self, before: MetadataImage, after: MetadataImage, blocking: Blocking, *, later: str | None = None
     ) -> dict[str, BrokerError]:
-        """Bring everything from `before` to `after`; by topic, why a log of it could not be made.
+        """Apply the difference between two images; return, by topic, why one of its logs could not be created.
 
-        The logs of a new topic of the name `later` are left to `make`.
+        The logs of the new topic `later` are left to `create_one`.
         """
         gone = [name for name, topic in before.topics.items() if after.topics.get(name) is None]
         for name in gone:
@@ -82,9 +82,9 @@ class ImageApplier:
             self._serve(after, topic_partition)
         return failed
 
-    async def make(self, image: MetadataImage, topic_partition: TopicPartition, blocking: Blocking) -> None:
-        """Make one log of a topic that was left for later, and serve it. Whether it could be made, serving says."""
-        await blocking(self._make_logs, image, [topic_partition])
+    async def create_one(self, image: MetadataImage, topic_partition: TopicPartition, blocking: Blocking) -> None:
+        """Create one log of a topic that was left for later, and register its partition, without a log on failure."""
+        await blocking(self._create_logs, image, [topic_partition])
         self._serve(image, topic_partition)
 
     @property
@@ -96,10 +96,10 @@ class ImageApplier:
     def _apply_to_logs(
         self, before: MetadataImage, after: MetadataImage, gone: list[str], new: list[TopicPartition]
     ) -> dict[str, BrokerError]:
-        """What takes locks and waits for the disk."""
+        """Apply the changes that take locks and wait for the disk."""
         self._delete_logs(before, gone)
         self._apply_configs(before, after)
-        return self._make_logs(after, new)
+        return self._create_logs(after, new)
 
     def _apply_configs(self, before: MetadataImage, after: MetadataImage) -> None:
         if before.configs == after.configs:
@@ -116,7 +116,7 @@ class ImageApplier:
             TopicPartition(name, number) for name in names for number in before.topics[name].partitions
         )
 
-    def _make_logs(self, image: MetadataImage, new: list[TopicPartition]) -> dict[str, BrokerError]:
+    def _create_logs(self, image: MetadataImage, new: list[TopicPartition]) -> dict[str, BrokerError]:
         failed: dict[str, BrokerError] = {}
         for topic_partition in new:
             try:
@@ -129,7 +129,7 @@ class ImageApplier:
         return failed
 
     def _begin_epoch(self, image: MetadataImage, topic_partition: TopicPartition) -> None:
-        """The leader epoch in which this broker appends, durably. Raises BrokerError."""
+        """Record durably that this broker appends in the image's leader epoch. Raises BrokerError."""
         partition_log = self._log_manager.get(topic_partition)
         state = image.partition(*topic_partition)
         if isinstance(partition_log, PartitionLog) and state is not None:
@@ -139,7 +139,7 @@ class ImageApplier:
         partition_log = self._log_manager.get(topic_partition)
         state = image.partition(*topic_partition)
         if partition_log is None and state is not None and state.leader == NO_LEADER:
-            return  # on the disks of another broker: with read.only there may be such partitions
+            return  # on another broker's disks: possible with read.only
         if partition_log is None or state is None:
             logger.warning("%s is not served: its log directory is offline", topic_partition)
             self._partitions.add_without_log(topic_partition)

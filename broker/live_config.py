@@ -1,4 +1,4 @@
-"""The configuration as it is now: what the broker was started with, under the dynamic layers of the metadata log."""
+"""The current configuration: the start-up configuration with the dynamic layers of the metadata log on top."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class LiveConfig:
-    """Replaced as a whole by `apply`; `broker` may be read by any thread."""
+    """The current configuration. `apply` replaces `broker` as a whole, so any thread may read it."""
 
     def __init__(self, static: BrokerConfig, node_id: int, image: MetadataImage) -> None:
-        """`static`: without the dynamic layers."""
+        """`static` is the start-up configuration."""
         self.static = static
         self._node_id = node_id
         self.broker = static
@@ -23,7 +23,7 @@ class LiveConfig:
         self.apply(image)
 
     def apply(self, image: MetadataImage) -> bool:
-        """Take over the dynamic layers of `image`; true when the broker's own properties changed."""
+        """Apply the dynamic layers of `image`; return whether the broker's own properties changed."""
         default = image.default_broker_configs()
         broker = image.broker_configs(self._node_id)
         changed = self._image is image or (
@@ -35,5 +35,5 @@ class LiveConfig:
         return changed
 
     def log_config(self, topic: str) -> LogConfig:
-        """What the topic's logs run with."""
+        """Return the configuration of the topic's logs."""
         return self.broker.log_config.with_overrides(self._image.topic_configs(topic))

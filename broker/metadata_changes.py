@@ -1,13 +1,16 @@
-"""The one path by which a request changes metadata: plan, commit, then make it so.
+"""The one path by which a request changes metadata: plan, commit, apply.
 
-    plan      a pure function from the image and the request to answers and records (broker.metadata)
+    plan      a pure function from the image and the request to responses and records (broker.metadata)
     commit    the records are appended to the metadata log and flushed; the image is replaced
-    apply     logs are made or deleted, configs handed down, the partition registry brought up to date
+    apply     logs are created or deleted, configs passed on, the partition registry updated
 
-Changes run one after the other. Planning, committing and making directories block, so they run on a thread of their
-own; the registry belongs to the event loop. A partition is out of the registry before its log goes, and in it only once
-its directory is there. If making a directory fails after the commit, the topic exists without that log: the client is
-told KAFKA_STORAGE_ERROR for that topic, and the next start makes it.
+Changes run one at a time. Planning, committing and creating directories block, so they run on a thread of their own;
+the registry belongs to the event loop. A partition leaves the registry before its log is deleted, and enters it only
+once its directory exists. If creating a directory fails after the commit, the topic exists without that log: it is
+answered KAFKA_STORAGE_ERROR, and the next start creates the log.
+
+The image names a new topic before its logs exist: a caller that creates a topic and writes to it must wait for the
+creation, not for the name.
 """
 
 from __future__ import annotations
@@ -69,7 +72,7 @@ class MetadataChanges:
         applier: ImageApplier,
         on_store_failed: Callable[[], None],
     ) -> None:
-        """`on_store_failed` is called when nothing can be changed any more: what is on disk is not known."""
+        """`on_store_failed` is called when a failed write leaves the metadata log in an unknown state."""
         self._store = store
         self._committer = committer
         self._config = config
@@ -79,7 +82,7 @@ class MetadataChanges:
         self._thread = ThreadPoolExecutor(1, "metadata-writer")
 
     async def create_topics(self, request: CreateTopicsRequest) -> TopicsResponse:
-        """Answers per topic; what is answered without an error is there, durably."""
+        """Create topics; one result each. A topic without an error exists durably."""
         return TopicsResponse(
             await self._change(
                 lambda image: plan_create_topics(
@@ -90,9 +93,9 @@ class MetadataChanges:
         )
 
     async def create_in_steps(self, topic: NewTopic, steps: PartitionSteps) -> TopicResult:
-        """Create one topic whose logs are made one by one, as `steps` says; other changes come in between.
+        """Create one topic whose logs are created one by one, in the order of `steps`, between other changes.
 
-        What could not be made, or was not when the broker died, the next start makes.
+        The next start creates the logs that failed or that a crash prevented.
         """
         (result,) = await self._change(
             lambda image: plan_create_topics(
@@ -109,13 +112,13 @@ class MetadataChanges:
                     image = self._store.image
                     now = image.topics.get(topic.name)
                     if now is not None and now.topic_id == created.topic_id:  # else it was deleted meanwhile
-                        await self._applier.make(image, TopicPartition(topic.name, number), self._blocking)
+                        await self._applier.create_one(image, TopicPartition(topic.name, number), self._blocking)
 
             await steps.run(created.partitions, make)
         return result
 
     async def delete_topics(self, request: DeleteTopicsRequest) -> TopicsResponse:
-        """Answers per topic."""
+        """Delete topics; one result each."""
         return TopicsResponse(
             await self._change(
                 lambda image: plan_delete_topics(
@@ -126,7 +129,7 @@ class MetadataChanges:
         )
 
     async def create_partitions(self, request: CreatePartitionsRequest) -> TopicsResponse:
-        """Answers per topic."""
+        """Add partitions to topics; one result each."""
         return TopicsResponse(
             await self._change(
                 lambda image: plan_create_partitions(image, request.topics, placement=self._placement(image)),
@@ -135,7 +138,7 @@ class MetadataChanges:
         )
 
     async def alter_configs(self, request: AlterConfigsRequest) -> AlterConfigsResponse:
-        """Answers per resource."""
+        """Change configs; one result per resource."""
         return AlterConfigsResponse(
             await self._change(
                 lambda image: plan_alter_configs(
@@ -150,14 +153,14 @@ class MetadataChanges:
         )
 
     async def take_producer_id_block(self) -> range:
-        """The next producer ids, which nobody else will get. Raises BrokerError KAFKA_STORAGE_ERROR."""
+        """Reserve and return the next block of producer ids. Raises BrokerError KAFKA_STORAGE_ERROR."""
         (block,) = await self._change(
             lambda image: plan_producer_id_block(image, node_id=self._store.node_id), commit=True
         )
         return block
 
     async def close(self) -> None:
-        """Wait for the change at hand; later ones fail."""
+        """Wait for the current change; later ones fail."""
         async with self._one_at_a_time:
             self._thread.shutdown(wait=True)
 
@@ -188,15 +191,15 @@ class MetadataChanges:
                     self._on_store_failed()
                 raise
             failed = await self._applier.apply(before, after, self._blocking, later=later)
-            _tell_failures(plan.results, failed)
+            _set_failures(plan.results, failed)
             return plan.results
 
     async def _blocking(self, work: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
 
 
-def _tell_failures(results: Sequence[object], failed: Mapping[str, BrokerError]) -> None:
-    """Topics that are in the metadata, but not all of whose logs could be made."""
+def _set_failures(results: Sequence[object], failed: Mapping[str, BrokerError]) -> None:
+    """Set the error of topics that exist in the metadata without all of their logs."""
     for result in results:
         if isinstance(result, TopicResult) and result.name in failed:
             error = failed[result.name]

@@ -1,15 +1,15 @@
-"""Texts of clients in log lines: a name with a line break in it must not look like two lines of ours."""
+"""Client-supplied text in log lines: a name that contains a line break must not look like two log lines."""
 
 from __future__ import annotations
 
 from typing import Final
 
 MAX_CHARACTERS: Final = 249
-"""What is longer is cut. The longest name that a topic may have."""
+"""Longer text is cut. The length of the longest topic name."""
 
 
 def printable(text: str) -> str:
-    """`text` as it is, or quoted and cut where it could mislead a reader of the log."""
+    """Return `text`, quoted and cut if it could mislead a reader of the log."""
     if text.isprintable() and len(text) <= MAX_CHARACTERS:
         return text
     return repr(text[:MAX_CHARACTERS])

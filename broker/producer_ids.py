@@ -1,4 +1,4 @@
-"""Hands out producer ids, one block of the metadata log after the other."""
+"""Producer ids, taken from the metadata log in blocks."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ if TYPE_CHECKING:
 
 
 class ProducerIds:
-    """`next_id` is called in the event loop; only the first of a block waits for the disk."""
+    """A source of producer ids. Event loop only."""
 
     def __init__(self, changes: MetadataChanges) -> None:
         self._changes = changes
         self._block: Iterator[int] = iter(())
 
     async def next_id(self) -> int:
-        """An id that nobody had before. Raises BrokerError KAFKA_STORAGE_ERROR when no block can be taken."""
+        """Return a new id; only the first of a block waits for the disk.
+
+        Raises BrokerError KAFKA_STORAGE_ERROR when no block can be taken.
+        """
         while True:
             found = next(self._block, None)
             if found is not None:
                 return found
-            # Several may wait here, and each then brings a block: the ids of all but the last are merely lost.
+            # Concurrent callers each take a block; the ids of all but the last block are merely lost.
             self._block = iter(await self._changes.take_producer_id_block())

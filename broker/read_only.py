@@ -1,8 +1,8 @@
-"""`read.only=true`: the parts of a broker that serves what lies on disk and writes nothing.
+"""`read.only=true`: the parts of a broker that serves the stored data and writes nothing.
 
-What would change something is answered POLICY_VIOLATION (44), and refused as deep as it goes: a log that is only read
-refuses an append, the metadata's writer refuses a record. The APIs here are refused at once, because they would first
-let a client wait (a group that forms) or promise something (a producer id).
+Changes are answered POLICY_VIOLATION (44) and refused at the lowest level: a read-only log refuses an append, the
+metadata's committer refuses a record. The APIs here are refused before they reach that level, because they would let a
+client wait first (a group that forms) or promise something (a producer id).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ REFUSED_APIS = (
 
 
 def refusing_handlers() -> dict[ApiKey, Handler]:
-    """By API: what stands in the place of its handler."""
+    """Return the handlers that replace those of REFUSED_APIS."""
     return dict.fromkeys(REFUSED_APIS, _refuse)
 
 

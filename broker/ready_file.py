@@ -1,6 +1,6 @@
-"""The ready file: how a script learns that the broker serves, and where.
+"""The ready file, which tells scripts that the broker serves, and where.
 
-JSON with pid, host, port (the first listener), metrics_port (null without one) and log_dirs; it appears as a whole.
+JSON with pid, host, port (of the first listener), metrics_port (null if none) and log_dirs; created atomically.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def write_ready_file(path: Path, *, host: str, port: int, metrics_port: int | None, log_dirs: Sequence[Path]) -> None:
-    """Write `path` by way of a neighbour and a rename. Raises StartupError when it cannot be written."""
+    """Write `path` atomically: a temporary file beside it, then a rename. Raises StartupError."""
     content = json.dumps(
         {
             "pid": os.getpid(),
@@ -36,5 +36,5 @@ def write_ready_file(path: Path, *, host: str, port: int, metrics_port: int | No
 
 
 def remove_ready_file(path: Path) -> None:
-    """The broker does not serve any more."""
+    """Remove the ready file of a broker that stops."""
     path.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""Why the broker does not start: one sentence for the operator, and a non-zero exit."""
+"""StartupError: why the broker does not start."""
 
 from __future__ import annotations
 
 
 class StartupError(Exception):
-    """The text is the whole sentence; the cause, where there is one, is in the log at debug level."""
+    """The text is one sentence for the operator; a cause, if any, is logged at debug level."""

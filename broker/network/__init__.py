@@ -1,4 +1,4 @@
-"""Sockets and connections: listeners, framing, dispatch of requests to handlers, and answers in request order.
+"""Sockets and connections: listeners, framing, dispatch of requests to handlers, and responses in request order.
 
-`node` puts the parts together; handlers import only `session`, `deferred` and `answer` from here.
+`node` puts the parts together; handlers import only `session`, `deferred` and `response_frame` from here.
 """

@@ -1,7 +1,7 @@
-"""Which address Metadata tells a client: that of the listener it came in by.
+"""The address that Metadata answers: that of the listener through which the client connected.
 
-advertised.listeners gives it by listener name. Where it leaves the host open (the listener is on every interface and
-nobody advertised a name) the client is told the address at which it reached us; a port of 0 is the one that was opened.
+advertised.listeners sets it by listener name. Without a host there (a listener on every interface and no advertised
+name) the answer is the local address of the client's own connection; port 0 stands for the port that was opened.
 """
 
 from __future__ import annotations
@@ -25,6 +25,6 @@ class AdvertisedAddresses:
         self._advertised = advertised
 
     def address_for(self, session: Session) -> BrokerAddress:
-        """What a client of that session is told."""
+        """Return the broker's address for a client of `session`."""
         listener = self._advertised[session.listener.name]
         return BrokerAddress(self._node_id, listener.host or session.local_host, listener.port or session.local_port)

@@ -1,10 +1,12 @@
-"""One client's connection: bytes in, frames out to the dispatcher, answers back in the order of the requests.
+"""One client's connection: bytes in, frames to the dispatcher, responses back in the order of the requests.
 
-The receive buffer is an anonymous mapping, so its pages cost nothing before they are touched; the kernel reads into it,
-requests are decoded in it, and a produced batch is stamped in it and written from it to its segment file: no byte is
-copied in Python. That holds only because a handler is done with the views when it returns, and because one request of a
-connection is worked on at a time; the ones behind it wait in the buffer, which bounds them, and once it is full in the
-client's socket.
+The receive buffer is an anonymous mapping, so its pages cost nothing before they are touched. The kernel reads into it,
+requests are decoded in it, and a produced batch is patched in it and written from it to its segment file: no byte is
+copied in Python. This requires that a handler keeps no view after it returns, and that only one request of a
+connection is served at a time. Later requests wait in the buffer, which bounds them, and then in the client's socket.
+
+Responses to pipelined requests are held back and leave in one system call. Everything that can end such a series (a
+request that waits, a full socket, a broken frame) must flush them first.
 """
 
 from __future__ import annotations
@@ -30,11 +32,11 @@ RECEIVE_BUFFER_BYTES: Final = 256 * 1024
 """The buffer of a new connection; a larger frame makes it grow."""
 
 KEEP_BUFFER_BYTES: Final = 4 * 1024 * 1024
-"""A buffer that grew beyond this is given back once its frame is worked off."""
+"""A buffer that grew beyond this is released once its frame has been served."""
 
 
 class Connection(asyncio.BufferedProtocol):
-    """A client's connection. Everything runs in the event loop; nothing in here blocks."""
+    """A client's connection. Runs in the event loop; nothing here blocks."""
 
     __slots__ = (
         "_awaited",
@@ -56,7 +58,7 @@ class Connection(asyncio.BufferedProtocol):
     )
 
     def __init__(self, registry: ConnectionRegistry, session: Session) -> None:
-        """`registry` is what all connections share: the dispatcher, the limits, the counters."""
+        """`registry` has the parts that all connections share: the dispatcher, the limits, the counters."""
         self._registry = registry
         self.session = session
         self._buffer = _anonymous(RECEIVE_BUFFER_BYTES)
@@ -64,7 +66,7 @@ class Connection(asyncio.BufferedProtocol):
         self._filled = 0
         self._consumed = 0
         self._awaited = 0
-        """Where in the buffer the frame that is being received will end; 0 while its size is not known."""
+        """End position in the buffer of the frame being received; 0 while its size is unknown."""
         self._busy = False
         self._pumping = False
         self._paused_reading = False
@@ -75,11 +77,11 @@ class Connection(asyncio.BufferedProtocol):
         self.close_reason = "client"
         self._last_active = 0.0
 
-    # --- asyncio's side
+    # --- called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The transport is there; too many connections, and it goes again."""
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass of it
+        """Set up the session and the sender; the registry closes the connection if there are too many."""
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is not a subclass
         registry = self._registry
         self.session.connected(transport)
         self._last_active = registry.loop.time()
@@ -88,13 +90,13 @@ class Connection(asyncio.BufferedProtocol):
             registry.loop,
             registry.blocking_io,
             registry.probe,
-            on_idle=self._answer_left,
-            on_failure=self._answer_failed,
+            on_idle=self._response_sent,
+            on_failure=self._send_failed,
         )
         registry.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The transport has gone; whoever works on the request at hand is told."""
+        """Cancel the pending request, if any, and release everything."""
         if exc is not None and self.close_reason == "client":
             self.close_reason = "connection_reset"
         if self._pending is not None:
@@ -104,58 +106,58 @@ class Connection(asyncio.BufferedProtocol):
         self._registry.closed(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the next bytes go; never empty, because a full buffer pauses reading."""
+        """Return the free part of the buffer; never empty, because a full buffer pauses reading."""
         return self._view[self._filled :]
 
     def buffer_updated(self, nbytes: int) -> None:
-        """`nbytes` more are in the buffer."""
+        """Serve the requests that `nbytes` more bytes complete."""
         registry = self._registry
         registry.probe.received_bytes += nbytes
         self._filled = filled = self._filled + nbytes
         if filled < self._awaited:
-            self._last_active = registry.loop.time()  # a large frame comes in many pieces: no more than this for each
+            self._last_active = registry.loop.time()  # a large frame has many pieces: minimal work for each
         elif not self._busy:
             self._work()
         elif filled == len(self._view):
             self._pause_reading()
 
     def eof_received(self) -> bool:
-        """The client sends no more: close, after what was written has left."""
+        """Let the transport close after everything written has been sent."""
         return False
 
     def pause_writing(self) -> None:
-        """The kernel took less than all of what was written."""
+        """The socket is full."""
         self._sender.pause_writing()
 
     def resume_writing(self) -> None:
-        """The kernel has taken all that was written."""
+        """The kernel has accepted everything written."""
         self._sender.resume_writing()
 
-    # --- the server's side
+    # --- called by the registry
 
     @property
     def last_active(self) -> float:
-        """The loop's time at which something of a request came, or something of an answer left."""
+        """The loop's time when a part of a request last arrived or a part of a response last left."""
         return max(self._last_active, self._sender.last_progress)
 
     @property
     def waits_for_broker(self) -> bool:
-        """The client waits for an answer that is not there yet."""
+        """Whether the client waits for a response that is not available yet."""
         return self._pending is not None
 
     def close(self, reason: str) -> None:
-        """Close after what was written has left. `reason` becomes a label of the closed-connections metric."""
+        """Close after everything written has been sent. `reason` becomes a label of the closed-connections metric."""
         if not self._transport.is_closing():
             self.close_reason = reason
             self._transport.close()
 
     def abort(self, reason: str) -> None:
-        """Close now; what is not with the kernel is dropped."""
+        """Close now and drop what the kernel has not accepted."""
         self.close_reason = reason
         self._transport.abort()
 
     def drain(self) -> None:
-        """Finish the request at hand, answer it, and close."""
+        """Finish the current request, answer it, and close."""
         self.draining = True
         if not self._busy:
             self.close("draining")
@@ -163,9 +165,9 @@ class Connection(asyncio.BufferedProtocol):
     # --- requests
 
     def _work(self) -> None:
-        """Work off the complete frames in the buffer, until one has to wait for its answer."""
+        """Serve the complete frames in the buffer, until one has to wait for its response."""
         if self._pumping:
-            return  # an answer left while it was being handed over: the loop below goes on by itself
+            return  # called while a response is being sent from the loop below, which continues by itself
         self._pumping = True
         try:
             self._work_off_frames()
@@ -202,12 +204,12 @@ class Connection(asyncio.BufferedProtocol):
             if isinstance(outcome, Deferred):
                 sender.flush()
                 self._pending = outcome
-                outcome.then(self._deferred_answer)
+                outcome.then(self._send_deferred)
             elif end + SIZE_PREFIX < filled and outcome is not None and sender.hold(outcome):
-                # Pipelined requests: more are here already, and their answers leave in one system call.
+                # Pipelined: more requests are in the buffer already, and their responses leave in one system call.
                 self._busy = False
             else:
-                self._answer(outcome)
+                self._send(outcome)
         else:
             if self._busy and self._filled == len(self._view):
                 self._pause_reading()
@@ -219,40 +221,40 @@ class Connection(asyncio.BufferedProtocol):
         elif len(self._view) == self._filled:
             self._make_room(self._filled - self._consumed + SIZE_PREFIX)
         if not sender.flush():
-            self._busy = True  # until the client has taken them: `_answer_left`
+            self._busy = True  # until the client has taken them: `_response_sent`
         elif self._paused_reading and not self._transport.is_closing():
             self._paused_reading = False
             self._transport.resume_reading()
 
-    def _deferred_answer(self, answer: ResponseFrame | CloseConnection | None) -> None:
+    def _send_deferred(self, answer: ResponseFrame | CloseConnection | None) -> None:
         self._pending = None
         if isinstance(answer, CloseConnection):
             logger.warning("closing the connection of %s: %s", self.session, answer)
             self.abort("refused")
             return
-        self._answer(answer)
+        self._send(answer)
         if not self._busy:
             self._work()
 
-    def _answer(self, answer: ResponseFrame | None) -> None:
+    def _send(self, answer: ResponseFrame | None) -> None:
         if self._transport.is_closing():
-            return  # a late answer to a client that has gone: there is nobody to write to
+            return  # a late response to a client that has disconnected; writing would raise
         if answer is None or self._sender.send(answer):
             self._busy = False
             if self.draining:
                 self.close("draining")
 
-    def _answer_left(self) -> None:
-        """The sender has handed over what did not fit the socket at once."""
+    def _response_sent(self) -> None:
+        """The kernel has accepted the rest of a response that did not fit into the socket."""
         if not self._busy or self._pending is not None:
-            return  # the held answers left, and the request behind them still waits for its own
+            return  # held responses were sent, and the request after them still waits for its own
         self._busy = False
         if self.draining:
             self.close("draining")
         else:
             self._work()
 
-    def _answer_failed(self, error: Exception) -> None:
+    def _send_failed(self, error: Exception) -> None:
         if isinstance(error, ConnectionError):
             self.abort("connection_reset")
             return
@@ -262,7 +264,7 @@ class Connection(asyncio.BufferedProtocol):
     # --- the buffer
 
     def _make_room(self, frame_bytes: int) -> None:
-        """Let a frame of `frame_bytes` from `_consumed` on fit: move it to the front, of a larger buffer if needed."""
+        """Make a frame of `frame_bytes` at `_consumed` fit: move it to the front, of a larger buffer if needed."""
         if self._consumed + frame_bytes <= len(self._view):
             return
         if frame_bytes <= len(self._view):
@@ -287,5 +289,5 @@ class Connection(asyncio.BufferedProtocol):
 
 
 def _anonymous(size: int) -> mmap.mmap:
-    """`size` zero bytes that take no memory before they are touched."""
+    """Map `size` zero bytes that take no memory before they are touched."""
     return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

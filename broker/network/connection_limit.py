@@ -1,8 +1,8 @@
-"""How many connections there may be: max.connections, which may change at run time, and what the system allows.
+"""Limit on open connections: max.connections, which may change at run time, and the process's limit on open files.
 
-Each connection takes up to two descriptors (its socket and the duplicate that sendfile writes to). Clients get half of
-the process's limit, so that however many come the logs can still be opened: a log that cannot open a file takes its
-directory offline, and the broker with it.
+A connection takes up to two descriptors (its socket, and the duplicate that sendfile writes to). Clients get half of
+the process's limit, so that logs can always be opened: a log that cannot open a file takes its directory offline, and
+possibly the broker with it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ _DESCRIPTORS_PER_CONNECTION: Final = 2
 
 
 class ConnectionLimit:
-    """Asked once for every connection that comes in."""
+    """Checked once for every new connection."""
 
     def __init__(self, config: LiveConfig) -> None:
-        """The limit on open files is taken as it is now, which is after the log manager has raised it."""
+        """Reads the limit on open files, so create it after the log manager has raised that."""
         self._config = config
         self._open_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
 
     def refusal(self, open_connections: int) -> str | None:
-        """Why there can be no more than `open_connections`, or None."""
+        """Return why another connection beside `open_connections` is refused, or None."""
         configured = self._config.broker.get_int("max.connections")
         if open_connections >= configured:
             return f"max.connections={configured} are open"

@@ -1,4 +1,4 @@
-"""All connections of a broker: which have been idle for too long, and how they end.
+"""All connections of a broker: admission, closing of idle ones, and draining at the stop.
 
 Properties: connections.max.idle.ms, socket.request.max.bytes.
 """
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 IDLE_SWEEPS: Final = 10
-"""How often within connections.max.idle.ms the idle connections are looked for: they live at most a tenth longer."""
+"""Sweeps per connections.max.idle.ms: an idle connection is closed at most a tenth of that too late."""
 
 MIN_SWEEP_SECONDS: Final = 0.05
-"""Not oftener, however small connections.max.idle.ms is."""
+"""Minimum interval, however small connections.max.idle.ms is."""
 
 
 class ConnectionRegistry:
-    """What the connections share, and the set of them."""
+    """The set of connections, and the parts that they share."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class ConnectionRegistry:
         limit: ConnectionLimit,
         max_idle_seconds: float | None,
     ) -> None:
-        """`max_idle_seconds` None: connections may idle for ever."""
+        """`max_idle_seconds` None: connections may be idle forever."""
         self.loop = loop
         self.dispatcher = dispatcher
         self.blocking_io = blocking_io
@@ -55,12 +55,12 @@ class ConnectionRegistry:
         self._sweep: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Begin to look for idle connections."""
+        """Start the sweeps for idle connections."""
         if self._max_idle_seconds is not None:
             self._schedule_sweep(max(self._max_idle_seconds / IDLE_SWEEPS, MIN_SWEEP_SECONDS))
 
     def opened(self, connection: Connection) -> None:
-        """A connection was made: keep it, or close it at once when there are too many or the broker stops."""
+        """Register a new connection, or close it if there are too many or the broker is stopping."""
         refusal = "the broker is stopping" if self._draining else self._limit.refusal(len(self._connections))
         if refusal is not None:
             reason = "draining" if self._draining else "max_connections"
@@ -73,7 +73,7 @@ class ConnectionRegistry:
         self.probe.count_accepted()
 
     def closed(self, connection: Connection) -> None:
-        """A connection has gone; `connection.close_reason` says why."""
+        """Remove a closed connection and count its `close_reason`."""
         if connection in self._connections:
             self._connections.remove(connection)
             self.probe.count_closed(connection.close_reason)
@@ -81,7 +81,7 @@ class ConnectionRegistry:
                 self._all_closed.set()
 
     async def drain(self, timeout_seconds: float) -> None:
-        """Let every connection finish the request at hand, then close it; after the timeout cut the rest off."""
+        """Let every connection finish its current request, then close it; abort the rest after the timeout."""
         self._draining = True
         if self._sweep is not None:
             self._sweep.cancel()
@@ -106,7 +106,7 @@ class ConnectionRegistry:
             if connection.last_active >= before:
                 continue
             if connection.waits_for_broker:
-                continue  # a long poll or a flush is ours to answer; it is no idleness of the client
+                continue  # the client waits for a long poll or a flush: it is not idle
             logger.info("closing the connection of %s: idle for connections.max.idle.ms", connection.session)
             connection.abort("idle")
         self._schedule_sweep(seconds)

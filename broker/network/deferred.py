@@ -1,7 +1,10 @@
-"""An answer that is not there yet: a long poll, a group commit, a change of metadata.
+"""A response that is not available yet: a long poll, a group commit, a metadata change.
 
 Lighter than an asyncio.Future: the callback runs inside `resolve`, not in a later turn of the loop, so a woken fetch
-leaves in the same turn in which its record arrived. One thread (the event loop's) only.
+is answered in the same turn in which its record arrived. For the event loop's thread only.
+
+Because of that, `resolve` may serve the connection's next request before it returns, and that request may concern the
+same group or partition: resolve only when the state is consistent again.
 """
 
 from __future__ import annotations
@@ -13,12 +16,12 @@ T = TypeVar("T")
 
 
 class Deferred(Generic[T]):
-    """A value that comes once, or never (`cancel`). At most one callback, set before or after the value came."""
+    """A value that arrives once, or never (`cancel`). At most one callback, set before or after the value arrives."""
 
     __slots__ = ("_callback", "_cancelled", "_on_cancel", "_resolved", "_value")
 
     def __init__(self, on_cancel: Callable[[], None] | None = None) -> None:
-        """`on_cancel` is called when nobody waits for the value any more (the client has gone)."""
+        """`on_cancel` is called when the value is no longer needed (the client has disconnected)."""
         self._callback: Callable[[T], None] | None = None
         self._on_cancel = on_cancel
         self._resolved = False
@@ -27,11 +30,11 @@ class Deferred(Generic[T]):
 
     @property
     def done(self) -> bool:
-        """Whether the value came or is no longer wanted."""
+        """Whether the value has arrived or is no longer needed."""
         return self._resolved or self._cancelled
 
     def resolve(self, value: T) -> None:
-        """Give the value to whoever waits for it. After `cancel` it is dropped: the client has gone."""
+        """Pass the value to the callback. After `cancel` it is dropped."""
         if self._cancelled:
             return
         if self._resolved:
@@ -43,14 +46,14 @@ class Deferred(Generic[T]):
             self._value = value
 
     def then(self, callback: Callable[[T], None]) -> None:
-        """Call `callback` with the value: now when it is there, else when it comes."""
+        """Call `callback` with the value, now or when it arrives."""
         if self._resolved:
             callback(self._value)
         else:
             self._callback = callback
 
     def cancel(self) -> None:
-        """The value is not wanted any more. Does nothing once it came."""
+        """Drop the callback and call `on_cancel`. Does nothing once the value has arrived."""
         if not self.done:
             self._cancelled = True
             self._callback = None

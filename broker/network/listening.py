@@ -1,4 +1,4 @@
-"""The sockets of `listeners`: bound before anything on disk is touched, opened once the broker can serve."""
+"""Sockets of `listeners`: bound before anything on disk is touched, listening once the broker can serve."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def bind(listeners: Sequence[Listener], send_buffer_bytes: int, receive_buffer_bytes: int) -> list[socket.socket]:
-    """One bound, not yet listening socket for each listener.
+    """Bind a socket for each listener, without listening yet.
 
-    Buffer sizes: socket.send.buffer.bytes and socket.receive.buffer.bytes, -1 leaves the system's (accepted connections
-    inherit them). Raises StartupError: port in use, address not of this machine, no permission.
+    Buffer sizes: socket.send.buffer.bytes and socket.receive.buffer.bytes, -1 keeps the system's default
+    (accepted connections inherit them). Raises StartupError: port in use, unknown address, no permission.
     """
     sockets: list[socket.socket] = []
     try:
@@ -41,7 +41,7 @@ def _bind(listener: Listener, send_buffer_bytes: int, receive_buffer_bytes: int)
     opened = socket.socket(family, socket.SOCK_STREAM)
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Inherited by accepted connections: a client whose machine vanished in a long poll is noticed some time.
+        # Inherited by accepted connections: detects a client whose machine vanished during a long poll.
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if dual_stack:
             opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)

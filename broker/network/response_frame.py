@@ -1,4 +1,4 @@
-"""What a connection sends: the bytes of a header, then slices of segment files and bytes between them."""
+"""A response frame as a connection sends it: header bytes, then slices of segment files and bytes between them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 class ResponseFrame(NamedTuple):
-    """`parts` are sent behind `header`, in order: slices as they lie on disk, bytes as they are."""
+    """`parts` are sent after `header`, in order: file slices as stored, bytes as they are."""
 
     header: bytes
     parts: Sequence[bytes | FileSlice] = ()
 
 
 class CloseConnection(Exception):
-    """A request whose only possible answer is to close its connection (acks=0 and an error); the text says why."""
+    """Raised for a request that can only be answered by closing its connection (acks=0 and an error); says why."""

@@ -1,15 +1,15 @@
-"""Sends answers on one connection, in order: bytes through the transport, record slices from their files.
+"""Sends responses on one connection, in order: bytes through the transport, record slices from their files.
 
-Three ways for the bytes of a slice, by its size and by what the page cache holds:
-  - small (all of an answer's below SENDFILE_MIN_BYTES): read and sent together with its bytes in one system call;
-  - large and warm: `os.sendfile` from the segment file to a duplicate of the socket's descriptor (uvloop refuses
+A slice is sent in one of three ways, by its size and by whether the page cache has it:
+  - small (a response's slices together below SENDFILE_MIN_BYTES): read, and sent with the other bytes in one call;
+  - large and cached: `os.sendfile` from the segment file to a duplicate of the socket's descriptor (uvloop refuses
     `add_writer` on a transport's own);
-  - cold, whatever the size: read by the blocking-I/O executor, so that the disk never stalls the loop.
-Where sendfile does not work (a file system without it, no descriptor left for the duplicate) a connection copies.
+  - not cached: read by the blocking-I/O executor, so that the disk never stalls the loop.
+Where sendfile does not work (a file system without it, no descriptor left for the duplicate) bytes are copied.
 
-The transport's high-water mark is 0: `write` goes to the kernel at once, and `pause_writing` means that the kernel
-took less than all. While it is paused nothing more is handed over, which is the connection's back-pressure: the next
-request is not worked on before this answer is with the kernel.
+The transport's high-water mark is 0: `write` goes to the kernel immediately, and `pause_writing` means that the kernel
+did not accept everything. While paused nothing more is handed over, which is the connection's back-pressure: the next
+request is not served before the kernel has this response.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ SENDFILE_MIN_BYTES: Final = 16 * 1024
 """Below this a copy is cheaper than the second system call (benchmarks/, fetch lines)."""
 
 HOLD_BYTES_MAX: Final = 64 * 1024
-"""Answers of pipelined requests are held back up to this much, to leave together."""
+"""Responses to pipelined requests are held back up to this size, to be sent together."""
 
 CHUNK_BYTES: Final = 1024 * 1024
-"""At most this much of a slice is handed to the kernel, or read, at a time."""
+"""Largest part of a slice that is sent or read at a time."""
 
 
 _SENDFILE_UNAVAILABLE: Final = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMFILE, errno.ENFILE})
-"""What sendfile says on file systems that lack it, and dup without a descriptor to give: then bytes are copied."""
+"""Errors of sendfile on file systems without it, and of dup without a free descriptor: then bytes are copied."""
 
 _FILE_FAILURES: Final = (OSError, StorageError)
-"""A file, or the socket, that failed."""
+"""Errors of a file or of the socket."""
 
 
 class _Progress:
@@ -61,18 +61,18 @@ class _Progress:
 
     @property
     def position(self) -> int:
-        """Where in the file the next byte lies."""
+        """Position of the next byte in the file."""
         return self.records.position + self.sent
 
     def is_warm(self) -> bool:
-        """Whether the page cache holds the slice; asked of the kernel once per slice."""
+        """Return whether the page cache has the slice; one system call per slice."""
         if self._warm is None:
             self._warm = self.records.is_warm()
         return self._warm
 
 
 class ResponseSender:
-    """The writing half of a connection. `send` never blocks; `on_idle` says when everything has left."""
+    """The writing half of a connection. `send` never blocks; `on_idle` is called when everything has left."""
 
     __slots__ = (
         "_closed",
@@ -103,7 +103,7 @@ class ResponseSender:
         on_idle: Callable[[], None],
         on_failure: Callable[[Exception], None],
     ) -> None:
-        """`on_idle` is called after a `send` that returned False; `on_failure` when a file or the socket failed."""
+        """`on_idle` is called after a `send` that returned False; `on_failure` when a file or the socket fails."""
         transport.set_write_buffer_limits(high=0)
         self._transport = transport
         self._loop = loop
@@ -121,11 +121,11 @@ class ResponseSender:
         self._copies = False
         self._socket_fd = -1
         self.last_progress = 0.0
-        """The loop's time at which a slow client last took something of an answer."""
+        """The loop's time when a slow client last accepted a part of a response."""
 
-    def send(self, answer: ResponseFrame) -> bool:
-        """Hand over one answer. True when all of it is with the kernel; else `on_idle` will say so."""
-        header, parts = answer
+    def send(self, response: ResponseFrame) -> bool:
+        """Send one response. Returns True when the kernel has all of it; otherwise `on_idle` is called later."""
+        header, parts = response
         probe = self._probe
         probe.sent_bytes += len(header)
         if self._held:
@@ -146,17 +146,17 @@ class ResponseSender:
         self._queue.extend([part if isinstance(part, bytes) else _Progress(part) for part in parts])
         return self._pump()
 
-    def hold(self, answer: ResponseFrame) -> bool:
-        """Keep a small answer back: `flush`, or the next `send`, follows at once. False: it is none to be held."""
-        if answer.parts or self._held_bytes > HOLD_BYTES_MAX:
+    def hold(self, response: ResponseFrame) -> bool:
+        """Hold a small response back until `flush` or `send`, in the same turn. Returns False: send it instead."""
+        if response.parts or self._held_bytes > HOLD_BYTES_MAX:
             return False
-        self._held.append(answer.header)
-        self._held_bytes += len(answer.header)
-        self._probe.sent_bytes += len(answer.header)
+        self._held.append(response.header)
+        self._held_bytes += len(response.header)
+        self._probe.sent_bytes += len(response.header)
         return True
 
     def flush(self) -> bool:
-        """Write what was held. True when all of it is with the kernel; else `on_idle` will say so."""
+        """Send the held responses. Returns True when the kernel has them; otherwise `on_idle` is called later."""
         if self._held:
             self._write_held()
         return not self._paused
@@ -166,18 +166,18 @@ class ResponseSender:
         self._transport.write(b"".join(held))
 
     def pause_writing(self) -> None:
-        """The kernel took less than all of what was written."""
+        """The kernel did not accept everything written."""
         self._paused = True
 
     def resume_writing(self) -> None:
-        """The kernel has taken all that was written."""
+        """The kernel has accepted everything written."""
         self._paused = False
         self.last_progress = self._loop.time()
         if not self._closed and self._pump():
             self._on_idle()
 
     def close(self) -> None:
-        """Forget what is queued and the duplicate descriptor. Any number of times."""
+        """Drop the queue and close the duplicate descriptor. May be called repeatedly."""
         self._closed = True
         self._queue.clear()
         if self._watching:
@@ -188,7 +188,7 @@ class ResponseSender:
             self._socket_fd = -1
 
     def _small_parts(self, parts: Sequence[bytes | FileSlice]) -> list[bytes | bytearray] | None:
-        """All the parts' bytes, when the slices are small and in the page cache; else None."""
+        """Return all the parts' bytes if the slices are small and in the page cache, else None."""
         slices_bytes = 0
         for part in parts:
             if not isinstance(part, bytes):
@@ -204,7 +204,7 @@ class ResponseSender:
         return data
 
     def _pump(self) -> bool:
-        """Send from the queue until it is empty (True) or something has to be waited for (False)."""
+        """Send from the queue until it is empty (True) or has to wait (False)."""
         try:
             return self._send_queue()
         except _FILE_FAILURES as error:
@@ -245,7 +245,7 @@ class ResponseSender:
             self._queue.popleft()
 
     def _sendfile(self, progress: _Progress, size: int) -> bool:
-        """Send up to `size` bytes from the file. False when the socket is full, and watched from now on."""
+        """Send up to `size` bytes from the file. Returns False when the socket is full; it is watched from then on."""
         try:
             if self._socket_fd < 0:
                 self._socket_fd = os.dup(self._transport.get_extra_info("socket").fileno())
@@ -291,13 +291,13 @@ class ResponseSender:
             self._on_idle()
 
     def _fail(self, error: Exception) -> None:
-        """The frame has begun, so it cannot become an error answer any more: the connection has to go."""
+        """Close the connection: a frame that has begun cannot become an error response."""
         self._queue.clear()
         self._on_failure(error)
 
 
 def _read_if_warm(fd: int, position: int, size: int) -> bytes | bytearray | None:
-    """`size` bytes of a file, or None when reading them would have to wait for the disk."""
+    """Read `size` bytes of a file, or return None if that would wait for the disk."""
     data = bytearray(size)
     try:
         got = os.preadv(fd, (data,), position, os.RWF_NOWAIT)
@@ -306,5 +306,5 @@ def _read_if_warm(fd: int, position: int, size: int) -> bytes | bytearray | None
     except OSError as error:
         if error.errno != errno.EOPNOTSUPP:
             raise
-        return read_exactly(fd, position, size)  # tmpfs and the like: always in memory
+        return read_exactly(fd, position, size)  # tmpfs and similar: always in memory
     return data if got == size else None

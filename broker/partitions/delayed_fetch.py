@@ -1,4 +1,4 @@
-"""A fetch that found less than its min_bytes: it waits for appends, at most max_wait_ms."""
+"""A fetch that found less than its min_bytes and waits for appends, at most max_wait_ms."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ if TYPE_CHECKING:
 
 
 class DelayedFetch:
-    """Woken by every append to one of its partitions; reads again once enough bytes have come, or the time is up.
+    """Woken by every append to one of its partitions; reads again once enough bytes were appended, or time is up.
 
-    How much came is told by the partitions' `appended_bytes`, so that a wake that is not enough costs two additions and
-    no read.
+    It compares the partitions' `appended_bytes`, so that a wake-up that is not enough costs two additions and no read.
     """
 
     __slots__ = (
@@ -41,20 +40,20 @@ class DelayedFetch:
         read: Callable[[], FetchResponse],
         ended: Callable[[DelayedFetch], None],
     ) -> None:
-        """`read` makes the final answer; `ended` is called once."""
+        """`read` builds the final response; `ended` is called once, when the wait is over or cancelled."""
         self._partitions = partitions
         self._missing_bytes = missing_bytes
         self._read = read
         self._ended = ended
         self._appended_at_start = self._appended()
         self.response: Deferred[FetchResponse | Exception] = Deferred(on_cancel=self._leave)
-        """An exception is a bug met by `read`: it belongs to this request, not to the appender that woke it."""
+        """An exception is one raised by `read`: it belongs to this request, not to the append that woke it."""
         for partition in partitions:
             partition.add_waiter(self)
         self._timer = loop.call_later(max_wait_seconds, self.finish)
 
     def finish(self) -> None:
-        """Answer with what there is now."""
+        """Answer with the records available now."""
         if self.response.done:
             return
         self._leave()
@@ -66,7 +65,7 @@ class DelayedFetch:
         self.response.resolve(response)
 
     def wake(self) -> None:
-        """Answer if enough has come, or nothing can come any more."""
+        """Answer if enough bytes were appended, or a partition is no longer available."""
         enough = self._appended() - self._appended_at_start >= self._missing_bytes
         if enough or not all(partition.is_available for partition in self._partitions):
             self.finish()

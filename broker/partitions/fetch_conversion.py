@@ -1,8 +1,9 @@
-"""Old message formats in an answer to Fetch: converted to version 2 within the request's limit of bytes.
+"""Conversion of old message formats in a Fetch response to version 2, within the request's limit of bytes.
 
-Sizes are known only after the conversion, so what was read is a promise until then: the parts are converted in the
-order of the answer, each into what is left of the limit, and one that has no room comes empty, as if it had not been
-read. Not for the event loop: a segment full of small messages takes milliseconds.
+Kafka sends formats 0 and 1 as stored; here they are converted, so that a client needs to know one format. Sizes are
+known only after the conversion: the parts are converted in the order of the response, each within what is left of the
+limit, and a part without room is answered empty, as if it had not been read. Not for the event loop: a segment of small
+messages takes milliseconds.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class OldFormatPart(NamedTuple):
-    """One partition's answer whose records, read from `offset`, are to be converted."""
+    """One partition's result whose records, read from `offset`, are to be converted."""
 
     result: FetchPartitionResult
     log: ReadableLog
@@ -29,7 +30,7 @@ class OldFormatPart(NamedTuple):
 
 
 def convert_parts(parts: Iterable[OldFormatPart], budget: int) -> None:
-    """Put the converted records, or an error, into each part's answer. `budget`: bytes for all of them."""
+    """Put the converted records, or an error, into each part's result. `budget` is in bytes, for all parts."""
     for result, log, offset, records in parts:
         result.records = None
         try:

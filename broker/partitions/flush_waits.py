@@ -1,9 +1,9 @@
-"""Produce answers that wait for the flusher's group commit (flush.messages).
+"""Produce responses that wait for the flusher's group commit (flush.messages).
 
-The flusher's thread hands over all that a round made durable in one call; one `call_soon_threadsafe` brings it into the
-event loop. Towards the flusher it is the same: what one turn of the loop appended, for however many clients, is asked
-for together once the turn is over. A sync takes less time than the loop needs for a handful of requests: without that
-each group would be such a handful, and the syncs would cost more than the appends.
+The flusher's thread reports everything that a round made durable in one call, which one `call_soon_threadsafe` brings
+into the event loop. In the other direction, the flushes for one turn of the loop, of all clients, are requested
+together at the end of the turn. A sync takes less time than the loop needs for a handful of requests: otherwise each
+group would be that small, and the syncs would cost more than the appends.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class FlushWaits:
     def answer_after(
         self, flushes: list[tuple[Partition, int, ProducePartitionResult]], response: ProduceResponse
     ) -> Deferred[ProduceResponse | None]:
-        """`response`, once each partition is flushed up to its offset; a failed flush becomes its partition's error."""
+        """Return `response` once each partition is flushed up to its offset, with the errors of failed flushes."""
         answer: Deferred[ProduceResponse | None] = Deferred()
         missing = len(flushes)
 
@@ -58,12 +58,12 @@ class FlushWaits:
         return answer
 
     def wait(self, partition: Partition, up_to_offset: int, flushed: Callable[[Exception | None], None]) -> None:
-        """Call `flushed` in the event loop once it is durable up to that offset, or with why it is not."""
+        """Call `flushed` in the event loop with None once the log is durable up to the offset, or with the error."""
         self._gather(partition, up_to_offset, flushed)
 
     def begin(self, partition: Partition, up_to_offset: int) -> None:
-        """Flush for nobody who waits; a failure takes the log directory offline."""
-        self._gather(partition, up_to_offset, _nobody_waits)
+        """Start a flush that no request waits for; a failure takes the log directory offline."""
+        self._gather(partition, up_to_offset, _ignore)
 
     def _gather(self, partition: Partition, up_to_offset: int, callback: FlushCallback) -> None:
         log = partition.writable_log
@@ -81,7 +81,7 @@ class FlushWaits:
         self._loop.call_soon_threadsafe(_complete, completions)
 
 
-def _nobody_waits(error: Exception | None) -> None:
+def _ignore(error: Exception | None) -> None:
     """The flusher has logged the error."""
 
 

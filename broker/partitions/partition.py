@@ -1,8 +1,8 @@
-"""One partition as the daemon sees it: the one async door into its log.
+"""One served partition: the only way from the event loop into its log.
 
-Appends and reads run inline in the event loop (the page cache answers in microseconds; a hand-over to a thread costs
-six to eleven times that). What waits: a fetch that found too little, until an append wakes it; a produce whose topic
-wants its records flushed (flush.messages), until the flusher's group commit reached them.
+Appends and reads run inline in the event loop (the page cache answers in microseconds; a thread hand-over costs six to
+eleven times that). Only two things wait: a fetch that found too little, until an append wakes it, and a produce to a
+topic with flush.messages, until the flusher's group commit.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 
 
 class Waiter(Protocol):
-    """Who waits for a partition's records: a fetch."""
+    """A fetch that waits for a partition's records."""
 
     def wake(self) -> None:
-        """There are more records, or there will never be any: see whether that is enough."""
+        """Check whether to answer: records were appended, or the partition is no longer available."""
         ...
 
     def finish(self) -> None:
-        """End the waiting, whatever there is."""
+        """Answer now, with the records available."""
         ...
 
 
 class Partition:
-    """A log, its leader epoch, and the fetches that wait for its next record."""
+    """A log, its leader epoch, and the fetches waiting for its next record."""
 
     __slots__ = (
         "_loop",
@@ -73,10 +73,10 @@ class Partition:
         self._wake_scheduled = False
         self._retired = False
         self.appended_bytes = 0
-        """Grows with every append; what a waiting fetch measures its min_bytes by."""
+        """Grows with every append; a waiting fetch compares it with its min_bytes."""
 
     def append(self, records: memoryview) -> AppendResult:
-        """Append one client batch, which is stamped in place. Raises BrokerError with the partition's code."""
+        """Append one client batch, which is patched in place. Raises BrokerError with the partition's code."""
         log = self.writable_log
         if log is None:
             self._refuse_append()
@@ -84,7 +84,7 @@ class Partition:
         return result if result.is_duplicate else self._appended(result)
 
     def append_internal(self, records: memoryview) -> AppendResult:
-        """Append whole batches of a coordinator of this broker, stamped in place. Raises BrokerError."""
+        """Append whole batches of this broker's group coordinator, patched in place. Raises BrokerError."""
         log = self.writable_log
         if log is None:
             self._refuse_append()
@@ -101,7 +101,7 @@ class Partition:
         probe.bytes_in += result.size_bytes
         probe.records_in += result.record_count
         if self._waiters and not self._wake_scheduled:
-            # Once per turn of the loop, however many appends it brings, and after the producer has its answer.
+            # Once per turn of the loop, for any number of appends, and after the producer has its response.
             self._wake_scheduled = True
             self._loop.call_soon(self._wake)
         return result
@@ -109,10 +109,10 @@ class Partition:
     def read(
         self, offset: int, max_bytes: int, *, committed_only: bool, at_least_one_batch: bool
     ) -> FileSlice | OldFormatSlice | None:
-        """Stored batches from the one that contains `offset`.
+        """Return stored batches, from the one that contains `offset`; None at the end of the log.
 
-        Raises BrokerError: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR. The latter also where nothing is left to be read:
-        a consumer at the end of a log whose disk has failed would else wait for ever.
+        Raises BrokerError: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR. The latter also at the end of a log that is not
+        online: a consumer there would otherwise wait forever.
         """
         log = self.log
         upper_bound = log.last_stable_offset if committed_only else log.high_watermark
@@ -123,13 +123,13 @@ class Partition:
 
     @property
     def is_retired(self) -> bool:
-        """Whether the partition is gone: its topic was deleted."""
+        """Whether the topic was deleted."""
         return self._retired
 
     def ensure_current_epoch(self, leader_epoch: int) -> None:
-        """Raises BrokerError FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH when a client believes in another epoch.
+        """Check a client's leader epoch (-1: unchecked).
 
-        -1 is that of a client that believes in none.
+        Raises BrokerError FENCED_LEADER_EPOCH where it is older, UNKNOWN_LEADER_EPOCH where it is newer.
         """
         if leader_epoch != self.leader_epoch and leader_epoch != NO_PARTITION_LEADER_EPOCH:
             older = leader_epoch < self.leader_epoch
@@ -141,13 +141,13 @@ class Partition:
 
     @property
     def is_available(self) -> bool:
-        """Whether it is still served, and its log directory works."""
+        """Whether the partition is still served and its log directory is online."""
         return not self._retired and self.log.state is LogState.ONLINE
 
     def delete_records(self, offset: int) -> int:
-        """Drop what lies below `offset` (-1: the high watermark); the log start offset then. Raises BrokerError.
+        """Delete the records below `offset` (-1: the high watermark); return the log start offset. Raises BrokerError.
 
-        Fetches that wait are answered: one that waits below the new start would else wait for records that are gone.
+        Answers all waiting fetches: one below the new start would otherwise wait for deleted records.
         """
         log = self.writable_log
         if log is None:
@@ -160,20 +160,20 @@ class Partition:
         return start
 
     def add_waiter(self, waiter: Waiter) -> None:
-        """Wake it after the next append, and after every one until `remove_waiter`."""
+        """Wake `waiter` after every append until `remove_waiter`."""
         self._waiters[waiter] = None
 
     def remove_waiter(self, waiter: Waiter) -> None:
-        """Any number of times."""
+        """Stop waking `waiter`. May be called repeatedly."""
         self._waiters.pop(waiter, None)
 
     def wake_all(self) -> None:
-        """Whoever waits shall look again."""
+        """Wake all waiting fetches."""
         for waiter in list(self._waiters):
             waiter.wake()
 
     def retire(self) -> None:
-        """The partition has gone: whoever waits for its records is told so."""
+        """Mark the partition as deleted and wake its waiting fetches."""
         self._retired = True
         self.wake_all()
 

@@ -14,45 +14,45 @@ if TYPE_CHECKING:
     from barnabas.broker.partitions.partition import Partition
 
     TopicName = Callable[[bytes], str | None]
-    """The name of the topic that has an id, None where there is no such topic."""
+    """Returns the name of the topic with an id, or None."""
 
 
 class PartitionRegistry:
-    """A map that the event loop alone changes."""
+    """A map that only the event loop changes."""
 
     def __init__(self) -> None:
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._without_log: set[tuple[str, int]] = set()
 
     def get(self, topic: str, partition: int) -> Partition | None:
-        """None where this broker has no such partition; `refusal` says why."""
+        """Return the partition, or None; `refusal` returns the error then."""
         return self._partitions.get((topic, partition))
 
     def refusal(self, topic: str, partition: int) -> BrokerError:
-        """The error for a partition that `get` does not have."""
+        """Return the error for a partition that `get` does not find."""
         name = f"{printable(topic)}-{partition}"
         if (topic, partition) in self._without_log:
             return BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log of {name} is in a directory that is offline")
         return BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {name} here")
 
     def add(self, topic_partition: TopicPartition, partition: Partition) -> None:
-        """Serve it from now on."""
+        """Start serving a partition."""
         self._partitions[topic_partition] = partition
         self._without_log.discard(topic_partition)
 
     def add_without_log(self, topic_partition: TopicPartition) -> None:
-        """It exists, but its log is in a directory that cannot be used."""
+        """Record a partition whose log is in an offline directory."""
         self._without_log.add(topic_partition)
 
     def remove(self, topic_partition: TopicPartition) -> None:
-        """Serve it no more; whoever waits for its records is told so. Unknown ones are fine."""
+        """Stop serving a partition, if it is known, and wake its waiting fetches."""
         self._without_log.discard(topic_partition)
         partition = self._partitions.pop(topic_partition, None)
         if partition is not None:
             partition.retire()
 
     def wake(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        """Their log directory has failed: whoever waits for their records is told so."""
+        """Wake the waiting fetches of partitions whose log directory has failed."""
         for topic_partition in topic_partitions:
             partition = self._partitions.get(topic_partition)
             if partition is not None:
