@@ -1,8 +1,8 @@
-"""ApiVersions (key 18; hello in the native dialect): what is served here, and by whom. Never fails.
+"""ApiVersions (key 18; hello in the native dialect): the served APIs, and the broker's name and version. Never fails.
 
-Kafka's dialect also names the cluster's features: metadata.version as the metadata log has it, and group.version, which
-is 1 here while consumer groups are served, whatever the log says: it is not written there, because Kafka 3.7 would not
-start on it. Transactions would be transaction.version, and a client that sees that believes in them.
+Kafka's dialect adds the cluster's features: metadata.version from the metadata log, and group.version, which is 1 while
+consumer groups are served. group.version is not written to the log, because Kafka 3.7 would not start on it.
+transaction.version is left out, since clients that see it use transactions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class ApiVersionsHandler:
-    """Serves ApiVersions: the same answer for everybody, made once but for the features, which a change may raise."""
+    """Serves ApiVersions. The response is built once, except for the features, which a metadata change may raise."""
 
     def __init__(self, store: MetadataView, has_consumer_groups: bool, max_frame_bytes: int) -> None:
         self._store = store

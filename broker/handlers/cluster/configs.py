@@ -1,16 +1,19 @@
-"""DescribeConfigs (32), AlterConfigs (33), IncrementalAlterConfigs (44): of topics, groups, this broker,
-all brokers' default.
+"""DescribeConfigs (32), AlterConfigs (33), IncrementalAlterConfigs (44): configs of topics, groups and brokers.
 
-Changes are kept in the metadata log and applied at once where the property says dynamic; a property that is read-only
-at run time is refused, as is an unknown one or a bad value: INVALID_CONFIG for a topic, INVALID_REQUEST for a broker.
-All operations on a resource apply together or not at all. An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, a name that
-none can have INVALID_TOPIC_EXCEPTION; another broker's id, or a resource that is named twice, INVALID_REQUEST.
+Broker configs are those of this broker, or the default of all brokers (the empty name). AlterConfigs (33) is
+incremental in the native dialect and replaces a resource's whole set in Kafka's; Kafka's incremental API is 44. One
+handler serves all three, by `AlterConfigsRequest.replace`.
 
-A group's configs may be set before there is the group, and stay when it goes; there is no default of all groups.
+Changes are stored in the metadata log and applied immediately to dynamic properties. A read-only or unknown property
+and an invalid value are refused: INVALID_CONFIG for a topic, INVALID_REQUEST for a broker. All operations on a resource
+apply together or not at all. UNKNOWN_TOPIC_OR_PARTITION for an unknown topic, INVALID_TOPIC_EXCEPTION for an illegal
+name, INVALID_REQUEST for another broker's id and for a resource that is listed twice.
 
-Describing the default of all brokers (the empty name) lists what was set there, as Kafka does. Secrets have no value.
-A topic's properties of Kafka that have no effect here are listed when they are set, with the type "unknown". The value
-of Kafka's way around its own limits, internal.segment.bytes, is listed only where it is set.
+A group's configs may be set before the group exists, and outlive it; groups have no common default.
+
+As in Kafka, describing the default of all brokers lists only what was set there, and secrets have no value. Kafka's
+topic properties that have no effect here are listed if set, with the type "unknown"; internal.segment.bytes, Kafka's
+way around its own limits, only if set.
 """
 
 from __future__ import annotations
@@ -62,7 +65,7 @@ class DescribeConfigsHandler:
         for entry in request.resources:
             try:
                 if times_named[(entry.resource.type, entry.resource.name)] > 1:
-                    # Each would be told in full: a small request for a very large answer.
+                    # Each would be described in full: a small request with a very large response.
                     raise BrokerError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
                 entries = self._entries(entry, request, same)
             except BrokerError as error:
@@ -75,9 +78,9 @@ class DescribeConfigsHandler:
     def _entries(
         self, asked: DescribeConfigsResource, request: DescribeConfigsRequest, same: dict[Hashable, list[ConfigEntry]]
     ) -> list[ConfigEntry]:
-        """What is told of a resource. Topics that have set the same get one list, which is then encoded once.
+        """Return a resource's entries. Topics with equal configs share one list, which is then encoded once.
 
-        Most of a thousand topics have set nothing; described one by one they held the event loop for a second.
+        Most topics have no configs of their own; a thousand described one by one held the event loop for a second.
         """
         names = None if asked.names is None else frozenset(asked.names)
         if asked.resource.type == GROUP_RESOURCE:

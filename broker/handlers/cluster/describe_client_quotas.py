@@ -1,7 +1,7 @@
-"""DescribeClientQuotas (key 48): what the metadata log carries for Kafka. Barnabas enforces none of it.
+"""DescribeClientQuotas (key 48): Kafka's client quotas in the metadata log. Barnabas does not enforce them.
 
-A filter with an empty type, a type that comes twice, a match that does not fit its match type, or an address beside a
-user or a client id is INVALID_REQUEST; a type that Kafka has no quotas for UNSUPPORTED_VERSION.
+INVALID_REQUEST for a filter with an empty or repeated entity type, a match that does not fit its match type, or an
+address together with a user or client id; UNSUPPORTED_VERSION for an entity type without quotas in Kafka.
 """
 
 from __future__ import annotations

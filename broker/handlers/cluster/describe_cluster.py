@@ -1,7 +1,7 @@
-"""DescribeCluster (key 60): the cluster's id and this broker's address as the asking client reaches it.
+"""DescribeCluster (key 60): the cluster id, and this broker's address on the client's listener.
 
-This broker is the controller too. A client that believes to ask a controller, which Kafka has on listeners of their
-own, is answered MISMATCHED_ENDPOINT_TYPE; one that asks for what nobody is, UNSUPPORTED_ENDPOINT_TYPE.
+This broker is the controller too. MISMATCHED_ENDPOINT_TYPE for a request meant for a controller, which Kafka has on
+listeners of its own; UNSUPPORTED_ENDPOINT_TYPE for an unknown endpoint type.
 """
 
 from __future__ import annotations

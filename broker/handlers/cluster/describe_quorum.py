@@ -1,8 +1,8 @@
-"""DescribeQuorum (key 55): of the metadata log, whose one voter is this node.
+"""DescribeQuorum (key 55): the quorum of the metadata log, whose only voter is this node.
 
-It leads, so its log's end and the high watermark are one: what is durable. Its times are now, as Kafka says them of a
-leader. No one listens as a controller: its node has the listener that the asking client came in by. A request for
-anything but the one partition of the metadata log is answered UNKNOWN_TOPIC_OR_PARTITION for each row, as in Kafka.
+This node leads, so its log end offset equals the high watermark: the end of the durable records. Its times are the
+current time, as in Kafka for a leader. There is no controller listener: the node has the client's listener. A request
+for anything but the metadata log's partition is answered UNKNOWN_TOPIC_OR_PARTITION for each row, as in Kafka.
 Source: Kafka KafkaRaftClient.handleDescribeQuorumRequest, RaftUtil.singletonDescribeQuorumResponse.
 """
 

@@ -1,6 +1,6 @@
-"""DescribeUserScramCredentials (key 50): what the metadata log carries for Kafka. Barnabas asks nobody for a password.
+"""DescribeUserScramCredentials (key 50): Kafka's SCRAM credentials in the metadata log. Barnabas does not use them.
 
-A user that is not there is RESOURCE_NOT_FOUND, one that is named twice DUPLICATE_RESOURCE, each in a row of its own.
+Errors per user: RESOURCE_NOT_FOUND for an unknown one, DUPLICATE_RESOURCE for one that is listed twice.
 Source: Kafka ScramImage.describe.
 """
 

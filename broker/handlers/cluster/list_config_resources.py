@@ -1,6 +1,6 @@
-"""ListConfigResources (key 74): this broker, the topics, and the groups that have configs of their own, by type.
+"""ListConfigResources (key 74): this broker, the topics, and the groups with configs, by resource type.
 
-Kafka's other types have no resources here: an empty list. A type that Kafka does not know is UNSUPPORTED_VERSION.
+Kafka's other types have no resources here: an empty list. A type unknown to Kafka is UNSUPPORTED_VERSION.
 """
 
 from __future__ import annotations

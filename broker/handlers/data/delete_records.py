@@ -1,15 +1,15 @@
-"""DeleteRecords (key 21): partitions lose what lies below an offset, -1 meaning the high watermark.
+"""DeleteRecords (key 21): delete the records of partitions below an offset; -1 means the high watermark.
 
-Order of checks per partition: it is here (UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR where its directory is
-offline); the topic is none of the broker's own (INVALID_TOPIC_EXCEPTION); its cleanup.policy deletes, a topic
-that is only compacted keeps its records (POLICY_VIOLATION); the offset is -1 or in [0, high watermark]
-(OFFSET_OUT_OF_RANGE). An offset below the log start changes nothing and is no error: the answer is the start as it is.
-One bad partition never fails the others.
+Order of checks per partition: it exists (UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR if its directory is offline);
+the topic is not internal (INVALID_TOPIC_EXCEPTION); its cleanup.policy includes delete, since a topic that is only
+compacted keeps its records (POLICY_VIOLATION); the offset is -1 or in [0, high watermark] (OFFSET_OUT_OF_RANGE). An
+offset below the log start offset changes nothing and is not an error. The response has the log start offset. One bad
+partition never fails the others.
 
-What is answered cannot be read any more. As in Kafka the new start becomes durable with the next
-log-start-offset-checkpoint (log.flush.start.offset.checkpoint.interval.ms, or a clean stop), the bytes go with the next
-run of log-retention. Differs from Kafka: nothing is waited for, where Kafka waits for the copy of a partition that is
-being moved to another log directory; here the copy follows with its next chunk.
+Deleted records are unreadable once the response is sent. As in Kafka the new log start offset becomes durable with the
+next log-start-offset-checkpoint (log.flush.start.offset.checkpoint.interval.ms, or a clean stop), and the bytes are
+freed by the next run of log-retention. Differs from Kafka for a partition that is being moved to another log directory:
+Kafka waits for the copy, here the copy follows with its next chunk.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""DescribeProducers (key 61): the producers that each partition remembers, idempotent and transactional ones.
+"""DescribeProducers (key 61): the active producers of each partition, idempotent and transactional.
 
-An impossible topic name is INVALID_TOPIC_EXCEPTION, an unknown partition UNKNOWN_TOPIC_OR_PARTITION, one whose
-directory is offline KAFKA_STORAGE_ERROR. Forgotten producers (producer.id.expiration.ms) are not listed.
+Errors per partition: INVALID_TOPIC_EXCEPTION for an illegal topic name, UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR
+if its directory is offline. Expired producers (producer.id.expiration.ms) are not listed.
 """
 
 from __future__ import annotations

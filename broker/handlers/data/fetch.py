@@ -1,16 +1,19 @@
 """Fetch (key 1): stored batches of any number of partitions, waiting for at least `min_bytes` of them.
 
-`max_bytes` (at most fetch.max.bytes) is spent on the partitions in the order of the request; the first one that has
-anything may exceed it, and its own `max_bytes`, by its first batch, so that a batch larger than both can be read at
-all. With read_committed an answer ends before the first open transaction, and says which aborted ones are in it. The
-head of an answer is never cut, its tail may be. An offset beyond the end of the log or below its start is
-OFFSET_OUT_OF_RANGE for that partition; a leader epoch other than the current one FENCED_LEADER_EPOCH or
-UNKNOWN_LEADER_EPOCH; a topic id that is none UNKNOWN_TOPIC_ID. There are no fetch sessions: who goes on with one is
-told FETCH_SESSION_ID_NOT_FOUND, and then asks for everything again. An isolation level that is none is, as in Kafka,
-UNKNOWN_SERVER_ERROR. There are no followers: one that asks is told so by
-Kafka's codes, NOT_LEADER_OR_FOLLOWER, or UNKNOWN_LEADER_EPOCH where it names an epoch. Answered at once, however little
-there is: any error, `max_wait_ms` 0, and records of a segment that is not the last one, because an answer takes one
-segment's and more lie behind it.
+`max_bytes` (at most fetch.max.bytes) is spent on the partitions in the order of the request. The first one that has
+records may exceed it, and its own `max_bytes`, by its first batch, so that a batch larger than both can be read. With
+read_committed a response ends before the first open transaction, and lists the aborted transactions in it. The last
+batch of a response may be incomplete, the first never is.
+
+Errors per partition: OFFSET_OUT_OF_RANGE below the log start or beyond the log end; FENCED_LEADER_EPOCH or
+UNKNOWN_LEADER_EPOCH for a leader epoch other than the current one; UNKNOWN_TOPIC_ID; and, because there are no
+followers, Kafka's codes for a replica that is not assigned: NOT_LEADER_OR_FOLLOWER, or UNKNOWN_LEADER_EPOCH if the
+follower sends an epoch. For the whole request: FETCH_SESSION_ID_NOT_FOUND for an incremental fetch, since there are no
+fetch sessions (the client then sends a full request); UNKNOWN_SERVER_ERROR, as in Kafka, for an unknown isolation
+level.
+
+Answered without waiting: any error, `max_wait_ms` 0, and records of a segment that is not the last, because a response
+takes records of one segment only and more follow.
 """
 
 from __future__ import annotations
@@ -49,7 +52,7 @@ if TYPE_CHECKING:
     from barnabas.broker.storage.log.readable_log import ReadableLog
 
 _WHOLE_REQUESTS = (-1, 0)
-"""The session epochs of requests that name all that they want: no session, or a new one."""
+"""Session epochs of full requests: no session, or a new one."""
 
 
 class FetchHandler:
@@ -90,17 +93,17 @@ class FetchHandler:
         min_bytes = min(request.min_bytes, request.max_bytes, self._fetch_max_bytes)
         if attempt.failed or attempt.size >= min_bytes or request.max_wait_ms == 0 or self._draining:
             return self._answer(attempt)
-        if not attempt.partitions or attempt.has_more_behind:
+        if not attempt.partitions or attempt.has_later_segments:
             return self._answer(attempt)
         return self._wait(session, request, attempt, min_bytes)
 
     async def _converted(self, attempt: FetchAttempt) -> FetchResponse:
-        """Answered at once: what there is of an old format is no news for which somebody waits."""
+        """Convert old message formats on an executor and answer without waiting for min_bytes."""
         await self._loop.run_in_executor(self._blocking_io, attempt.convert_old_formats)
         return self._answer(attempt)
 
     def answer_all(self) -> None:
-        """The broker stops: answer every waiting fetch with what there is."""
+        """Answer every waiting fetch with the records available; none waits any more. For the broker's stop."""
         self._draining = True
         for waiting in list(self._waiting):
             waiting.finish()
@@ -180,7 +183,7 @@ class FetchHandler:
         if error.code == ErrorCode.FENCED_LEADER_EPOCH:
             leader = (self._node_id, partition.leader_epoch)
             return FetchPartitionResult(entry.partition, error.code, current_leader=leader)
-        # The log's range tells a client whose offset is outside of it what to do.
+        # A client whose offset is out of range needs the log's range to reset its position.
         log = partition.log
         return FetchPartitionResult(
             entry.partition, error.code, log.high_watermark, log.last_stable_offset, log.log_start_offset
@@ -188,14 +191,14 @@ class FetchHandler:
 
     @staticmethod
     def _answer(attempt: FetchAttempt) -> FetchResponse:
-        attempt.convert_old_formats()  # none are left but where a fetch waited, and then there is next to nothing
+        attempt.convert_old_formats()  # left only after a wait, and then there is next to nothing to convert
         for partition, _, result in attempt.taken:
             partition.probe.bytes_out += 0 if result.records is None else result.records.size
         return FetchResponse(attempt.topics, attempt.committed_only)
 
 
 class FetchAttempt:
-    """One pass over the partitions of a request: what was read so far, and what may still be."""
+    """One pass over the partitions of a request: the results so far and the remaining budget."""
 
     __slots__ = (
         "budget",
@@ -218,14 +221,14 @@ class FetchAttempt:
         self.topics: list[FetchTopicResult] = []
         self.partitions: list[Partition] = []
         self.taken: list[tuple[Partition, int, FetchPartitionResult]] = []
-        """Partition, offset and answer of what was found."""
+        """Partition, offset and result of each partition with records."""
         self.old_format: list[OldFormatPart] = []
-        """What has to be converted before it is sent."""
+        """Parts that must be converted before they are sent."""
 
     def take(
         self, partition: Partition, offset: int, result: FetchPartitionResult, records: FileSlice | OldFormatSlice
     ) -> None:
-        """Take the records' bytes from the budget, which the first batch alone may exceed."""
+        """Subtract the records' bytes from the budget, which only the first batch may exceed."""
         size = records.size
         self.size += size
         self.budget = max(0, self.budget - size)
@@ -234,25 +237,25 @@ class FetchAttempt:
             self.old_format.append(OldFormatPart(result, partition.log, offset, records))
 
     def convert_old_formats(self) -> None:
-        """Turn what is of an old format into what can be sent, within the limit of the request."""
+        """Convert parts in old message formats, within the limit of the request."""
         if self.old_format:
             parts, self.old_format = self.old_format, []
             convert_parts(parts, self.max_bytes - self.size + sum(part.records.size for part in parts))
 
     @property
-    def has_more_behind(self) -> bool:
-        """Whether something was found in a segment that is not its log's last one."""
+    def has_later_segments(self) -> bool:
+        """Whether records were found in a segment that is not the last of its log."""
         return any(offset < partition.log.segments[-1].base_offset for partition, offset, _ in self.taken)
 
 
 def _aborted(log: ReadableLog, offset: int, records: FileSlice | OldFormatSlice) -> list[AbortedTransaction]:
-    """What a read_committed consumer skips in `records`. Raises BrokerError."""
+    """Return the aborted transactions in `records`, which a read_committed consumer skips. Raises BrokerError."""
     rows = log.aborted_transactions_of(offset, records)
     return [AbortedTransaction(row.producer_id, row.first_offset) for row in rows]
 
 
 def _not_a_replica(replica_id: int, topic: str, entry: FetchPartition) -> BrokerError:
-    """What Kafka tells a follower that has no replica: both codes have it ask again, without harm."""
+    """Return Kafka's error for a follower without a replica: both codes make it retry, without harm."""
     has_epoch = entry.current_leader_epoch >= 0
     code = ErrorCode.UNKNOWN_LEADER_EPOCH if has_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
     return BrokerError(code, f"node {replica_id} has no replica of {printable(topic)}-{entry.partition}")
@@ -261,10 +264,10 @@ def _not_a_replica(replica_id: int, topic: str, entry: FetchPartition) -> Broker
 def _count_records_out(
     session: Session, topic: str, entry: FetchPartition, partition: Partition, *, got_bytes: bool
 ) -> None:
-    """Count records when the client asks for what follows them.
+    """Count the records of the previous fetch when the client fetches the offset after them.
 
-    Counting them in the batches that leave would mean to read what sendfile spares us from reading. A seek
-    to beyond the end of what was sent counts as far as the log reached then.
+    Counting them in the batches would mean reading data that sendfile never reads. A seek beyond the records that were
+    sent is counted up to the log end offset of that time.
     """
     key = TopicPartition(topic, entry.partition)
     before = session.fetched_to.get(key)

@@ -1,10 +1,11 @@
 """InitProducerId (key 22): an id and epoch 0 for an idempotent producer.
 
-Ids come in blocks of 1,000 from the metadata log and are never reused, after no crash either. A transactional id is
-refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED while transactions are not served: librdkafka would ask again for
-ever after any other code that says so, and every client takes this one for fatal. An empty one is INVALID_REQUEST, and
-so is a producer id without its epoch; both together mean something with a transactional id only, as in Kafka.
-KAFKA_STORAGE_ERROR (retriable) when the metadata log cannot be written.
+Ids come in blocks of 1,000 from the metadata log and are never reused, not even after a crash. A transactional id is
+refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED while transactions are not served: every client treats that code as
+fatal, whereas librdkafka retries forever after any other code but INVALID_TRANSACTION_TIMEOUT and
+CLUSTER_AUTHORIZATION_FAILED. INVALID_REQUEST for an empty transactional id, and for a producer id without its epoch or
+the reverse; both together matter only with a transactional id, as in Kafka. KAFKA_STORAGE_ERROR (retriable) if the
+metadata log cannot be written.
 """
 
 from __future__ import annotations

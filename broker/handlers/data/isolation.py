@@ -1,4 +1,4 @@
-"""The isolation levels that Fetch and ListOffsets know."""
+"""Check of the isolation level in Fetch and ListOffsets."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from barnabas.protocol.messages.data.fetch import READ_COMMITTED, READ_UNCOMMITT
 
 
 def ensure_isolation(isolation: int) -> None:
-    """Raises BrokerError UNKNOWN_SERVER_ERROR, which Kafka makes of its IllegalArgumentException, for another one."""
+    """Raise BrokerError UNKNOWN_SERVER_ERROR, as Kafka does (IllegalArgumentException there), for an unknown level."""
     if isolation not in (READ_UNCOMMITTED, READ_COMMITTED):
         raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {isolation} is none: 0 or 1")

@@ -1,15 +1,19 @@
-"""ListOffsets (key 2): the offset that belongs to a timestamp.
+"""ListOffsets (key 2): the offset for a timestamp.
 
--1 answers the high watermark, under read_committed the last stable offset; -2 the log start offset; -3 the first record
-that carries the maximum timestamp; -4, the earliest offset that is not only in tiered storage, the log start offset as
-well; -5 and -6, which are about tiered storage, offset -1, as there is none; any time from 0 on the first record at or
-after it (offset and timestamp -1 where there is none, or where it lies beyond the high watermark). Another negative
-timestamp is UNSUPPORTED_VERSION for its partition, as Kafka answers what its version does not know, whether the
-partition is here or not. An isolation level that is none is, as in Kafka, UNKNOWN_SERVER_ERROR. A client that believes
-in another leader epoch is answered FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH. A partition that is named twice is
-INVALID_REQUEST, both times: a lookup reads the log, and a small request must not ask for thousands of one.
+    timestamp   offset
+    -1          high watermark; under read_committed the last stable offset
+    -2, -4      log start offset (-4: earliest local offset, the same without tiered storage)
+    -3          first record with the maximum timestamp
+    -5, -6      -1: they concern tiered storage, which is not supported
+    0 and up    first record at or after the timestamp; -1 and timestamp -1 if there is none below the high watermark
 
-A lookup by time reads the log, perhaps from a slow disk: those run on the blocking-I/O executor.
+Errors per partition: UNSUPPORTED_VERSION for any other timestamp, as Kafka answers one that its version does not
+define, whether or not the partition exists; FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH for another leader epoch;
+INVALID_REQUEST for each occurrence of a partition that is listed twice, because a lookup reads the log, and a small
+request must not cause thousands of them. An unknown isolation level is, as in Kafka, UNKNOWN_SERVER_ERROR for the whole
+request.
+
+Lookups that read the log, perhaps from a slow disk, run on the blocking-I/O executor.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""OffsetForLeaderEpoch (key 23): the greatest known leader epoch not above the one asked about, and where it ended.
+"""OffsetForLeaderEpoch (key 23): the largest leader epoch not above the requested one, and its end offset.
 
-The current epoch ends at the end of the log. An epoch above it, or one that the log knows nothing of, is answered -1
-and -1. Errors are per partition: UNKNOWN_TOPIC_OR_PARTITION, and FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH where the
-client believes in another current epoch. Source: Kafka ReplicaManager.lastOffsetForLeaderEpoch.
+The current epoch ends at the log end offset. An epoch above it, or below all epochs of the log, is answered -1 and -1.
+Errors per partition: UNKNOWN_TOPIC_OR_PARTITION, and FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH if the client's
+current epoch is another. Source: Kafka ReplicaManager.lastOffsetForLeaderEpoch.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
 """Produce (key 0): appends one client batch to each of the named partitions.
 
-Order of checks: no transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED for the whole request: the one code that
-every client takes for fatal, while transactions are not served); acks is 0, 1 or -1 (INVALID_REQUIRED_ACKS); per
-partition: the topic is not one that the broker writes itself (INVALID_TOPIC_EXCEPTION, unless the client is Kafka's own
-administrator's); it is here (UNKNOWN_TOPIC_OR_PARTITION, or UNKNOWN_TOPIC_ID where the topic is named by its id); no
-zstd from a client whose protocol is older than that (UNSUPPORTED_COMPRESSION_TYPE); acks=-1 with min.insync.replicas
-above 1 (NOT_ENOUGH_REPLICAS: there is one replica, ever); then what `PartitionLog.append_as_leader` checks. One bad
+Order of checks: no transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED for the whole request: the only code that
+every client treats as fatal, while transactions are not served). Then per partition: no zstd in a version older than
+zstd (UNSUPPORTED_COMPRESSION_TYPE); acks is 0, 1 or -1 (INVALID_REQUIRED_ACKS); the topic is not written by the broker
+itself (INVALID_TOPIC_EXCEPTION, unless the client is Kafka's own admin client); the partition exists
+(UNKNOWN_TOPIC_OR_PARTITION, or UNKNOWN_TOPIC_ID for a topic id); acks=-1 with min.insync.replicas above 1
+(NOT_ENOUGH_REPLICAS: a single node has one replica); then the checks of `PartitionLog.append_as_leader`. One bad
 partition never fails the others.
 
-acks=1 and acks=-1 mean the same on a single node: written to the page cache, and flushed first where flush.messages
-says so (flush.ms is the log-flusher's, and nobody waits for it). acks=0 is not answered, and waits for no flush, though
-one is begun; as in Kafka, an error then closes the connection, once all partitions had their turn, so that the producer
-notices.
+acks=1 and acks=-1 mean the same on a single node: written to the page cache, and flushed first if flush.messages
+requires it (flush.ms is left to the log-flusher task, and no response waits for it). acks=0 has no response and waits
+for no flush, although one is started; as in Kafka, an error then closes the connection, after all partitions were
+tried, so that the producer notices.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
-"""Who may write to the broker's own topics, as in Kafka (AdminUtils)."""
+"""Client id that may write to internal topics, as in Kafka (AdminUtils)."""
 
 
 class ProduceHandler:

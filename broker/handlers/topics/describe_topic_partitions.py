@@ -1,9 +1,9 @@
 """DescribeTopicPartitions (key 75): topics by name, with at most 2,000 partitions a page.
 
-All topics, or those named. A page begins at the request's cursor; where it ends before the last partition, the answer's
-cursor says where the next begins. A cursor whose topic is not among those named, or whose partition is negative, is
-INVALID_REQUEST. Of named topics an unknown one is UNKNOWN_TOPIC_OR_PARTITION, an impossible name
-INVALID_TOPIC_EXCEPTION. Nothing is created. Source: Kafka's DescribeTopicPartitionsRequestHandler, KRaftMetadataCache.
+All topics, or the listed ones. A page begins at the request's cursor; if it ends before the last partition, the
+response's cursor is where the next page begins. INVALID_REQUEST for a cursor whose topic is not among the listed ones
+or whose partition is negative. Per listed topic: UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION for an illegal
+name. Creates no topic. Source: Kafka's DescribeTopicPartitionsRequestHandler, KRaftMetadataCache.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from barnabas.broker.partitions.registry import PartitionRegistry
 
 PARTITION_LIMIT: Final = 2000
-"""Partitions of a page at most, whatever is asked for: the default of Kafka's max.request.partition.size.limit."""
+"""Maximum of partitions per page: the default of Kafka's max.request.partition.size.limit."""
 
 
 class DescribeTopicPartitionsHandler:

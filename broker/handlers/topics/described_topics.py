@@ -1,4 +1,4 @@
-"""Topics and partitions as Metadata and DescribeTopicPartitions tell them."""
+"""Topics and partitions as described by Metadata and DescribeTopicPartitions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def unknown_topic(name: str) -> TopicMetadata:
-    """A topic that is not there: UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION for an impossible name."""
+    """Describe a missing topic: UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION for an illegal name."""
     is_legal = topic_name_fault(name) is None
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal else ErrorCode.INVALID_TOPIC_EXCEPTION
     return TopicMetadata(name, error, is_internal=is_internal(name))
@@ -24,7 +24,7 @@ def unknown_topic(name: str) -> TopicMetadata:
 def describe_partition(
     partitions: PartitionRegistry, topic: str, number: int, state: PartitionState, *, node_id: int
 ) -> PartitionMetadata:
-    """A partition. As Kafka's controller has it: without its log directory the only replica cannot lead."""
+    """Describe a partition. As in Kafka, the only replica cannot lead while its log directory is offline."""
     partition = partitions.get(topic, number)
     is_online = partition is not None and partition.is_available
     return PartitionMetadata(

@@ -1,9 +1,9 @@
-"""ElectLeaders (key 43): there is one replica of each partition, and it leads where it can be served at all.
+"""ElectLeaders (key 43): never changes a leader, because each partition has one replica.
 
-So a partition that is here needs no election (ELECTION_NOT_NEEDED), whatever its type. One whose log directory is
-offline has no other replica: PREFERRED_LEADER_NOT_AVAILABLE or ELIGIBLE_LEADERS_NOT_AVAILABLE, by the type that was
-asked for. An unknown one is UNKNOWN_TOPIC_OR_PARTITION. Who asks for all of them is told, as by Kafka, only those that
-cannot be led, in a row for every topic. Another type of election is INVALID_REQUEST.
+A served partition needs no election (ELECTION_NOT_NEEDED) of either type. One whose log directory is offline has no
+other replica: PREFERRED_LEADER_NOT_AVAILABLE or ELIGIBLE_LEADERS_NOT_AVAILABLE, by the election type. An unknown
+partition is UNKNOWN_TOPIC_OR_PARTITION. A request for all partitions is answered, as in Kafka, with a row for every
+topic that lists only the partitions without a leader. INVALID_REQUEST for an unknown election type.
 """
 
 from __future__ import annotations

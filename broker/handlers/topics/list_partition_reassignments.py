@@ -1,7 +1,7 @@
-"""ListPartitionReassignments (key 46): nothing moves between nodes, because there is one.
+"""ListPartitionReassignments (key 46): always empty, because a single node has nothing to reassign.
 
-A move between log directories is no reassignment, in Kafka neither: DescribeLogDirs tells of those. A directory in
-which Kafka left a reassignment is refused at the start, since it names other nodes.
+As in Kafka, a move between log directories is not a reassignment: DescribeLogDirs lists those. Log directories in which
+Kafka left a reassignment are refused at start, since it names other nodes.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
-"""DescribeLogDirs (key 35): every configured log directory and what it holds; of all partitions or of those named.
+"""DescribeLogDirs (key 35): every configured log directory with its partitions, all or the listed ones.
 
-A directory that is offline is answered KAFKA_STORAGE_ERROR and holds nothing. A partition that is being moved is listed
-twice: in its directory, and as `is_future` in the one where it goes, with how many offsets the copy is behind. The
-metadata log is not listed, as in Kafka. Sizes are those of the segments' batches.
+An offline directory is answered KAFKA_STORAGE_ERROR, without partitions. A partition that is being moved is listed
+twice: in its directory, and as `is_future` in the target, with the number of offsets that the copy lacks. The metadata
+log is not listed, as in Kafka. Sizes are those of the segments' batches.
 
-AlterReplicaLogDirs (key 34): partitions move to another log directory of this broker. Order of checks per partition: a
--future directory's name fits a file system (INVALID_TOPIC_EXCEPTION); the path is one of log.dirs
-(LOG_DIR_NOT_FOUND) and online (KAFKA_STORAGE_ERROR); the partition is here (UNKNOWN_TOPIC_OR_PARTITION, or
-KAFKA_STORAGE_ERROR where its directory is offline). Naming the directory in which the partition is changes nothing,
-or gives up its move; a third directory replaces the move; while any directory is offline no move begins
-(KAFKA_STORAGE_ERROR). NONE means that the move has begun: DescribeLogDirs says when it is over.
+AlterReplicaLogDirs (key 34): move partitions to another log directory of this broker. Order of checks per partition:
+the name of its -future directory fits a file system (INVALID_TOPIC_EXCEPTION); the path is in log.dirs
+(LOG_DIR_NOT_FOUND) and online (KAFKA_STORAGE_ERROR); the partition exists (UNKNOWN_TOPIC_OR_PARTITION, or
+KAFKA_STORAGE_ERROR if its directory is offline). The partition's current directory changes nothing, or cancels its
+move; a third directory replaces the move; while any directory is offline no move begins (KAFKA_STORAGE_ERROR). NONE
+means that the move has begun: DescribeLogDirs shows its end.
 
-Differs from Kafka: the wish for a partition that does not exist yet is not kept; a path may be relative or end in a
-slash, since it is compared as a path.
+Differs from Kafka: a target for a partition that does not exist yet is not remembered; a path may be relative or end in
+a slash, since it is compared as a path.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class DescribeLogDirsHandler:
         return LogDirPartition(number, log.size_bytes, lag, is_future=True)
 
     def _cleaning(self, log: ReadableLog, answer: LogDirPartition) -> LogDirPartition:
-        """The same answer with what the cleaner knows of the log."""
+        """Add the cleaner's figures for the log to `answer`, and return it."""
         if self._log_manager.cleaner is not None:
             described = self._log_manager.cleaner.describe(log)
             answer.first_dirty_offset = described.first_dirty_offset
@@ -171,9 +171,9 @@ class AlterReplicaLogDirsHandler:
 
 
 def _file_system_bytes(path: Path) -> tuple[int, int]:
-    """All bytes of the file system, and those that this process may still use."""
+    """Return the size of the file system, and the bytes of it that this process may still use."""
     try:
         found = os.statvfs(path)
     except OSError:
-        return UNKNOWN_BYTES, UNKNOWN_BYTES  # whoever writes there next takes it offline
+        return UNKNOWN_BYTES, UNKNOWN_BYTES  # the next write there takes the directory offline
     return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize

@@ -1,11 +1,10 @@
-"""Metadata (key 3): this broker's address as the asking client reaches it, topics, their partitions and leaders.
+"""Metadata (key 3): this broker's address on the client's listener, topics, their partitions and leaders.
 
-`topics` None lists all of them, an empty list none. A topic that is unknown is answered UNKNOWN_TOPIC_OR_PARTITION, or
-created with the broker's defaults when the client allows it and auto.create.topics.enable is true; a name that no topic
-can have is INVALID_TOPIC_EXCEPTION. Topics may be asked for by their ids instead: an unknown one is UNKNOWN_TOPIC_ID,
-and nothing is created. What is named twice is answered once, as in Kafka: a small request must not ask for a large
-topic a hundred thousand times. A partition whose log directory is offline names this node as an offline replica. This
-broker is the controller, too.
+`topics` None lists all of them, an empty list none. An unknown topic is answered UNKNOWN_TOPIC_OR_PARTITION, or created
+with the broker's defaults if the client allows it and auto.create.topics.enable is true; an illegal name is
+INVALID_TOPIC_EXCEPTION. With topic ids instead of names, an unknown one is UNKNOWN_TOPIC_ID, and nothing is created. A
+topic listed twice is answered once, as in Kafka: a small request must not describe a large topic a hundred thousand
+times. A partition whose log directory is offline has this node as an offline replica. This broker is the controller.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ class MetadataHandler:
             )
         except BrokerError as error:
             return self._answer(session, request, names, dict.fromkeys(missing, error.code))
-        # Somebody else may have created it meanwhile: then it is in the image, which is all that was asked for.
+        # A topic that another client created meanwhile is refused here, but it is in the image and answered from there.
         return self._answer(session, request, names, {result.name: result.error for result in created.topics})
 
     def _answer(

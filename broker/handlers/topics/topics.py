@@ -1,7 +1,7 @@
 """CreateTopics (19), DeleteTopics (20), CreatePartitions (37): an error and a message for each topic.
 
-One topic's refusal never fails the others. What is answered without an error is durable: the metadata log was flushed
-before, and the directories are there. The checks are those of `broker.metadata.topics`; a topic that Apache Kafka 4.x
+One topic's refusal never fails the others. A change answered without an error is durable: the metadata log was flushed,
+and the directories exist. The checks are those of `broker.metadata.topics`; a topic that Apache Kafka 4.x
 would refuse to open is created with a warning as its message.
 """
 
