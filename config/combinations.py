@@ -1,7 +1,7 @@
-"""What several properties decide together, and which of their combinations are impossible or worth a word.
+"""Values that several properties decide together, and checks of their combinations.
 
-Every refusal names each property with its value and source. Source of the rules: Kafka's KafkaConfig.validateValues and
-LogConfig.validateValues; what is ours says why.
+Every refusal names each property with its value and origin. Source of the rules: Kafka's KafkaConfig.validateValues and
+LogConfig.validateValues; comments give the reasons of our own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MEBIBYTE = 1 << 20
 
 
 def node_id(values: PropertyValues) -> int | None:
-    """node.id, else broker.id, else None. Raises ConfigError when both are set and differ."""
+    """Return node.id, else broker.id, else None. Raises ConfigError if both are set and differ."""
     newer = values.get("node.id")
     older = values.get_int("broker.id")
     if older < 0:
@@ -32,12 +32,12 @@ def node_id(values: PropertyValues) -> int | None:
 
 
 def directories(values: PropertyValues) -> tuple[tuple[Path, ...], Path]:
-    """The data directories and that of the metadata log, absolute. Raises ConfigError.
+    """Return the data directories and the metadata log's, absolute. Raises ConfigError.
 
-    Two that are the same, or one inside another, are refused: a directory in a data directory must be a partition.
+    Equal or nested directories are refused: a directory inside a data directory must be a partition.
     """
     name = "log.dirs" if values.get("log.dirs") is not None else "log.dir"
-    # The real path tells that two are one; the path as given is the one that people know.
+    # Real paths detect duplicates; messages show the paths as given.
     seen: dict[str, str] = {}
     paths = []
     for text in values.get_list(name):
@@ -53,12 +53,12 @@ def directories(values: PropertyValues) -> tuple[tuple[Path, ...], Path]:
         for outer, outer_text in seen.items():
             if inner.startswith(outer.rstrip(os.sep) + os.sep) and inner != outer:
                 where = values.setting("metadata.log.dir" if metadata in (inner_text, outer_text) else name)
-                raise ConfigError(f"{where}: {inner_text} lies inside {outer_text}")
+                raise ConfigError(f"{where}: {inner_text} is inside {outer_text}")
     return tuple(paths), Path(os.path.abspath(metadata)) if isinstance(metadata, str) and metadata else paths[0]
 
 
 def client_listeners(values: PropertyValues) -> tuple[tuple[Listener, ...], Mapping[str, Listener]]:
-    """The listeners to open and what their clients are told. Raises ConfigError."""
+    """Return the listeners to open and the addresses to advertise. Raises ConfigError."""
     controllers = {name.upper() for name in values.get_list("controller.listener.names")}
     with_source = values.setting
     try:
@@ -90,7 +90,7 @@ def client_listeners(values: PropertyValues) -> tuple[tuple[Listener, ...], Mapp
 
 
 def metrics_listener(values: PropertyValues, opened: tuple[Listener, ...]) -> Listener | None:
-    """Where metrics are served; while unset, on a free port when a client listener takes one. Raises ConfigError."""
+    """Return the metrics listener, if unset on a free port like a client listener's. Raises ConfigError."""
     text = values.get_str("metrics.listener")
     if not text:
         return None
@@ -98,7 +98,7 @@ def metrics_listener(values: PropertyValues, opened: tuple[Listener, ...]) -> Li
         listener = addresses.parse_listener(text)
         if not values.is_set("metrics.listener") and any(each.port == 0 for each in opened):
             listener = Listener(listener.name, listener.host, 0)
-        # Names do not matter here; ports do.
+        # Only the ports matter here.
         addresses.ensure_distinct_ports((*opened, listener))
     except BadListenerError as error:
         raise ConfigError(f"{values.setting('metrics.listener')}: {error}") from None
@@ -106,12 +106,12 @@ def metrics_listener(values: PropertyValues, opened: tuple[Listener, ...]) -> Li
 
 
 def ensure_possible(values: PropertyValues) -> None:
-    """Refuses combinations that cannot work. Raises ConfigError."""
+    """Refuse combinations that cannot work. Raises ConfigError."""
     retention = TOPIC_PROPERTIES["retention.ms"]
     if values.topic_default(retention).value == 0:
         name = next(each.name for each in retention.synonyms if values.get(each.name) is not None)
         raise ConfigError(
-            f"{values.setting(name)}: the broker's retention cannot be 0 (negative is for ever; a topic's may be 0)"
+            f"{values.setting(name)}: the broker's retention cannot be 0 (negative is forever; a topic's may be 0)"
         )
     if values.get_int("log.cleaner.min.compaction.lag.ms") > values.get_int("log.cleaner.max.compaction.lag.ms"):
         raise ConfigError(
@@ -135,7 +135,7 @@ def ensure_possible(values: PropertyValues) -> None:
 
 
 def warnings(values: PropertyValues, opened: tuple[Listener, ...]) -> Iterator[str]:
-    """Sentences about legal settings that people should know of."""
+    """Yield sentences about legal settings with an effect that may surprise."""
     yield from _unserved(values)
     yield from _shadowed(values)
     if values.get_int("min.insync.replicas") > 1:
@@ -147,19 +147,19 @@ def warnings(values: PropertyValues, opened: tuple[Listener, ...]) -> Iterator[s
         yield f"{values.setting('default.replication.factor')}: Barnabas is one node, a topic gets one replica"
     for name in ("controller.quorum.voters", "controller.quorum.bootstrap.servers"):
         if len(values.get_list(name)) > 1:
-            yield f"{values.setting(name)}: Barnabas runs alone and takes no part in a quorum"
+            yield f"{values.setting(name)}: Barnabas is a single node and does not join a quorum"
     if values.get("advertised.listeners") is None:
         for listener in opened:
             if listener.is_every_interface:
                 yield (
                     f"{listener} is open on every interface and advertised.listeners is not set: each client is told "
-                    "the address at which it reached the broker, which is wrong behind address translation"
+                    "the address at which it reached the broker, which is wrong with address translation"
                 )
     if values.is_set("message.max.bytes") or values.is_set("socket.request.max.bytes"):
         if values.get_int("message.max.bytes") > values.get_int("socket.request.max.bytes"):
             yield (
                 f"{values.setting('message.max.bytes')} is above {values.setting('socket.request.max.bytes')}: "
-                "a request with such a batch is never read"
+                "a request with a batch of that size is never read"
             )
     if not values.get_bool("log.cleaner.enable") and "compact" in values.get_list("log.cleanup.policy"):
         yield f"{values.setting('log.cleaner.enable')} with {values.setting('log.cleanup.policy')}: logs only grow"
@@ -173,10 +173,10 @@ def warnings(values: PropertyValues, opened: tuple[Listener, ...]) -> Iterator[s
 
 
 def segment_bytes_at_full_index(index_bytes: int, interval_bytes: int) -> int:
-    """About how many bytes a segment holds when its first index is full.
+    """Estimate the bytes that a segment holds when its first index is full.
 
-    The offset index has 8-byte entries, the time index 12-byte ones, of which the last is kept for the roll. With an
-    interval of 0 every batch has an entry, and no batch is smaller than its 61-byte header.
+    The offset index has 8-byte entries, the time index 12-byte ones, of which the last is reserved for the roll. With
+    an interval of 0 every batch has an entry, and no batch is smaller than its 61-byte header.
     """
     entries = min(index_bytes // 8, index_bytes // 12 - 1)
     return entries * max(interval_bytes, 61)
@@ -196,14 +196,15 @@ def _unserved(values: PropertyValues) -> Iterator[str]:
         yield (
             "not served and without effect: "
             + ", ".join(guards)
-            + "; Barnabas does not encrypt, authenticate or authorize: whoever reaches a listener may do everything"
+            + "; Barnabas does not encrypt, authenticate or authorize: every client that reaches a listener may do "
+            "everything"
         )
     if others:
         yield "properties of Apache Kafka that Barnabas does not serve, without effect: " + ", ".join(others)
 
 
 def _shadowed(values: PropertyValues) -> Iterator[str]:
-    """A coarser unit that lost to a finer one and says something else."""
+    """Yield coarser units that lost to a finer one with a different value."""
     for topic_property in TOPIC_PROPERTIES.values():
         if topic_property.name == "flush.ms" or len(topic_property.synonyms) < 2:
             continue

@@ -1,8 +1,8 @@
-"""Writes docs/configuration.md and config/server.properties from the property tables.
+"""Generator of docs/configuration.md and config/server.properties from the property tables.
 
 python -m barnabas.config.document             prints docs/configuration.md
 python -m barnabas.config.document --write     writes both, in the working directory's docs/ and config/
-python -m barnabas.config.document --check     fails when one of them is not what --write would write
+python -m barnabas.config.document --check     fails if one of them is outdated
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from barnabas.config.tables.topic_properties import TOPIC_PROPERTIES
 PAGE = Path("docs/configuration.md")
 SERVER_PROPERTIES = Path("config/server.properties")
 
-# What server.properties shows for a property whose default is "unset".
+# Examples in server.properties for properties whose default is "unset".
 EXAMPLES = {
     "node.id": "1",
     "log.dirs": "./barnabas-data",
@@ -36,33 +36,33 @@ EXAMPLES = {
     "log.flush.interval.ms": "1000",
 }
 
-# Properties of Kafka's whose type, default, rule or update mode is not Kafka 4.3's here, and why.
+# Kafka's properties whose type, default, rule or update mode differs from Kafka 4.3, and why.
 DIFFERENCES = {
-    "node.id": "may be left out: a first start takes 1, and a data directory knows its own",
-    "process.roles": "may be left out: there is only one way to run",
-    "controller.listener.names": "may be left out: no controller listener is opened",
-    "listeners": "open on the loopback address only, read at start, and the NAME:// may be left out",
+    "node.id": "optional: a first start takes 1, later ones the id in the data directory",
+    "process.roles": "optional: there is only one way to run",
+    "controller.listener.names": "optional: no controller listener is opened",
+    "listeners": "open on the loopback address only, read at start, NAME:// is optional",
     "listener.security.protocol.map": "read at start",
-    "log.dir": "./barnabas-data, not /tmp/kafka-logs, which many machines empty at boot",
+    "log.dir": "./barnabas-data, not /tmp/kafka-logs, which many machines clear at boot",
     "num.recovery.threads.per.data.dir": "read at start",
     "socket.send.buffer.bytes": "at least -1; Kafka checks nothing",
     "socket.receive.buffer.bytes": "at least -1; Kafka checks nothing",
     "log.segment.bytes": "from 1024; Apache Kafka 4.x refuses less than 1048576, 3.9 less than 14",
     "log.index.size.max.bytes": "from 24; Kafka from 4, though under 24 a segment would roll at every append",
-    "group.initial.rebalance.delay.ms": "0, not 3000: a consumer's start need not wait; at least 0",
+    "group.initial.rebalance.delay.ms": "0, not 3000, so that a consumer starts without delay; at least 0",
     "group.min.session.timeout.ms": "at least 1; Kafka checks nothing",
     "group.max.session.timeout.ms": "at least 1; Kafka checks nothing",
-    "group.coordinator.rebalance.protocols": "classic and consumer alone are served; Kafka has streams as well",
-    "group.consumer.assignors": "uniform and range alone; Kafka loads others by their class names",
-    "group.consumer.assignment.interval.ms": "0, not 1000: a member that comes need not wait; read at start",
-    "group.consumer.migration.policy": "in small letters; Kafka takes any",
+    "group.coordinator.rebalance.protocols": "only classic and consumer are served; Kafka also has streams",
+    "group.consumer.assignors": "only uniform and range; Kafka loads others by class name",
+    "group.consumer.assignment.interval.ms": "0, not 1000, so that a new member need not wait; read at start",
+    "group.consumer.migration.policy": "lower case; Kafka ignores case",
     "offsets.topic.compression.codec": "0 to 4; Kafka checks nothing before it starts",
-    "log.cleaner.threads": "at least 1; Kafka divides by it and would fail on 0",
+    "log.cleaner.threads": "at least 1; Kafka divides by it and fails on 0",
     "log.cleaner.io.buffer.load.factor": "0 to 1; Kafka checks nothing",
     "log.flush.interval.ms": "at least 0; Kafka checks nothing",
     "log.flush.scheduler.interval.ms": "at least 1; Kafka checks nothing",
-    "log.roll.ms": "at least 1, said by Kafka elsewhere",
-    "log.roll.jitter.ms": "at least 0, said by Kafka elsewhere",
+    "log.roll.ms": "at least 1, checked elsewhere in Kafka",
+    "log.roll.jitter.ms": "at least 0, checked elsewhere in Kafka",
     "replica.high.watermark.checkpoint.interval.ms": "at least 1; Kafka checks nothing",
 }
 TOPIC_DIFFERENCES = {
@@ -76,78 +76,77 @@ _INTRODUCTION = """\
 
 Written by `make docs` from the tables in `config/`; do not edit. `barnabas config list` prints the same.
 
-Names, types, defaults and rules are Apache Kafka 4.3's unless [the list below](#where-barnabas-differs-from-kafka)
-says otherwise, so a `server.properties` that you have serves here too. Give it with `--config FILE`;
-[config/server.properties](../config/server.properties) is a commented one with every property at its default.
+Names, types, defaults and rules are Apache Kafka 4.3's, except for
+[the differences below](#where-barnabas-differs-from-kafka), so an existing `server.properties` works here too. Pass it
+with `--config FILE`; [config/server.properties](../config/server.properties) is a commented example with every
+property at its default.
 
 ## Where a value comes from
 
-Each layer wins over those before it:
+Each layer overrides those before it:
 
 1. the default,
 2. the file of `--config` (or `BARNABAS_CONFIG`), a Java .properties file; the last entry of a name wins,
-3. the environment: `BARNABAS_` and the name in capitals with `_` for `.`, so `BARNABAS_LOG_RETENTION_MS` is
+3. the environment: `BARNABAS_` and the name in upper case with `_` for `.`, so `BARNABAS_LOG_RETENTION_MS` is
    `log.retention.ms`,
 4. `--set name=value`, as often as needed,
 5. the dynamic default for all brokers (`barnabas config alter --all-brokers`),
 6. the dynamic value of this broker (`barnabas config alter --broker ID`),
 7. for a topic: its own value (`barnabas topic create --config`, `barnabas topic alter`).
 
-Dynamic values and topics' values are kept in the metadata log and win over the file at the next start, as in Kafka.
+Dynamic values and topics' values are stored in the metadata log and override the file at the next start, as in Kafka.
 
 Some values have several names, in different units. **The finest unit that is set in any layer wins**, as in Kafka:
-`log.retention.ms` in the file beats `log.retention.hours` given with `--set`. Barnabas warns at start when a value
-loses that way and says something else.
+`log.retention.ms` in the file beats `log.retention.hours` given with `--set`. Barnabas warns at start if a different
+value is overridden that way.
 
-## What is refused, and what is only warned about
+## Refused settings and warnings
 
-Everything that is refused is refused in one sentence that names the property and its source, and the broker does not
-start:
+If a setting is refused, the broker does not start, and one sentence names the property and its origin:
 
     log.segment.bytes=12x in server.properties line 7: not an int
     log.segmnt.bytes in --set: no such property; did you mean log.segment.bytes?
     BARNABAS_LOG_DIRR in the environment: no such property; did you mean BARNABAS_LOG_DIRS (log.dirs)?
     retention.ms in server.properties line 3: a property of topics; the broker's is log.retention.ms
 
-Refused combinations: node.id and broker.id that differ; two data directories that are the same or one inside the
-other; listeners that share a name or a port, that are not PLAINTEXT, or that all belong to controllers;
+Refused combinations: node.id and broker.id that differ; two data directories that are equal or nested; listeners that share a name or a port, that are not PLAINTEXT, or that all belong to controllers;
 advertised.listeners with a name that is not opened, or 0.0.0.0; a broker retention of 0;
 log.cleaner.min.compaction.lag.ms above the maximum; 1 MiB or less of log.cleaner.dedupe.buffer.size for each cleaner
 thread; log.cleaner.io.max.bytes.per.second or log.cleaner.io.buffer.load.factor of 0 or less; process.roles without
 broker.
 
 A property of Kafka 3.7 to 4.3 that Barnabas does not serve is accepted, kept, and named in one warning at start
-([all of them](#kafkas-properties-that-barnabas-does-not-serve)). Those that guard who may connect or read are named in
-a warning of their own: Barnabas does not encrypt, authenticate or authorize. References to config providers
+([all of them](#kafkas-properties-that-barnabas-does-not-serve)). Those that restrict access are named in a
+separate warning: Barnabas does not encrypt, authenticate or authorize. References to config providers
 (`${file:...}`) are not resolved; in a property that Barnabas serves they are refused.
 
 These variables are not properties: {reserved},
-and those that begin with `{test_prefix}`. Kubernetes and Docker set variables such as `BARNABAS_SERVICE_HOST` and
-`BARNABAS_PORT_9092_TCP` for a service called `barnabas`; they are passed over.
+and those that begin with `{test_prefix}`. Kubernetes and Docker set variables like `BARNABAS_SERVICE_HOST` and
+`BARNABAS_PORT_9092_TCP` for a service named `barnabas`; they are ignored.
 
 ## Listeners
 
 `listeners` takes `host:port` or `NAME://host:port`, comma-separated: `127.0.0.1:9092`, `[::1]:9092`,
-`INSIDE://10.0.0.5:9092,OUTSIDE://0.0.0.0:19092`. Without a name it is `PLAINTEXT`. An empty host and 0.0.0.0 are
-every interface; port 0 is a free port, and then the metrics take a free port too, unless metrics.listener is set. A
+`INSIDE://10.0.0.5:9092,OUTSIDE://0.0.0.0:19092`. The default name is `PLAINTEXT`. An empty host and 0.0.0.0 mean
+every interface; port 0 is a free port, and the metrics then take a free port too, unless metrics.listener is set. A
 name other than PLAINTEXT needs an entry in `listener.security.protocol.map`: `INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT`.
 Listeners named in `controller.listener.names` are read and not opened.
 
-A client is told the address that `advertised.listeners` gives for the listener by which it came. Where that is not
-set, it is the listener's own address, and for a listener on every interface the address at which the client reached
-the broker. (Kafka refuses 0.0.0.0 then, and advertises the machine's host name for an empty host.) Behind address
-translation, as with published container ports, set it.
+Clients get the address in `advertised.listeners` for the listener that they connect to. If it is unset, they get the
+listener's own address, or, if that is every interface, the address at which they reached the broker. (Kafka refuses
+0.0.0.0 in that case, and advertises the machine's host name for an empty host.) Set it if addresses are translated, as
+with published container ports.
 
 ## Reading the tables
 
-*Changes*: `start`, read when the broker starts; `running`, may also be changed while it runs (Kafka's cluster-wide
+*Changes*: `start`, read when the broker starts; `running`, may also be changed at run time (Kafka's cluster-wide
 update mode). A *topic* name overrides the property for one topic. Types: int is 32 bits, long 64, lists are
 comma-separated, all times are in the unit of the name, all sizes in bytes.
 """
 
 
 def render_page() -> str:
-    """The text of docs/configuration.md."""
+    """Return the text of docs/configuration.md."""
     reserved = ", ".join(f"`{name}`" for name in sorted(environment.RESERVED))
     introduction = _INTRODUCTION.replace("{reserved}", reserved).replace("{test_prefix}", environment.RESERVED_PREFIX)
     parts = [introduction, "\n## Properties of the broker\n"]
@@ -158,15 +157,15 @@ def render_page() -> str:
         parts.extend(_broker_row(each) for each in members)
     parts.append(
         "\n## Properties of a topic\n\n"
-        "Their defaults are the broker's, of several names the first that is set. All may be changed while the broker "
-        "runs.\n\n"
+        "Their defaults come from the broker's properties, the first one that is set. All may be changed at run "
+        "time.\n\n"
         "| property | type | the broker's name | default | what it does |\n|---|---|---|---|---|\n"
     )
     parts.extend(_topic_row(each) for each in TOPIC_PROPERTIES.values())
     parts.append("\n## Where Barnabas differs from Kafka\n\n| property | here |\n|---|---|\n")
     parts.extend(f"| `{name}` | {why} |\n" for name, why in (DIFFERENCES | TOPIC_DIFFERENCES).items())
-    parts.append("| `metrics.listener`, `read.only` | Barnabas's own |\n")
-    parts.append("\n## Kafka's properties that Barnabas does not serve\n\nAccepted, kept, without effect.\n")
+    parts.append("| `metrics.listener`, `read.only` | not in Kafka |\n")
+    parts.append("\n## Kafka's properties that Barnabas does not serve\n\nAccepted and kept, without effect.\n")
     parts.append(_unserved("broker", unserved.UNSERVED_PROPERTIES.items()))
     prefixes = ", ".join(f"`{prefix}*`" for prefix in unserved.UNSERVED_PREFIXES)
     parts.append(f"\n**Of the broker, any name that begins with:** {prefixes}\n")
@@ -175,14 +174,14 @@ def render_page() -> str:
 
 
 def render_server_properties() -> str:
-    """The text of config/server.properties."""
+    """Return the text of config/server.properties."""
     lines = [
-        "# Barnabas's configuration: every property with its default. Take away the # in front of one to change it.",
-        "# Start with it: barnabas serve --config config/server.properties",
+        "# Barnabas's configuration: every property with its default. Remove the # before a property to change it.",
+        "# Use it: barnabas serve --config config/server.properties",
         "#",
-        "# The names are Apache Kafka's; a Kafka server.properties works here too. The environment wins over this file",
-        "# (BARNABAS_LOG_RETENTION_MS is log.retention.ms), and --set name=value over both. docs/configuration.md says",
-        "# more. Written by `make docs`.",
+        "# The names are Apache Kafka's; a Kafka server.properties works here too. The environment overrides this file",
+        "# (BARNABAS_LOG_RETENTION_MS is log.retention.ms), and --set name=value over both. See",
+        "# docs/configuration.md. Written by `make docs`.",
     ]
     for group, members in _groups(BROKER_PROPERTIES.values()):
         lines += ["", "#" * 4 + f" {group} " + "#" * (113 - len(group)), ""]
@@ -201,7 +200,7 @@ def render_server_properties() -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The command; the exit code."""
+    """Run the command; return the exit code."""
     rendered = {PAGE: render_page(), SERVER_PROPERTIES: render_server_properties()}
     if not arguments:
         sys.stdout.write(rendered[PAGE])

@@ -1,7 +1,7 @@
-"""Which environment variable names which property: BARNABAS_LOG_RETENTION_MS is log.retention.ms.
+"""Environment variables of properties: BARNABAS_LOG_RETENTION_MS is log.retention.ms.
 
-Some names are not properties: those that the commands read themselves, those of tests, and those that Kubernetes and
-Docker links set for every service that happens to be called barnabas (BARNABAS_SERVICE_HOST, BARNABAS_PORT_9092_TCP).
+Some names are not properties: those of the commands and of tests, and those that Kubernetes and Docker links set for
+every service named barnabas (BARNABAS_SERVICE_HOST, BARNABAS_PORT_9092_TCP).
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ CONFIG_FILE = "BARNABAS_CONFIG"
 
 # Read by the commands (bootstrap, config, log level) and by protocol/records (kernel).
 RESERVED = frozenset({"BARNABAS_BOOTSTRAP", CONFIG_FILE, "BARNABAS_LOG_LEVEL", "BARNABAS_KERNEL"})
-# What our tests say to the processes that they start; a broker among them inherits it.
+# Set by our tests for the processes that they start; a broker among them inherits it.
 RESERVED_PREFIX = "BARNABAS_TEST_"
 _OF_TESTS = frozenset({"BARNABAS_INTEROP"})
 
 
 def variable_of(property_name: str) -> str:
-    """The environment variable of a property: log.retention.ms -> BARNABAS_LOG_RETENTION_MS."""
+    """Return the environment variable of a property: log.retention.ms -> BARNABAS_LOG_RETENTION_MS."""
     return PREFIX + property_name.upper().replace(".", "_").replace("-", "_")
 
 
 def is_reserved(variable: str) -> bool:
-    """True for a BARNABAS_ variable that is never a property."""
+    """Return whether a BARNABAS_ variable is never a property."""
     return variable in RESERVED or variable in _OF_TESTS or variable.startswith(RESERVED_PREFIX)
 
 
 def is_service_link(variable: str) -> bool:
-    """True for what Kubernetes and Docker set on their own for a service named barnabas or barnabas-something.
+    """Return whether Kubernetes or Docker set the variable for a service named barnabas or barnabas-something.
 
-    Kafka's images fell into this trap: a service called kafka made KAFKA_PORT a setting. The forms are
-    ..._SERVICE_HOST, ..._SERVICE_PORT[_NAME], ..._PORT and ..._PORT_<number>_TCP|UDP|SCTP[_PROTO|_PORT|_ADDR]. Ask only
-    about variables that name no property.
+    Kafka's images had this bug: for a service named kafka, KAFKA_PORT became a setting. The forms are
+    ..._SERVICE_HOST, ..._SERVICE_PORT[_NAME], ..._PORT and ..._PORT_<number>_TCP|UDP|SCTP[_PROTO|_PORT|_ADDR]. Call it
+    only for variables that are not properties.
     """
     words = variable.split("_")[1:]
     if words[-1:] == ["PORT"] or words[-2:] == ["SERVICE", "HOST"]:

@@ -1,12 +1,12 @@
-"""Configs of single groups (resource type GROUP): each takes the place of a broker property, within that one's bounds.
+"""Configs of single groups (resource type GROUP): each overrides a broker property within the broker's bounds.
 
-    consumer.session.timeout.ms       of group.consumer.session.timeout.ms
-    consumer.heartbeat.interval.ms    of group.consumer.heartbeat.interval.ms
-    consumer.assignment.interval.ms   of group.consumer.assignment.interval.ms
+    consumer.session.timeout.ms       overrides group.consumer.session.timeout.ms
+    consumer.heartbeat.interval.ms    overrides group.consumer.heartbeat.interval.ms
+    consumer.assignment.interval.ms   overrides group.consumer.assignment.interval.ms
 
-The bounds are group.consumer.min.* and group.consumer.max.*; they are for groups alone, the broker's own value may lie
-outside. What is stored and lies outside, because the bounds were changed since, is drawn to the nearer one. Those of
-share and streams groups are Kafka's, too: they are kept, and have no effect here. Source: Kafka 4.3's GroupConfig.
+The bounds are group.consumer.min.* and group.consumer.max.*; they apply to groups only, not to the broker's own value.
+A stored value that is out of bounds, because these were changed later, is clamped. Kafka's configs of share and streams
+groups are kept without effect. Source: Kafka 4.3's GroupConfig.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ GROUP_CONFIGS: Mapping[str, Property] = MappingProxyType(
 def validate_group_configs(
     overrides: Mapping[str, str], changed: Mapping[str, str | None], config: BrokerConfig
 ) -> list[str]:
-    """Refuses what a group cannot be set to; the rest is legal, and the list says what people should know.
+    """Check a group's configs; return warnings about legal ones. Raises ConfigError.
 
-    `overrides` is the group's whole set as it would be, `changed` what of it is new: what Kafka once stored and would
-    be refused does not stand in the way. Raises ConfigError.
+    `overrides` is the resulting set, `changed` its new values (None: deleted). Only those are refused: illegal values
+    that Kafka stored earlier do not block other changes.
     """
     for name, text in changed.items():
         if text is not None:
@@ -79,13 +79,13 @@ def validate_group_configs(
 
 
 def group_value(config: BrokerConfig, name: str, overrides: Mapping[str, str]) -> int:
-    """What holds for a group that has set `overrides`: its own value, within the bounds, else the broker's."""
+    """Return the value for a group with `overrides`: its own value, clamped to the bounds, else the broker's."""
     text = overrides.get(name)
     if text is not None:
         try:
             value = GROUP_CONFIGS[name].parse(text)
         except BadValueError:
-            pass  # stored by another program: as if it were not set
+            pass  # stored by another program: treated as unset
         else:
             assert isinstance(value, int)
             lowest, highest = (config.get_int(bound) for bound in _bounds(name))
@@ -94,7 +94,7 @@ def group_value(config: BrokerConfig, name: str, overrides: Mapping[str, str]) -
 
 
 def describe_group(config: BrokerConfig, overrides: Mapping[str, str]) -> list[tuple[Property, ConfigValue]]:
-    """Every config of a group that is served, with its value and where it comes from."""
+    """Return every served config of a group with its value and origin."""
     described = []
     for known in GROUP_CONFIGS.values():
         value = config.value(known.synonyms[0].name)
@@ -106,7 +106,7 @@ def describe_group(config: BrokerConfig, overrides: Mapping[str, str]) -> list[t
 
 
 def group_synonyms(config: BrokerConfig, known: Property, value: ConfigValue) -> Sequence[tuple[str, ConfigValue]]:
-    """Where a config's value comes from, or would: the group's own, then the layers of the broker's."""
+    """Return the synonyms of a config: the group's own value, then the layers of the broker property."""
     name = known.synonyms[0].name
     own = [(known.name, value)] if value.source is ConfigSource.GROUP_CONFIG else []
     return [*own, *((name, each) for each in config.layers(name))]

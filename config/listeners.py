@@ -1,12 +1,13 @@
-"""Addresses: what `listeners`, `advertised.listeners` and `metrics.listener` say, and what they may not say.
+"""Addresses: parsing and rules of `listeners`, `advertised.listeners` and `metrics.listener`.
 
 Forms: host:port and NAME://host:port, comma-separated. An empty host means every interface (host "" here), port 0 a
-free port, an IPv6 address stands in brackets. Names are made upper case, as in Kafka; without one it is PLAINTEXT. A
-listener named in controller.listener.names is never opened. Source: Kafka's SocketServerConfigs, AbstractKafkaConfig.
+free port; an IPv6 address is written in brackets. Names are converted to upper case, as in Kafka; the default is
+PLAINTEXT. A listener in controller.listener.names is never opened. Source: Kafka's SocketServerConfigs,
+AbstractKafkaConfig.
 
-Where we differ: Kafka refuses 0.0.0.0 in `listeners` while `advertised.listeners` is unset, and advertises the
+Different from Kafka: Kafka refuses 0.0.0.0 in `listeners` while `advertised.listeners` is unset, and advertises the
 machine's canonical host name for an empty host. Here both advertise host "", which means: tell each client the address
-at which it reached the broker. That is right without asking a name server, except behind address translation.
+at which it reached the broker. That is correct without a name server, except with address translation.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class BadListenerError(ValueError):
-    """What is wrong with a list of listeners; `str(error)` ends a sentence that names the property and its source."""
+    """A fault in a list of listeners; `str(error)` ends a sentence that names the property and its origin."""
 
 
 class Listener(NamedTuple):
     """One address.
 
-    `host` "" is every interface where it is opened, and "as the client reached us" where it is advertised.
-    `port` 0 is a free port where it is opened, and the opened port where it is advertised.
+    To open: `host` "" is every interface, `port` 0 a free port. To advertise: `host` "" is the address at which the
+    client reached the broker, `port` 0 the opened port.
     """
 
     name: str
@@ -35,7 +36,7 @@ class Listener(NamedTuple):
 
     @property
     def is_every_interface(self) -> bool:
-        """True when it is opened on all addresses of the machine."""
+        """Whether it is open on all addresses of the machine."""
         # Every spelling of ::, such as 0:0::0.
         return self.host in ("", "0.0.0.0") or (":" in self.host and not self.host.strip("0:"))
 
@@ -46,7 +47,7 @@ class Listener(NamedTuple):
 
 
 def parse_listener(text: str) -> Listener:
-    """One `host:port` or `NAME://host:port`. Raises BadListenerError."""
+    """Parse `host:port` or `NAME://host:port`. Raises BadListenerError."""
     name, scheme, address = text.rpartition("://")
     if scheme and not name:
         raise BadListenerError(f"{text} has no name before ://")
@@ -56,9 +57,9 @@ def parse_listener(text: str) -> Listener:
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
         if ":" not in host:
-            raise BadListenerError(f"{text}: only an IPv6 address stands in brackets")
+            raise BadListenerError(f"{text}: only an IPv6 address is written in brackets")
     elif ":" in host:
-        raise BadListenerError(f"{text}: an IPv6 address stands in brackets, as in [::1]:9092")
+        raise BadListenerError(f"{text}: an IPv6 address is written in brackets, as in [::1]:9092")
     if not (port_text.isascii() and port_text.isdigit()) or int(port_text[:6]) > 65535:
         raise BadListenerError(f"{text}: the port is not a number from 0 to 65535")
     if not all(character.isalnum() or character in "-._%:" for character in host):
@@ -69,7 +70,7 @@ def parse_listener(text: str) -> Listener:
 
 
 def parse_listeners(entries: Sequence[str]) -> tuple[Listener, ...]:
-    """A list of listeners with different names. Raises BadListenerError."""
+    """Parse listeners, whose names must differ. Raises BadListenerError."""
     listeners = tuple(parse_listener(entry) for entry in entries)
     names: dict[str, Listener] = {}
     for listener in listeners:
@@ -82,14 +83,14 @@ def parse_listeners(entries: Sequence[str]) -> tuple[Listener, ...]:
 
 
 def parse_protocol_map(text: str) -> dict[str, str]:
-    """`NAME:PROTOCOL,...` as a mapping from upper-case name to protocol. Raises BadListenerError."""
+    """Parse `NAME:PROTOCOL,...` into upper-case name -> protocol. Raises BadListenerError."""
     protocols: dict[str, str] = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
         name, colon, protocol = (part.strip() for part in entry.partition(":"))
         if not (name and colon and protocol):
             raise BadListenerError(f"{entry} is not NAME:PROTOCOL")
         if protocol.upper() not in PROTOCOLS:
-            raise BadListenerError(f"{protocol} is no security protocol (those of Kafka are {', '.join(PROTOCOLS)})")
+            raise BadListenerError(f"{protocol} is not a security protocol (Kafka has {', '.join(PROTOCOLS)})")
         if name.upper() in protocols:
             raise BadListenerError(f"{name.upper()} is mapped twice")
         protocols[name.upper()] = protocol.upper()
@@ -97,7 +98,7 @@ def parse_protocol_map(text: str) -> dict[str, str]:
 
 
 def ensure_plaintext(listeners: Sequence[Listener], protocols: Mapping[str, str]) -> None:
-    """Every listener that is opened must be mapped to PLAINTEXT. Raises BadListenerError."""
+    """Refuse listeners that are not mapped to PLAINTEXT. Raises BadListenerError."""
     for listener in listeners:
         protocol = protocols.get(listener.name)
         if protocol is None:
@@ -107,13 +108,13 @@ def ensure_plaintext(listeners: Sequence[Listener], protocols: Mapping[str, str]
             )
         if protocol != PLAINTEXT:
             raise BadListenerError(
-                f"{listener} asks for {protocol}, and Barnabas serves PLAINTEXT only; "
-                "remove it or put the encryption in front"
+                f"{listener} requires {protocol}, and Barnabas serves PLAINTEXT only; "
+                "remove it or use a proxy that encrypts"
             )
 
 
 def ensure_distinct_ports(listeners: Sequence[Listener]) -> None:
-    """No port twice, but for one IPv4 and one IPv6 address, as in Kafka. Raises BadListenerError."""
+    """Refuse equal ports, except for one IPv4 and one IPv6 address, as in Kafka. Raises BadListenerError."""
     by_port: dict[int, Listener] = {}
     pairs: set[int] = set()
     for listener in listeners:
@@ -126,15 +127,15 @@ def ensure_distinct_ports(listeners: Sequence[Listener]) -> None:
 
 
 def advertise(opened: Sequence[Listener], advertised: Sequence[Listener] | None) -> dict[str, Listener]:
-    """What clients of each opened listener are told, by listener name. Raises BadListenerError.
+    """Return the address to advertise by listener name. Raises BadListenerError.
 
-    `advertised` None: nobody set it. A listener that it does not mention advertises itself. Names of no opened listener
-    are refused, as Kafka refuses them; the caller has taken those of controllers out.
+    `advertised` is None if unset. A listener missing in it advertises itself. Names of unopened listeners are refused,
+    as in Kafka; the caller has removed those of controllers.
     """
     result = {each.name: Listener(each.name, "", each.port) if each.is_every_interface else each for each in opened}
     for listener in advertised or ():
         if listener.name not in result:
-            raise BadListenerError(f"{listener.name} is no name of listeners ({', '.join(result)})")
+            raise BadListenerError(f"{listener.name} is not a name in listeners ({', '.join(result)})")
         if listener.host and listener.is_every_interface:
             raise BadListenerError(
                 f"{listener}: no client can connect to {listener.host}; write a host name or an address"
@@ -144,7 +145,7 @@ def advertise(opened: Sequence[Listener], advertised: Sequence[Listener] | None)
 
 
 def _family(host: str) -> int | None:
-    """4 or 6 for an address, None for a host name and for every interface of both families."""
+    """Return 4 or 6 for an address, None for a host name or all interfaces of both families."""
     if ":" in host:
         return 6
     parts = host.split(".")

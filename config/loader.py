@@ -1,4 +1,4 @@
-"""Reads the broker's configuration: file, environment and --set, in this order, the later wins."""
+"""Loading of the broker's configuration: file, environment and --set, in this order; the later wins."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["BrokerConfig", "ConfigError", "load"]
 def load(
     *, config_file: Path | None = None, environ: Mapping[str, str] | None = None, overrides: Sequence[str] = ()
 ) -> BrokerConfig:
-    """The configuration of a broker that starts now.
+    """Load the configuration of a broker.
 
-    `config_file` is a Java .properties file (a Kafka server.properties does); without one, that of BARNABAS_CONFIG.
-    `environ` gives BARNABAS_LOG_RETENTION_MS and the like, `overrides` are the name=value texts of --set.
+    `config_file` is a Java .properties file, for example Kafka's server.properties; it defaults to BARNABAS_CONFIG.
+    `environ` has variables like BARNABAS_LOG_RETENTION_MS, `overrides` are the name=value texts of --set.
     Raises ConfigError: unreadable file, unknown name, bad value, impossible combination.
     """
     environ = {} if environ is None else environ

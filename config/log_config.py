@@ -44,7 +44,7 @@ _FIELDS = {
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """Values by Kafka's units: bytes, milliseconds, records. "Never" and "no limit" are 2**63 - 1, retention -1."""
+    """Values in Kafka's units: bytes, milliseconds, records. 2**63 - 1 is never or no limit; for retention -1 is."""
 
     segment_bytes: int
     segment_ms: int
@@ -77,7 +77,7 @@ class LogConfig:
 
     @property
     def max_segment_ms(self) -> int:
-        """Age at which a segment rolls: a compacted one no later than it must be compacted."""
+        """Age at which a segment rolls, with compaction early enough for max.compaction.lag.ms."""
         return min(self.max_compaction_lag_ms, self.segment_ms) if self.compact else self.segment_ms
 
     @classmethod

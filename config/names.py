@@ -1,4 +1,4 @@
-"""What to say about a name that is no property: of the other scope, of Kafka, or a slip of the keyboard."""
+"""Names that are not served properties: of the other scope, of Kafka, or misspelled."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from barnabas.config.tables.broker_properties import BROKER_PROPERTIES
 from barnabas.config.tables.topic_properties import TOPIC_PROPERTIES
 
 MAX_COMPARED_LENGTH = 200
-"""Of a name that is looked for among the real ones: anybody on the network may send one of a million characters."""
+"""Longest name that is compared with the real ones: a client may send a million characters."""
 
 
 def is_unserved(name: str) -> bool:
-    """True for a broker property of Kafka 3.7 to 4.3 that is accepted without effect."""
+    """Return whether a broker property of Kafka 3.7 to 4.3 is accepted without effect."""
     from barnabas.config.tables import unserved
 
     return unserved.is_unserved(name)
 
 
 def is_unserved_topic(name: str) -> bool:
-    """True for a topic property of Kafka 3.7 to 4.3 that is accepted without effect."""
+    """Return whether a topic property of Kafka 3.7 to 4.3 is accepted without effect."""
     from barnabas.config.tables import unserved
 
     return name in unserved.UNSERVED_TOPIC_PROPERTIES
 
 
 def property_of_variable(variable: str) -> str | None:
-    """The property that an environment variable names, served or not; None when it names none."""
+    """Return the property of an environment variable, served or not; None for another variable."""
     served = _served_by_variable().get(variable)
     if served is not None:
         return served
@@ -42,7 +42,7 @@ def property_of_variable(variable: str) -> str | None:
 
 
 def unknown_property(name: str, origin: str) -> ConfigError:
-    """The refusal of a broker property that does not exist."""
+    """Return the error for an unknown broker property."""
     topic_property = TOPIC_PROPERTIES.get(name)
     if topic_property is not None and topic_property.synonyms:
         synonym = topic_property.synonyms[0].name
@@ -54,7 +54,7 @@ def unknown_property(name: str, origin: str) -> ConfigError:
 
 
 def unknown_topic_property(name: str, origin: str) -> ConfigError:
-    """The refusal of a topic property that does not exist."""
+    """Return the error for an unknown topic property."""
     broker_property = BROKER_PROPERTIES.get(name)
     if broker_property is not None:
         topic_name = broker_property.topic_name
@@ -67,7 +67,7 @@ def unknown_topic_property(name: str, origin: str) -> ConfigError:
 
 
 def unknown_variable(variable: str) -> ConfigError:
-    """The refusal of a BARNABAS_ variable that names no property."""
+    """Return the error for an unknown BARNABAS_ variable."""
     from barnabas.config.tables import unserved
 
     names = {environment.variable_of(name): name for name in (*unserved.UNSERVED_PROPERTIES, *BROKER_PROPERTIES)}
@@ -85,7 +85,7 @@ def _nearest(name: str, candidates: Iterable[str]) -> str | None:
         return None
     from difflib import get_close_matches
 
-    # A name in the wrong case is the nearest of all, which difflib does not see.
+    # difflib is case-sensitive, but a name in the wrong case is the nearest of all.
     by_lower = {candidate.lower(): candidate for candidate in candidates}
     found = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
     return by_lower[found[0]] if found else None

@@ -1,12 +1,12 @@
-r"""Reads a Java .properties file, as java.util.Properties.load does, and keeps the line of each entry.
+r"""Parsing of a Java .properties file like java.util.Properties.load, with the line of each entry.
 
-A logical line is a key, a separator and a value. It goes on in the next line when it ends in an odd number of
-backslashes; the white space that starts the next line is dropped. Lines whose first character is # or ! are comments
-(only where a logical line begins), blank lines are skipped. The key ends at the first =, : or white space that no
+A logical line is a key, a separator and a value. It continues in the next line if it ends in an odd number of
+backslashes; leading white space of the next line is dropped. Lines that begin with # or ! are comments (only at the
+start of a logical line), blank lines are skipped. The key ends at the first =, : or white space that no
 backslash precedes. \t \n \r \f \uXXXX are escapes; a backslash before anything else is dropped. The last entry of a
 key wins.
 
-Java reads bytes as Latin-1. We read UTF-8, so that a path may be written as it looks, and Latin-1 where it is no UTF-8.
+Java reads bytes as Latin-1. We read UTF-8, so that paths need no escapes, and Latin-1 if the file is not UTF-8.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 class Entry(NamedTuple):
-    """One key and value, and the number of the line where it begins, counted from 1."""
+    """One key and value, and the number of its first line, counted from 1."""
 
     key: str
     value: str
@@ -26,7 +26,7 @@ class Entry(NamedTuple):
 
 
 class BadLineError(ValueError):
-    """A line that Java's reader would refuse; `line` counts from 1."""
+    """A line that Java's parser refuses; `line` counts from 1."""
 
     def __init__(self, line: int, problem: str) -> None:
         super().__init__(problem)
@@ -34,7 +34,7 @@ class BadLineError(ValueError):
 
 
 def decode(content: bytes) -> str:
-    """The file's text: UTF-8 with or without a byte order mark, else Latin-1, in which every byte is legal."""
+    """Decode the file as UTF-8 with or without a byte order mark, else as Latin-1, in which every byte is legal."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -42,11 +42,11 @@ def decode(content: bytes) -> str:
 
 
 def parse_properties(text: str) -> list[Entry]:
-    """All entries in the order of the file, repeated keys included. Raises BadLineError.
+    """Parse all entries in file order, repeated keys included. Raises BadLineError.
 
-    A lone backslash that ends the file is nothing; Java sometimes takes it for an entry with an empty key.
+    A single backslash at the end of the file is ignored; Java sometimes reads it as an entry with an empty key.
     """
-    # Not splitlines(): it also splits at characters that end no line in Java.
+    # Not splitlines(): it also splits at characters that do not end a line in Java.
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     entries = []
     index = 0
@@ -60,7 +60,7 @@ def parse_properties(text: str) -> list[Entry]:
             logical = logical[:-1]
             following = lines[index].lstrip(_BLANK) if index < len(lines) else ""
             if not logical and following[:1] in ("#", "!"):
-                break  # with nothing before it, it is a comment after all
+                break  # nothing before it: a comment
             logical += following
             index += 1
         if not logical:

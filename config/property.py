@@ -1,7 +1,7 @@
-"""One configuration property: its name, type, default, rule and words, and how its text becomes a value.
+"""One configuration property: its name, type, default, rule and documentation, and the parsing of its value.
 
 Types, and what counts as a number, a boolean or a list, are Kafka's (org.apache.kafka.common.config.ConfigDef): white
-space around a value is dropped, numbers are plain decimals within the type's range, a list is split at commas.
+space around a value is ignored, numbers are plain decimals within the type's range, lists are split at commas.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from barnabas.config.value import PropertyValue
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
-# Java's Double.MAX_VALUE: Kafka's way to write "no limit" for a rate.
+# Java's Double.MAX_VALUE: Kafka's "no limit" for rates.
 DOUBLE_MAX = 1.7976931348623157e308
 
 
 class PropertyType(Enum):
-    """Kafka's types, with the names that DescribeConfigs and our documents use."""
+    """Kafka's types, with their names in the documents."""
 
     BOOLEAN = "boolean"
     STRING = "string"
@@ -35,7 +35,7 @@ class PropertyType(Enum):
 
     @property
     def wire_code(self) -> int:
-        """The type's number in Kafka's DescribeConfigs answer (int8)."""
+        """The type's number in Kafka's DescribeConfigs response (int8)."""
         return _WIRE_CODES[self]
 
 
@@ -58,11 +58,11 @@ CLUSTER_WIDE = "cluster-wide"
 
 
 class BadValueError(ValueError):
-    """A text that is no value of its property; `str(error)` ends the sentence "name=text in origin: ..."."""
+    """An illegal value; `str(error)` ends the sentence "name=text in origin: ..."."""
 
 
 class Synonym(NamedTuple):
-    """A broker property that gives a topic property its default, and what one unit of it is worth."""
+    """A broker property that provides a topic property's default, and the factor between their units."""
 
     name: str
     factor: int = 1
@@ -72,10 +72,9 @@ class Synonym(NamedTuple):
 class Property:
     """One property of the broker or of a topic.
 
-    `default` is parsed, None where Kafka's is null. `update_mode` is Kafka's: read-only is read at start, per-broker
-    and cluster-wide may be changed while the broker runs. A broker property that topics override carries their
-    `topic_name`; a topic property carries its broker `synonyms`, the one that wins first. `group` is its chapter in the
-    documents.
+    `default` is parsed, None for Kafka's null. `update_mode` is Kafka's: read-only is read at start, per-broker and
+    cluster-wide may be changed while the broker runs. A broker property that topics override has their `topic_name`; a
+    topic property has its broker `synonyms`, by precedence. `group` is its chapter in the documents.
     """
 
     name: str
@@ -90,33 +89,33 @@ class Property:
 
     @property
     def is_dynamic(self) -> bool:
-        """True when it may be changed while the broker runs."""
+        """Whether it may be changed while the broker runs."""
         return self.update_mode != READ_ONLY
 
     @property
     def is_sensitive(self) -> bool:
-        """True when its value must never be shown."""
+        """Whether its value must never be shown."""
         return self.type is PropertyType.PASSWORD
 
     @property
     def rule(self) -> str:
-        """What the value must satisfy beyond its type, in words; "" when nothing."""
+        """The rule for the value beyond its type, in words; "" without one."""
         return "" if self.validator is None else self.validator.rule
 
     def parse(self, text: str) -> PropertyValue:
-        """The value of `text`, checked. Raises BadValueError."""
+        """Parse and check `text`. Raises BadValueError."""
         value = parse_as(self.type, text)
         if self.validator is not None and (problem := self.validator.problem(value)) is not None:
             raise BadValueError(problem)
         return value
 
     def show(self, value: PropertyValue) -> str | None:
-        """`value` as Kafka writes it in a DescribeConfigs answer; None for null and for a secret."""
+        """Return `value` as in Kafka's DescribeConfigs response; None for null and for a secret."""
         return None if self.is_sensitive else show(value)
 
 
 def parse_as(kind: PropertyType, text: str) -> PropertyValue:
-    """`text` as a value of type `kind`, without any rule. Raises BadValueError."""
+    """Parse `text` as type `kind`, without checking a rule. Raises BadValueError."""
     text = text.strip()
     if kind in _INTEGER_BITS:
         return _parse_integer(kind, text)
@@ -133,7 +132,7 @@ def parse_as(kind: PropertyType, text: str) -> PropertyValue:
 
 
 def show(value: PropertyValue) -> str | None:
-    """`value` as Kafka writes it: true, 0.5, a,b; None stays None."""
+    """Format `value` as Kafka does: true, 0.5, a,b; None stays None."""
     if value is None:
         return None
     if isinstance(value, bool):
@@ -146,7 +145,7 @@ def show(value: PropertyValue) -> str | None:
 
 
 def by_name(*properties: Property) -> Mapping[str, Property]:
-    """A read-only table in the order given. A name twice is a bug of ours."""
+    """Return a read-only table in the given order. Names must be unique."""
     table = {each.name: each for each in properties}
     assert len(table) == len(properties), "a property is defined twice"
     return MappingProxyType(table)
@@ -159,7 +158,7 @@ def _parse_integer(kind: PropertyType, text: str) -> int:
         article = "an" if kind is PropertyType.INT else "a"
         raise BadValueError(f"not {article} {kind.value}")
     limit = 1 << (_INTEGER_BITS[kind] - 1)
-    # Longer than any long: int() is quadratic in the length, and the answer is known.
+    # Longer than any long: int() is quadratic in the length, and the value is out of range anyway.
     value = int(text) if len(digits) <= 40 else limit
     if not -limit <= value < limit:
         raise BadValueError(f"out of range for the type {kind.value} ({-limit} to {limit - 1})")

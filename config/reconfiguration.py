@@ -1,4 +1,4 @@
-"""Which changes of a running broker's properties are too large for one step, though the value itself is legal.
+"""Limits on the change of a running broker's properties in one step.
 
 Source: Kafka LogCleaner.validateReconfiguration.
 """
@@ -16,7 +16,7 @@ CLEANER_THREADS = "log.cleaner.threads"
 
 
 def ensure_reconfigurable(before: BrokerConfig, after: BrokerConfig) -> None:
-    """Raises ConfigError when the cleaner's threads would be more than doubled or less than halved."""
+    """Raise ConfigError if the cleaner's threads would be more than doubled or less than halved."""
     threads, current = after.get_int(CLEANER_THREADS), before.get_int(CLEANER_THREADS)
     setting = after.setting(CLEANER_THREADS)
     if threads < current // 2:

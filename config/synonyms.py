@@ -1,10 +1,10 @@
-"""Where else a property's value comes from, or would: what DescribeConfigs calls its synonyms.
+"""Synonyms of a property in DescribeConfigs: all sources of its value, in order of precedence.
 
 A synonym is a layer that sets the property, or another property of its family (log.retention.hours for
-log.retention.ms); a topic property's are its own value, then those of the broker property behind it. The one that
-holds comes first. As in Kafka, what another member of the family says is left out until the property itself is set.
+log.retention.ms). A topic property has its own value, then the synonyms of its broker property. The effective one comes
+first. As in Kafka, other members of the family are left out unless the property itself is set.
 
-Different from Kafka: a topic's retention that log.retention.hours gives names it, where somebody set it.
+Different from Kafka: if log.retention.hours is set and decides a topic's retention, it is listed.
 Source: Kafka's ConfigHelper, DynamicBrokerConfig.
 """
 
@@ -25,23 +25,23 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
     for member in known.synonyms
     if len(known.synonyms) > 1
 }
-"""Broker property -> its family, the finest unit first."""
+"""Broker property -> its family, finest unit first."""
 
 
 class Synonym(NamedTuple):
-    """The property `name` in one layer."""
+    """A property in one layer."""
 
     name: str
     value: ConfigValue
 
 
 def broker_synonyms(config: BrokerConfig, name: str) -> list[Synonym]:
-    """Of a broker property: its layers, and those of its family from there on."""
+    """Return the layers of a broker property and of the rest of its family."""
     return list(dropwhile(lambda synonym: synonym.name != name, _of_family(config, name)))
 
 
 def topic_synonyms(config: BrokerConfig, known: Property, value: ConfigValue) -> list[Synonym]:
-    """Of a topic property that has `value`: the topic's own, then the broker's."""
+    """Return the synonyms of a topic property with `value`: the topic's own, then the broker's."""
     own = [Synonym(known.name, value)] if value.source is ConfigSource.DYNAMIC_TOPIC_CONFIG else []
     if not known.synonyms:
         return own
@@ -52,7 +52,7 @@ def topic_synonyms(config: BrokerConfig, known: Property, value: ConfigValue) ->
 
 
 def _of_family(config: BrokerConfig, name: str) -> list[Synonym]:
-    """Every layer of every member, by layer; within one the finest unit is first."""
+    """Return every layer of every member, sorted by layer, then finest unit first."""
     family = _FAMILIES.get(name, (name,))
     found = [Synonym(member, value) for member in family for value in config.layers(member)]
     if len(found) < 2:

@@ -1,4 +1,4 @@
-"""Checks what people set on a topic, and describes what a topic runs with."""
+"""Validation and description of a topic's configs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ ORIGIN = "the topic's config"
 
 
 def validate_topic_configs(overrides: Mapping[str, str], broker_config: BrokerConfig) -> list[str]:
-    """Refuses what a topic cannot be set to; the rest is legal, and the list says what people should know.
+    """Check a topic's configs; return warnings about legal ones.
 
-    `overrides` is the topic's whole set as it would be afterwards. Raises ConfigError for an unknown name, a value of
-    the wrong type or against its rule, and impossible combinations with each other or with the broker's values.
+    `overrides` is the topic's resulting set. Raises ConfigError for an unknown name, a value of the wrong type or
+    against its rule, and impossible combinations with each other or with the broker's values.
     """
     for name, text in overrides.items():
         _ensure_legal(name, text)
@@ -32,7 +32,7 @@ def validate_topic_configs(overrides: Mapping[str, str], broker_config: BrokerCo
 
 
 def complaints(overrides: Mapping[str, str]) -> list[str]:
-    """What LogConfig.with_overrides skips in a topic's stored configs, one sentence for each; for the log at start."""
+    """What LogConfig.with_overrides skips in a topic's stored configs, one sentence for each, for the log at start."""
     sentences = []
     for name, text in overrides.items():
         try:
@@ -43,7 +43,7 @@ def complaints(overrides: Mapping[str, str]) -> list[str]:
 
 
 def describe_topic(broker_config: BrokerConfig, overrides: Mapping[str, str]) -> list[tuple[Property, ConfigValue]]:
-    """Every topic property with its value and where it comes from; an illegal stored value counts as not set."""
+    """Return every topic property with its value and origin. An illegal stored value counts as unset."""
     described = []
     for known in TOPIC_PROPERTIES.values():
         value = broker_config.topic_default(known)

@@ -1,6 +1,6 @@
-"""What a property's value must satisfy beyond its type. Each validator says so in words for people and documents.
+"""Rules for a property's value beyond its type. Each validator describes its rule for messages and documents.
 
-Named tuples, not dataclasses: those cost half a millisecond each at import, and a broker starts in 0.2 s.
+Named tuples, because a dataclass costs half a millisecond at import, and a broker starts in 0.2 s.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from barnabas.config.value import PropertyValue
 
 
 class Validator(Protocol):
-    """A rule on one value; rules across properties live in combinations.py."""
+    """A rule for one value; rules across properties are in combinations.py."""
 
     @property
     def rule(self) -> str:
@@ -19,12 +19,12 @@ class Validator(Protocol):
         ...
 
     def problem(self, value: PropertyValue) -> str | None:
-        """What is wrong with `value`, as the end of a sentence, or None."""
+        """Return the fault of `value` as the end of a sentence, or None."""
         ...
 
 
 class AtLeast(NamedTuple):
-    """A number not below `minimum`."""
+    """A number of at least `minimum`."""
 
     minimum: int
 
@@ -34,14 +34,14 @@ class AtLeast(NamedTuple):
         return f"at least {self.minimum}"
 
     def problem(self, value: PropertyValue) -> str | None:
-        """What is wrong, or None."""
+        """Return the fault, or None."""
         if isinstance(value, int | float) and value >= self.minimum:
             return None
         return f"must be {self.rule}"
 
 
 class Between(NamedTuple):
-    """A number from `minimum` to `maximum`, both included; `or_also` is one more that has a meaning of its own."""
+    """A number from `minimum` to `maximum`, inclusive; `or_also` is one more value with a special meaning."""
 
     minimum: int
     maximum: int
@@ -54,7 +54,7 @@ class Between(NamedTuple):
         return f"{self.minimum} to {self.maximum}{also}"
 
     def problem(self, value: PropertyValue) -> str | None:
-        """What is wrong, or None."""
+        """Return the fault, or None."""
         if isinstance(value, int | float) and (self.minimum <= value <= self.maximum or value == self.or_also):
             return None
         return f"must be {self.rule}"
@@ -71,7 +71,7 @@ class OneOf(NamedTuple):
         return "one of " + ", ".join(map(str, self.choices))
 
     def problem(self, value: PropertyValue) -> str | None:
-        """What is wrong, or None."""
+        """Return the fault, or None."""
         return None if value in self.choices else f"must be {self.rule}"
 
 
@@ -88,7 +88,7 @@ class ListOf(NamedTuple):
         return f"{entries}none twice, " + ("may be empty" if self.may_be_empty else "at least one")
 
     def problem(self, value: PropertyValue) -> str | None:
-        """What is wrong, or None."""
+        """Return the fault, or None."""
         assert isinstance(value, tuple)
         if not value and not self.may_be_empty:
             return "must name at least one"

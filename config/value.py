@@ -1,6 +1,6 @@
-"""A property's value together with the layer and the exact place that gave it.
+"""A property's value with its layer and exact origin.
 
-Named tuples, not dataclasses: those cost half a millisecond each at import, and a broker starts in 0.2 s.
+Named tuples, because a dataclass costs half a millisecond at import, and a broker starts in 0.2 s.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-# What a parsed property can be. None is Kafka's null: nobody set it and it has no default.
+# Types of parsed values. None is Kafka's null: unset and without a default.
 PropertyValue = bool | int | float | str | tuple[str, ...] | None
 
 
 class ConfigSource(Enum):
-    """The layer that gave a value, by Kafka's names and DescribeConfigs numbers (int8 on the wire)."""
+    """The layer of a value, with Kafka's names and DescribeConfigs numbers (int8 on the wire)."""
 
     DYNAMIC_TOPIC_CONFIG = 1
     DYNAMIC_BROKER_CONFIG = 2
@@ -24,17 +24,17 @@ class ConfigSource(Enum):
 
 
 class Setting(NamedTuple):
-    """What somebody wrote: `text` before it is parsed, `origin` ready for a sentence after the word "in"."""
+    """An unparsed setting; `origin` fits into a sentence after the word "in"."""
 
     text: str
     origin: str
 
 
 class ConfigValue(NamedTuple):
-    """One property as it stands.
+    """The value of one property.
 
-    `value` is parsed, `text` is what DescribeConfigs answers (None: unset, or a secret), `source` the layer, and
-    `origin` the exact place: "server.properties line 7", "the environment (BARNABAS_LOG_DIRS)", "--set", "default".
+    `value` is parsed, `text` is for DescribeConfigs (None: unset, or a secret), `source` is the layer and `origin` the
+    exact place: "server.properties line 7", "the environment (BARNABAS_LOG_DIRS)", "--set", "default".
     """
 
     value: PropertyValue
@@ -44,5 +44,5 @@ class ConfigValue(NamedTuple):
 
     @property
     def is_default(self) -> bool:
-        """True when nobody set it."""
+        """Whether the property is unset."""
         return self.source is ConfigSource.DEFAULT_CONFIG

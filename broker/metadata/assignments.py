@@ -1,4 +1,4 @@
-"""Replicas that a client assigns by hand: one node leaves one way to do it right; the others get Kafka's sentences.
+"""Manual replica assignments. A single node allows only itself; anything else is refused in Kafka's words.
 
 Source: Kafka's ReplicationControlManager (createTopic, createPartitions, validateManualPartitionAssignment).
 """
@@ -14,7 +14,7 @@ _REPLICATION_FACTOR = 1
 
 
 def assigned_partition_count(topic: NewTopic, node_id: int) -> int:
-    """How many partitions a topic with assignments gets. Raises BrokerError."""
+    """Return the number of partitions that the topic's assignments define. Raises BrokerError."""
     if topic.replication_factor != DEFAULT_COUNT:
         message = "A manual partition assignment was specified, but replication factor was not set to -1."
         raise BrokerError(ErrorCode.INVALID_REQUEST, message)
@@ -33,7 +33,7 @@ def assigned_partition_count(topic: NewTopic, node_id: int) -> int:
 
 
 def ensure_assignments_of_growth(assignments: Sequence[tuple[int, ...]], additional: int, node_id: int) -> None:
-    """Raises BrokerError unless there is one possible assignment for each of `additional` new partitions."""
+    """Raise BrokerError unless each of `additional` new partitions has one possible assignment."""
     if len(assignments) != additional:
         message = (
             f"Attempted to add {additional} additional partition(s), but only {len(assignments)} assignment(s) were "

@@ -1,9 +1,9 @@
 """CarriedRecords: the records of the metadata log that Barnabas keeps for Kafka and does not serve.
 
-Registrations, users, ACLs, quotas, tokens, and whatever a newer Kafka invents. They stay in the log as they are; a
-snapshot of ours, which stands for the log behind it, says them again. Of a thing that is known by its identity the last
-word is kept, of anything else every record, in the order in which they came. A builder starts from one value and makes
-the next; a value never changes.
+Registrations, users, ACLs, quotas, tokens, and record types of newer Kafkas. They stay in the log unchanged, and our
+snapshots, which replace the log before them, repeat them. For an object with a known identity (protocol.metadata.
+identities) the latest state is kept, for all others every record, in order. Values are immutable; a builder creates the
+next one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from barnabas.protocol.metadata.records import UnknownRecord
 
 @dataclass(frozen=True, slots=True)
 class CarriedRecords:
-    """In the order in which they are to be replayed."""
+    """The records, iterated in replay order."""
 
     by_identity: Mapping[Identity, tuple[UnknownRecord, ...]] = field(default_factory=dict)
 
@@ -30,16 +30,16 @@ class CarriedRecords:
         return sum(map(len, self.by_identity.values()))
 
     def counts(self) -> dict[int, int]:
-        """Record key -> how many."""
+        """Return the number of records by record key."""
         return dict(Counter(record.key for record in self))
 
     def builder(self) -> CarriedBuilder:
-        """Makes the next value from this one."""
+        """Return a builder that starts with these records."""
         return CarriedBuilder(self.by_identity)
 
 
 class CarriedBuilder:
-    """Copies the map when the first record comes: most changes have none."""
+    """Builds the next value. It copies the map at the first record, because most changes have none."""
 
     def __init__(self, start: Mapping[Identity, tuple[UnknownRecord, ...]]) -> None:
         self._start = start
@@ -47,7 +47,7 @@ class CarriedBuilder:
         self._opaque = 0
 
     def apply(self, record: UnknownRecord) -> None:
-        """Takes one record in, in the order of the log."""
+        """Apply one record. Call it in log order."""
         if record.key == NO_OP_KEY:
             return
         if self._changed is None:
@@ -65,10 +65,10 @@ class CarriedBuilder:
             case Effect.ADD:
                 self._changed[identity] = (*before, record)
             case Effect.REMOVE if not before:
-                self._keep(record)  # what it ends may be a record that has no identity here
+                self._keep(record)  # it may remove a record whose version has no known identity
 
     def build(self) -> CarriedRecords:
-        """The next value."""
+        """Return the new value."""
         return CarriedRecords(self._start if self._changed is None else self._changed)
 
     def _keep(self, record: UnknownRecord) -> None:

@@ -1,4 +1,4 @@
-"""What configs may belong to (topics, brokers and groups; two things more in Kafka), and how long texts may be."""
+"""Resources that have configs (topics, brokers and groups; Kafka has two more), and the length limit of texts."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ _UNSERVED = {8: "BROKER_LOGGER", 16: "CLIENT_METRICS"}
 """Kafka's other types of config resources."""
 
 MAX_TEXT_BYTES = 2**15 - 1
-"""Of a value or a name in UTF-8. Apache Kafka reads no longer string: a record with one would keep it from starting."""
+"""Of a name or a value in UTF-8. Kafka does not start on a log with a longer string."""
 
 
 def ensure_topic(image: MetadataImage, name: str) -> None:
-    """Raises BrokerError: INVALID_TOPIC_EXCEPTION for a name that no topic can have, or UNKNOWN_TOPIC_OR_PARTITION."""
+    """Raise BrokerError INVALID_TOPIC_EXCEPTION for an illegal name, else UNKNOWN_TOPIC_OR_PARTITION."""
     if name not in image.topics:
         validate_topic_name(name)
         raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic '{name}' does not exist")
 
 
 def ensure_group_named(group_id: str) -> None:
-    """Raises BrokerError INVALID_REQUEST: there is no default of all groups. The group itself need not be there."""
+    """Raise BrokerError INVALID_REQUEST for an empty name: groups have no common default. The group need not exist."""
     if not group_id:
         raise BrokerError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
     if len(group_id.encode()) > MAX_TEXT_BYTES:
@@ -29,7 +29,7 @@ def ensure_group_named(group_id: str) -> None:
 
 
 def ensure_texts_fit(name: str, value: str) -> None:
-    """Raises BrokerError INVALID_CONFIG for a name or a value that is too long to be told again."""
+    """Raise BrokerError INVALID_CONFIG for a name or a value above MAX_TEXT_BYTES."""
     if len(name.encode()) > MAX_TEXT_BYTES:
         raise BrokerError(ErrorCode.INVALID_CONFIG, f"The name of a config is longer than {MAX_TEXT_BYTES} bytes.")
     if len(value.encode()) > MAX_TEXT_BYTES:
@@ -38,7 +38,7 @@ def ensure_texts_fit(name: str, value: str) -> None:
 
 
 def unserved_resource_type(resource_type: int) -> BrokerError:
-    """The refusal of configs of anything but a topic, a broker or a group."""
+    """Return the error for a resource other than a topic, a broker or a group."""
     name = _UNSERVED.get(resource_type)
     if name is None:
         return BrokerError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")

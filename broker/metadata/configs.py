@@ -1,11 +1,12 @@
-"""Altering configs of topics, brokers and groups: functions from an image and a request to answers and records.
+"""Changes of configs of topics, brokers and groups: functions from an image and a request to answers and records.
 
-Incremental, as Kafka's key 44: each operation sets a property, takes it away, or adds to or takes from a list; or, as
-Kafka's key 33, the operations say all that shall be set. Those of one resource apply together or not at all. What
-results must be valid as a whole: topic and group configs by their tables, broker configs as a dynamic layer over the
-configuration. A value that is already there makes no record. Errors as in Kafka's ConfigurationControlManager and
-ConfigAdminManager: a bad value is INVALID_CONFIG of a topic's property, and of a broker's INVALID_REQUEST, still so in
-4.3.0 (KAFKA-13609); an unknown topic UNKNOWN_TOPIC_OR_PARTITION.
+Kafka's key 44 is incremental: an operation sets or deletes a property, or adds to or removes from a list. Kafka's key
+33 replaces the whole set of a resource (`replace`); the native dialect's AlterConfigs (33) is incremental. The
+operations of one resource apply together or not at all, and their result must be valid as a whole: topic and group
+configs by their tables, broker configs as a dynamic layer over the configuration. An unchanged value creates no
+record. Errors as in Kafka's ConfigurationControlManager and ConfigAdminManager: a bad value is INVALID_CONFIG for a
+topic's property and INVALID_REQUEST for a broker's, still so in 4.3.0 (KAFKA-13609); an unknown topic is
+UNKNOWN_TOPIC_OR_PARTITION.
 """
 
 from __future__ import annotations
@@ -63,9 +64,9 @@ def plan_alter_configs(
     node_id: int,
     replace: bool = False,
 ) -> Plan[AlterConfigsResult]:
-    """Answers and records for `resources`. `config` is the configuration without its dynamic layers.
+    """Plan changes of configs. `config` is the configuration without its dynamic layers.
 
-    With `replace` what no operation sets is taken away. A result's message may be a warning.
+    With `replace`, properties that no operation sets are deleted. A result's message may be a warning.
     """
     planning = PlanningImage(image)
     results = []
@@ -112,7 +113,7 @@ def _plan_resource(
 
 
 def _check_topic(after: Mapping[str, str], changed: Mapping[str, str | None], config: BrokerConfig) -> list[str]:
-    """Warnings. What Kafka once stored and we would refuse does not stand in the way of other changes."""
+    """Return warnings. Illegal values that Kafka stored earlier do not block other changes."""
     considered = {name: value for name, value in after.items() if name in changed or not complaints({name: value})}
     return validate_topic_configs(considered, config)
 
@@ -125,7 +126,7 @@ def _check_broker(
     config: BrokerConfig,
     node_id: int,
 ) -> None:
-    """Raises ConfigError for a changed property that is wrong, or for what all of them would make together."""
+    """Raise ConfigError for a wrong changed property, or if the properties contradict each other."""
     is_default = scope == ALL_BROKERS
     new = {name: value for name, value in changed.items() if value is not None}
     config.with_dynamic(new if is_default else {}, {} if is_default else new)
@@ -154,7 +155,7 @@ def _scope_of(image: MetadataImage, resource: ConfigResource, node_id: int) -> C
 def _apply(
     before: Mapping[str, str], operations: Sequence[AlterConfigOp], table: Mapping[str, Property]
 ) -> dict[str, str]:
-    """The configs after `operations`. Raises BrokerError for an operation that is none."""
+    """Return the configs after `operations`. Raises BrokerError for an invalid operation."""
     twice = [name for name, times in Counter(operation.name for operation in operations).items() if times > 1]
     if twice:
         raise BrokerError(ErrorCode.INVALID_REQUEST, f"Error due to duplicate config keys: {', '.join(twice)}")
@@ -174,7 +175,7 @@ def _apply(
 
 
 def _changed_list(current: str | None, operation: AlterConfigOp, value: str, table: Mapping[str, Property]) -> str:
-    """A list with entries added (those that it lacks) or taken out; one that is not set begins at its default."""
+    """Return the list with new entries added, or entries removed. An unset list starts from its default."""
     known = table.get(operation.name)
     if known is None or known.type is not PropertyType.LIST:
         what = "APPEND" if operation.operation == OP_APPEND else "SUBTRACT"

@@ -1,4 +1,4 @@
-"""The errors by which opening a data directory fails: a sentence for the person who starts the broker."""
+"""Errors of opening a data directory, each a sentence for the operator who starts the broker."""
 
 from __future__ import annotations
 
@@ -6,29 +6,30 @@ from barnabas.protocol.metadata.levels import NEWEST_KNOWN_LEVEL, OLDEST_KNOWN_L
 
 
 class MetadataError(Exception):
-    """What the directory holds cannot be opened as it is; the message says what, where and what to do about it.
+    """The directory cannot be opened as it is; the message names the fault, its place and the remedy.
 
-    Nothing on disk was changed when it is raised by a check.
+    A check that raises it has changed nothing on disk.
     """
 
     def __init__(self, sentence: str, *, remedy: str = "") -> None:
-        """`remedy`: what to do about it, where that is more than can be said of its kind."""
+        """`remedy` is given where this error needs a more specific one than its kind."""
         super().__init__(f"{sentence}: {remedy}" if remedy else sentence)
         self.sentence = sentence
         self.remedy = remedy
 
 
 class UnsupportedMetadataError(MetadataError):
-    """The metadata is whole, but of a version that this program does not know.
+    """The metadata is intact, but of a version that this program does not support.
 
-    `is_older`: from before the oldest known, which Kafka 3.x still reads; no Kafka to 4.3 reads what is newer.
+    `is_older`: the version precedes the oldest supported one, which Kafka 3.x still reads; no Kafka up to 4.3 reads a
+    newer one.
     """
 
     is_older = False
 
 
 def ensure_known_level(level: int, source: str) -> None:
-    """Raises UnsupportedMetadataError unless `metadata.version` `level`, found in `source`, is one that we know."""
+    """Raise UnsupportedMetadataError unless `level`, the `metadata.version` found in `source`, is supported."""
     if not is_known_level(level):
         error = UnsupportedMetadataError(
             f"{source} has metadata.version {level}; this program knows {OLDEST_KNOWN_LEVEL} to {NEWEST_KNOWN_LEVEL} "

@@ -1,6 +1,6 @@
-"""MetadataImage: everything that the metadata log says, as one value that never changes.
+"""MetadataImage: the state of the metadata log as one immutable value.
 
-The writer replaces it as a whole after its records are durable, so any thread may keep an image and read it without a
+The writer replaces the image as a whole once its records are durable, so any thread may keep one and read it without a
 lock. Names are Kafka's, except that config scopes are (resource type, resource name).
 """
 
@@ -21,17 +21,17 @@ ALL_BROKERS: ConfigScope = (BROKER_RESOURCE, "")
 
 
 def topic_scope(topic: str) -> ConfigScope:
-    """Where a topic's configs are."""
+    """Return the scope of a topic's configs."""
     return (TOPIC_RESOURCE, topic)
 
 
 def broker_scope(node_id: int) -> ConfigScope:
-    """Where one broker's configs are."""
+    """Return the scope of one broker's configs."""
     return (BROKER_RESOURCE, str(node_id))
 
 
 def group_scope(group_id: str) -> ConfigScope:
-    """Where a group's configs are."""
+    """Return the scope of a group's configs."""
     return (GROUP_RESOURCE, group_id)
 
 
@@ -48,7 +48,7 @@ class TopicImage:
 class MetadataImage:
     """The state after all records below `end_offset`.
 
-    `carried` are the records that are kept for Kafka and not served (registrations, ACLs, quotas, ...).
+    `carried` are the records kept for Kafka and not served here (registrations, ACLs, quotas, ...).
     """
 
     end_offset: int = 0
@@ -61,35 +61,35 @@ class MetadataImage:
 
     @property
     def level(self) -> int | None:
-        """`metadata.version`, or None in a log that says none yet."""
+        """`metadata.version`, or None in a log without one."""
         return self.features.get(METADATA_VERSION)
 
     def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
-        """The topic with that id."""
+        """Return the topic with that id."""
         name = self.names.get(topic_id)
         return None if name is None else self.topics[name]
 
     def partition(self, topic: str, partition: int) -> PartitionState | None:
-        """One partition's state."""
+        """Return one partition's state."""
         found = self.topics.get(topic)
         return None if found is None else found.partitions.get(partition)
 
     def topic_configs(self, topic: str) -> Mapping[str, str]:
-        """What was set for the topic itself: topic config names to texts."""
+        """Return the configs set on the topic itself: names to texts."""
         return self.configs.get(topic_scope(topic), {})
 
     def group_configs(self, group_id: str) -> Mapping[str, str]:
-        """What was set for the group itself."""
+        """Return the configs set on the group itself."""
         return self.configs.get(group_scope(group_id), {})
 
     def default_broker_configs(self) -> Mapping[str, str]:
-        """What was set for all brokers."""
+        """Return the configs set for all brokers."""
         return self.configs.get(ALL_BROKERS, {})
 
     def broker_configs(self, node_id: int) -> Mapping[str, str]:
-        """What was set for that broker alone."""
+        """Return the configs set for that broker alone."""
         return self.configs.get(broker_scope(node_id), {})
 
     def partition_count(self) -> int:
-        """Partitions of all topics."""
+        """Return the number of partitions of all topics."""
         return sum(len(topic.partitions) for topic in self.topics.values())

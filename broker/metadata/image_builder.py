@@ -1,7 +1,7 @@
-"""Applies metadata records to an image. What a record touches is copied once per builder, the rest is shared.
+"""Application of metadata records to an image. A builder copies what its records change once and shares the rest.
 
-A record that contradicts what came before it (a partition of no topic, a topic twice) raises ReplayError: Kafka
-stops on it as well, and going on would lose data quietly.
+A record that contradicts earlier ones (a partition of an unknown topic, a topic twice) raises ReplayError: Kafka stops
+on it as well, and going on would lose data silently.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from barnabas.protocol.uuids import uuid_text
 
 
 class ReplayError(Exception):
-    """A record that does not fit the state before it."""
+    """A record that contradicts the state before it."""
 
 
 class ImageBuilder:
-    """Starts from `image` and applies records to it; `build`, once, gives the new image. `image` stays as it was."""
+    """Applies records to a copy of `image`; `build`, called once, returns the new image."""
 
     def __init__(self, image: MetadataImage) -> None:
         self._end_offset = image.end_offset
@@ -45,7 +45,7 @@ class ImageBuilder:
         self._changed_scopes: dict[ConfigScope, dict[str, str]] = {}
 
     def apply(self, record: MetadataRecord) -> None:
-        """Applies one record. Those of transactions are the caller's. Raises ReplayError."""
+        """Apply one record. The caller handles the records of transactions. Raises ReplayError."""
         match record:
             case PartitionRecord():
                 self._partitions_of(record.topic_id, record)[record.partition] = record.state
@@ -69,7 +69,7 @@ class ImageBuilder:
                 raise AssertionError(f"{type(record).__name__} is not applied to an image")
 
     def move_to(self, end_offset: int) -> None:
-        """Says which offset follows the last record that was seen."""
+        """Set the offset after the last record."""
         self._end_offset = end_offset
 
     @property
@@ -96,7 +96,7 @@ class ImageBuilder:
         return self._configs.get(scope, {}) if changed is None else changed
 
     def build(self) -> MetadataImage:
-        """The image after all records. The builder must not be used after that: the image owns its maps."""
+        """Return the image after all records. Do not use the builder afterwards: the image owns its maps."""
         for name, partitions in self._changed_partitions.items():
             topic = self._topics[name]
             self._topics[name] = TopicImage(name, topic.topic_id, partitions)
@@ -117,7 +117,7 @@ class ImageBuilder:
 
     def _add_topic(self, record: TopicRecord) -> None:
         if record.name in self._topics or record.topic_id in self._names:
-            raise ReplayError(f"topic {record.name} with id {uuid_text(record.topic_id)} comes twice")
+            raise ReplayError(f"topic {record.name} with id {uuid_text(record.topic_id)} is created twice")
         self._topics[record.name] = TopicImage(record.name, record.topic_id, {})
         self._names[record.topic_id] = record.name
 

@@ -1,4 +1,4 @@
-"""Where a new partition goes, and whether there is room for one more."""
+"""Placement of new partitions on log directories, and the limit on their number."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from barnabas.protocol.metadata.partition_state import PartitionState
 
 
 class Placement:
-    """Which log directory a new partition goes to: the one with the fewest, first named first.
+    """Chooses the log directory with the fewest partitions for each new one; of equal ones the first.
 
-    `partitions_max` is how many partitions this process can hold open, all together. Kafka has no such check, and a log
-    that cannot open its files takes its directory offline: one request of ten thousand names would end the service.
+    `partitions_max` is the number of partitions that this process can hold open. Clients create topics by naming them
+    in Metadata, and a log that finds no file descriptor takes its directory offline: without this limit, which Kafka
+    lacks, one request with ten thousand names would end the service.
     """
 
     def __init__(
@@ -38,16 +39,16 @@ class Placement:
                     self._counts.update(directory for directory in state.directories if directory in self._counts)
 
     def ensure_room(self, count: int) -> None:
-        """Raises BrokerError POLICY_VIOLATION where `count` more partitions are more than can be held open."""
+        """Raise BrokerError POLICY_VIOLATION if `count` more partitions could not be held open."""
         if self._partitions + count > self._partitions_max:
             raise BrokerError(
                 ErrorCode.POLICY_VIOLATION,
-                f"{count} more than the {self._partitions} partitions that there are would be above"
-                f" {self._partitions_max}, which is what this process's limit on open files allows (ulimit -n).",
+                f"{count} partitions more than the existing {self._partitions} would exceed {self._partitions_max}, "
+                "the number that this process's limit on open files allows (ulimit -n).",
             )
 
     def next_state(self) -> PartitionState:
-        """State of a new partition, led by this node."""
+        """Return the state of a new partition, led by this node, and count it."""
         directory = min(self._counts, key=self._counts.__getitem__)
         self._counts[directory] += 1
         self._partitions += 1

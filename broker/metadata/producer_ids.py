@@ -1,7 +1,8 @@
-"""Blocks of producer ids: 1,000 are taken from the metadata log at once, and none is ever handed out twice.
+"""Blocks of 1,000 producer ids, allocated in the metadata log. No id is ever used twice.
 
-A ProducerIds record says where the next block begins; it is durable before the first id of its block is used. What a
-crash leaves unused of a block is lost: ids are int64. Source: Kafka ProducerIdControlManager, ProducerIdsBlock.
+A ProducerIds record holds the first id of the next block; it is durable before the first id of its block is used.
+After a crash the unused rest of a block is lost: ids are int64. Source: Kafka ProducerIdControlManager,
+ProducerIdsBlock.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _NO_BROKER_EPOCH = -1
 
 
 def plan_producer_id_block(image: MetadataImage, *, node_id: int) -> Plan[range]:
-    """The next block as the one answer, and its record. Raises BrokerError when the int64 is used up."""
+    """Plan the next block, the only result. Raises BrokerError when the ids are exhausted."""
     first = image.next_producer_id
     following = first + BLOCK_SIZE
     if following > _MAX_PRODUCER_ID:

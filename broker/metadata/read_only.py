@@ -1,13 +1,13 @@
-"""The metadata of a broker that only reads: what the metadata log says, held against what lies on the disks.
+"""The metadata of a broker with read.only=true: the metadata log combined with the partitions found on the disks.
 
-The image is made in memory and belongs to nobody else, so it may say what is needed to serve what is here:
+The image exists in memory only, so it describes what can be served from these disks:
 
-    a partition that is here      this node leads it and is its only replica in sync, whatever the log says
-    a partition that is not here  is known, without a leader: clients then see its number and wait for it
-    what the metadata log does not know, because it is not there or cannot be read: topics are what the partition
-        directories say, with default configs
+    partition found on disk       led by this node, its only in-sync replica, whatever the log records
+    partition missing on disk     kept without a leader: clients see its number and wait for it
+    topic missing in the log      (or the log is missing or unreadable) created from its partition directories, with
+                                  default configs
 
-So one disk of a dead cluster can be read, and a directory whose metadata is damaged. Every change is refused with
+So one disk of a dead cluster can be read, and a directory with damaged metadata. Every change is refused with
 POLICY_VIOLATION (44).
 """
 
@@ -79,7 +79,7 @@ class RefusingCommitter:
 
 
 def read_metadata(config: BrokerConfig) -> ReadOnlyStore:
-    """The metadata of the directories of log.dirs, which nobody has to have opened. Raises MetadataError."""
+    """Read the metadata of the directories of log.dirs, which need not be opened or locked. Raises MetadataError."""
     try:
         return _read(config)
     except (OSError, StorageError) as error:
@@ -99,7 +99,7 @@ def _read(config: BrokerConfig) -> ReadOnlyStore:
     assert identity is not None, "directories that contradict each other stop read.only"
     warnings = [problem.sentence for problem in report.stopping(BARNABAS)]
     if report.replayed is None or not report.replayed.exists:
-        warnings.append(f"no metadata log is read in {report.metadata_log_dir}: topics have default configs")
+        warnings.append(f"{report.metadata_log_dir} has no readable metadata log: topics have default configs")
     image = _served_image(report.image, partitions_by_topic(report.directories), identity)
     absent = sum(state.leader == NO_LEADER for topic in image.topics.values() for state in topic.partitions.values())
     if absent:
@@ -119,7 +119,7 @@ def _read(config: BrokerConfig) -> ReadOnlyStore:
 
 
 def _served_image(image: MetadataImage, found: PartitionDirectories, identity: NodeIdentity) -> MetadataImage:
-    """`image` with what is on the disks led by this node, also where the metadata log does not know it."""
+    """Return `image` with every partition found on the disks led by this node, including unknown ones."""
     topics: dict[str, TopicImage] = {}
     for name, topic in image.topics.items():
         here = _of_topic(found.get(name, {}), topic.topic_id)
@@ -131,33 +131,33 @@ def _served_image(image: MetadataImage, found: PartitionDirectories, identity: N
         topics[name] = replace(topic, partitions=unknown | known)
     for name, paths in found.items():
         if name not in topics:
-            logger.warning("topic %s is in no metadata log and served as its directories are", name)
+            logger.warning("topic %s is missing in the metadata, so it is served from its directories", name)
             topics[name] = _adopted(name, paths, identity)
     names = {topic.topic_id: name for name, topic in topics.items()}
     return replace(image, topics=topics, names=names)
 
 
 def _of_topic(paths: Mapping[int, Path], topic_id: bytes) -> dict[int, Path]:
-    """Those that belong to the topic of that id; a directory that says none is taken by its name."""
+    """Return the directories of the topic with that id. A directory without a topic id counts by its name."""
     found = {}
     for number, path in paths.items():
         stored = _topic_id(path)
         if stored is not None and stored != topic_id:
-            logger.warning("%s is of another topic, id=%s, and not served", path, uuid_text(stored))
+            logger.warning("%s belongs to another topic and is not served, topic_id=%s", path, uuid_text(stored))
         else:
             found[number] = path
     return found
 
 
 def _adopted(name: str, paths: Mapping[int, Path], identity: NodeIdentity) -> TopicImage:
-    """A topic that only its directories tell of."""
+    """Return a topic that is missing in the metadata, from its directories."""
     ids = {stored for path in paths.values() if (stored := _topic_id(path)) is not None}
     topic_id = min(ids) if ids else random_uuid()
     return TopicImage(name, topic_id, _partitions_of(_of_topic(paths, topic_id), identity))
 
 
 def _partitions_of(here: Mapping[int, Path], identity: NodeIdentity) -> dict[int, PartitionState]:
-    """Partitions up to the highest that is here; those between are somewhere else."""
+    """Return partitions up to the highest number found; missing ones have no leader."""
     nowhere = PartitionState((identity.node_id,), (), NO_LEADER)
     return {
         number: _led(nowhere, identity, here[number]) if number in here else nowhere

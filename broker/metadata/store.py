@@ -1,10 +1,11 @@
-"""open_metadata: the door to a broker's metadata. It turns locked log directories into a MetadataStore.
+"""MetadataStore: a running broker's metadata, and open_metadata, which opens it from locked log directories.
 
-1. examine   meta.properties, bootstrap.checkpoint, the metadata log and its snapshots, the partitions' directories;
-             every refusal comes from here, and leaves each byte on disk as it was
-2. write     bootstrap.checkpoint and meta.properties where they are missing or old; the log is opened, which cuts
-             a torn tail off; what `opening` decided is appended and synced
-3. serve     `image`, `commit`, `reconcile` (once the logs are loaded), `make_log`
+1. examine   read meta.properties, bootstrap.checkpoint, the metadata log, its snapshots and the partition directories.
+             Every refusal comes from this step: opening the log already writes (it recovers the tail), so nothing may
+             be refused after it
+2. write     write bootstrap.checkpoint and meta.properties if they are missing or outdated; open the log, which cuts
+             off a torn tail; append and sync the records planned by `opening`
+3. serve     `image`, `commit`, and `reconcile` once the logs are loaded
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ logger = logging.getLogger(__name__)
 
 
 class MetadataStore:
-    """A broker's metadata while it runs. `image` may be read by any thread; what changes it is synchronous."""
+    """The metadata of a running broker. Any thread may read `image`; changes are synchronous. See MetadataView."""
 
     def __init__(
         self,
@@ -66,54 +67,53 @@ class MetadataStore:
         warnings: Sequence[str],
     ) -> None:
         self.voter = voter
-        """The metadata log's one voter: this node. Its directory's id is zero where the voters are not in the log."""
         self.node_id = identity.node_id
         self.cluster_id = identity.cluster_id
         self.directory_ids: Mapping[Path, bytes] = identity.directory_ids
         self.warnings = tuple(warnings)
-        """Sentences about what was found, each once; already logged."""
+        """Sentences about the opened directories, already logged."""
         self._log = log
         self._writer = writer
         self._snapshotter = snapshotter
 
     @property
     def image(self) -> MetadataImage:
-        """The state now."""
+        """The current state."""
         return self._writer.image
 
     @property
     def leader_epoch(self) -> int:
-        """In which the metadata log is led."""
+        """The leader epoch of the metadata log."""
         return self._writer.leader_epoch
 
     @property
     def broker_epoch(self) -> int:
-        """Under which Kafka's controller knows this broker, for the marker of a clean stop; -1: not at all."""
+        """The node's broker epoch at Kafka's controller, for the clean-shutdown marker; -1 if Kafka never ran."""
         return registered_broker_epoch(self.image, self.node_id)
 
     @property
     def failure(self) -> str | None:
-        """Why nothing can be changed any more, or None. The broker must stop then."""
+        """Why nothing can be changed any more, or None. The broker must stop if it is set."""
         return self._writer.failure
 
     def add_listener(self, listener: ImageListener) -> None:
-        """Calls `listener(before, after)` after each change, on the thread that made it."""
+        """Call `listener(before, after)` after each change, on the thread that changed the image."""
         self._writer.add_listener(listener)
 
     def commit(self, records: Sequence[MetadataRecord]) -> MetadataImage:
-        """Appends and syncs `records`, together or not at all; the image with them. Raises BrokerError (56)."""
+        """Append and sync `records`, all or none; return the image with them. Raises BrokerError (56)."""
         return self._writer.commit(records)
 
     def change(self, plan: Callable[[MetadataImage], Plan[Result]]) -> list[Result]:
-        """Commits what `plan` makes of the image as it is then; its answers. Raises BrokerError (56)."""
+        """Commit the plan for the current image; return its results. Raises BrokerError (56)."""
         return self._writer.change(plan)
 
     def is_stray(self, found: FoundPartition) -> bool:
-        """For `LogManager.load_logs`: whether the metadata knows no such partition."""
+        """Return whether the metadata lacks the partition. For `LogManager.load_logs`."""
         return is_stray(self.image, found.topic_partition, found.topic_id)
 
     def reconcile(self, log_manager: LogManager) -> None:
-        """At start, when all logs are loaded: makes what is missing and sets aside what is unknown."""
+        """Create missing logs and set unknown ones aside. Called at start, once all logs are loaded."""
         reconcile_logs(self.image, log_manager, self.directory_ids)
         found = {
             log.topic_partition: self.directory_ids[log.log_dir]
@@ -121,29 +121,29 @@ class MetadataStore:
             if log.log_dir in self.directory_ids
         }
         for topic_partition in self.change(lambda image: plan_found_assignments(image, found)):
-            logger.info("the metadata now say where %s is", topic_partition)
+            logger.info("recorded the log directory of %s in the metadata", topic_partition)
 
     def assign(self, log: PartitionLog, log_dir: Path) -> None:
-        """For `LogManager.load_logs`: records durably that a partition is in `log_dir` from now on.
+        """Record durably that a partition is in `log_dir`. For `LogManager.load_logs`.
 
-        Raises BrokerError, also if the partition has gone.
+        Raises BrokerError, also if the partition is deleted.
         """
         directory_id = self.directory_ids[log_dir]
         self.change(lambda image: plan_assignment(image, log.topic_partition, log.topic_id, directory_id))
 
     def start_snapshots(self, scheduler: Scheduler) -> None:
-        """Once the broker serves: snapshots are written as they are due, and the log is trimmed behind them."""
+        """Write snapshots when they are due, and trim the log. Called once the broker serves."""
         self._snapshotter.start(scheduler)
 
     def close(self) -> None:
-        """Closes the metadata log, unless the log manager has. Raises StorageError."""
+        """Close the metadata log, unless the log manager has closed it. Raises StorageError."""
         self._log.close()
 
 
 def open_metadata(config: BrokerConfig, log_manager: LogManager, clock: Clock) -> MetadataStore:
-    """The metadata in the directories that `log_manager` has opened.
+    """Open the metadata in the directories that `log_manager` has opened and locked.
 
-    Raises MetadataError: a sentence for whoever starts the broker.
+    Raises MetadataError with a sentence for the operator.
     """
     try:
         return _open(config, log_manager, clock)
@@ -196,12 +196,12 @@ def _open(config: BrokerConfig, log_manager: LogManager, clock: Clock) -> Metada
 
 
 def _openable(report: DirectoryReport) -> tuple[NodeIdentity, ReplayedLog]:
-    """Raises MetadataError with what is wrong and what to do about it, in one line."""
+    """Return identity and log. Raises MetadataError with all problems and remedies in one line."""
     problems = report.stopping(BARNABAS)
     if problems:
         raise MetadataError("; also: ".join(f"{problem.sentence}: {problem.remedy}" for problem in problems))
-    assert report.identity is not None, "what contradicts itself is a problem"
-    assert report.replayed is not None, "what cannot be read is a problem"
+    assert report.identity is not None, "a contradictory identity is reported as a problem"
+    assert report.replayed is not None, "an unreadable log is reported as a problem"
     return report.identity, report.replayed
 
 
@@ -213,7 +213,7 @@ def _append_opening(
     log_dir: Path,
     now_ms: int,
 ) -> MetadataImage:
-    """Appends and syncs what opening asks for, as one append; the image with it."""
+    """Append and sync the records planned by `opening` in one append; return the image with them."""
     node_id, epoch = identity.node_id, opening.leader_epoch
     builder = ImageBuilder(replayed.image)
     data, offset = bytearray(), log.end_offset
@@ -239,7 +239,7 @@ def _append_opening(
 
 
 def _complaints(image: MetadataImage) -> list[str]:
-    """What is stored for topics and has no effect here, because another program set it by other rules."""
+    """Return sentences about stored topic configs without effect, which another program set under other rules."""
     return [f"topic {name}: {sentence}" for name in image.topics for sentence in complaints(image.topic_configs(name))]
 
 

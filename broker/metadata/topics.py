@@ -1,12 +1,12 @@
-"""Creating, deleting and growing topics: functions from an image and a request to answers and records.
+"""Creation, deletion and growth of topics: functions from an image and a request to answers and records.
 
 Nothing is written here. Each item of a request fails alone, with one wire code; the order of the checks and the
-sentences are Kafka's (ReplicationControlManager). One node is all there is: the replication factor is 1, or -1 for the
-default, and every partition is led by this node.
+sentences are Kafka's (ReplicationControlManager). The cluster is a single node: the replication factor is 1, or -1 for
+the default, and this node leads every partition.
 
 Different from Kafka: partitions that this process could not hold open are refused (placement.py), and the default
-replication factor is 1 whatever `default.replication.factor` says, since people bring their server.properties along; a
-start says so.
+replication factor is always 1, because users bring a server.properties with another `default.replication.factor`;
+a warning at start mentions it.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from barnabas.protocol.topic_name import (
 from barnabas.protocol.uuids import ZERO_UUID, random_uuid, uuid_text
 
 MAX_PARTITIONS_PER_REQUEST = 10_000
-"""New partitions of one request, as in Kafka: more are refused with POLICY_VIOLATION."""
+"""Most new partitions in one request, as in Kafka. Above it: POLICY_VIOLATION."""
 
 
 def plan_create_topics(
     image: MetadataImage, topics: Sequence[NewTopic], *, config: BrokerConfig, placement: Placement
 ) -> Plan[TopicResult]:
-    """Answers and records for creating `topics`. A result's message may be a warning."""
+    """Plan the creation of `topics`. A result's message may be a warning."""
     planning = PlanningImage(image)
     collisions = _CollisionIndex(image.topics)
     results = []
@@ -77,7 +77,7 @@ def plan_delete_topics(
     config: BrokerConfig,
     references: Sequence[TopicReference] = (),
 ) -> Plan[TopicResult]:
-    """Answers and records for deleting topics. One that is named twice by its name, or twice by its id, is refused."""
+    """Plan the deletion of topics. A name or an id that is given twice is refused."""
     planning = PlanningImage(image)
     results = []
     asked = [*(TopicReference(name) for name in names), *references]
@@ -101,7 +101,7 @@ def plan_delete_topics(
 def plan_create_partitions(
     image: MetadataImage, topics: Sequence[NewPartitions], *, placement: Placement
 ) -> Plan[TopicResult]:
-    """Answers and records for growing topics to the counts that `topics` say."""
+    """Plan the growth of topics to the requested partition counts."""
     planning = PlanningImage(image)
     results = []
     times_named = Counter(topic.name for topic in topics)
@@ -208,7 +208,7 @@ def _texts_of(configs: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def _ensure_configs(configs: Mapping[str, str], config: BrokerConfig) -> list[str]:
-    """Warnings of configs that are legal. Raises BrokerError for those that are not."""
+    """Return warnings about legal configs. Raises BrokerError for illegal ones."""
     try:
         return validate_topic_configs(configs, config)
     except ConfigError as error:

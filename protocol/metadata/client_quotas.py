@@ -1,9 +1,9 @@
-"""A client quota of the metadata log, as Kafka's ClientQuotaRecord (14) version 0 says it.
+"""A client quota: Kafka's ClientQuotaRecord (14), version 0.
 
     compact array [type compact string, name compact nullable string, tags], key compact string, value float64,
     remove bool, tags
 
-Barnabas keeps these for Kafka and enforces none. Source: Kafka's ClientQuotaRecord.json.
+Barnabas keeps these for Kafka and does not enforce them. Source: Kafka's ClientQuotaRecord.json.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from barnabas.protocol.primitives import Reader
 
 
 class ClientQuota(NamedTuple):
-    """One limit of an entity: pairs of type and name, sorted by type; a name of None is the default of all."""
+    """One limit of an entity: pairs of type and name, sorted by type; name None is the default of the type."""
 
     entity: tuple[tuple[str, str | None], ...]
     key: str
@@ -25,9 +25,9 @@ class ClientQuota(NamedTuple):
 
 
 def read_client_quota(record: UnknownRecord) -> ClientQuota | None:
-    """None for a record of another kind or of a later version, one that does not decode, or one that ends a limit.
+    """Decode the record; None for another type, a later version, undecodable bytes, or the removal of a limit.
 
-    It is kept all the same.
+    The record is carried in any case.
     """
     if record.key != CLIENT_QUOTA_KEY or record.version != 0:
         return None

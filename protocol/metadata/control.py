@@ -1,9 +1,9 @@
-"""Control records of the metadata log and its snapshots: what Raft and the snapshot files say beside the metadata.
+"""Control records of the metadata log and its snapshots: the state of Raft and of the snapshot files.
 
     key    int16 version 0, int16 type
     value  a flexible message that begins with its own int16 version
 
-    type  record          fields behind the version
+    type  record          fields after the version
     2     LeaderChange    leader id int32, voters []Voter, granting voters []Voter
                           Voter: id int32, directory id uuid (version 1 only)
     3     SnapshotHeader  last contained log timestamp int64 (ms)
@@ -32,14 +32,14 @@ _KEY_VERSION = 0
 
 
 class Voter(NamedTuple):
-    """A node that votes for the leader of the metadata log; the directory id is zero where quorums are static."""
+    """A voter of the metadata quorum; the directory id is zero in static quorums."""
 
     node_id: int
     directory_id: bytes = ZERO_UUID
 
 
 class LeaderChange(NamedTuple):
-    """A node became leader: the first batch of its epoch."""
+    """Election of a leader: the first batch of its epoch."""
 
     leader_id: int
     voters: tuple[Voter, ...]
@@ -47,7 +47,7 @@ class LeaderChange(NamedTuple):
     version: int = 0
 
     def encode(self) -> bytes:
-        """The record's value."""
+        """Encode the record's value."""
         writer = Writer().int16(self.version).int32(self.leader_id)
         for voters in (self.voters, self.granting_voters):
             writer.compact_array_length(len(voters))
@@ -60,7 +60,7 @@ class LeaderChange(NamedTuple):
 
     @classmethod
     def decode(cls, value: bytes) -> LeaderChange:
-        """Inverse of `encode`. Raises DecodeError."""
+        """Decode the record's value. Raises DecodeError."""
         reader, version = _open(value, 1)
         leader_id = reader.int32()
         voters, granting = (
@@ -71,17 +71,17 @@ class LeaderChange(NamedTuple):
 
 
 class SnapshotHeader(NamedTuple):
-    """Begins a snapshot; `last_contained_log_timestamp` is the append time of the last record that it covers."""
+    """Start of a snapshot; `last_contained_log_timestamp` is the append time of the last record that it covers."""
 
     last_contained_log_timestamp: int
 
     def encode(self) -> bytes:
-        """The record's value."""
+        """Encode the record's value."""
         return Writer().int16(0).int64(self.last_contained_log_timestamp).tagged_fields().to_bytes()
 
     @classmethod
     def decode(cls, value: bytes) -> SnapshotHeader:
-        """Inverse of `encode`. Raises DecodeError."""
+        """Decode the record's value. Raises DecodeError."""
         reader, _ = _open(value, 0)
         header = cls(reader.int64())
         _end(reader)
@@ -89,15 +89,15 @@ class SnapshotHeader(NamedTuple):
 
 
 class SnapshotFooter(NamedTuple):
-    """Ends a snapshot: without it the file is not whole."""
+    """End of a snapshot: without it the file is incomplete."""
 
     def encode(self) -> bytes:
-        """The record's value."""
+        """Encode the record's value."""
         return Writer().int16(0).tagged_fields().to_bytes()
 
     @classmethod
     def decode(cls, value: bytes) -> SnapshotFooter:
-        """Inverse of `encode`. Raises DecodeError."""
+        """Decode the record's value. Raises DecodeError."""
         reader, _ = _open(value, 0)
         _end(reader)
         return cls()
@@ -109,12 +109,12 @@ class KRaftVersion(NamedTuple):
     level: int
 
     def encode(self) -> bytes:
-        """The record's value."""
+        """Encode the record's value."""
         return Writer().int16(0).int16(self.level).tagged_fields().to_bytes()
 
     @classmethod
     def decode(cls, value: bytes) -> KRaftVersion:
-        """Inverse of `encode`. Raises DecodeError."""
+        """Decode the record's value. Raises DecodeError."""
         reader, _ = _open(value, 0)
         record = cls(reader.int16())
         _end(reader)
@@ -130,7 +130,7 @@ class Endpoint(NamedTuple):
 
 
 class KRaftVoter(NamedTuple):
-    """A voter as the log itself describes it; `supported` are its lowest and highest kraft version."""
+    """A voter in the log; `supported` are its lowest and highest kraft version."""
 
     node_id: int
     directory_id: bytes
@@ -144,7 +144,7 @@ class KRaftVoters(NamedTuple):
     voters: tuple[KRaftVoter, ...]
 
     def encode(self) -> bytes:
-        """The record's value."""
+        """Encode the record's value."""
         writer = Writer().int16(0).compact_array_length(len(self.voters))
         for voter in self.voters:
             writer.int32(voter.node_id).uuid(voter.directory_id).compact_array_length(len(voter.endpoints))
@@ -156,7 +156,7 @@ class KRaftVoters(NamedTuple):
 
     @classmethod
     def decode(cls, value: bytes) -> KRaftVoters:
-        """Inverse of `encode`. Raises DecodeError."""
+        """Decode the record's value. Raises DecodeError."""
         reader, _ = _open(value, 0)
         voters = tuple(_read_kraft_voter(reader) for _ in range(reader.compact_array_length()))
         _end(reader)
@@ -164,7 +164,7 @@ class KRaftVoters(NamedTuple):
 
 
 class UnknownControl(NamedTuple):
-    """A control record of a type that is not ours: kept as it is."""
+    """A control record of an unknown type, kept unchanged."""
 
     type: int
     value: bytes
@@ -184,14 +184,14 @@ _TYPES = {record_class: control_type for control_type, record_class in _CLASSES.
 
 
 def encode_control(record: ControlRecord) -> tuple[bytes, bytes]:
-    """Key and value of the record in a control batch."""
+    """Return key and value of the record in a control batch."""
     if isinstance(record, UnknownControl):
         return _KEY.pack(_KEY_VERSION, record.type), record.value
     return _KEY.pack(_KEY_VERSION, _TYPES[type(record)]), record.encode()
 
 
 def decode_control(key: bytes | None, value: bytes | None) -> ControlRecord:
-    """Inverse of `encode_control`. Raises DecodeError."""
+    """Decode a control record. Raises DecodeError."""
     if key is None or len(key) < _KEY.size:
         raise DecodeError(f"control record key {key!r} is shorter than {_KEY.size} bytes")
     if value is None:

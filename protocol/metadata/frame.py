@@ -5,8 +5,8 @@
     unsigned varint  record version
     message                          to the end of the value
 
-A key that is not ours is kept raw: skipped by whoever applies records, never rewritten away. A version above the one
-that we know of a record that is ours is refused, because it may change what the record means.
+A record with an unserved key is kept as raw bytes and never dropped. A served record with a newer version than known
+is refused, because the version may change its meaning.
 Source: Kafka's AbstractApiMessageSerde and MetadataRecordType.
 """
 
@@ -81,15 +81,15 @@ RECORD_NAMES: Final = {
     27: "RegisterController",
     28: "ClearElr",
 }
-"""Names of the keys that Kafka 3.7 to 4.3 write, for messages and tools."""
+"""Names of the record keys of Kafka 3.7 to 4.3, for messages and tools."""
 
 
 class UnsupportedRecordError(DecodeError):
-    """A record of ours in a version that this program does not know."""
+    """A served record in an unsupported version."""
 
 
 def encode_frame(record: MetadataRecord, level: int) -> bytes:
-    """The record's value bytes as a log at `metadata.version` `level` holds them."""
+    """Encode the record's value for a log with `metadata.version` `level`."""
     if isinstance(record, UnknownRecord):
         return _head(record.key, record.version) + record.body
     key, version = _KEYS[type(record)]
@@ -99,7 +99,7 @@ def encode_frame(record: MetadataRecord, level: int) -> bytes:
 
 
 def decode_frame(value: bytes) -> MetadataRecord:
-    """Inverse of `encode_frame`. Raises DecodeError; UnsupportedRecordError for a version above ours."""
+    """Decode a record's value. Raises DecodeError; UnsupportedRecordError for a newer version than known."""
     reader = Reader(value)
     frame_version = reader.unsigned_varint()
     if frame_version != FRAME_VERSION:

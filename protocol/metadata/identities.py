@@ -1,19 +1,19 @@
-"""What a metadata record that is kept and not served stands for, so that a snapshot holds the last word on each thing.
+"""Identities of the objects in carried metadata records, so that a snapshot needs only their latest state.
 
-    key  record                      stands for, by the fields that lead it
+    key  record                      object, with the fields that identify it
     0    RegisterBroker              broker: id int32
-    1    UnregisterBroker            ends it
-    7, 8, 17  Fence-, UnfenceBroker, BrokerRegistrationChange   go on from it
-    10   DelegationToken             token: id, behind owner, requester, renewers and three timestamps
+    1    UnregisterBroker            removes it
+    7, 8, 17  FenceBroker, UnfenceBroker, BrokerRegistrationChange   modify it
+    10   DelegationToken             token: id, which follows owner, requester, renewers and three timestamps
     11   UserScramCredential         credential: user, mechanism int8
-    14   ClientQuota                 quota: entity, key; `remove` ends it
+    14   ClientQuota                 quota: entity, key; `remove` removes it
     18   AccessControlEntry          ACL: id
-    19, 22, 26  Remove...            end an ACL, a credential, a token
-    20   NoOp                        nothing
-    21   ZkMigrationState            the one state
+    19, 22, 26  Remove...            remove an ACL, a credential, a token
+    20   NoOp                        none
+    21   ZkMigrationState            the migration state
     27   RegisterController          controller: id int32
 
-A key or a version that is not in this table has no identity: such records are all kept, in their order.
+Records with a key or a version outside this table have no identity: all of them are kept, in order.
 Source: the JSON definitions in Kafka's kafka-metadata jar.
 """
 
@@ -32,22 +32,22 @@ CLIENT_QUOTA_KEY = 14
 
 
 class Effect(Enum):
-    """What a record does to the thing that it stands for."""
+    """The effect of a record on its object."""
 
-    SET = "replaces what was said before"
-    ADD = "goes on from what was said before"
-    REMOVE = "ends it"
+    SET = "replaces its earlier records"
+    ADD = "modifies it, so earlier records are kept"
+    REMOVE = "removes it"
 
 
 class Identity(NamedTuple):
-    """A thing that records speak of: its kind, and its name in bytes that differ where the things do."""
+    """Kind and unique name of an object that records describe."""
 
     kind: str
     name: bytes
 
 
 def identify(record: UnknownRecord) -> tuple[Identity, Effect] | None:
-    """What the record stands for and does; None where that is not known."""
+    """Return the record's object and effect, None if unknown."""
     entry = _TABLE.get(record.key)
     if entry is None or record.version > entry.newest_version:
         return None

@@ -1,7 +1,7 @@
-"""What the metadata log says of one partition, and how a change of it is merged.
+"""State of one partition in the metadata log, and the merging of its changes.
 
-Most partitions of a node differ in nothing but their number and their topic, so the part of a record behind those
-two is decoded once per distinct bytes and its value is shared: 10,000 partitions cost one `PartitionState`.
+Most partitions of a node differ only in number and topic, so the part of a record after those two fields is decoded
+once per distinct bytes and shared: 10,000 partitions cost one `PartitionState`.
 Source: Kafka's PartitionRecord.json, PartitionChangeRecord.json and PartitionRegistration.merge.
 """
 
@@ -14,24 +14,24 @@ NO_LEADER_CHANGE = -2
 RECOVERY_UNCHANGED = -1
 
 DIRECTORY_MIGRATING = bytes(16)
-"""Directory of a replica from before directories had ids."""
+"""Directory of a replica written before directories had ids."""
 
 DIRECTORY_UNASSIGNED = bytes(15) + b"\x01"
-"""Directory of a replica that no log directory was chosen for yet."""
+"""Directory of a replica that is not assigned to a log directory yet."""
 
 DIRECTORY_LOST = bytes(15) + b"\x02"
 """Directory of a replica whose log directory went offline."""
 
 RESERVED_DIRECTORIES_BELOW = 100
-"""Directory ids whose number is lower are Kafka's own."""
+"""Directory ids below this number are reserved by Kafka."""
 
 
 class PartitionState(NamedTuple):
-    """Node ids are in `replicas` (by preference), `isr`, `removing`, `adding`; `leader` is one of them or -1.
+    """`replicas` (by preference), `isr`, `removing` and `adding` are node ids; `leader` is one of them or -1.
 
     `directories` has one id per replica, in the order of `replicas`; it is empty in records of version 0.
     `leader_recovery_state` is 1 while the partition recovers from an unclean election. The two lists of eligible
-    leaders (KIP-966) are None where no record gave them.
+    leaders (KIP-966) are None unless a record sets them.
     """
 
     replicas: tuple[int, ...]
@@ -47,7 +47,7 @@ class PartitionState(NamedTuple):
     last_known_eligible: tuple[int, ...] | None = None
 
     def changed_by(self, change: PartitionDelta) -> PartitionState:
-        """The state after `change`: the partition epoch rises by one, the leader epoch if a leader is given."""
+        """Return the state after `change`. The partition epoch rises by one, the leader epoch if a leader is given."""
         replicas = self.replicas if change.replicas is None else change.replicas
         directories = self.directories if change.directories is None else change.directories
         if directories and len(directories) != len(replicas):
@@ -72,7 +72,7 @@ class PartitionState(NamedTuple):
 
 
 class PartitionDelta(NamedTuple):
-    """What a PartitionChange record changes; None, -2 (leader) and -1 (recovery state) leave a field as it is."""
+    """Fields of a PartitionChange record; None, -2 (leader) and -1 (recovery state) leave a field unchanged."""
 
     isr: tuple[int, ...] | None = None
     leader: int = NO_LEADER_CHANGE

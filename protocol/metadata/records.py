@@ -1,4 +1,4 @@
-"""Records of the metadata log, one class each: their fields and their bytes behind the frame's head.
+"""Records of the metadata log, one class each: their fields and their bytes after the frame's header.
 
     key  record               version  fields (flexible: compact strings and arrays, then tagged fields)
     2    Topic                0        name, topic id
@@ -16,7 +16,7 @@
     25   AbortTransaction     0        tag 0 reason
     28   ClearElr             0        topic name, "" for all
 
-Tagged fields that we do not know are skipped. Source: the JSON definitions in Kafka's kafka-metadata jar.
+Unknown tagged fields are skipped. Source: the JSON definitions in Kafka's kafka-metadata jar.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ GROUP_RESOURCE = 32
 TOPIC_RESOURCE = 2
 
 _SHARED_STATES = 4096
-"""Distinct tails of partition records that are remembered; one node rarely has more than a handful."""
+"""Distinct tails of partition records in the cache; one node rarely has more than a handful."""
 
 _PARTITION_AND_TOPIC_SIZE = 4 + 16
 
 
 class TopicRecord(NamedTuple):
-    """A topic comes into being; its partitions follow."""
+    """Creation of a topic; its partitions follow."""
 
     name: str
     topic_id: bytes
 
     def encode(self, version: int) -> bytes:
-        """The message behind the frame's head."""
+        """Encode the message after the frame's header."""
         return Writer().compact_string(self.name).uuid(self.topic_id).tagged_fields().to_bytes()
 
     @classmethod
     def decode(cls, body: bytes, version: int) -> TopicRecord:
-        """Inverse of `encode`. Raises DecodeError."""
+        """Decode the message. Raises DecodeError."""
         reader = Reader(body)
         record = cls(reader.compact_string(), reader.uuid())
         _end(reader)
@@ -63,25 +63,25 @@ class TopicRecord(NamedTuple):
 
 
 class PartitionRecord(NamedTuple):
-    """A partition comes into being, or in a snapshot: is so."""
+    """Creation of a partition, or its state in a snapshot."""
 
     partition: int
     topic_id: bytes
     state: PartitionState
 
     def encode(self, version: int) -> bytes:
-        """The message behind the frame's head; what `version` cannot hold is left out."""
+        """Encode the message after the frame's header, without the fields that `version` lacks."""
         return self.partition.to_bytes(4, "big", signed=True) + self.topic_id + _encode_state(self.state, version)
 
     @classmethod
     def decode(cls, body: bytes, version: int) -> PartitionRecord:
-        """Inverse of `encode`. Raises DecodeError."""
+        """Decode the message. Raises DecodeError."""
         partition, topic_id, tail = _split_partition(body)
         return cls(partition, topic_id, _decode_state(tail, version))
 
 
 class ConfigRecord(NamedTuple):
-    """A property of a topic (type 2) or a broker (type 4, name "" = all brokers); value None takes it away."""
+    """A config of a topic (type 2), a broker (type 4, name "" = all brokers) or a group (32); value None deletes it."""
 
     resource_type: int
     resource_name: str
@@ -89,13 +89,13 @@ class ConfigRecord(NamedTuple):
     value: str | None
 
     def encode(self, version: int) -> bytes:
-        """The message behind the frame's head."""
+        """Encode the message after the frame's header."""
         writer = Writer().int8(self.resource_type).compact_string(self.resource_name).compact_string(self.name)
         return writer.compact_nullable_string(self.value).tagged_fields().to_bytes()
 
     @classmethod
     def decode(cls, body: bytes, version: int) -> ConfigRecord:
-        """Inverse of `encode`. Raises DecodeError."""
+        """Decode the message. Raises DecodeError."""
         reader = Reader(body)
         record = cls(reader.int8(), reader.compact_string(), reader.compact_string(), reader.compact_nullable_string())
         _end(reader)
@@ -103,35 +103,35 @@ class ConfigRecord(NamedTuple):
 
 
 class PartitionChangeRecord(NamedTuple):
-    """Some fields of a partition change. A leader that is given raises the leader epoch, even the same leader."""
+    """Change of some fields of a partition. A given leader raises the leader epoch, even if it is the same."""
 
     partition: int
     topic_id: bytes
     delta: PartitionDelta
 
     def encode(self, version: int) -> bytes:
-        """The message behind the frame's head; what `version` cannot hold is left out."""
+        """Encode the message after the frame's header, without the fields that `version` lacks."""
         return self.partition.to_bytes(4, "big", signed=True) + self.topic_id + _encode_delta(self.delta, version)
 
     @classmethod
     def decode(cls, body: bytes, version: int) -> PartitionChangeRecord:
-        """Inverse of `encode`. Raises DecodeError."""
+        """Decode the message. Raises DecodeError."""
         partition, topic_id, tail = _split_partition(body)
         return cls(partition, topic_id, _decode_delta(tail, version))
 
 
 class RemoveTopicRecord(NamedTuple):
-    """A topic goes, with its partitions and its configs."""
+    """Deletion of a topic with its partitions and configs."""
 
     topic_id: bytes
 
     def encode(self, version: int) -> bytes:
-        """The message behind the frame's head."""
+        """Encode the message after the frame's header."""
         return Writer().uuid(self.topic_id).tagged_fields().to_bytes()
 
     @classmethod
     def decode(cls, body: bytes, version: int) -> RemoveTopicRecord:
-        """Inverse of `encode`. Raises DecodeError."""
+        """Decode the message. Raises DecodeError."""
         reader = Reader(body)
         record = cls(reader.uuid())
         _end(reader)
@@ -139,18 +139,18 @@ class RemoveTopicRecord(NamedTuple):
 
 
 class FeatureLevelRecord(NamedTuple):
-    """The level of a feature; 0 takes it away."""
+    """The level of a feature; 0 removes it."""
 
     name: str
     level: int
 
     def encode(self, version: int) -> bytes:
-        """The message behind the frame's head."""
+        """Encode the message after the frame's header."""
         return Writer().compact_string(self.name).int16(self.level).tagged_fields().to_bytes()
 
     @classmethod
     def decode(cls, body: bytes, version: int) -> FeatureLevelRecord:
-        """Inverse of `encode`. Raises DecodeError."""
+        """Decode the message. Raises DecodeError."""
         reader = Reader(body)
         record = cls(reader.compact_string(), reader.int16())
         _end(reader)
@@ -158,20 +158,20 @@ class FeatureLevelRecord(NamedTuple):
 
 
 class ProducerIdsRecord(NamedTuple):
-    """A block of producer ids was handed out: `next_producer_id` is the first of the next block."""
+    """Allocation of a block of producer ids: `next_producer_id` is the first of the next block."""
 
     broker_id: int
     broker_epoch: int
     next_producer_id: int
 
     def encode(self, version: int) -> bytes:
-        """The message behind the frame's head."""
+        """Encode the message after the frame's header."""
         writer = Writer().int32(self.broker_id).int64(self.broker_epoch).int64(self.next_producer_id)
         return writer.tagged_fields().to_bytes()
 
     @classmethod
     def decode(cls, body: bytes, version: int) -> ProducerIdsRecord:
-        """Inverse of `encode`. Raises DecodeError."""
+        """Decode the message. Raises DecodeError."""
         reader = Reader(body)
         record = cls(reader.int32(), reader.int64(), reader.int64())
         _end(reader)
@@ -179,61 +179,61 @@ class ProducerIdsRecord(NamedTuple):
 
 
 class BeginTransactionRecord(NamedTuple):
-    """What follows applies when the transaction ends, or not at all."""
+    """Start of a transaction: the following records apply when it ends, or not at all."""
 
     name: str | None = None
 
     def encode(self, version: int) -> bytes:
-        """The message behind the frame's head."""
+        """Encode the message after the frame's header."""
         return _encode_tagged_text(self.name)
 
     @classmethod
     def decode(cls, body: bytes, version: int) -> BeginTransactionRecord:
-        """Inverse of `encode`. Raises DecodeError."""
+        """Decode the message. Raises DecodeError."""
         return cls(_decode_tagged_text(body))
 
 
 class EndTransactionRecord(NamedTuple):
-    """What came since BeginTransaction applies."""
+    """End of a transaction: the records since BeginTransaction apply."""
 
     def encode(self, version: int) -> bytes:
-        """The message behind the frame's head."""
+        """Encode the message after the frame's header."""
         return Writer().tagged_fields().to_bytes()
 
     @classmethod
     def decode(cls, body: bytes, version: int) -> EndTransactionRecord:
-        """Inverse of `encode`. Raises DecodeError."""
+        """Decode the message. Raises DecodeError."""
         _end(Reader(body))
         return cls()
 
 
 class AbortTransactionRecord(NamedTuple):
-    """What came since BeginTransaction never applies."""
+    """Abort of a transaction: the records since BeginTransaction never apply."""
 
     reason: str | None = None
 
     def encode(self, version: int) -> bytes:
-        """The message behind the frame's head."""
+        """Encode the message after the frame's header."""
         return _encode_tagged_text(self.reason)
 
     @classmethod
     def decode(cls, body: bytes, version: int) -> AbortTransactionRecord:
-        """Inverse of `encode`. Raises DecodeError."""
+        """Decode the message. Raises DecodeError."""
         return cls(_decode_tagged_text(body))
 
 
 class ClearElrRecord(NamedTuple):
-    """The eligible leaders of a topic's partitions are forgotten; of all topics where the name is empty."""
+    """Removal of the eligible leaders of a topic's partitions, of all topics if the name is empty."""
 
     topic: str
 
     def encode(self, version: int) -> bytes:
-        """The message behind the frame's head."""
+        """Encode the message after the frame's header."""
         return Writer().compact_string(self.topic).tagged_fields().to_bytes()
 
     @classmethod
     def decode(cls, body: bytes, version: int) -> ClearElrRecord:
-        """Inverse of `encode`. Raises DecodeError."""
+        """Decode the message. Raises DecodeError."""
         reader = Reader(body)
         record = cls(reader.compact_string())
         _end(reader)
@@ -241,7 +241,7 @@ class ClearElrRecord(NamedTuple):
 
 
 class UnknownRecord(NamedTuple):
-    """A record whose key is not ours (registrations, ACLs, quotas, ...): kept as it is."""
+    """A record with an unserved key (registrations, ACLs, quotas, ...), kept unchanged."""
 
     key: int
     version: int
@@ -261,7 +261,7 @@ ServedRecord: TypeAlias = (
     | AbortTransactionRecord
     | ClearElrRecord
 )
-"""Those that we write or apply."""
+"""Records that Barnabas writes or applies."""
 
 MetadataRecord: TypeAlias = ServedRecord | UnknownRecord
 

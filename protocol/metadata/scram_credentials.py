@@ -1,8 +1,8 @@
-"""A user's credential of the metadata log, as Kafka's UserScramCredentialRecord (11) version 0 says it.
+"""A user's SCRAM credential: Kafka's UserScramCredentialRecord (11), version 0.
 
     name compact string, mechanism int8, salt, stored key and server key compact bytes, iterations int32, tags
 
-Barnabas keeps these for Kafka and lets nobody in by them. Source: Kafka's UserScramCredentialRecord.json.
+Barnabas keeps these for Kafka and does not authenticate with them. Source: Kafka's UserScramCredentialRecord.json.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _KEY: Final = 11
 
 
 class ScramCredential(NamedTuple):
-    """What may be told of it: neither the salt nor the keys."""
+    """The public part: neither the salt nor the keys."""
 
     user: str
     mechanism: int
@@ -25,7 +25,7 @@ class ScramCredential(NamedTuple):
 
 
 def read_scram_credential(record: UnknownRecord) -> ScramCredential | None:
-    """None for a record of another kind or of a later version, or one that does not decode: it is kept all the same."""
+    """Decode the record; None for another type, a later version or undecodable bytes, which are carried anyway."""
     if record.key != _KEY or record.version != 0:
         return None
     reader = Reader(record.body)

@@ -135,8 +135,8 @@ def test_one_directory_twice_is_refused_also_under_another_name(in_tmp: Path) ->
 
 
 def test_a_directory_inside_another_is_refused(in_tmp: Path) -> None:
-    assert refusal("log.dirs=a,a/b") == "log.dirs=a,a/b in --set: a/b lies inside a"
-    assert refusal("log.dirs=a", "metadata.log.dir=a/m") == "metadata.log.dir=a/m in --set: a/m lies inside a"
+    assert refusal("log.dirs=a,a/b") == "log.dirs=a,a/b in --set: a/b is inside a"
+    assert refusal("log.dirs=a", "metadata.log.dir=a/m") == "metadata.log.dir=a/m in --set: a/m is inside a"
     assert load(overrides=["log.dirs=a,ab"]).log_dirs == (in_tmp / "a", in_tmp / "ab")
 
 
@@ -151,7 +151,7 @@ def test_a_list_of_directories_names_each(text: str) -> None:
 @pytest.mark.parametrize("name", ["log.retention.ms", "log.retention.minutes", "log.retention.hours"])
 def test_a_retention_of_nothing_is_refused_for_the_broker(name: str) -> None:
     assert refusal(f"{name}=0") == (
-        f"{name}=0 in --set: the broker's retention cannot be 0 (negative is for ever; a topic's may be 0)"
+        f"{name}=0 in --set: the broker's retention cannot be 0 (negative is forever; a topic's may be 0)"
     )
 
 
@@ -221,8 +221,11 @@ def test_a_value_against_its_rule_is_refused(setting: str, reason: str) -> None:
     [
         (["default.replication.factor=3"], "a topic gets one replica"),
         (["min.insync.replicas=2"], "acks=all is answered NOT_ENOUGH_REPLICAS (19)"),
-        (["controller.quorum.voters=1@a:1,2@b:1"], "Barnabas runs alone"),
-        (["message.max.bytes=2000", "socket.request.max.bytes=1000"], "a request with such a batch is never read"),
+        (["controller.quorum.voters=1@a:1,2@b:1"], "Barnabas is a single node and does not join a quorum"),
+        (
+            ["message.max.bytes=2000", "socket.request.max.bytes=1000"],
+            "a request with a batch of that size is never read",
+        ),
         (["log.cleaner.enable=false", "log.cleanup.policy=compact"], "logs only grow"),
         (
             ["log.index.size.max.bytes=2400", "log.segment.bytes=1048576"],

@@ -100,7 +100,7 @@ def test_a_dynamic_value_in_the_finest_unit_wins_over_a_static_coarser_one_witho
             {"log.retention.ms": "0"},
             {},
             "log.retention.ms=0 in the dynamic config of all brokers: the broker's retention cannot be 0 "
-            "(negative is for ever; a topic's may be 0)",
+            "(negative is forever; a topic's may be 0)",
         ),
         (
             {"log.cleaner.min.compaction.lag.ms": "2"},

@@ -35,9 +35,9 @@ def test_an_address_is_understood(text: str, listener: Listener) -> None:
     [
         ("localhost", "localhost has no port (host:port or NAME://host:port)"),
         ("://localhost:9092", "://localhost:9092 has no name before ://"),
-        ("::1:9092", "::1:9092: an IPv6 address stands in brackets, as in [::1]:9092"),
-        ("[::1:9092", "[::1:9092: an IPv6 address stands in brackets, as in [::1]:9092"),
-        ("[localhost]:9092", "[localhost]:9092: only an IPv6 address stands in brackets"),
+        ("::1:9092", "::1:9092: an IPv6 address is written in brackets, as in [::1]:9092"),
+        ("[::1:9092", "[::1:9092: an IPv6 address is written in brackets, as in [::1]:9092"),
+        ("[localhost]:9092", "[localhost]:9092: only an IPv6 address is written in brackets"),
         ("localhost:http", "localhost:http: the port is not a number from 0 to 65535"),
         ("localhost:65536", "localhost:65536: the port is not a number from 0 to 65535"),
         ("localhost:-1", "localhost:-1: the port is not a number from 0 to 65535"),
@@ -169,13 +169,13 @@ def test_free_ports_do_not_collide() -> None:
         ),
         (
             {"listeners": "SSL://:9093"},
-            "listeners=SSL://:9093 in --set: SSL://:9093 asks for SSL, and Barnabas serves PLAINTEXT only; "
-            "remove it or put the encryption in front",
+            "listeners=SSL://:9093 in --set: SSL://:9093 requires SSL, and Barnabas serves PLAINTEXT only; "
+            "remove it or use a proxy that encrypts",
         ),
         (
             {"listeners": "A://:1", "listener_security_protocol_map": "A:SASL_PLAINTEXT"},
-            "listeners=A://:1 in --set: A://:1 asks for SASL_PLAINTEXT, and Barnabas serves PLAINTEXT only; "
-            "remove it or put the encryption in front",
+            "listeners=A://:1 in --set: A://:1 requires SASL_PLAINTEXT, and Barnabas serves PLAINTEXT only; "
+            "remove it or use a proxy that encrypts",
         ),
         (
             {"listeners": "INSIDE://:9092"},
@@ -184,8 +184,8 @@ def test_free_ports_do_not_collide() -> None:
         ),
         (
             {"listener_security_protocol_map": "A:TLS"},
-            "listener.security.protocol.map=A:TLS in --set: TLS is no security protocol "
-            "(those of Kafka are PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)",
+            "listener.security.protocol.map=A:TLS in --set: TLS is not a security protocol "
+            "(Kafka has PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)",
         ),
         (
             {"listener_security_protocol_map": "A:PLAINTEXT,a:SSL"},
@@ -207,7 +207,7 @@ def test_free_ports_do_not_collide() -> None:
         ),
         (
             {"advertised_listeners": "OUTSIDE://a:1"},
-            "advertised.listeners=OUTSIDE://a:1 in --set: OUTSIDE is no name of listeners (PLAINTEXT)",
+            "advertised.listeners=OUTSIDE://a:1 in --set: OUTSIDE is not a name in listeners (PLAINTEXT)",
         ),
         (
             {"metrics_listener": "localhost"},

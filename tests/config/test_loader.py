@@ -175,7 +175,8 @@ def test_what_guards_access_is_warned_about_apart_and_no_value_is_told() -> None
 
     assert config.warnings == (
         "not served and without effect: authorizer.class.name in --set, listener.name.client.ssl.keystore.password in "
-        "--set, super.users in --set; Barnabas does not encrypt, authenticate or authorize: whoever reaches a listener "
+        "--set, super.users in --set; Barnabas does not encrypt, authenticate or authorize: every client that "
+        "reaches a listener "
         "may do everything",
     )
 

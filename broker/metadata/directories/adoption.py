@@ -1,8 +1,8 @@
-"""Topics of a directory that has no metadata log: of ZooKeeper times, when topics were known elsewhere.
+"""Adoption of the topics of a directory without a metadata log, written by a Kafka with ZooKeeper.
 
-Each partition directory becomes a partition, each topic gets the id in its `partition.metadata` or a new one, and
-default configs, because nothing in the directory says others. The internal topics keep the compaction without which
-they would lose what they are for.
+Each partition directory becomes a partition; each topic gets the id of its `partition.metadata` or a new one, and
+default configs, because the directory holds no others. Internal topics stay compacted: with retention they would lose
+their state.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ PartitionDirectories = Mapping[str, Mapping[int, Path]]
 def adoption_records(
     found: PartitionDirectories, *, node_id: int, directory_ids: Mapping[Path, bytes]
 ) -> list[MetadataRecord]:
-    """The records that make the found partitions known. Raises MetadataError when some are not here."""
+    """Return the records that create the found partitions. Raises MetadataError if partitions are missing."""
     records: list[MetadataRecord] = []
     for topic, partitions in found.items():
         missing = set(range(max(partitions) + 1)) - set(partitions)
         if missing:
             raise MetadataError(
                 f"{next(iter(partitions.values())).parent} holds topic {topic} without its partition {min(missing)}: "
-                "it is of one broker out of several, and a part of a topic is not served as the whole"
+                "it belongs to one of several brokers, and an incomplete topic is not served as a whole one"
             )
         topic_id = _topic_id(partitions.values())
         records.append(TopicRecord(topic, topic_id))
@@ -56,10 +56,10 @@ def _topic_id(paths: Iterable[Path]) -> bytes:
         try:
             topic_id = read_partition_metadata(path)
         except (OSError, StorageError) as error:
-            raise MetadataError(f"{path} cannot be taken over: {error}") from error
+            raise MetadataError(f"{path} cannot be adopted: {error}") from error
         if topic_id is not None:
             ids.setdefault(topic_id, path)
     if len(ids) > 1:
         one, other = list(ids.values())[:2]
-        raise MetadataError(f"{one} and {other} are of different topics of the same name")
+        raise MetadataError(f"{one} and {other} belong to different topics of the same name")
     return next(iter(ids), random_uuid())

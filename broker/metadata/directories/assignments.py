@@ -1,7 +1,7 @@
-"""Which log directory a partition is in: the `directories` of its record, kept true to where its log is.
+"""Records that assign a partition to a log directory, in the `directories` of its state.
 
-As Kafka's controller after AssignReplicasToDirs: a PartitionChange with the directory ids, one per replica, and no new
-leader epoch. Source: Kafka ReplicationControlManager.handleAssignReplicasToDirs.
+A PartitionChange with one directory id per replica and no new leader epoch, as Kafka's controller writes it after
+AssignReplicasToDirs. Source: Kafka ReplicationControlManager.handleAssignReplicasToDirs.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from barnabas.protocol.topic_partition import TopicPartition
 def plan_assignment(
     image: MetadataImage, topic_partition: TopicPartition, topic_id: bytes | None, directory_id: bytes
 ) -> Plan[None]:
-    """The record that says so; none where it says so already. Raises BrokerError when there is no such partition."""
+    """Plan the assignment; no record if it holds already. Raises BrokerError if the partition does not exist."""
     topic = image.topics.get(topic_partition.topic)
     state = None if topic is None else topic.partitions.get(topic_partition.partition)
     if topic is None or state is None or topic.topic_id != topic_id:
-        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic_partition} any more")
+        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {topic_partition} does not exist any more")
     return Plan([], _records(topic.topic_id, topic_partition.partition, state.directories, directory_id))
 
 
 def plan_found_assignments(image: MetadataImage, found: Mapping[TopicPartition, bytes]) -> Plan[TopicPartition]:
-    """At start: the records for logs that lie elsewhere than the image says (a crash came before it was told)."""
+    """Plan the assignments of logs found in another directory than the image has: a crash interrupted a move."""
     moved: list[TopicPartition] = []
     records: list[MetadataRecord] = []
     for topic_partition, directory_id in found.items():

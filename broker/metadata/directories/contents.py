@@ -1,8 +1,8 @@
-"""What lies in a log directory, by names and partition.metadata; read only.
+"""Inventory of a log directory by file names and partition.metadata. Read-only.
 
-A name that is no partition's, one partition in two directories, and a partition directory whose topic id is that of
-another topic: each stops a start, because whatever it did with that directory could lose records. A topic id that no
-topic has is no problem: the topic was deleted, and its directory is set aside.
+A directory that is not named like a partition, a partition in two directories, and a partition directory with the topic
+id of another topic each stop a start, because any use of that directory could lose records. An unknown topic id is not
+a problem: the topic was deleted, and its directory is set aside.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from barnabas.protocol.uuids import METADATA_TOPIC_UUID, uuid_text
 
 
 def list_log_directory(path: Path, *, is_log_dir: bool) -> tuple[LogDirectoryReport, list[Problem]]:
-    """Its names, sorted by what they are, and what is wrong with them. Raises OSError."""
+    """List a log directory by kind of entry; return the report and its problems. Raises OSError."""
     kinds: dict[DirectoryKind, list[Path]] = {kind: [] for kind in DirectoryKind}
     partitions: dict[TopicPartition, Path] = {}
     problems: list[Problem] = []
@@ -67,7 +67,7 @@ def list_log_directory(path: Path, *, is_log_dir: bool) -> tuple[LogDirectoryRep
 
 
 def misplaced_partitions(directories: Sequence[LogDirectoryReport], image: MetadataImage) -> Iterator[Problem]:
-    """Partitions in two directories, or in one that says that it belongs to another topic. Raises OSError."""
+    """Yield partitions found twice, or in a directory of another topic. Raises OSError."""
     owner: dict[TopicPartition, Path] = {}
     for directory in directories:
         for topic_partition, path in directory.partitions.items():
@@ -76,17 +76,17 @@ def misplaced_partitions(directories: Sequence[LogDirectoryReport], image: Metad
                 yield Problem(
                     "two-directories",
                     f"{topic_partition} is in two log directories, in {other} and in {path}",
-                    "remove the one that is outdated",
+                    "remove the outdated one",
                     WRITERS,
                 )
             yield from _topic_id_problem(topic_partition, path, image)
 
 
 def metadata_log_problems(directory: Path) -> Iterator[Problem]:
-    """Of the files beside the metadata log's segments: what a start, of Kafka too, would stop at. Raises OSError."""
+    """Yield files in the metadata log's directory that would stop a start, Kafka's too. Raises OSError."""
     for path in _no_files(directory):
-        yield Problem("damaged-metadata", f"{path} is no file", "move it away, and bring the file back", WRITERS)
-    code, remedy = "damaged-partition-metadata", "remove the file: it is written anew"
+        yield Problem("damaged-metadata", f"{path} is not a file", "move it away, and restore the file", WRITERS)
+    code, remedy = "damaged-partition-metadata", "remove the file: it is written again"
     try:
         topic_id = read_partition_metadata(directory)
     except CorruptFileError as error:
@@ -94,12 +94,12 @@ def metadata_log_problems(directory: Path) -> Iterator[Problem]:
         return
     if topic_id not in (None, METADATA_TOPIC_UUID):
         said, right = uuid_text(topic_id), uuid_text(METADATA_TOPIC_UUID)
-        sentence = f"{directory} has the topic id {said}, and the metadata log's is {right}"
+        sentence = f"{directory} has the topic id {said} instead of the metadata log's, {right}"
         yield Problem(code, sentence, remedy, WRITERS)
 
 
 def _no_files(directory: Path) -> list[Path]:
-    """What has the name of one of the log's files and is a directory, or something else that is not read."""
+    """Return entries that are named like a file of the log and are not regular files."""
     found = sorted(directory.iterdir()) if directory.is_dir() else []
     named = (path for path in found if parse_file_name(path.name) or path.name == LEADER_EPOCH_CHECKPOINT)
     return [path for path in named if not path.is_file()]
@@ -112,21 +112,21 @@ def _topic_id_problem(topic_partition: TopicPartition, path: Path, image: Metada
     try:
         topic_id = read_partition_metadata(path)
     except CorruptFileError as error:
-        remedy = "bring the file back, or remove it: the metadata log says which topic's it is"
+        remedy = "restore the file, or remove it: the metadata log has the topic id"
         yield Problem("damaged-partition-metadata", str(error), remedy, WRITERS)
         return
     named = None if topic_id is None else image.topic_by_id(topic_id)
     if topic_id is not None and named is not None and named.name != topic_partition.topic:
         yield Problem(
             "foreign-topic-id",
-            f"{path} has the topic id {uuid_text(topic_id)}, which is that of topic {named.name}",
+            f"{path} has the topic id {uuid_text(topic_id)}, which belongs to topic {named.name}",
             f"find out whose records these are: rename the directory to {named.name}-<partition>, or move it away",
             WRITERS,
         )
 
 
 def _says_as_usual(path: Path, topic_id: bytes) -> bool:
-    """Whether partition.metadata is, byte for byte, what it nearly always is: a start asks this of every partition."""
+    """Return whether partition.metadata has exactly the usual bytes. A fast path: a start checks every partition."""
     expected = partition_metadata_content(topic_id)
     try:
         descriptor = os.open(f"{path}/{PARTITION_METADATA_FILE}", os.O_RDONLY | os.O_CLOEXEC)
@@ -158,4 +158,4 @@ def _properties(path: Path) -> MetaProperties | None:
     try:
         return read_meta_properties(path)
     except MetadataError:
-        return None  # settling the identity reads it again, and says what is wrong
+        return None  # settle_identity reads it again and reports the error

@@ -1,8 +1,8 @@
-"""examine: a node's log directories, read without a change on disk, and what keeps which program from them.
+"""examine: a read-only examination of a node's log directories, with the problems that stop each program.
 
-`serve` refuses with the sentences of the problems that stop Barnabas; `doctor dir` and `handover` tell all of them.
-Everything that can refuse a start is looked at here, before the first byte is written: a start that is refused leaves
-the directories, the clean-shutdown markers too, as they were.
+`serve` refuses with the sentences of the problems that stop Barnabas; `doctor dir` and `handover` print all of them.
+Every reason to refuse a start is checked here, before the first byte is written, because opening a directory already
+writes (an epoch) and removes the clean-shutdown marker: a refused start leaves the directories unchanged.
 """
 
 from __future__ import annotations
@@ -46,18 +46,17 @@ def examine(
     ignore_security: bool = False,
     are_all: bool = True,
 ) -> DirectoryReport:
-    """What the directories are. `node_id` is the configured one; `metadata_log_dir` defaults to the first of log_dirs.
+    """Examine the directories. `node_id` is the configured one; `metadata_log_dir` defaults to the first of log_dirs.
 
-    `are_all` False: one of the node's is offline, and what is missing may be there.
-
-    A directory that does not exist counts as new. Raises OSError for one that cannot be listed or read.
+    `are_all` False: one of the node's directories is offline, so missing partitions may be there. A directory that does
+    not exist counts as new. Raises OSError for a directory that cannot be listed or read.
     """
     examination = _Examination(log_dirs, metadata_log_dir or log_dirs[0], node_id, ignore_security)
     return examination.report(are_all=are_all)
 
 
 class _Examination:
-    """Collects what is found; one use."""
+    """Collects the findings of one examination."""
 
     def __init__(
         self, log_dirs: Sequence[Path], metadata_log_dir: Path, node_id: int | None, ignore_security: bool
@@ -71,7 +70,7 @@ class _Examination:
         self._problems: list[Problem] = []
 
     def report(self, *, are_all: bool) -> DirectoryReport:
-        """Looks at everything, in the order in which a start needs it."""
+        """Check everything, in the order of a start."""
         directories = tuple(self._list(path) for path in self._paths)
         identity, outdated = self._settle(directories)
         replayed = self._replay()
@@ -104,7 +103,7 @@ class _Examination:
         return found
 
     def _settle(self, directories: Sequence[LogDirectoryReport]) -> tuple[NodeIdentity | None, list[Path]]:
-        # The metadata log's first: its node is the one that the others are compared with.
+        # The metadata log's directory first: the others are compared with its node.
         first = self._metadata_log_dir
         paths = [first, *(each.path for each in directories if each.path != first)]
         try:
@@ -116,7 +115,7 @@ class _Examination:
 
     def _replay(self) -> ReplayedLog | None:
         directory = self._metadata_log_dir / METADATA_DIRECTORY
-        copy = "bring the file back from a copy; `barnabas log verify` names each position"
+        copy = "restore the file from a copy; `barnabas log verify` names each position"
         try:
             replayed = replay_metadata_directory(directory)
         except UnsupportedMetadataError as error:
@@ -139,7 +138,7 @@ class _Examination:
             remedy = "start the version of Apache Kafka that formatted it, or a newer Barnabas"
             self._add("unsupported-metadata", error, remedy, _unable(error))
         except MetadataError as error:
-            self._add("damaged-bootstrap", error, "bring the file back, or format the directory anew", WRITERS)
+            self._add("damaged-bootstrap", error, "restore the file, or format the directory again", WRITERS)
         else:
             return None if records is None else tuple(records)
         return None
@@ -173,12 +172,12 @@ class _Examination:
 
 
 def _unable(error: UnsupportedMetadataError) -> frozenset[str]:
-    """Who cannot read it either."""
+    """Return the programs that cannot read it either."""
     return WRITERS - set(map(kafka, ("3.7", "3.8", "3.9"))) if error.is_older else WRITERS
 
 
 def partitions_by_topic(directories: Sequence[LogDirectoryReport]) -> dict[str, dict[int, Path]]:
-    """Topic -> partition -> its current directory, of all log directories."""
+    """Return topic -> partition -> current directory, of all log directories."""
     found: dict[str, dict[int, Path]] = {}
     for directory in directories:
         for (topic, partition), path in directory.partitions.items():
@@ -189,6 +188,6 @@ def partitions_by_topic(directories: Sequence[LogDirectoryReport]) -> dict[str, 
 def _last_writer(replayed: ReplayedLog | None, identity: NodeIdentity | None) -> LastWriter:
     if replayed is None:
         return LastWriter.UNKNOWN
-    if not replayed.image.end_offset:  # a snapshot at 0 is what Kafka's formatting leaves
+    if not replayed.image.end_offset:  # Kafka's format command leaves a snapshot at offset 0
         return LastWriter.ZOOKEEPER if identity is not None and identity.zookeeper else LastWriter.NOBODY
     return LastWriter.KAFKA if replayed.led_by_kafka else LastWriter.BARNABAS

@@ -1,14 +1,14 @@
-"""Which versions of Apache Kafka would not start on a metadata log, as far as the log itself tells.
+"""The versions of Apache Kafka that would not start on a metadata log, as far as its content shows.
 
-    metadata.version   each version knows its own and older levels; 4.x none below 7 (3.3-IV3)
-    other features     a level that a version does not support stops it
+    metadata.version   each version supports its own and older levels; 4.x none below 7 (3.3-IV3)
+    other features     a version stops at a level that it does not support
     kraft.version 1    voters in the log: 3.9 and later
-    segment.bytes      4.1 and later refuse a topic's below 1 MiB, by ending at once; 4.0 still takes it
-    ZooKeeper's        directories without a metadata log: 3.x migrates them only with their ZooKeeper; 4.x not at all
+    segment.bytes      4.1 and later exit immediately on a topic below 1 MiB; 4.0 still accepts it
+    ZooKeeper          directories without a metadata log: 3.x migrates them only with their ZooKeeper; 4.x never
 
-Source: Kafka's MetadataVersion, Feature, KRaftVersion, LogConfig (KIP-1030); the levels as the classes of 3.7.2, 3.8.1,
-3.9.1, 4.0.0, 4.1.1, 4.2.0 and 4.3.0 say them; the segments as 4.0.0 took
-them, 4.2.0 and 4.3.0 refused them, and 4.1.1's class says.
+Source: Kafka's MetadataVersion, Feature, KRaftVersion, LogConfig (KIP-1030). The levels are those in the classes of
+3.7.2, 3.8.1, 3.9.1, 4.0.0, 4.1.1, 4.2.0 and 4.3.0. The limit on segments was tried on 4.0.0 (accepted), 4.2.0 and 4.3.0
+(refused); for 4.1.1 it is that of its class.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _NO_SMALL_SEGMENTS_SINCE = "4.1"
 def kafka_problems(
     replayed: ReplayedLog, bootstrap: Sequence[MetadataRecord] | None, *, is_zookeeper: bool
 ) -> list[Problem]:
-    """What stops which versions."""
+    """Return the problems that stop some versions."""
     if is_zookeeper and not replayed.exists:
-        sentence = "the directory is of ZooKeeper times: it has no metadata log, and Kafka's KRaft mode needs one"
+        sentence = "the directory was written by Kafka with ZooKeeper: it has no metadata log, and KRaft mode needs one"
         return [Problem("zookeeper", sentence, "start Barnabas on it once: that writes one", ALL_KAFKA)]
     features = dict(replayed.image.features)
     features.update((record.name, record.level) for record in bootstrap or () if isinstance(record, FeatureLevelRecord))
@@ -71,8 +71,8 @@ def _level_problems(features: dict[str, int]) -> Iterator[Problem]:
         if too_old:
             yield Problem(
                 "feature-level",
-                f"{name} is {level}, which Apache Kafka {_span(too_old)} does not know",
-                f"start a newer Kafka than {too_old[-1]}; a level is never lowered",
+                f"{name} is {level}, which Apache Kafka {_span(too_old)} does not support",
+                f"start a Kafka newer than {too_old[-1]}; a level is never lowered",
                 frozenset(map(kafka, too_old)),
             )
 
@@ -83,8 +83,8 @@ def _segment_problems(image: MetadataImage) -> Iterator[Problem]:
         if text.isdigit() and int(text) < _SMALLEST_SEGMENT_BYTES:
             yield Problem(
                 "small-segments",
-                f"topic {name} has segment.bytes={text}, and Apache Kafka refuses less than 1048576 from "
-                f"{_NO_SMALL_SEGMENTS_SINCE} on, by ending",
+                f"topic {name} has segment.bytes={text}, and Apache Kafka "
+                f"{_NO_SMALL_SEGMENTS_SINCE} and later exits at start if it is below 1048576",
                 f"barnabas topic alter {name} --config segment.bytes=1048576, or let `barnabas handover` raise it",
                 frozenset(kafka(version) for version in KAFKA_VERSIONS if version >= _NO_SMALL_SEGMENTS_SINCE),
             )
@@ -99,7 +99,7 @@ def _kraft_problems(kraft_version: int) -> Iterator[Problem]:
         too_old = [version for version in KAFKA_VERSIONS if version < _KRAFT_VOTERS_SINCE]
         yield Problem(
             "kraft-version",
-            f"kraft.version is {kraft_version} (the voters are in the log), which Kafka {_span(too_old)} does not know",
-            f"start Apache Kafka {_KRAFT_VOTERS_SINCE} or a newer one",
+            f"kraft.version is {kraft_version} (the voters are in the log), unsupported by Kafka {_span(too_old)}",
+            f"start Apache Kafka {_KRAFT_VOTERS_SINCE} or later",
             frozenset(map(kafka, too_old)),
         )

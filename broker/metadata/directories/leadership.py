@@ -1,8 +1,8 @@
 """The records that make this node the leader of its partitions when the directory opens.
 
-Kafka's clean stop leaves its partitions without a leader (-1); after an unclean stop, ours or Kafka's, records may have
-been lost that were never on disk. In both cases each partition gets this node as its leader with the next leader
-epoch, so that no epoch ever stands for two different sequences of records.
+Kafka's clean stop leaves its partitions without a leader (-1); after an unclean stop, ours or Kafka's, records that
+were not yet on disk may be lost. In both cases each partition gets this node as its leader with the next leader epoch,
+so that no epoch ever has two different sequences of records.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from barnabas.protocol.metadata.records import MetadataRecord, PartitionChangeRe
 
 
 def ensure_single_node(image: MetadataImage, node_id: int, source: str) -> None:
-    """Raises MetadataError when a partition has replicas elsewhere: ours may not be the complete one."""
+    """Raise MetadataError if a partition has replicas on other nodes: this one may be incomplete."""
     for topic in image.topics.values():
         for number, state in topic.partitions.items():
             if state.replicas != (node_id,):
                 raise MetadataError(
-                    f"{source} is of a cluster of several brokers: partition {topic.name}-{number} has the replicas "
+                    f"{source} belongs to a cluster of several brokers: partition {topic.name}-{number} has replicas "
                     f"{list(state.replicas)} and this is node {node_id}; reassign every partition to node {node_id} "
                     "alone before it is opened here"
                 )
 
 
 def leadership_records(image: MetadataImage, node_id: int, *, raise_epochs: bool) -> list[MetadataRecord]:
-    """Changes for the partitions that this node does not lead, or for all of them with `raise_epochs`."""
+    """Return changes for the partitions that this node does not lead, or for all with `raise_epochs`."""
     records: list[MetadataRecord] = []
     for topic in image.topics.values():
         records.extend(_records_of(topic, node_id, raise_epochs))

@@ -1,12 +1,12 @@
-"""meta.properties: whose a log directory is. One file in each log directory, Java's properties format.
+"""meta.properties: the node and cluster of a log directory. One file in each log directory, Java's properties format.
 
     version=1
     node.id=1
     cluster.id=<22 characters>      url-safe base64 of 16 bytes; any text is accepted from others
     directory.id=<22 characters>    url-safe base64 of 16 bytes; missing in directories of Kafka before 3.7
 
-Version 0, of ZooKeeper times, says broker.id for node.id and may lack both ids. All directories of a node must agree
-on node and cluster; directory ids must differ. Source: Kafka's MetaProperties and MetaPropertiesEnsemble.
+Version 0, written with ZooKeeper, has broker.id instead of node.id and may lack both ids. All directories of a node
+must agree on node and cluster; directory ids must differ. Source: Kafka's MetaProperties and MetaPropertiesEnsemble.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from barnabas.protocol.uuids import parse_uuid, random_uuid, uuid_text
 FILE_NAME = "meta.properties"
 NEWEST_VERSION = 1
 DEFAULT_NODE_ID = 1
-_BRING_BACK = "bring the file back, or write it anew with version=1, node.id, cluster.id and directory.id"
+_RESTORE = "restore the file, or write it again with version=1, node.id, cluster.id and directory.id"
 
 
 class MetaProperties(NamedTuple):
-    """What the file says; None for what it does not say."""
+    """The values of the file; None for missing ones."""
 
     version: int
     node_id: int | None
@@ -37,7 +37,7 @@ class MetaProperties(NamedTuple):
 
 
 class NodeIdentity(NamedTuple):
-    """Who this node is, after every directory agreed: `directory_ids` by path, `zookeeper` if a file was version 0."""
+    """The node's identity after all directories agreed. `zookeeper`: a file has version 0."""
 
     node_id: int
     cluster_id: str
@@ -46,19 +46,19 @@ class NodeIdentity(NamedTuple):
 
 
 def read_meta_properties(directory: Path) -> MetaProperties | None:
-    """The file in `directory`, or None where there is none. Raises MetadataError for one that cannot be used."""
+    """Read the file in `directory`, None without one. Raises MetadataError for an unusable file."""
     path = directory / FILE_NAME
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise MetadataError(f"{path} cannot be read: {error}", remedy=_BRING_BACK) from error
+        raise MetadataError(f"{path} cannot be read: {error}", remedy=_RESTORE) from error
     properties = _parse(text)
     version = _integer(path, properties, "version") or 0
     if version not in (0, NEWEST_VERSION):
         raise MetadataError(
-            f"{path} has version {version}; this program reads versions 0 and {NEWEST_VERSION}", remedy=_BRING_BACK
+            f"{path} has version {version}; this program reads versions 0 and {NEWEST_VERSION}", remedy=_RESTORE
         )
     directory_text = properties.get("directory.id")
     found = MetaProperties(
@@ -69,12 +69,12 @@ def read_meta_properties(directory: Path) -> MetaProperties | None:
     )
     if version >= 1 and (found.node_id is None or not found.cluster_id):
         missing = "node.id" if found.node_id is None else "cluster.id"
-        raise MetadataError(f"{path} has no {missing}", remedy=_BRING_BACK)
+        raise MetadataError(f"{path} has no {missing}", remedy=_RESTORE)
     return found
 
 
 def write_meta_properties(directory: Path, *, node_id: int, cluster_id: str, directory_id: bytes) -> None:
-    """Puts a file of version 1 in place, durably. Raises OSError."""
+    """Write a file of version 1, durably. Raises OSError."""
     lines = (
         f"version={NEWEST_VERSION}",
         f"node.id={node_id}",
@@ -85,9 +85,9 @@ def write_meta_properties(directory: Path, *, node_id: int, cluster_id: str, dir
 
 
 def settle_identity(directories: Iterable[Path], configured_node_id: int | None) -> tuple[NodeIdentity, list[Path]]:
-    """Who this node is, and the directories whose file has to be written (new, of version 0, or without an id).
+    """Return the node's identity, and the directories whose file must be written (new, version 0, or without an id).
 
-    Reads only. Raises MetadataError when the files contradict each other or `configured_node_id`.
+    Read-only. Raises MetadataError if the files contradict each other or `configured_node_id`.
     """
     found = {directory: read_meta_properties(directory) for directory in directories}
     node_id = _agreed_node_id(found, configured_node_id)
@@ -108,7 +108,7 @@ def settle_identity(directories: Iterable[Path], configured_node_id: int | None)
 
 
 def write_identity(identity: NodeIdentity, directories: Iterable[Path]) -> None:
-    """Writes the file of each of `directories` as `identity` has it. Raises OSError."""
+    """Write the file of each of `directories`. Raises OSError."""
     for directory in directories:
         write_meta_properties(
             directory,
@@ -130,7 +130,7 @@ def _agreed_node_id(found: Mapping[Path, MetaProperties | None], configured: int
         path = directory / FILE_NAME
         if agreed is not None and agreed[0] != properties.node_id:
             raise MetadataError(
-                f"{path} says node {properties.node_id}, but {agreed[1]} says node {agreed[0]}: "
+                f"{path} belongs to node {properties.node_id}, but {agreed[1]} to node {agreed[0]}: "
                 "log.dirs names directories of two nodes"
             )
         agreed = (properties.node_id, path)
@@ -176,9 +176,9 @@ def _directory_id(path: Path, text: str) -> bytes:
     try:
         directory_id = parse_uuid(text)
     except DecodeError as error:
-        raise MetadataError(f"{path} has a directory.id that is none: {error}", remedy=_BRING_BACK) from error
+        raise MetadataError(f"{path} has an invalid directory.id: {error}", remedy=_RESTORE) from error
     if int.from_bytes(directory_id, "big") < RESERVED_DIRECTORIES_BELOW:
-        raise MetadataError(f"{path} has the reserved directory.id {text}", remedy=_BRING_BACK)
+        raise MetadataError(f"{path} has the reserved directory.id {text}", remedy=_RESTORE)
     return directory_id
 
 
@@ -189,11 +189,11 @@ def _integer(path: Path, properties: Mapping[str, str], name: str) -> int | None
     try:
         return int(text)
     except ValueError as error:
-        raise MetadataError(f"{path} has {name}={text!r}, which is no number", remedy=_BRING_BACK) from error
+        raise MetadataError(f"{path} has {name}={text!r}, which is not a number", remedy=_RESTORE) from error
 
 
 def _parse(text: str) -> dict[str, str]:
-    """Java's properties format, but for line continuations and escaped characters: these files have neither."""
+    """Parse Java's properties format without line continuations and control escapes, which these files lack."""
     properties: dict[str, str] = {}
     for line in text.splitlines():
         stripped = line.strip()

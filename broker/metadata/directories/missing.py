@@ -1,7 +1,7 @@
-"""Log directories that the metadata log names and that were not given: a disk that is not mounted, a forgotten path.
+"""Detection of log directories that the metadata log names but log.dirs lacks: an unmounted disk, a forgotten path.
 
-The partitions on it would be made anew, empty, in the directories that are there, and producers would fill them from
-offset 0: the records are on the disk that somebody mounts later. Apache Kafka leaves such partitions without a leader.
+Without this check their partitions would be created again, empty, in the other directories, and producers would write
+from offset 0, while the records are on the missing disk. Apache Kafka leaves these partitions without a leader.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from barnabas.protocol.uuids import uuid_text
 def missing_directories(
     directories: Sequence[LogDirectoryReport], image: MetadataImage, identity: NodeIdentity
 ) -> Iterator[Problem]:
-    """One for each directory.id that holds this node's partitions and that none of `directories` has."""
+    """Yield a problem for each missing directory.id that holds partitions of this node."""
     known = set(identity.directory_ids.values())
     found = {topic_partition for directory in directories for topic_partition in directory.partitions}
     missing: dict[bytes, list[TopicPartition]] = {}

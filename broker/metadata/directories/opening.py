@@ -1,9 +1,9 @@
-"""What opening a data directory writes into its metadata log, decided from what was read; nothing is written here.
+"""The records that opening a data directory appends to its metadata log. Planned here, written by the store.
 
-a transaction that nobody ended    AbortTransaction, so that our records do not become part of it
-an empty log                       the records of bootstrap.checkpoint, or `metadata.version` 19; and the topics of
-                                   ZooKeeper times, if there are any
-an unclean stop, or Kafka's turn   every partition gets this node as leader with the next leader epoch
+an open transaction                     AbortTransaction, so that our records do not become part of it
+an empty log                            the records of bootstrap.checkpoint, or `metadata.version` 19; and the topics of
+                                        a directory written with ZooKeeper
+after an unclean stop, or after Kafka   every partition gets this node as leader with the next leader epoch
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ FIRST_EPOCH = 1
 
 
 class Opening(NamedTuple):
-    """What is to be appended first.
+    """The first append after opening.
 
     level           `metadata.version` of the log
     leader_epoch    of our batches
-    is_new_epoch    the log never had it: a LeaderChange begins it
+    is_new_epoch    the epoch is new to the log: a LeaderChange begins it
     aborts          AbortTransaction comes before everything else
-    records         what follows, in one change
-    warnings        sentences for whoever starts the broker
+    records         the following records, in one change
+    warnings        sentences for the operator
     """
 
     level: int
@@ -55,7 +55,7 @@ def plan_opening(
     found: PartitionDirectories,
     was_clean: bool,
 ) -> Opening:
-    """Decides it. `found` are the partition directories, asked only of a log without records. Raises MetadataError."""
+    """Plan the opening. `found`, the partition directories, matter only for an empty log. Raises MetadataError."""
     image = replayed.image
     records: list[MetadataRecord] = []
     warnings: list[str] = []
@@ -68,7 +68,7 @@ def plan_opening(
         records += adoption_records(found, node_id=identity.node_id, directory_ids=identity.directory_ids)
         warnings.append(
             f"{next(iter(next(iter(found.values())).values())).parent} has no metadata log: its {len(found)} topics "
-            "are taken over with default configs"
+            "are adopted with default configs"
         )
     changed = not was_clean or replayed.led_by_kafka
     records += leadership_records(_with(image, records), identity.node_id, raise_epochs=changed and replayed.exists)
@@ -85,9 +85,11 @@ def plan_opening(
 
 
 def ensure_transaction_can_end(replayed: ReplayedLog, level: int) -> None:
-    """Raises MetadataError for a log that ends within a transaction, at a level that knows of none."""
+    """Raise MetadataError if the log ends within a transaction that its level does not allow to abort."""
     if replayed.in_transaction and not has_transactions(level):
-        raise MetadataError(f"the metadata log ends within a transaction, which metadata.version {level} has not")
+        raise MetadataError(
+            f"the metadata log ends within a transaction, and metadata.version {level} has no transactions"
+        )
 
 
 def sole_voter(identity: NodeIdentity, replayed: ReplayedLog | None, metadata_log_dir: Path) -> Voter:
@@ -98,14 +100,14 @@ def sole_voter(identity: NodeIdentity, replayed: ReplayedLog | None, metadata_lo
 
 
 def abort_record() -> MetadataRecord:
-    """Ends the transaction that the log ended within."""
+    """Return the record that ends the open transaction."""
     return AbortTransactionRecord("opened by Barnabas")
 
 
 def ensure_log_is_not_missing(
     found: PartitionDirectories, *, identity: NodeIdentity, is_known_node: bool, metadata_log_dir: Path
 ) -> None:
-    """Raises MetadataError when there are partitions of a KRaft node but no metadata log where it should be."""
+    """Raise MetadataError if partitions of a KRaft node exist but its metadata log is missing."""
     for directory in identity.directory_ids:
         if directory != metadata_log_dir and (directory / METADATA_DIRECTORY).is_dir():
             raise MetadataError(
@@ -117,7 +119,7 @@ def ensure_log_is_not_missing(
         raise MetadataError(
             f"{metadata_log_dir} has no {METADATA_DIRECTORY}, but {next(iter(partitions.values()))} holds records of "
             f"topic {topic}",
-            remedy="bring the metadata log back, or name its directory in metadata.log.dir",
+            remedy="restore the metadata log, or name its directory in metadata.log.dir",
         )
 
 

@@ -1,7 +1,7 @@
-"""Brings the logs on disk and the metadata into line, at start and after a change.
+"""Reconciliation of the logs on disk with the metadata, at start and after a change.
 
-The metadata is right: a partition that it names and the disk lacks is made; a log that it does not know, or that
-belongs to another topic of the same name, is set aside as `-stray` and kept.
+The metadata decides: a partition that is missing on disk is created; a log that is missing in the metadata, or belongs
+to another topic of the same name, is renamed `-stray` and kept.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 def is_stray(image: MetadataImage, topic_partition: TopicPartition, topic_id: bytes | None) -> bool:
-    """Whether the metadata knows no such partition. `topic_id` None: the directory says none, so its name decides."""
+    """Return whether the metadata lacks the partition. `topic_id` None: the directory has none, its name decides."""
     topic = image.topics.get(topic_partition.topic)
     if topic is None or topic_partition.partition not in topic.partitions:
         return True
@@ -32,18 +32,18 @@ def is_stray(image: MetadataImage, topic_partition: TopicPartition, topic_id: by
 
 
 def settle_futures(image: MetadataImage, log_manager: LogManager, directory_ids: Mapping[Path, bytes]) -> None:
-    """At start: what becomes of the copies of moves that had not ended.
+    """Decide at start about the copies of unfinished moves.
 
-    It goes on where the log is there. Where it is not, the copy takes its place if the metadata names the copy's
-    directory (a crash came between the renames); it waits if a directory is offline, and is kept as stray otherwise,
-    because it may be the only copy that is left.
+    A copy continues if its log exists. Otherwise it replaces the log if the metadata names the copy's directory (a
+    crash came between the renames); it waits if a directory is offline; else it becomes stray, because it may be the
+    only copy left.
     """
     seen: dict[TopicPartition, FutureLog] = {}
     for future in sorted(log_manager.found_futures, key=lambda each: each.log.log_end_offset, reverse=True):
         topic_partition = future.topic_partition
         current = log_manager.get(topic_partition)
         if topic_partition in seen or (current is not None and current.log_dir == future.log.log_dir):
-            logger.info("deleting a copy that no move wants: %s", future.log.directory)
+            logger.info("deleting the unused copy of a move: %s", future.log.directory)
             log_manager.moves.discard(future)
             continue
         seen[topic_partition] = future
@@ -58,7 +58,7 @@ def settle_futures(image: MetadataImage, log_manager: LogManager, directory_ids:
 
 
 def reconcile_logs(image: MetadataImage, log_manager: LogManager, directory_ids: Mapping[Path, bytes]) -> None:
-    """At start, when all logs are loaded. What cannot be made (a directory is offline or full) is said and left."""
+    """Reconcile at start, once all logs are loaded. A log that cannot be created (disk offline or full) is logged."""
     for log in log_manager.logs():
         if is_stray(image, log.topic_partition, log.topic_id):
             log_manager.set_aside_stray(log.topic_partition)
@@ -80,7 +80,7 @@ def create_log(
     *,
     is_new: bool,
 ) -> PartitionLog:
-    """The partition's log, made in the directory that the metadata names. Raises BrokerError KAFKA_STORAGE_ERROR."""
+    """Create the partition's log in the directory that the metadata names. Raises BrokerError KAFKA_STORAGE_ERROR."""
     directories = topic.partitions[topic_partition.partition].directories
     named = next((path for path, directory_id in directory_ids.items() if directory_id in directories), None)
     log_dir = named if named in log_manager.live_directories else None
@@ -88,7 +88,7 @@ def create_log(
 
 
 def _write_topic_id(log: PartitionLog, topic_id: bytes) -> None:
-    """A directory without partition.metadata gets it. On a full disk the next start tries again."""
+    """Write a missing partition.metadata. On a full disk the next start tries again."""
     try:
         log.assign_topic_id(topic_id)
     except OSError as error:
@@ -101,6 +101,6 @@ def _make_missing(
     try:
         log = create_log(topic, topic_partition, log_manager, directory_ids, is_new=False)
     except BrokerError as error:
-        logger.error("%s is not served: its log was not found and cannot be made: %s", topic_partition, error.message)
+        logger.error("%s is not served: its log is missing and cannot be created: %s", topic_partition, error.message)
     else:
-        logger.warning("made the log of %s, which was missing, directory=%s", topic_partition, log.directory)
+        logger.warning("created the missing log of %s, directory=%s", topic_partition, log.directory)

@@ -1,8 +1,8 @@
-"""The epoch under which Kafka's controller knows this broker, from the registrations that the metadata log carries.
+"""The broker's epoch at Kafka's controller, from the registrations in the metadata log.
 
-Kafka's broker says at its registration under which epoch it was stopped cleanly (`.kafka_cleanshutdown` keeps it).
-Where that is not the epoch of its last registration, the controller takes the stop for an unclean one and elects every
-partition's leader uncleanly (RECOVERING). So a clean stop of ours leaves that epoch in the marker.
+When Kafka's broker registers, it sends the broker epoch of its last clean stop, stored in `.kafka_cleanshutdown`. If it
+differs from the epoch of the last registration, the controller assumes an unclean stop and elects every partition's
+leader uncleanly (RECOVERING). So our clean stop writes the registration's epoch into the marker.
 Source: Kafka ClusterControlManager.registerBroker, RegisterBrokerRecord.json.
 """
 
@@ -21,7 +21,7 @@ _MIGRATING_FROM = 2
 
 
 def registered_broker_epoch(image: MetadataImage, node_id: int) -> int:
-    """The epoch of the broker's last registration, or -1 where Kafka never ran, or wrote it in a way not known here."""
+    """Return the epoch of the last registration; -1 if Kafka never ran, or its record's version is unknown."""
     epoch = NO_BROKER_EPOCH
     for record in image.carried:
         if record.key == _REGISTER_BROKER and record.version <= _NEWEST_VERSION:

@@ -1,7 +1,7 @@
-"""Users, ACLs, delegation tokens and quotas in a metadata log: kept for Kafka, and not enforced by Barnabas.
+"""Users, ACLs, delegation tokens and quotas in a metadata log: kept for Kafka, not enforced by Barnabas.
 
-To serve such a directory would open to everybody what Kafka keeps shut, so a start is refused unless the operator says
-`--ignore-security`. Quotas keep nobody out: those are said once.
+Serving the directory would give every client access to data that Kafka protects, so a start is refused without
+`--ignore-security`. Quotas do not restrict access: they only cause a warning.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SCRAM_CREDENTIAL, _ACL, _DELEGATION_TOKEN, _CLIENT_QUOTA = 11, 18, 10, 14
 
 
 def security_counts(replayed: ReplayedLog | None, bootstrap: Iterable[MetadataRecord] | None) -> SecurityCounts:
-    """How many there are of each, in the log, or in the records by which it will begin."""
+    """Count them in the log and in the bootstrap records of an empty log."""
     builder = ImageBuilder(MetadataImage() if replayed is None else replayed.image)
     for record in bootstrap or ():
         builder.apply(record)
@@ -33,18 +33,18 @@ def security_counts(replayed: ReplayedLog | None, bootstrap: Iterable[MetadataRe
 
 
 def security_problem(counts: SecurityCounts, metadata_log_dir: Path) -> Problem:
-    """The refusal of a directory whose clients Kafka would keep apart."""
+    """Return the problem of a directory with access rules."""
     return Problem(
         "security",
         f"{metadata_log_dir} holds {_listed(counts)} that Barnabas does not enforce: every client could read and write "
         "everything",
-        "give --ignore-security to serve it all the same; they are kept for Kafka",
+        "give --ignore-security to serve it anyway; they are kept for Kafka",
         frozenset({BARNABAS, BARNABAS_READ_ONLY}),
     )
 
 
 def security_warnings(counts: SecurityCounts) -> list[str]:
-    """What is said once at a start that goes on."""
+    """Return the warnings of a start that goes on all the same."""
     sentences = []
     if counts.guards:
         sentences.append(f"security is ignored: {_listed(counts)} in the metadata log are kept and not enforced")

@@ -1,4 +1,4 @@
-"""The metadata log `__cluster_metadata-0`: batches, replay, snapshots, trimming, and Kafka's files beside it.
+"""The metadata log `__cluster_metadata-0`: batches, replay, writer, snapshots, trimming, and Kafka's files beside it.
 
-`store` and `directories` read and write through this folder; it knows nothing of logs on disk other than its own.
+`store`, `read_only` and `directories` read and write through this folder. It does not access any other log.
 """

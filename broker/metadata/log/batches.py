@@ -1,8 +1,8 @@
-"""Metadata and control records to record batches and back, by the rules that Kafka's readers insist on.
+"""Encoding and decoding of metadata and control records in record batches, by the rules of Kafka's readers.
 
 No compression; no key and no headers on a metadata record; one timestamp for a whole batch; the leader epoch in every
-batch. A change that does not fit one batch is put between BeginTransaction and EndTransaction, so that it applies as a
-whole after a crash too. Source: Kafka's BatchAccumulator and RecordsIterator.
+batch. A change that does not fit one batch is written between BeginTransaction and EndTransaction, so that it applies
+as a whole after a crash too. Source: Kafka's BatchAccumulator and RecordsIterator.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from barnabas.protocol.metadata.records import BeginTransactionRecord, EndTransa
 from barnabas.protocol.records import Codec, RecordBatchBuilder, iter_batches, read_records
 
 MAX_BATCH_BYTES = 4 * 1024 * 1024
-"""Kafka's raft client takes batches of up to 8 MiB; half of that, so that one large record still fits."""
+"""Half of the 8 MiB that Kafka's raft client accepts, so that one large record still fits."""
 
 _BATCH_OVERHEAD_PER_RECORD = 32
 
@@ -32,7 +32,7 @@ def encode_change(
     timestamp_ms: int,
     max_batch_bytes: int = MAX_BATCH_BYTES,
 ) -> tuple[bytes, int]:
-    """Batches that hold `records`, to be appended as one, and the offset that follows them."""
+    """Return the batches of one change, to be appended together, and the offset after them."""
     frames = [encode_frame(record, level) for record in records]
     if sum(map(len, frames)) + _BATCH_OVERHEAD_PER_RECORD * len(frames) > max_batch_bytes:
         if not has_transactions(level):
@@ -49,7 +49,7 @@ def encode_change(
 def encode_records(
     records: Sequence[MetadataRecord], *, level: int, base_offset: int, leader_epoch: int, timestamp_ms: int
 ) -> tuple[bytes, int]:
-    """As `encode_change`, for a snapshot: whose footer says that it is whole, so that it needs no transaction."""
+    """Return the batches of a snapshot. It needs no transaction however large: its footer proves it complete."""
     frames = [encode_frame(record, level) for record in records]
     batches = bytearray()
     for batch, next_offset in _pack(frames, base_offset, leader_epoch, timestamp_ms, MAX_BATCH_BYTES):
@@ -61,7 +61,7 @@ def encode_records(
 def encode_control_batch(
     records: Sequence[ControlRecord], *, base_offset: int, leader_epoch: int, timestamp_ms: int
 ) -> bytes:
-    """One control batch."""
+    """Return one control batch."""
     builder = _builder(base_offset, leader_epoch, MAX_BATCH_BYTES, is_control=True)
     for record in records:
         key, value = encode_control(record)
@@ -71,7 +71,7 @@ def encode_control_batch(
 
 
 def decode_batches(buffer: bytes | memoryview) -> Iterator[MetadataRecord | ControlRecord]:
-    """All records of the whole batches in `buffer`, in order. Raises DecodeError, a torn tail is left out."""
+    """Yield all records of the complete batches in `buffer`. A torn tail is skipped. Raises DecodeError."""
     for batch in iter_batches(buffer):
         batch.ensure_valid()
         for record in read_records(batch):

@@ -1,7 +1,7 @@
-"""bootstrap.checkpoint: the feature levels by which an empty metadata log begins. One file, in `metadata.log.dir`.
+"""bootstrap.checkpoint: the initial feature levels of an empty metadata log. One file, in `metadata.log.dir`.
 
 A snapshot file: header, FeatureLevel records (`metadata.version` among them), footer. Kafka's storage tool writes it,
-and its controller insists on it while the log says no level. Source: Kafka's BootstrapDirectory and BatchFileWriter.
+and its controller requires it while the log has no level. Source: Kafka's BootstrapDirectory and BatchFileWriter.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FILE_NAME = "bootstrap.checkpoint"
 
 
 def write_bootstrap_checkpoint(directory: Path, *, level: int, timestamp_ms: int) -> None:
-    """Puts the file in place durably. Raises OSError."""
+    """Write the file durably. Raises OSError."""
     header = encode_control_batch([SnapshotHeader(0)], base_offset=0, leader_epoch=0, timestamp_ms=timestamp_ms)
     records, next_offset = encode_change(
         [FeatureLevelRecord(METADATA_VERSION, level)],
@@ -37,9 +37,9 @@ def write_bootstrap_checkpoint(directory: Path, *, level: int, timestamp_ms: int
 
 
 def read_bootstrap_records(directory: Path) -> list[MetadataRecord] | None:
-    """The records by which the log begins, as they are in the file; None where there is no file.
+    """Return the initial records of the log, None without a file.
 
-    Raises MetadataError for a file without `metadata.version`, or of a level that this program does not know.
+    Raises MetadataError for a file without `metadata.version`, or with an unsupported level.
     """
     path = directory / FILE_NAME
     try:
@@ -54,13 +54,13 @@ def read_bootstrap_records(directory: Path) -> list[MetadataRecord] | None:
         raise MetadataError(f"{path} cannot be read: {error}") from error
     level = level_of(records)
     if level is None:
-        raise MetadataError(f"{path} says no {METADATA_VERSION}; Kafka would not start on it either")
+        raise MetadataError(f"{path} has no {METADATA_VERSION}; Kafka would not start on it either")
     ensure_known_level(level, str(path))
     return records
 
 
 def level_of(records: Iterable[MetadataRecord]) -> int | None:
-    """The `metadata.version` that `records` end up with, if they say one."""
+    """Return the last `metadata.version` in `records`, or None."""
     level = None
     for record in records:
         if isinstance(record, FeatureLevelRecord) and record.name == METADATA_VERSION:

@@ -1,8 +1,7 @@
-"""Reads the metadata log's directory, snapshot and segments, into an image, without changing a byte.
+"""Replay of the metadata log's directory, snapshot and segments, into an image. Read-only.
 
-Only what one append left unfinished may be missing at the end; everything else that is not whole is refused, see
-segment_batches and lost_records. A log that ends before its newest snapshot does (its segments were lost) begins anew
-behind that, when it is opened, as Kafka's does.
+Only an unfinished last append is tolerated; other damage is refused, see segment_batches and lost_records. A log that
+ends before its newest snapshot (its segments were lost) restarts after the snapshot when it is opened, as in Kafka.
 """
 
 from __future__ import annotations
@@ -25,18 +24,19 @@ METADATA_DIRECTORY = "__cluster_metadata-0"
 
 
 class ReplayedLog(NamedTuple):
-    """What the directory says.
+    """The state in the directory.
 
-    log_end_offset   where the segments end, which may be before a snapshot's end
+    log_end_offset   end offset of the segments, which may be below a snapshot's
     last_epoch       the highest leader epoch of snapshot and log, -1 for none
-    quorum_epoch     Kafka's note of its last election, -1 where it never ran
+    quorum_epoch     the epoch of Kafka's last election, -1 if it never ran
     in_transaction   the log ends within a transaction
-    exists           there is at least one record, in a snapshot or the log
+    exists           at least one record exists, in a snapshot or the log
     kraft_version    1: Raft's voters are in the log, 0: in the configuration
-    voters           those in the log
+    voters           the voters in the log
     last_timestamp   of the last batch, ms
-    unsnapped_bytes  batches behind the newest snapshot
-    damage           a sentence on a segment that the snapshot stands for: nothing is lost, but nothing may write here
+    unsnapped_bytes  size of the batches after the newest snapshot
+    damage           sentence about a damaged segment that the snapshot covers: nothing is lost, but the log must not
+                     be opened for writing
     """
 
     image: MetadataImage
@@ -58,7 +58,7 @@ class ReplayedLog(NamedTuple):
 
 
 def replay_metadata_directory(directory: Path) -> ReplayedLog:
-    """The state of `<log dir>/__cluster_metadata-0`, which may not exist. Raises MetadataError."""
+    """Replay `<log dir>/__cluster_metadata-0`, which may not exist. Raises MetadataError."""
     if not directory.is_dir():
         return ReplayedLog(MetadataImage(), 0, -1, -1, in_transaction=False, exists=False)
     snapshot = read_newest_snapshot(directory)
@@ -70,7 +70,7 @@ def replay_metadata_directory(directory: Path) -> ReplayedLog:
     for index, (base_offset, path) in enumerate(segments):
         is_last = index + 1 == len(segments)
         if not is_last and segments[index + 1][0] <= replayer.next_offset:
-            damage = damage or find_damage(path, base_offset)  # the snapshot stands for all of it
+            damage = damage or find_damage(path, base_offset)  # the snapshot covers all of it
             continue
         if base_offset > replayer.next_offset:
             raise MetadataError(

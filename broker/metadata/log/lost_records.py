@@ -1,12 +1,12 @@
-"""Whether a metadata log was longer once: what lies beside its segments tells of records that are not there.
+"""Detection of lost records: files beside the segments show that a metadata log was longer.
 
-    after a clean stop   <offset>.snapshot, which Kafka and we write as the log is closed, says where it ended; what is
-                         missing was acknowledged and synced. Only its last batch may be torn
-    otherwise            an index without its segment, at or behind the end of those that are there: a segment is made
-                         before its indexes and removed before them, and never from the end
+    after a clean stop   <offset>.snapshot, which Kafka and Barnabas write when they close the log, has the end offset.
+                         Records missing below it were acknowledged and synced; only the last batch may be torn
+    otherwise            an index without its segment, at or after the end of the segments: a segment is created before
+                         its indexes and removed before them, and never at the end of the log
 
-Without such evidence a log that is a whole number of batches shorter is one that was stopped earlier. Kafka looks at
-neither and goes on without the records. Source: Kafka's ProducerStateManager and UnifiedLog.close.
+Without this evidence a log that lacks whole batches looks like one that stopped earlier. Kafka checks neither and goes
+on without the records. Source: Kafka's ProducerStateManager and UnifiedLog.close.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _DELTA_END = 27
 def ensure_nothing_is_lost(
     directory: Path, segments: Sequence[int], *, end_offset: int, log_end_offset: int, was_closed: bool, tail: bytes
 ) -> None:
-    """Raises MetadataError, with what to do about it, when records behind `end_offset` were there once.
+    """Raise MetadataError with a remedy if records after `end_offset` were lost.
 
-    segments         base offsets of those that are there
-    end_offset       of what was replayed, the snapshot's part included
-    log_end_offset   where the segments end
-    tail             what follows the last whole batch
+    segments         base offsets of the existing segments
+    end_offset       end offset of the replay, snapshot included
+    log_end_offset   end offset of the segments
+    tail             bytes after the last complete batch
     """
     files = [parsed for path in directory.iterdir() if (parsed := parse_file_name(path.name)) and not parsed.stage]
     closed_at = max((each.offset for each in files if each.kind.value == SNAPSHOT_SUFFIX), default=None)
@@ -41,7 +41,7 @@ def ensure_nothing_is_lost(
             raise MetadataError(
                 f"{directory} ends at offset {end_offset}, but the last stop was clean and left it at offset "
                 f"{closed_at}",
-                remedy="restore its segments, or give up the records between by removing "
+                remedy="restore its segments, or give up the records in between by removing "
                 f"{directory.parent / CLEAN_SHUTDOWN_FILE}",
             )
         return
@@ -50,12 +50,12 @@ def ensure_nothing_is_lost(
     if orphans:
         raise MetadataError(
             f"{directory} has the index of a segment that begins at offset {orphans[0]}, but not the segment",
-            remedy=f"restore it, or give up its records by removing what is named {orphans[0]:020d}.*",
+            remedy=f"restore it, or give up its records by removing the files {orphans[0]:020d}.*",
         )
 
 
 def _may_end_at(offset: int, tail: bytes) -> bool:
-    """Whether `tail` may be the front of one batch up to `offset`; one whose header is cut off may."""
+    """Return whether `tail` may be the start of one batch that ends at `offset`, possibly without a full header."""
     if len(tail) < _DELTA_END:
         return bool(tail)
     base_offset = int.from_bytes(tail[:8], "big")

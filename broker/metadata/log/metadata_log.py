@@ -1,8 +1,8 @@
-"""The metadata log as the writer appends to it: a PartitionLog in `<metadata.log.dir>/__cluster_metadata-0`.
+"""The metadata log as the writer sees it: a PartitionLog in `<metadata.log.dir>/__cluster_metadata-0`.
 
-Its settings are its own, never the topics' defaults: a broker with tiny segments must not split its metadata, and
-nothing is ever deleted by retention. It is recovered at every open, as Kafka does: it is small, and it was replayed
-before from the same bytes, so both must come to the same end.
+Its settings are fixed and independent of the topics' defaults: small segments must not split the metadata, and
+retention never deletes it. Every open recovers it, as in Kafka: it is small. The replay before read the same bytes, so
+both must find the same end.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NEVER = 2**63 - 1
 
 
 class MetadataLog:
-    """Appends batches of the metadata writer, with Raft's rules: several batches, control batches, no size limit."""
+    """Log of the metadata writer. Raft's rules apply to appends: several batches, control batches, no size limit."""
 
     def __init__(self, log: PartitionLog) -> None:
         self._log = log
@@ -44,48 +44,47 @@ class MetadataLog:
         return self._log.log_end_offset
 
     def append(self, batches: bytes, leader_epoch: int) -> None:
-        """Appends whole batches, all or none. Raises BrokerError KAFKA_STORAGE_ERROR."""
+        """Append whole batches, all or none. Raises BrokerError KAFKA_STORAGE_ERROR."""
         self._log.append_as_leader(memoryview(bytearray(batches)), leader_epoch=leader_epoch, origin=AppendOrigin.RAFT)
 
     def sync(self) -> None:
-        """Makes everything that was appended durable. Raises StorageError."""
+        """Make all appended batches durable. Raises StorageError."""
         self._log.flush()
 
     def roll(self) -> None:
-        """Begin a segment at the end offset, so that what is before it can go as a whole. Raises BrokerError."""
+        """Begin a segment at the end offset, so that earlier ones can be deleted as files. Raises BrokerError."""
         self._log.roll()
 
     def trim_to(self, offset: int) -> int:
-        """Drop the segments that lie wholly below `offset`; how many went. Raises BrokerError."""
+        """Drop the segments entirely below `offset`; return their number. Raises BrokerError."""
         self._log.delete_records(offset)
         return self._log.delete_old_segments()
 
     @property
     def start_offset(self) -> int:
-        """The offset of the first record that is kept."""
+        """The offset of the first record."""
         return self._log.log_start_offset
 
     @property
     def size_bytes(self) -> int:
-        """All segments together."""
+        """Size of all segments."""
         return self._log.size_bytes
 
     @property
     def directory(self) -> Path:
-        """Where it is."""
+        """The directory of the log."""
         return self._log.directory
 
     def close(self) -> None:
-        """Syncs, trims and closes the files; nothing happens when they are closed. Raises StorageError."""
+        """Sync, trim and close the files, unless they are closed. Raises StorageError."""
         self._log.close()
 
 
 def open_metadata_log(log_manager: LogManager, replayed: ReplayedLog, defaults: LogConfig) -> MetadataLog:
-    """The log, made if it is not there, without its torn tail. `replayed` is what was read from it.
+    """Open or create the log, without its torn tail. `replayed` was read from the same directory.
 
-    One that ends before its newest snapshot begins anew behind it: the snapshot stands for everything before.
-
-    Raises MetadataError when it ends elsewhere than what was replayed, and StorageError.
+    A log that ends before its newest snapshot restarts at the snapshot's end offset: the snapshot covers everything
+    before. Raises MetadataError if the log's end differs from the replay's, and StorageError.
     """
     end_offset = replayed.image.end_offset
     log = log_manager.open_metadata_log(

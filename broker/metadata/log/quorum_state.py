@@ -1,9 +1,9 @@
-"""quorum-state in `__cluster_metadata-0/`: Kafka's note of its last election. We read it and never write it.
+"""quorum-state in `__cluster_metadata-0/`: Kafka's record of its last election. Read, never written.
 
 One line of JSON; of version 0 {"clusterId","leaderId","leaderEpoch","votedId","appliedOffset","currentVoters",
 "data_version":0}, of version 1 {"leaderId","leaderEpoch","votedId","votedDirectoryId","data_version":1}.
-A log whose epochs are all below or equal to `leaderEpoch` was last led by Kafka; when ours goes on above it, Kafka
-takes the log's epoch at its next start. Source: Kafka's FileQuorumStateStore and QuorumState.initialize.
+A log whose epochs are all at or below `leaderEpoch` was last led by Kafka. When Barnabas continues above it, Kafka
+adopts the log's epoch at its next start. Source: Kafka's FileQuorumStateStore and QuorumState.initialize.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NEWEST_EPOCH = 2**31 - 1
 
 
 def read_quorum_epoch(metadata_directory: Path) -> int:
-    """Kafka's last leader epoch, or -1 where it never ran. Raises MetadataError for a file that says no epoch."""
+    """Return Kafka's last leader epoch, -1 without the file. Raises MetadataError for a file without an epoch."""
     path = metadata_directory / FILE_NAME
     try:
         text = path.read_text(encoding="utf-8")
@@ -30,9 +30,9 @@ def read_quorum_epoch(metadata_directory: Path) -> int:
     try:
         epoch = json.loads(text)["leaderEpoch"]
     except (ValueError, KeyError, TypeError) as error:
-        raise MetadataError(f"{path} says no leaderEpoch: {error!r}; Kafka would not start on it either") from error
+        raise MetadataError(f"{path} has no leaderEpoch: {error!r}; Kafka would not start on it either") from error
     if not isinstance(epoch, int):
-        raise MetadataError(f"{path} has the leaderEpoch {epoch!r}, which is no number")
+        raise MetadataError(f"{path} has the leaderEpoch {epoch!r}, which is not a number")
     if not NO_EPOCH <= epoch < _NEWEST_EPOCH:
         raise MetadataError(f"{path} has the leaderEpoch {epoch}, which no other can follow")
     return epoch

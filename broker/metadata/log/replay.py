@@ -1,8 +1,9 @@
-"""Applies the batches of a metadata log or snapshot, in order, and says what state they give.
+"""Replay of the batches of a metadata log or snapshot, in order, into an image.
 
-Records between BeginTransaction and EndTransaction apply together, at the end; after AbortTransaction, or when the log
-ends before either, not at all. Records below the offset that a snapshot covers are skipped. A record of a key that is
-not ours is carried: kept for Kafka, as it is. Anything that cannot be read stops the start: a guess would lose topics.
+Records between BeginTransaction and EndTransaction apply together, at the end; after AbortTransaction, or if the log
+ends within the transaction, not at all. That includes carried records: the ACLs of an aborted transaction must not
+appear in our snapshots. Records below the offset that a snapshot covers are skipped. Records with a key that is not
+served are carried: kept for Kafka unchanged. Unreadable data stops the start: a guess would lose topics.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _NO_OP_HEAD = bytes((FRAME_VERSION, NO_OP_KEY))
 
 
 class Replayer:
-    """Takes buffers of whole batches; `image` gives the state. `source` names the file or log in messages."""
+    """Applies buffers of batches. `source` names the file or log in messages."""
 
     def __init__(self, source: str, start_image: MetadataImage | None = None) -> None:
         self._source = source
@@ -53,11 +54,11 @@ class Replayer:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether the records so far end within a transaction that neither ended nor was aborted."""
+        """Whether the records so far end within an open transaction."""
         return self._transaction is not None
 
     def replay(self, buffer: bytes | memoryview) -> int:
-        """Applies the whole batches at the front of `buffer`; returns how many bytes that was. Raises MetadataError."""
+        """Apply the complete batches at the start of `buffer`; return their size in bytes. Raises MetadataError."""
         position = 0
         try:
             for batch in iter_batches(buffer):
@@ -71,7 +72,7 @@ class Replayer:
         return position
 
     def image(self) -> MetadataImage:
-        """The state after everything that was replayed; the replayer is used up. Raises MetadataError."""
+        """Return the state after the replay. Do not use the replayer afterwards. Raises MetadataError."""
         if self._builder.level is not None:
             ensure_known_level(self._builder.level, self._source)
         self._builder.move_to(self.next_offset)
@@ -99,7 +100,7 @@ class Replayer:
         if value is None:
             raise DecodeError("a metadata record has no value")
         if value[:2] == _NO_OP_HEAD:
-            return  # a running Kafka writes two a second: not worth decoding
+            return  # a running Kafka writes two per second: not worth decoding
         record = decode_frame(value)
         match record:
             case BeginTransactionRecord():
@@ -133,4 +134,4 @@ class Replayer:
             case KRaftVoters():
                 self.voters = record
             case _:
-                pass  # leader changes: Raft's own, of no meaning once their epoch is over
+                pass  # leader changes concern Raft only and mean nothing after their epoch

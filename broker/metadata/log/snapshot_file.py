@@ -1,11 +1,11 @@
-"""A metadata image as the bytes of a snapshot file, and their way onto the disk.
+"""Writing of a metadata image as a snapshot file.
 
-    control batch   SnapshotHeader; KRaftVersion and KRaftVoters too where the voters are in the log
-    batches         levels first (they say which versions the records have), then what is carried for Kafka, topics
-                    with their partitions, configs, producer ids
+    control batch   SnapshotHeader; also KRaftVersion and KRaftVoters if the voters are in the log
+    batches         levels first (they decide the versions of the records), then the carried records, topics with their
+                    partitions, configs, producer ids
     control batch   SnapshotFooter
 
-Offsets count from 0. Written as `.checkpoint.part`, synced, renamed: a crash leaves no file, or a whole one.
+Offsets count from 0. Written as `.checkpoint.part`, synced, renamed: a crash leaves no file or a complete one.
 Source: Kafka's MetadataImage.write, RecordsSnapshotWriter, FileRawSnapshotWriter.
 """
 
@@ -36,7 +36,7 @@ _NO_BROKER, _NO_BROKER_EPOCH = -1, -1
 
 
 class RaftState(NamedTuple):
-    """What Raft itself keeps in the log: 0 and None where the voters are in the configuration."""
+    """Raft's own state in the log: 0 and None if the voters are in the configuration."""
 
     kraft_version: int = 0
     voters: KRaftVoters | None = None
@@ -45,9 +45,9 @@ class RaftState(NamedTuple):
 def write_snapshot(
     directory: Path, image: MetadataImage, *, epoch: int, last_timestamp_ms: int, raft: RaftState
 ) -> Path:
-    """Puts the snapshot of `image` into the metadata log's directory, durably; its path. Raises OSError.
+    """Write the snapshot of `image` into the metadata log's directory, durably; return its path. Raises OSError.
 
-    `epoch` and `last_timestamp_ms` are those of the last record that it stands for.
+    `epoch` and `last_timestamp_ms` belong to the last record that it covers.
     """
     path = snapshot_path(directory, SnapshotId(image.end_offset, epoch))
     content = encode_snapshot(image, epoch=epoch, last_timestamp_ms=last_timestamp_ms, raft=raft)
@@ -56,9 +56,9 @@ def write_snapshot(
 
 
 def encode_snapshot(image: MetadataImage, *, epoch: int, last_timestamp_ms: int, raft: RaftState) -> bytes:
-    """The file's bytes."""
+    """Return the content of the snapshot file."""
     level = image.level
-    assert level is not None, "an image that is served has a level"
+    assert level is not None, "a served image has a level"
     head: list[ControlRecord] = [SnapshotHeader(last_timestamp_ms)]
     if raft.kraft_version:
         head.append(KRaftVersion(raft.kraft_version))
@@ -79,7 +79,7 @@ def encode_snapshot(image: MetadataImage, *, epoch: int, last_timestamp_ms: int,
 
 
 def snapshot_records(image: MetadataImage) -> Iterator[MetadataRecord]:
-    """The records that give `image` again."""
+    """Yield the records that rebuild `image`."""
     for name in sorted(image.features, key=lambda name: (name != METADATA_VERSION, name)):
         yield FeatureLevelRecord(name, image.features[name])
     yield from image.carried

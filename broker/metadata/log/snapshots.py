@@ -1,8 +1,8 @@
 """Snapshots of the metadata log: `<end offset, 20 digits>-<epoch, 10 digits>.checkpoint` in its directory.
 
-A file of batches: a control batch with the SnapshotHeader, the records that give the state, a control batch with the
-SnapshotFooter. Offsets in it count from 0 and mean nothing; the name says which records of the log it stands for: those
-below the end offset. `.part` (being written) and `.deleted` (being removed) are none. Source: Kafka's Snapshots.
+A file of batches: a control batch with the SnapshotHeader, the records of the state, a control batch with the
+SnapshotFooter. Offsets in it count from 0 and mean nothing; the snapshot covers the records of the log below the end
+offset in its name. `.part` (being written) and `.deleted` (being removed) are ignored. Source: Kafka's Snapshots.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from barnabas.protocol.records import iter_batches
 
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 _HEADER_READ_BYTES = 64 * 1024
-"""The first batch is a few hundred bytes; voters are in it, too."""
+"""Ample for the first batch: a few hundred bytes, voters included."""
 
 logger = logging.getLogger(__name__)
 
 
 class SnapshotId(NamedTuple):
-    """The offset after the last record that a snapshot stands for, and that record's leader epoch."""
+    """The offset after the last record that a snapshot covers, and that record's leader epoch."""
 
     end_offset: int
     epoch: int
 
 
 class Snapshot(NamedTuple):
-    """A snapshot that was read: `image.end_offset` is the snapshot's end offset."""
+    """The content of a snapshot; `image.end_offset` is the snapshot's end offset."""
 
     id: SnapshotId
     image: MetadataImage
@@ -46,21 +46,21 @@ class Snapshot(NamedTuple):
 
 
 def snapshot_path(directory: Path, snapshot_id: SnapshotId) -> Path:
-    """Where the snapshot is."""
+    """Return the path of the snapshot."""
     return directory / f"{snapshot_id.end_offset:020d}-{snapshot_id.epoch:010d}.checkpoint"
 
 
 def list_snapshots(directory: Path) -> list[SnapshotId]:
-    """The snapshots in the metadata log's directory, newest first."""
+    """Return the snapshots in the metadata log's directory, newest first."""
     matches = (_NAME.fullmatch(path.name) for path in directory.iterdir())
     found = [SnapshotId(int(match[1]), int(match[2])) for match in matches if match is not None]
     return sorted(found, reverse=True)
 
 
 def read_newest_snapshot(directory: Path) -> Snapshot | None:
-    """The newest snapshot that is whole, or None. One that is torn is passed over with a warning.
+    """Read the newest complete snapshot, or None. Torn ones are skipped with a warning.
 
-    Raises UnsupportedMetadataError for a whole one of a version that this program does not know.
+    Raises UnsupportedMetadataError for a complete one of an unsupported version.
     """
     for snapshot_id in list_snapshots(directory):
         path = snapshot_path(directory, snapshot_id)
@@ -69,12 +69,12 @@ def read_newest_snapshot(directory: Path) -> Snapshot | None:
         except UnsupportedMetadataError:
             raise
         except (MetadataError, OSError) as error:
-            logger.warning("passing over a torn snapshot, what is older is replayed instead: %s", error)
+            logger.warning("skipping a torn snapshot, older data is replayed instead: %s", error)
     return None
 
 
 def read_header_timestamp(path: Path) -> int:
-    """The time (ms) of the last record that the snapshot stands for; 0 where its header cannot be read.
+    """Return the time (ms) of the last record that the snapshot covers; 0 if its header cannot be read.
 
     Raises OSError.
     """
@@ -84,7 +84,7 @@ def read_header_timestamp(path: Path) -> int:
         for record in decode_batches(head):
             return record.last_contained_log_timestamp if isinstance(record, SnapshotHeader) else 0
     except DecodeError as error:
-        logger.warning("the snapshot %s has no header that can be read: %s", path, error)
+        logger.warning("the header of snapshot %s cannot be read: %s", path, error)
     return 0
 
 
@@ -93,16 +93,16 @@ def _read_snapshot(path: Path, snapshot_id: SnapshotId) -> Snapshot:
     data = path.read_bytes()
     replayed_bytes = replayer.replay(data)
     if not replayer.has_header or not replayer.has_footer or replayed_bytes != len(data):
-        raise MetadataError(f"{path} lacks its end: {replayed_bytes} of {len(data)} bytes are whole batches")
+        raise MetadataError(f"{path} is incomplete: {replayed_bytes} of {len(data)} bytes are whole batches")
     _ensure_in_order(path, data)
     image = replace(replayer.image(), end_offset=snapshot_id.end_offset)
     return Snapshot(snapshot_id, image, replayer.kraft_version, replayer.voters, replayer.header_timestamp)
 
 
 def _ensure_in_order(path: Path, data: bytes) -> None:
-    """Raises MetadataError where a batch is out of its place, which its CRC does not cover. Offsets count from 0."""
+    """Raise MetadataError for a misplaced batch; the CRC does not cover the offset. Offsets count from 0."""
     next_offset = 0
     for batch in iter_batches(data):
         if batch.base_offset != next_offset:
-            raise MetadataError(f"{path} has a batch of offset {batch.base_offset} in the place of {next_offset}")
+            raise MetadataError(f"{path} has a batch with offset {batch.base_offset} instead of {next_offset}")
         next_offset = batch.next_offset

@@ -1,10 +1,11 @@
-"""Snapshotter: writes snapshots of the metadata while the broker runs, and trims the log behind them.
+"""Snapshotter: writes snapshots of the metadata while the broker runs, and trims the log.
 
 A snapshot is due when metadata.log.max.record.bytes.between.snapshots were appended since the last one, or
-metadata.log.max.snapshot.interval.ms after the first change since then. The order on disk is what makes it safe: a new
-segment begins where the snapshot ends; the snapshot is there, whole and synced; then old snapshots go, and the segments
-behind what is kept. A crash anywhere leaves a log that is replayed to the same image, by Kafka as well. What fails
-changes nothing and is tried again with the next change. Source: Kafka's SnapshotGenerator.
+metadata.log.max.snapshot.interval.ms after the first change since then. It is cut between two changes, and the order on
+disk makes it safe: a new segment begins at the snapshot's end offset; the complete snapshot is synced; then old
+snapshots are deleted, and the segments before the oldest kept one. A crash at any point leaves a log that replays to
+the same image, in Kafka too. A failure changes nothing and is retried with the next change. Source: Kafka's
+SnapshotGenerator.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 class Snapshotter:
-    """Of one metadata log. `start` once the broker serves; it ends with the scheduler."""
+    """Snapshots of one metadata log. Call `start` once the broker serves; the scheduler's end stops it."""
 
     def __init__(
         self,
@@ -47,7 +48,7 @@ class Snapshotter:
         config: BrokerConfig,
         clock: Clock,
     ) -> None:
-        """`unsnapped_bytes` of the log are in no snapshot yet."""
+        """`unsnapped_bytes`: size of the log after the newest snapshot."""
         self._log = log
         self._writer = writer
         self._raft = raft
@@ -70,9 +71,9 @@ class Snapshotter:
             self._plan()
 
     def take(self) -> bool:
-        """Write a snapshot of everything up to now and trim the log; False where there is nothing new, or on an error.
+        """Write a snapshot of the current image and trim the log. Return False without news or after an error.
 
-        On a thread of the scheduler; never twice at once.
+        Runs on a thread of the scheduler, never concurrently.
         """
         self._timer, self._is_due = None, False
         try:
@@ -86,13 +87,13 @@ class Snapshotter:
             self._bytes_at_last = self._log.size_bytes
             dropped = self._trim()
         except (OSError, BrokerError, MetadataError) as error:
-            logger.error("no snapshot of the metadata log, the next change tries again: %s", error)
+            logger.error("cannot write a snapshot of the metadata log, retrying after the next change: %s", error)
             return False
         logger.info("wrote %s, bytes=%d, dropped_segments=%d", path, path.stat().st_size, dropped)
         return True
 
     def _changed(self, before: MetadataImage, after: MetadataImage) -> None:
-        """On the writer's thread, with its lock held."""
+        """Runs on the writer's thread, with its lock held."""
         self._plan()
 
     def _plan(self) -> None:
@@ -106,7 +107,10 @@ class Snapshotter:
             self._timer = self._scheduler.schedule(METADATA_SNAPSHOT_TASK, self.take, delay_ms=self._interval_ms)
 
     def _trim(self) -> int:
-        """Drops what the retention gives up; how many segments went. Raises OSError, MetadataError, BrokerError."""
+        """Delete expired snapshots and their segments; return the segments' number.
+
+        Raises OSError, MetadataError, BrokerError.
+        """
         directory = self._log.directory
         kept = [self._measure(snapshot_id) for snapshot_id in reversed(list_snapshots(directory))]
         dropped = snapshots_to_drop(
@@ -117,7 +121,7 @@ class Snapshotter:
             retention_bytes=self._retention_bytes,
         )
         for path in directory.glob(f"*.checkpoint{PART_SUFFIX}"):
-            path.unlink()  # a crash left it; the one of this round has its name already
+            path.unlink()  # left by a crash; the snapshot of this round is already renamed
         if not dropped:
             return 0
         for snapshot in dropped:

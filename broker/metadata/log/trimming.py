@@ -1,10 +1,10 @@
-"""Which old snapshots of the metadata log go, and with them the log behind the one that follows.
+"""Retention of old snapshots of the metadata log, and of the log before the next snapshot.
 
-    time   the oldest snapshot's last record is more than metadata.max.retention.ms old
-    size   snapshots and log together have more than metadata.max.retention.bytes
+    time   the oldest snapshot's last record is older than metadata.max.retention.ms
+    size   snapshots and log together exceed metadata.max.retention.bytes
 
-The newest snapshot always stays. Where one goes, the log may begin at the next one's end offset. Decided here, done by
-the snapshotter. Source: Kafka's KafkaMetadataLog.maybeClean.
+The newest snapshot is always kept. After a snapshot is deleted, the log may begin at the next one's end offset. Decided
+here, carried out by the snapshotter. Source: Kafka's KafkaMetadataLog.maybeClean.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class KeptSnapshot(NamedTuple):
 def snapshots_to_drop(
     oldest_first: Sequence[KeptSnapshot], *, log_bytes: int, now_ms: int, retention_ms: int, retention_bytes: int
 ) -> list[KeptSnapshot]:
-    """The oldest ones that go; below 0 a rule does not apply."""
+    """Return the oldest snapshots that exceed the retention. A negative limit does not apply."""
     dropped: list[KeptSnapshot] = []
     total = log_bytes + sum(snapshot.size_bytes for snapshot in oldest_first)
     for snapshot, _ in pairwise(oldest_first):

@@ -1,11 +1,12 @@
 """MetadataWriter: the one writer of the metadata log.
 
-A change is appended and synced, then the image is replaced, then listeners are told, in the order of the log and with
-the writer's lock held: no two changes overlap, and what a plan saw is what its records are appended to. Synchronous;
-the daemon calls it on an executor thread. Reading `image` takes no lock.
+A change is appended and synced, then the image is replaced, then listeners are called, in log order and under the
+writer's lock: changes never overlap, and records are appended to the image that their plan saw. Synchronous; the daemon
+calls it on an executor thread. Reading `image` takes no lock.
 
-A failed append (a full disk) changes nothing: the client gets KAFKA_STORAGE_ERROR and a later change may succeed. After
-a failed sync nobody knows what is on disk: the writer refuses everything from then on, and the broker must stop.
+A failed append (a full disk) changes nothing: the client gets KAFKA_STORAGE_ERROR, and a later change may succeed.
+After a failed sync the content of the disk is unknown: the writer refuses every further change, and the broker must
+stop.
 """
 
 from __future__ import annotations
@@ -31,21 +32,21 @@ logger = logging.getLogger(__name__)
 
 
 class AppendOnlyLog(Protocol):
-    """What the writer needs of the metadata log."""
+    """The part of the metadata log that the writer uses."""
 
     @property
     def end_offset(self) -> int:
         """The offset of the next record."""
 
     def append(self, batches: bytes, leader_epoch: int) -> None:
-        """Appends whole batches, all or none. Raises OSError, StorageError or BrokerError."""
+        """Append whole batches, all or none. Raises OSError, StorageError or BrokerError."""
 
     def sync(self) -> None:
-        """Makes everything that was appended durable. Raises OSError or StorageError."""
+        """Make all appended batches durable. Raises OSError or StorageError."""
 
 
 class MetadataWriter:
-    """Owns the image. `leader_epoch` goes into every batch; `level` is the log's `metadata.version`."""
+    """Owner of the image. `leader_epoch` is written into every batch; `level` is the log's `metadata.version`."""
 
     def __init__(
         self,
@@ -69,12 +70,12 @@ class MetadataWriter:
         self._listeners: list[ImageListener] = []
 
     def add_listener(self, listener: ImageListener) -> None:
-        """Calls `listener` after each change from now on."""
+        """Call `listener` after each change from now on."""
         with self._lock:
             self._listeners.append(listener)
 
     def commit(self, records: Sequence[MetadataRecord]) -> MetadataImage:
-        """Makes `records` part of the log, together or not at all; returns the image with them.
+        """Append and sync `records`, all or none; return the image with them.
 
         Raises BrokerError KAFKA_STORAGE_ERROR, and ReplayError for records that do not fit the image.
         """
@@ -82,16 +83,17 @@ class MetadataWriter:
             return self._commit(records)
 
     def change(self, plan: Callable[[MetadataImage], Plan[Result]]) -> list[Result]:
-        """Commits what `plan` makes of the image as it is then; returns its answers. Raises as `commit`."""
+        """Commit the plan for the current image; return its results. Raises as `commit`."""
         with self._lock:
             planned = plan(self.image)
             self._commit(planned.records)
             return planned.results
 
     def cut(self, begin_segment: Callable[[], None]) -> tuple[MetadataImage, int, int]:
-        """Begins a segment between two changes: the image before it, the last record's epoch and timestamp (ms).
+        """Begin a segment between two changes; return the image at its start, the epoch and the last timestamp (ms).
 
-        Raises BrokerError KAFKA_STORAGE_ERROR when nothing can be changed any more, and what `begin_segment` does.
+        A snapshot of that image replaces exactly the segments before, so the log can be trimmed by whole files.
+        Raises BrokerError KAFKA_STORAGE_ERROR after a failed sync, and the errors of `begin_segment`.
         """
         with self._lock:
             if self.failure is not None:

@@ -95,10 +95,10 @@ def test_directories_that_do_not_belong_together_are_refused(tmp_path: Path, old
     ("content", "sentence"),
     [
         (KAFKA_FILE.replace("version=1", "version=2"), "has version 2"),
-        (KAFKA_FILE.replace("node.id=7", "node.id=x"), "node.id='x', which is no number"),
+        (KAFKA_FILE.replace("node.id=7", "node.id=x"), "node.id='x', which is not a number"),
         (KAFKA_FILE.replace("node.id=7\n", ""), "has no node.id"),
         (KAFKA_FILE.replace("cluster.id=4U-bO_IpSqiQIRYAfhkjSA\n", ""), "has no cluster.id"),
-        (KAFKA_FILE.replace("AAECAwQFBgcICQoLDA0ODw", "AAECAwQF"), "directory.id that is none"),
+        (KAFKA_FILE.replace("AAECAwQFBgcICQoLDA0ODw", "AAECAwQF"), "invalid directory.id"),
         (KAFKA_FILE.replace("AAECAwQFBgcICQoLDA0ODw", uuid_text(bytes(15) + b"\x02")), "reserved directory.id"),
     ],
 )

@@ -89,7 +89,7 @@ def test_partitions_without_our_lead_get_it_with_the_next_epoch(
 def test_a_directory_of_a_cluster_of_several_brokers_is_refused(image_of: ImageOf) -> None:
     shared = PartitionState((1, 2), (1,), 1)
     image = image_of([TopicRecord("a", ID), PartitionRecord(0, ID, LED), PartitionRecord(1, ID, shared)])
-    with pytest.raises(MetadataError, match=r"partition a-1 has the replicas \[1, 2\] and this is node 1"):
+    with pytest.raises(MetadataError, match=r"partition a-1 has replicas \[1, 2\] and this is node 1"):
         ensure_single_node(image, 1, "/data")
 
 

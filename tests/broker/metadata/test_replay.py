@@ -230,12 +230,12 @@ def test_kafka_led_last_unless_our_epoch_is_above_its_own(
 def test_a_quorum_state_that_says_no_epoch_is_refused(metadata_log: LogDirectory) -> None:
     metadata_log.append(LEVEL)
     (metadata_log.path / "quorum-state").write_text('{"data_version":1}')
-    with pytest.raises(MetadataError, match="says no leaderEpoch"):
+    with pytest.raises(MetadataError, match="has no leaderEpoch"):
         replay_metadata_directory(metadata_log.path)
 
 
 def test_a_leader_epoch_that_goes_back_is_damage(metadata_log: LogDirectory) -> None:
     metadata_log.append(LEVEL, epoch=4)
     metadata_log.append(*topic("a", ID_A), epoch=3)
-    with pytest.raises(MetadataError, match="a batch says offset 1 and leader epoch 3 after offset 0 and epoch 4"):
+    with pytest.raises(MetadataError, match="a batch has offset 1 and leader epoch 3 after offset 0 and epoch 4"):
         replay_metadata_directory(metadata_log.path)

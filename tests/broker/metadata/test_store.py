@@ -249,8 +249,8 @@ def test_a_directory_of_zookeeper_times_opens_with_default_configs_and_says_so(
     (tmp_path / "meta.properties").write_text("version=0\nbroker.id=3\ncluster.id=old-cluster\n")
     with opened(tmp_path) as second:
         assert (second.store.node_id, second.store.cluster_id) == (3, "old-cluster")
-        assert "taken over with default configs" in "".join(second.store.warnings)
-        assert "taken over with default configs" in caplog.text
+        assert "adopted with default configs" in "".join(second.store.warnings)
+        assert "adopted with default configs" in caplog.text
         assert sorted(str(log.topic_partition) for log in second.log_manager.logs()) == ["orders-0", "orders-1"]
     assert (tmp_path / "orders-1/partition.metadata").exists()
     with opened(tmp_path) as third:
@@ -263,7 +263,7 @@ def test_records_without_their_metadata_log_are_refused_not_set_aside(tmp_path: 
         first.create(NewTopic("orders", 1))
     (tmp_path / "__cluster_metadata-0").rename(tmp_path.parent / "moved-away")
     before = tree(tmp_path)
-    with pytest.raises(MetadataError, match="bring the metadata log back"):
+    with pytest.raises(MetadataError, match="restore the metadata log"):
         open_store(tmp_path)
     assert tree(tmp_path) == before
 
