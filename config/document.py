@@ -109,11 +109,11 @@ If a setting is refused, the broker does not start, and one sentence names the p
     BARNABAS_LOG_DIRR in the environment: no such property; did you mean BARNABAS_LOG_DIRS (log.dirs)?
     retention.ms in server.properties line 3: a property of topics; the broker's is log.retention.ms
 
-Refused combinations: node.id and broker.id that differ; two data directories that are equal or nested; listeners that share a name or a port, that are not PLAINTEXT, or that all belong to controllers;
-advertised.listeners with a name that is not opened, or 0.0.0.0; a broker retention of 0;
-log.cleaner.min.compaction.lag.ms above the maximum; 1 MiB or less of log.cleaner.dedupe.buffer.size for each cleaner
-thread; log.cleaner.io.max.bytes.per.second or log.cleaner.io.buffer.load.factor of 0 or less; process.roles without
-broker.
+Refused combinations: node.id and broker.id that differ; two data directories that are equal or nested; listeners that
+share a name or a port, that are not PLAINTEXT, or that all belong to controllers; advertised.listeners with a name that
+is not opened, or 0.0.0.0; a broker retention of 0; log.cleaner.min.compaction.lag.ms above the maximum; 1 MiB or less
+of log.cleaner.dedupe.buffer.size for each cleaner thread; log.cleaner.io.max.bytes.per.second or
+log.cleaner.io.buffer.load.factor of 0 or less; process.roles without broker.
 
 A property of Kafka 3.7 to 4.3 that Barnabas does not serve is accepted, kept, and named in one warning at start
 ([all of them](#kafkas-properties-that-barnabas-does-not-serve)). Those that restrict access are named in a
