@@ -1,6 +1,6 @@
-"""ServedLogs: the logs that a broker serves and the log directories they are in, as every part of it may ask for them.
+"""ServedLogs: the common base of LogManager and ReadOnlyLogManager: a broker's logs, looked up and listed.
 
-LogManager adds everything that changes logs; ReadOnlyLogManager adds only how its logs are opened and closed.
+LogManager adds everything that changes logs; ReadOnlyLogManager adds only the opening and closing of its own.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ THREADS_PER_DIRECTORY = "num.recovery.threads.per.data.dir"
 
 
 class ServedLogs(ABC, Generic[LogT_co]):
-    """All logs of a broker. Thread-safe once the start is over."""
+    """All logs of a broker and their log directories. Thread-safe once the start is over."""
 
     cleaner: CleanerManager | None = None
     """None without log.cleaner.enable: compacted logs only grow then."""

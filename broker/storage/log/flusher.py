@@ -41,8 +41,8 @@ class LogFlusher:
         """
         core = self._core
         with core.lock:
-            # All in one step: in the middle of a roll the segment being sealed is in neither place, and would pass for
-            # synced.
+            # All under the lock: in the middle of a roll the segment being sealed is in neither place, and would count
+            # as synced.
             if core.state is LogState.OFFLINE:
                 raise StorageError(core.directory, f"cannot sync {core.topic_partition}: it is offline")
             truncations = core.truncations

@@ -83,7 +83,7 @@ class FutureLog:
     def bytes_behind(self, current: PartitionLog) -> int:
         """Return the bytes of `current` that are not copied yet. Raises OSError, CorruptRecordError.
 
-        The sizes of the two logs do not tell: `current` may hold segments below its start offset that are never copied.
+        The sizes of the two logs cannot be compared: `current` may have segments below its start offset, never copied.
         """
         offset = max(self._core.log_end_offset, current.log_start_offset)
         end = current.log_end_offset

@@ -1,4 +1,4 @@
-"""ReadableLog: what the broker can ask of any log, of one that is only read too.
+"""ReadableLog: the common base of PartitionLog and ReadOnlyLog: offsets, sizes and reads.
 
 PartitionLog adds the changes; ReadOnlyLog adds nothing. The reader's methods are attributes bound once, so that a read
 costs no extra Python call.

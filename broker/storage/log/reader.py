@@ -131,8 +131,7 @@ class LogReader:
             start = core.log_start_offset
             return FoundOffset(-1, start, first.epoch if first is not None and first.start_offset <= start else -1)
         core.ensure_online()
-        # The end offset here: retention never puts a lookup by time out of range, because that begins at the start
-        # offset of its own moment.
+        # With the end offset, so that retention cannot put the lookup out of range: `_find` begins at the start offset.
         found = self._look_up(core.log_end_offset, lambda: self._find(timestamp))
         return found if found is not None and found.offset < bound else None
 

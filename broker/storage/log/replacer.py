@@ -1,4 +1,4 @@
-"""SegmentReplacer: how the cleaner changes one log: new segments, which then replace the ones they were made from."""
+"""SegmentReplacer: creates the cleaner's new segments and replaces the old segments of one log by them."""
 
 from __future__ import annotations
 
