@@ -1,7 +1,7 @@
 """JoinGroup in a classic group.
 
     without member id     a static member takes the place of the one with its instance id, or joins as a new one; a
-                          dynamic member gets an id to join with (MEMBER_ID_REQUIRED), or joins directly before version 4
+                          dynamic member gets an id to join with (MEMBER_ID_REQUIRED), or before version 4 joins
     id handed out         joins with it
     member                joins the rebalance in progress. Otherwise it begins one, if it leads or its metadata changed,
                           or gets the present generation once more
