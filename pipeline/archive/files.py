@@ -1,12 +1,12 @@
-"""Rows of topics into Parquet files, one for each topic, partition and hour, on the executor that has the rows.
+"""Writes rows to Parquet files, one for each topic, partition and hour, on the executor that has the rows.
 
-A file is written below the archive's temporary directory; where it belongs is
+A file is written below the archive's temporary directory. Its final name is
 
     <topic>/date=2024-02-29/hour=13/<topic>-<partition>-<first offset>-<last offset>.parquet     (offsets in 20 digits)
 
-and is moved there when its micro-batch is committed (archive_manifest.py). A file has the columns of the rows but for
-date and hour, which its directories say. Within a file offsets ascend as they come. At most OPEN_FILES are open at a
-time: the one that got no rows for longest is closed, and a later row of its hour begins another one.
+to which it is moved when its micro-batch is committed (archive/manifest.py). A file has the columns of the rows except
+date and hour, which are in its path. Offsets ascend within a file. At most OPEN_FILES are open at a time: the least
+recently written is closed, and a later row of its hour starts another file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PLACE: Final = ("topic", "partition", "date", "hour")
 
 
 class ArchivedFile(NamedTuple):
-    """A whole file. Both paths are relative to the archive; it is moved from `temporary` to `final`."""
+    """A complete file, moved from `temporary` to `final`; both paths are relative to the archive."""
 
     temporary: str
     final: str
@@ -66,7 +66,7 @@ class _OpenFile:
 
 
 class ArchiveFileWriter:
-    """For one task. `directory` is below the archive, and this task's alone."""
+    """Writes the files of one task. `directory` is below the archive and used by this task only."""
 
     def __init__(self, file_system: fs.FileSystem, root: str, directory: str) -> None:
         self._file_system = file_system
@@ -76,12 +76,12 @@ class ArchiveFileWriter:
         self._done: list[ArchivedFile] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Rows with topic, partition, offset, date and hour among their columns. Raises OSError."""
+        """Write rows with topic, partition, offset, date and hour among their columns. Raises OSError."""
         for place, rows in _by_place(batch):
             self._append(place, rows.drop_columns(["date", "hour"]))
 
     def finish(self) -> list[ArchivedFile]:
-        """Close all files; what was written, and is on the disk. Raises OSError."""
+        """Close and sync all files; return them. Raises OSError."""
         while self._open:
             self._close_oldest()
         if isinstance(self._file_system, fs.LocalFileSystem):
@@ -138,7 +138,7 @@ def _flush(file: _OpenFile) -> None:
 
 
 def _by_place(batch: pa.RecordBatch) -> Iterator[tuple[_Place, pa.RecordBatch]]:
-    """The batch's rows by where they belong, each part in the batch's order."""
+    """Split a batch by topic, partition and hour, each part in the batch's order."""
 
     def parts(rows: pa.RecordBatch, names: tuple[str, ...], found: tuple[Any, ...]) -> Iterator[Any]:
         if not names:
@@ -156,9 +156,9 @@ def _by_place(batch: pa.RecordBatch) -> Iterator[tuple[_Place, pa.RecordBatch]]:
 
 
 def _date_text(days: int) -> str:
-    """`days` since 1970 as 2024-02-29, for any year: a producer that sends nanoseconds is some 50 million years ahead.
+    """Format `days` since 1970 as 2024-02-29, for any year: nanoseconds read as ms are 50 million years ahead.
 
-    Python knows the years 1 to 9999; the calendar repeats itself every 400 years.
+    Python's dates end at year 9999; the calendar repeats every 400 years.
     """
     cycles = (days + _DAYS_TO_1970) // _DAYS_IN_400_YEARS
     date = datetime.date.fromordinal(_DAYS_TO_1970 + days - cycles * _DAYS_IN_400_YEARS + 1)

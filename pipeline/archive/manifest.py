@@ -1,4 +1,4 @@
-"""What an archive's micro-batches consist of: one manifest each, whose appearance is the commit.
+"""Manifests of an archive's micro-batches; creating a manifest commits its micro-batch.
 
     <archive>/_barnabas/<name>/manifests/<batch:010d>.json
         {"version": 1, "query": "<id of the streaming query>", "files": [{temporary, final, topic, ...}],
@@ -6,13 +6,13 @@
     <archive>/_barnabas/<name>/temporary/<batch:010d>-<...>/<...>.parquet
     <archive>/_barnabas/<name>/checkpoint/                                  Spark's own
 
-The tasks of a micro-batch write temporary files. Its commit writes the manifest (once: whoever comes second takes the
-first one's), then moves the files to their names. So a micro-batch that Spark runs again adds nothing: if its manifest
-is there, only what was not moved yet is moved; if not, nothing of it is visible, and its temporary files go. A listing
-of the archive may lack files between a crash and the next run, and never has a record twice.
+The tasks of a micro-batch write temporary files. The commit writes the manifest (once: a second attempt uses the
+first one's), then moves the files to their final names. So a micro-batch that Spark runs again adds nothing: with a
+manifest, only the remaining files are moved; without one, nothing is visible, and the temporary files are removed. A
+listing of the archive may lack files between a crash and the next run, but never has a record twice.
 
-A checkpoint that is older than the archive (restored; or a power cut took its last file, which Spark does not sync)
-would plan a micro-batch that has its manifest with another end: what lies between would be lost. So ends are compared.
+A checkpoint older than the archive (restored, or its last file, which Spark does not sync, lost in a power cut) would
+plan a committed micro-batch with a different end, and lose the records between the two. So the ends are compared.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ VERSION: Final = 1
 
 
 class ArchiveState:
-    """The `_barnabas/<name>` of one archive."""
+    """The state directory `_barnabas/<name>` of one archive."""
 
     def __init__(self, archive: str, name: str = DEFAULT_NAME) -> None:
         self.archive = archive.rstrip("/")
@@ -45,19 +45,19 @@ class ArchiveState:
 
     @property
     def checkpoint(self) -> str:
-        """For Spark's `checkpointLocation`."""
+        """The value of Spark's `checkpointLocation`."""
         return f"{self.archive}/{self._directory}/checkpoint"
 
     def temporary_directory(self, batch_id: int, owner: str) -> str:
-        """Relative to the archive, for one attempt of one task."""
+        """Return the directory of one attempt of one task, relative to the archive."""
         return f"{self._directory}/temporary/{batch_id:010d}-{owner}"
 
     def batches(self) -> list[int]:
-        """The micro-batches that are committed, in order. Raises OSError."""
+        """Return the committed micro-batches, in order. Raises OSError."""
         return [int(name.removesuffix(".json")) for name in self._manifests.names() if name.endswith(".json")]
 
     def is_committed(self, batch_id: int, query: str) -> bool:
-        """Whether the micro-batch has its manifest. Raises PipelineError when it is another query's, OSError."""
+        """Return whether the micro-batch has a manifest. Raises PipelineError for another query's manifest, OSError."""
         if batch_id not in self.batches():
             return False
         found, _ = self._read(batch_id)
@@ -70,11 +70,11 @@ class ArchiveState:
         return True
 
     def files(self, batch_id: int) -> list[ArchivedFile]:
-        """What the micro-batch consists of. Raises OSError, PipelineError."""
+        """Return the files of a committed micro-batch. Raises OSError, PipelineError."""
         return self._read(batch_id)[1]
 
     def commit(self, batch_id: int, query: str, files: Iterable[ArchivedFile]) -> list[ArchivedFile]:
-        """Make the micro-batch part of the archive, once; its files. Raises OSError, PipelineError."""
+        """Commit the micro-batch, once; return its files. Raises OSError, PipelineError."""
         planned = self._planned_offsets(batch_id)
         if self.is_committed(batch_id, query):
             self._ensure_same_end(batch_id, planned)
@@ -92,9 +92,9 @@ class ArchiveState:
         return committed
 
     def finish(self, files: Iterable[ArchivedFile]) -> None:
-        """Move to their names what is not there yet.
+        """Move files to their final names, unless they are there already.
 
-        Raises OSError, PipelineError for a file that is lost, or whose place another one has.
+        Raises OSError; PipelineError for a lost file, or when another file has its name.
         """
         directories: set[str] = set()
         for file in files:
@@ -116,7 +116,7 @@ class ArchiveState:
             make_durable(directories)
 
     def _ensure_moved(self, source: str, size_at_target: int, file: ArchivedFile) -> None:
-        """What is at the target is this file, not one of a topic that had the name before."""
+        """Check that the target is this file, and not one of an earlier topic of the same name."""
         left = self.file_system.get_file_info(source)
         if left.type is not fs.FileType.File:
             return
@@ -138,9 +138,9 @@ class ArchiveState:
             raise PipelineError(f"{self.archive}: manifest {name} cannot be read: {error}") from error
 
     def _planned_offsets(self, batch_id: int) -> list[Any] | None:
-        """Where the micro-batch ends: Spark's file has a version, metadata, and a line for each source.
+        """Return the end of the micro-batch. Spark's file has a version, metadata, and a line for each source.
 
-        None where the checkpoint is not where pyarrow finds it. Raises OSError.
+        None when pyarrow does not find the checkpoint. Raises OSError.
         """
         try:
             content = StateFiles(f"{self.checkpoint}/offsets").read(str(batch_id))
@@ -162,10 +162,10 @@ class ArchiveState:
 
     def _ends(self, batch_id: int) -> list[Any] | None:
         ends: list[Any] | None = json.loads(self._manifests.read(_manifest_name(batch_id))).get("offsets")
-        return ends  # None in manifests of before
+        return ends  # None in manifests of older versions
 
     def _remove_temporaries(self, upto_batch: int) -> None:
-        """What attempts of this and earlier micro-batches left behind."""
+        """Remove temporary files of this and earlier micro-batches."""
         selector = fs.FileSelector(f"{self.root}/{self._directory}/temporary", allow_not_found=True)
         for info in self.file_system.get_file_info(selector):
             if info.type is fs.FileType.Directory and int(info.base_name.partition("-")[0]) <= upto_batch:

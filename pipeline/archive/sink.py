@@ -1,7 +1,7 @@
-"""The sink of the archive job, as a data source: tasks write files, the commit makes them the archive's.
+"""The sink of the archive job, as a data source: tasks write files, the commit adds them to the archive.
 
-Registered by the job (`spark.dataSource.register`); its options are `path` and `name`. Executors and driver both reach
-the archive through pyarrow's file systems, so on a cluster it is on a shared or an object store.
+Registered by the job (`spark.dataSource.register`); its options are `path` and `name`. Executors and driver access
+the archive through pyarrow's file systems, so on a cluster it must be on a shared file system or an object store.
 """
 
 from __future__ import annotations
@@ -29,34 +29,34 @@ _QUERY_ID = "sql.streaming.queryId"
 
 @dataclass(frozen=True)
 class ArchiveCommit(WriterCommitMessage):
-    """One task's files; none where the micro-batch has its manifest already."""
+    """One task's files; none when the micro-batch is committed already."""
 
     query: str
     files: tuple[ArchivedFile, ...]
 
 
 class ArchiveSink(DataSource):
-    """Write only."""
+    """The data source `barnabas_archive`, which can only be written."""
 
     @classmethod
     def name(cls) -> str:
-        """What goes into `format(...)`."""
+        """The name for `format(...)`."""
         return FORMAT
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802
-        """A writer into the archive at `path`."""
+        """Create a writer to the archive at `path`."""
         return ArchiveWriter(self.options["path"], self.options["name"])
 
 
 class ArchiveWriter(DataSourceStreamArrowWriter):
-    """Pickled to the executors; `commit` runs on the driver, on another instance."""
+    """Writes an archive. Pickled to the executors; `commit` runs on the driver, on another instance."""
 
     def __init__(self, archive: str, name: str) -> None:
         self._archive = archive
         self._name = name
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> ArchiveCommit:
-        """One task's rows of one micro-batch."""
+        """Write one task's rows of one micro-batch."""
         context = TaskContext.get()
         batch_id = None if context is None else context.getLocalProperty(_BATCH_ID)
         query = None if context is None else context.getLocalProperty(_QUERY_ID)
@@ -73,7 +73,7 @@ class ArchiveWriter(DataSourceStreamArrowWriter):
             return ArchiveCommit(query, tuple(writer.finish()))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """On the driver, when all tasks are through."""
+        """Commit the micro-batch, on the driver, after all tasks."""
         commits = [message for message in messages if isinstance(message, ArchiveCommit)]
         if not commits:
             return
@@ -82,4 +82,4 @@ class ArchiveWriter(DataSourceStreamArrowWriter):
             ArchiveState(self._archive, self._name).commit(batchId, commits[0].query, files)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Nothing: the temporary files go with the next commit."""
+        """Do nothing: the next commit removes the temporary files."""

@@ -1,4 +1,4 @@
-"""What a job left in a directory, counted from names and sizes."""
+"""Number and size of the files that a job wrote to a directory."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from barnabas.pipeline.segments.files import FileSystem, file_system
 
 
 class WrittenFiles(NamedTuple):
-    """Files and their bytes."""
+    """Number of files, and their total size."""
 
     files: int
     size_bytes: int
 
 
 def written_files(path: str, suffix: str = ".parquet") -> WrittenFiles:
-    """The files below a path or URI whose names end so, but for Spark's own (`_...`, `.crc`). Raises OSError."""
+    """Count files with a suffix below a path or URI, without Spark's own (`_...`, `.crc`). Raises OSError."""
     system, inner = file_system(path)
     return _count(system, inner, suffix)
 

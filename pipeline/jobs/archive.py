@@ -2,9 +2,9 @@
 
     <archive>/<topic>/date=2024-02-29/hour=13/<topic>-<partition>-<first offset>-<last offset>.parquet
 
-It is a streaming query whose checkpoint lies in the archive: it goes on where the last run stopped, however that ended
-(archive_manifest.py). Hours are those of the records' timestamps in UTC. One archive directory can take several queries
-over different topics, each under a name of its own.
+It is a streaming query whose checkpoint is in the archive: it continues where the last run stopped or crashed
+(archive/manifest.py). Hours are those of the records' timestamps in UTC. One archive directory can take several queries
+over different topics, each with its own name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MICROSECONDS_PER_HOUR = 3_600_000_000
 class ArchiveOptions:
     """`source`: options of `format("barnabas")`, with `path` for segment files.
 
-    `interval_s` None: until the present end, then stop; else run on, with a micro-batch every so many seconds.
+    `interval_s` None: stop at the current end; otherwise run on, with a micro-batch at this interval.
     """
 
     archive: str
@@ -39,7 +39,7 @@ class ArchiveOptions:
 
 
 def archive_rows(records: DataFrame) -> DataFrame:
-    """The source's rows with `date` (date) and `hour` (int) of their timestamps in UTC, whatever the session's zone."""
+    """Add `date` (date) and `hour` (int) of the timestamps in UTC, independent of the session's time zone."""
     hours = sf.floor(sf.unix_micros("timestamp") / sf.lit(_MICROSECONDS_PER_HOUR))
     return records.select(
         *COLUMNS,
@@ -49,7 +49,7 @@ def archive_rows(records: DataFrame) -> DataFrame:
 
 
 def run(spark: SparkSession, options: ArchiveOptions) -> Summary:
-    """Archive what is there and not archived yet. Raises PySparkException, PipelineError, OSError."""
+    """Archive the records that are not archived yet. Raises PySparkException, PipelineError, OSError."""
     started = time.monotonic()
     state = ArchiveState(options.archive, options.name)
     before = state.batches()
@@ -79,7 +79,7 @@ def run(spark: SparkSession, options: ArchiveOptions) -> Summary:
 
 
 def summary_of(state: ArchiveState, *, after: int, seconds: float) -> Summary:
-    """Of the micro-batches that came after `after`. Raises OSError, PipelineError."""
+    """Summarize the micro-batches after `after`. Raises OSError, PipelineError."""
     batches = [batch for batch in state.batches() if batch > after]
     files = [file for batch in batches for file in state.files(batch)]
     return Summary(

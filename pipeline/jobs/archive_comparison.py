@@ -1,15 +1,15 @@
-"""Whether an archive holds what the log holds: every record once, with the same key, value, headers and timestamp.
+"""Compares an archive with its log: every record once, with the same key, value, headers and timestamp.
 
-Both sides are reduced to (topic, partition, offset, 64-bit hash of the content) and counted in one shuffle, so it costs
-what reading both costs, at any size. By offset a record is one of
+Both sides are reduced to (topic, partition, offset, 64-bit hash of the content) and counted in one shuffle, so the cost
+is that of reading both. The state of an offset is one of
 
     matching     once on each side, with the same content
-    missing      in the log and not in the archive, though the archive has a later record of that partition
-    pending      in the log behind the archive's last record: not archived yet
+    missing      only in the log, although the archive has a later record of that partition
+    pending      in the log after the archive's last record: not archived yet
     doubled      more than once in the archive
     differing    on both sides, with different content
-    expired      in the archive, and before the log's first record: retention has removed it from the log
-    extra        in the archive, inside of what the log covers, and not there: compaction removed it, or it never was
+    expired      in the archive, before the log's first record: removed from the log by retention
+    extra        only in the archive, within the log's range: removed by compaction, or never in the log
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _CONTENT = ("key", "value", "timestamp", "headers")
 
 
 def read_archive(spark: SparkSession, archive: str, topics: Sequence[str]) -> DataFrame:
-    """The records of these topics in an archive, with the columns of its files."""
+    """Read the records of these topics in an archive, with the columns of its files."""
     paths = [f"{archive.rstrip('/')}/{topic}" for topic in topics]
     return spark.read.option("recursiveFileLookup", "true").parquet(*paths)
 
 
 def compare_offsets(archive: DataFrame, log: DataFrame) -> DataFrame:
-    """topic, partition, offset, state: one row for each offset that either side has.
+    """Compute topic, partition, offset, state: one row for each offset on either side.
 
     Both need topic, partition, offset, key, value, timestamp; headers are compared where both have them.
     """
@@ -65,13 +65,13 @@ def compare_offsets(archive: DataFrame, log: DataFrame) -> DataFrame:
 
 
 def count_states(offsets: DataFrame) -> DataFrame:
-    """Of `compare_offsets`: topic, partition, and a long for each of STATES."""
+    """Count `compare_offsets` by state: topic, partition, and a long for each of STATES."""
     counted = [F.sum((F.col("state") == state).cast("long")).alias(state) for state in STATES]
     return offsets.groupBy(*_LOG).agg(*counted).orderBy(*_LOG)
 
 
 def content_hash(columns: list[str]) -> Column:
-    """64 bits of these columns; a null and an empty value differ, and so do values that change places."""
+    """Hash these columns to 64 bits; null differs from empty, and the order of the values matters."""
     parts = []
     for name in columns:
         parts += [F.col(name).isNull(), F.col(name)]

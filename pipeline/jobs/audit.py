@@ -1,8 +1,8 @@
-"""Audit: whether data directories are what they say: CRC, order, gaps, counts, indexes, checkpoints.
+"""The job audit checks data directories: CRC, order, gaps, counts, indexes, checkpoints.
 
-Findings are what must not be (log_check, the checks of `barnabas log verify`). Gaps are told apart from them: offsets
-without a record are usual in a compacted log and behind transaction markers, and a loss in any other. An archive is
-compared in archive_comparison.
+Findings are faults (log_check, the checks of `barnabas log verify`). Gaps are reported separately: missing offsets are
+normal in a compacted log and after transaction markers, and a loss in other logs. archive_comparison compares an
+archive with its log.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _LOG = ("topic", "partition")
 
 
 def log_counts(batches: DataFrame) -> DataFrame:
-    """Of `batch_facts`, one row for each log that has a batch.
+    """Summarize `batch_facts`: one row for each log with a batch.
 
     topic, partition, segments, batches, bytes
-    records          long    without markers; message sets that do not count theirs are taken by their offsets
+    records          long    without markers; uncounted message sets count by their offsets
     markers          long    control records
     first_offset     long    of the first batch
     end_offset       long    after the last batch
-    gaps             long    places between two batches where offsets are missing
-    missing_offsets  long    of those places
-    holes            long    offsets without a record inside of batches: compaction took the records
+    gaps             long    number of gaps between two batches
+    missing_offsets  long    in those gaps
+    holes            long    offsets without a record inside batches, removed by compaction
     """
     log = Window.partitionBy(*_LOG).orderBy("base_offset", "segment", "position")
     span = F.col("last_offset") - F.col("base_offset") + 1
@@ -59,7 +59,7 @@ def log_counts(batches: DataFrame) -> DataFrame:
 
 
 def gaps(batches: DataFrame) -> DataFrame:
-    """Of `batch_facts`: topic, partition, path, position (of the batch behind the gap), first_missing, last_missing."""
+    """Find gaps in `batch_facts`: topic, partition, path, position (of the next batch), first_missing, last_missing."""
     log = Window.partitionBy(*_LOG).orderBy("base_offset", "segment", "position")
     return (
         batches.withColumn("first_missing", F.lag("last_offset").over(log) + 1)
@@ -71,14 +71,14 @@ def gaps(batches: DataFrame) -> DataFrame:
 
 
 def circumstances_by_path(logs: Iterable[StoredLog]) -> dict[str, Circumstances]:
-    """Of the data directories of these logs, as they are now. Raises OSError."""
+    """Inspect the data directories of these logs. Raises OSError."""
     return {log_dir: circumstances_of(Path(log_dir)) for log_dir in sorted({log.log_dir for log in logs})}
 
 
 def checkpoints_of(
     logs: Iterable[StoredLog], extents: Iterable[Row], circumstances: dict[str, Circumstances]
 ) -> list[Finding]:
-    """The findings in the directories' checkpoint files; `extents` are closing rows of log_check. Raises OSError."""
+    """Check the directories' checkpoint files; `extents` are closing rows of log_check. Raises OSError."""
     found = {
         TopicPartition(row["topic"], row["partition"]): LogExtent(row["first_offset"], row["end_offset"])
         for row in extents

@@ -1,4 +1,4 @@
-"""The job audit: findings, counts and gaps of data directories, and how an archive compares with its log."""
+"""The results of the job audit: findings, counts and gaps of data directories, or an archive against its log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """`findings` (path, position, message) and `gaps` hold at most what was asked for, the counts all of them."""
+    """`findings` (path, position, message) and `gaps` are limited in number; the counts are complete."""
 
     seconds: float
     logs: Rows
@@ -31,11 +31,11 @@ class AuditReport:
 
     @property
     def is_good(self) -> bool:
-        """Whether nothing is wrong. Gaps are no fault by themselves."""
+        """Whether there are no findings. Gaps alone are not faults."""
         return self.finding_count == 0
 
     def summary(self) -> Summary:
-        """What was read."""
+        """Summarize the records and bytes read."""
         return Summary(
             job="audit",
             records=sum(row["records"] for row in self.logs),
@@ -53,7 +53,7 @@ class AuditReport:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonReport:
-    """`partitions` has a count for each of archive_comparison's STATES; `differences` at most what was asked for."""
+    """`partitions` has a count for each of archive_comparison's STATES; `differences` are limited in number."""
 
     seconds: float
     partitions: Rows
@@ -63,11 +63,11 @@ class ComparisonReport:
 
     @property
     def is_good(self) -> bool:
-        """Whether the archive holds every record of the log up to its own end once, and nothing else."""
+        """Whether the archive has every record of the log up to its own end once, and no others."""
         return not any(self.totals[state] for state in self.faults)
 
     def summary(self) -> Summary:
-        """Records are those that either side has."""
+        """Summarize the comparison; records are those on either side."""
         return Summary(
             job="audit",
             records=sum(self.totals.values()),
@@ -79,7 +79,7 @@ class ComparisonReport:
 
 
 def run(spark: SparkSession, logs: Sequence[StoredLog], *, listed: int = 1000) -> AuditReport:
-    """Check all of these logs; `listed`: so many findings and gaps are told one by one."""
+    """Check these logs; `listed` limits the number of findings and gaps in the report."""
     began = time.monotonic()
     circumstances = circumstances_by_path(logs)
     checked = check_logs(spark, logs, circumstances).cache()

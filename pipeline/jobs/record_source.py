@@ -1,4 +1,4 @@
-"""Where a job's records come from: topics of a broker, or the segment files of data directories."""
+"""The source of a job's records: topics of a broker, or segment files of data directories."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _COLUMNS = {**COLUMNS, HEADERS: HEADERS_TYPE}
 
 @dataclass(frozen=True, slots=True)
 class RecordSource:
-    """Either a broker's address or directories, and topics; of directories all topics where none is named.
+    """A broker's address or directories, and topics. For directories, no topics means all of them.
 
-    `options` are further ones of the source (startingOffsets, mode, kafka.isolation.level). Raises OptionError for
-    both, for neither, and for a broker without a topic.
+    `options` are further options of the source (startingOffsets, mode, kafka.isolation.level). Raises OptionError
+    unless exactly one of broker and directories is given, and for a broker without a topic.
     """
 
     bootstrap: str | None = None
@@ -36,7 +36,7 @@ class RecordSource:
             raise OptionError("name at least one topic (--topic): from a broker nothing is read unasked")
 
     def read(self, spark: SparkSession, columns: Sequence[str] = tuple(_COLUMNS)) -> DataFrame:
-        """All records now there, with these columns; what is left out is not read at all."""
+        """Read all current records with these columns; other columns are not read at all."""
         schema = StructType([StructField(name, _COLUMNS[name]) for name in columns])
         reader = spark.read.format("barnabas").schema(schema).options(**self.options)
         if self.topics:

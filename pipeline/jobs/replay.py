@@ -1,9 +1,9 @@
-"""The replay job: an archive back into topics, with key, value, headers, timestamp, partition and order.
+"""The job replay writes an archive back into topics, with key, value, headers, timestamp, partition and order.
 
-The records of one partition are written by one task in the order of their offsets, so the copy has them in the order of
-the original; offsets are new, and close the gaps that compaction left. What is kept in `state` (the producers'
-identities, sink_identity.py; and replay.json, what is replayed) makes it resumable: run again after whatever end, it
-adds what is missing and no record twice. It replays what the archive had when it began; what came later is another one.
+One task writes the records of a partition in the order of their offsets, so the copy has the order of the original;
+offsets are new, without the gaps that compaction left. The files in `state` (the producers' identities,
+sink/identity.py; and replay.json, the plan) make it resumable: run again after any failure, it adds only the missing
+records. It replays the archive as of its start; later micro-batches need another replay.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from barnabas.pipeline.state_files import StateFiles
 
 _PLAN: Final = "replay.json"
 _DONE: Final = "replayed.json"
-"""There once all of the plan is written: a day later the broker has forgotten who wrote it (producer.id.expiration.ms),
-and a second run would add it again."""
+"""Created once the whole plan is written. A day later the broker has expired the producer ids
+(producer.id.expiration.ms), and a second run would add the records again."""
 _PARTITIONS_PER_TASK: Final = 4
-"""About so many to a task, which sorts their rows."""
+"""Approximate number for one task, which sorts their rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """`topics`: archived topic -> where its records go; empty: all, each to its own name.
+    """`topics`: archived topic -> target topic; empty: all topics, under their own names.
 
     `state`: a directory for this replay alone. `sink`: options of `format("barnabas")`.
     """
@@ -48,7 +48,7 @@ class ReplayOptions:
 
 @dataclass(frozen=True, slots=True)
 class ReplayPlan:
-    """What one replay is, from its first run on. `last_batch` of the archive, `tasks` that write."""
+    """The plan of a replay, fixed at its first run: the archive's last micro-batch, topics, number of writing tasks."""
 
     archive: str
     name: str
@@ -58,7 +58,7 @@ class ReplayPlan:
 
 
 def replay_rows(archived: DataFrame, topics: Mapping[str, str], tasks: int) -> DataFrame:
-    """The archive's rows as the sink takes them: by new topic, each partition in one task, by ascending offset."""
+    """Prepare rows for the sink: target topic, each partition in one task, ascending offsets."""
     names = sf.create_map(*(sf.lit(text) for pair in topics.items() for text in pair))
     return (
         archived.where(sf.col("topic").isin(list(topics)))
@@ -70,7 +70,7 @@ def replay_rows(archived: DataFrame, topics: Mapping[str, str], tasks: int) -> D
 
 
 def run(spark: SparkSession, options: ReplayOptions) -> Summary:
-    """Write what is not written yet. Raises PySparkException, PipelineError, OSError."""
+    """Write the records that are not written yet. Raises PySparkException, PipelineError, OSError."""
     started = time.monotonic()
     state = ArchiveState(options.archive, options.name)
     plan = plan_of(state, options)
@@ -93,10 +93,10 @@ def run(spark: SparkSession, options: ReplayOptions) -> Summary:
 
 
 def _write(spark: SparkSession, options: ReplayOptions, plan: ReplayPlan, paths: Sequence[str]) -> None:
-    # The schema is known: no file's footer is asked for it.
+    # With a known schema Spark reads no footer to infer one.
     archived = spark.read.schema(source_schema(include_headers=True)).parquet(*paths)
     writer = replay_rows(archived, plan.topics, plan.tasks).write.format("barnabas").options(**options.sink)
-    # The tasks of a replay are what plan.tasks says: were small ones joined, the identities would not fit.
+    # Adaptive execution would merge small tasks; the identities belong to exactly plan.tasks tasks.
     adaptive = spark.conf.get("spark.sql.adaptive.enabled")
     spark.conf.set("spark.sql.adaptive.enabled", "false")
     try:
@@ -106,7 +106,7 @@ def _write(spark: SparkSession, options: ReplayOptions, plan: ReplayPlan, paths:
 
 
 def plan_of(state: ArchiveState, options: ReplayOptions) -> ReplayPlan:
-    """The plan that is kept; made and kept at the first run. Raises OptionError, PipelineError, OSError."""
+    """Load the stored plan; at the first run create and store it. Raises OptionError, PipelineError, OSError."""
     kept = StateFiles(options.state)
     if _PLAN in kept.names():
         plan = _read_plan(kept.read(_PLAN), options.state)

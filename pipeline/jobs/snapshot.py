@@ -1,8 +1,8 @@
-"""Snapshot: the latest record of each key, which is what compaction would leave.
+"""The job snapshot writes the latest record of each key, as compaction would leave it.
 
-`latest_per_key` takes records (the source's columns) and gives one row for each topic, partition and key: the record
-with the largest offset. A key whose latest record is a tombstone (a null value) is gone, as compaction lets it go in
-the end; records without a key are left out, as the cleaner drops them. Source: Kafka Cleaner.shouldRetainRecord.
+`latest_per_key` takes records (the source's columns) and returns one row for each topic, partition and key: the record
+with the largest offset. A key whose latest record is a tombstone (a null value) is left out, as compaction eventually
+removes it; so are records without a key, which the cleaner drops. Source: Kafka Cleaner.shouldRetainRecord.
 
 Records are reduced before they are shuffled, so that a hot key costs what a cold one costs, and both sides spill to
 disk: no key and no partition has to fit in memory.
@@ -25,7 +25,7 @@ _IDENTITY = ("topic", "partition", "key")
 
 @dataclass(frozen=True, slots=True)
 class SnapshotOptions:
-    """`output`: path or URI for Parquet files, in a folder for each topic; not to be there yet unless `overwrite`."""
+    """`output`: path or URI for Parquet files, a folder for each topic. It must not exist unless `overwrite`."""
 
     source: RecordSource
     output: str
@@ -35,7 +35,7 @@ class SnapshotOptions:
 
 
 def run(spark: SparkSession, options: SnapshotOptions) -> Summary:
-    """Write the snapshot as Parquet, partitioned by topic. The summary's records are those that were read."""
+    """Write the snapshot as Parquet, partitioned by topic. The summary counts the records read."""
     began = time.monotonic()
     read, kept = Observation("read"), Observation("kept")
     records = options.source.read(spark).observe(read, F.count(F.lit(1)).alias("records"))
@@ -57,11 +57,11 @@ def run(spark: SparkSession, options: SnapshotOptions) -> Summary:
 
 
 def latest_per_key(records: DataFrame, *, across_partitions: bool = False, keep_tombstones: bool = False) -> DataFrame:
-    """The columns of `records`, one row for each key of each partition.
+    """Return the columns of `records`, one row for each key of each partition.
 
-    `across_partitions` takes a topic as one table: a key's latest record is then the one with the largest timestamp,
-    of equal ones that with the larger offset. It is for topics that were given more partitions, where a key's records
-    lie in two. `keep_tombstones` shows deleted keys with their null value.
+    `across_partitions` treats a topic as one table: a key's latest record is the one with the largest timestamp, then
+    the larger offset. It is for topics whose partition count was increased, where one key is in two partitions.
+    `keep_tombstones` keeps deleted keys with their null value.
     """
     identity = [name for name in _IDENTITY if name != "partition" or not across_partitions]
     order: Column = F.col("offset")

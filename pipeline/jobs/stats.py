@@ -1,8 +1,8 @@
-"""Stats: what lies in topics: keys and what they take, ages, sizes, and how much compaction would find to do.
+"""The job stats: keys and their sizes, ages, record sizes, and the work that compaction would have.
 
 Everything starts from two passes over the records, each reduced before it is shuffled:
 
-    key_usage     one row for each topic, partition and key. All that is asked about keys is asked of it
+    key_usage     one row for each topic, partition and key; the base of all key statistics
     time_usage    one row for each topic, time bucket and class of size: both histograms of records
 
 and, where the logs are there as files, from `segment_facts` and `batch_facts`. A class of size n holds what takes
@@ -47,10 +47,10 @@ def key_usage(records: DataFrame) -> DataFrame:
 
 
 def partition_usage(usage: DataFrame) -> DataFrame:
-    """Of `key_usage`, one row for each partition.
+    """Summarize `key_usage`: one row for each partition.
 
     topic, partition, records, tombstones, bytes, first_offset, last_offset, first_timestamp, last_timestamp
-    keys                   long    different ones
+    keys                   long    distinct
     keyless                long    records without a key
     superseded_records     long    a later record has the same key: what compaction drops
     superseded_bytes       long
@@ -72,7 +72,7 @@ def partition_usage(usage: DataFrame) -> DataFrame:
 
 
 def top_keys(usage: DataFrame, count: int, *, by: str = "bytes") -> DataFrame:
-    """Of `key_usage`: the `count` keys of each topic that take most; `by` is bytes or records.
+    """Return the `count` largest keys of each topic in `key_usage`; `by` is bytes or records.
 
     topic, key, records, tombstones, bytes, share (of the topic's records or bytes, 0.0 to 1.0)
     """
@@ -92,7 +92,7 @@ def top_keys(usage: DataFrame, count: int, *, by: str = "bytes") -> DataFrame:
 
 
 def key_histogram(usage: DataFrame) -> DataFrame:
-    """Of `key_usage`: how many keys have how many records.
+    """Histogram of `key_usage`: number of keys by number of records.
 
     topic, class (int, of `size_class` over a key's records), keys, records, bytes
     """
@@ -110,7 +110,7 @@ def time_usage(records: DataFrame, bucket_seconds: int) -> DataFrame:
     """`records` needs topic, timestamp, key, value.
 
     topic
-    bucket     timestamp    its beginning: a multiple of bucket_seconds since 1970
+    bucket     timestamp    its start: a multiple of bucket_seconds since 1970
     class      int          of `size_class` over the bytes of key and value
     records, bytes          long
     """
@@ -124,7 +124,7 @@ def time_usage(records: DataFrame, bucket_seconds: int) -> DataFrame:
 
 
 def age_histogram(times: DataFrame) -> DataFrame:
-    """Of `time_usage`: topic, bucket, records, bytes, oldest first."""
+    """Sum `time_usage` by bucket: topic, bucket, records, bytes, oldest first."""
     return (
         times.groupBy("topic", "bucket")
         .agg(F.sum("records").alias("records"), F.sum("bytes").alias("bytes"))
@@ -133,7 +133,7 @@ def age_histogram(times: DataFrame) -> DataFrame:
 
 
 def size_histogram(times: DataFrame) -> DataFrame:
-    """Of `time_usage`: topic, class, records, bytes."""
+    """Sum `time_usage` by record size: topic, class, records, bytes."""
     return (
         times.groupBy("topic", "class")
         .agg(F.sum("records").alias("records"), F.sum("bytes").alias("bytes"))
@@ -142,9 +142,9 @@ def size_histogram(times: DataFrame) -> DataFrame:
 
 
 def batch_histogram(batches: DataFrame) -> DataFrame:
-    """Of `batch_facts`: topic, codec, class (over a batch's bytes), batches, records, bytes; markers left out.
+    """Histogram of `batch_facts`: topic, codec, class (of a batch's bytes), batches, records, bytes; without markers.
 
-    `records` leaves out message sets that do not count theirs.
+    `records` does not include message sets that do not count theirs.
     """
     counted = F.when(F.col("records") > 0, F.col("records")).otherwise(0)
     return (
@@ -160,7 +160,7 @@ def batch_histogram(batches: DataFrame) -> DataFrame:
 
 
 def dirty_ratios(segments: DataFrame) -> DataFrame:
-    """Of `segment_facts`, what the cleaner goes by: whole segments without the active one.
+    """Compute the cleaner's view of `segment_facts`: whole segments, without the active one.
 
     topic, partition, segments, bytes
     clean_bytes, dirty_bytes     long      sealed segments that begin below the clean offset; those that reach over it
@@ -183,12 +183,12 @@ def dirty_ratios(segments: DataFrame) -> DataFrame:
 
 
 def size_class(value: Column) -> Column:
-    """0 for 0, else the number of bits that the value has: n for 2**(n-1) to 2**n - 1."""
+    """Return 0 for 0, else the number of bits of the value: n for 2**(n-1) to 2**n - 1."""
     return F.when(value <= 0, 0).otherwise(F.length(F.bin(value.cast("long")))).cast("int")
 
 
 def payload_bytes() -> Column:
-    """Bytes of key and value, 0 for a null."""
+    """Return the bytes of key and value, 0 for a null."""
     return (F.coalesce(F.length("key"), F.lit(0)) + F.coalesce(F.length("value"), F.lit(0))).cast("long")
 
 

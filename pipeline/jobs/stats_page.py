@@ -12,7 +12,7 @@ CHARTED_TOPICS = 12
 
 
 def stats_page(report: StatsReport) -> str:
-    """The HTML page."""
+    """Render the report as HTML."""
     total = report.summary()
     facts = {
         "read from": report.place,
@@ -103,7 +103,7 @@ def _batches(batches: Rows) -> str:
 
 
 def class_text(number: int, show: Any) -> str:
-    """The least of a class of `size_class`, as `show` writes it: `64 B+`."""
+    """Format the lower bound of a `size_class`: `64 B+`."""
     return str(show(0)) if number == 0 else f"{show(2 ** (number - 1))}+"
 
 

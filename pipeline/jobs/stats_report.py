@@ -1,4 +1,4 @@
-"""The job stats: what `jobs/stats` computes, collected for one place, as numbers for programs, tables and a page."""
+"""The results of the job stats for one source, as JSON, tables and a page."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class StatsOptions:
-    """`top`: how many keys of each topic are named, the largest by `top_by` (bytes or records)."""
+    """`top`: number of keys listed for each topic, the largest by `top_by` (bytes or records)."""
 
     source: RecordSource
     top: int = 20
@@ -47,7 +47,7 @@ class StatsOptions:
 
 @dataclass(frozen=True, slots=True)
 class StatsReport:
-    """Rows as the functions of jobs/stats say; keys are shown as text. What only files tell is empty for a broker."""
+    """Rows of the functions in jobs/stats, with keys as text. Statistics of files are empty for a broker."""
 
     place: str
     seconds: float
@@ -62,14 +62,14 @@ class StatsReport:
 
     @property
     def topics(self) -> list[str]:
-        """By bytes, the largest first."""
+        """Return the topics by bytes, the largest first."""
         sizes: dict[str, int] = {}
         for row in self.partitions:
             sizes[row["topic"]] = sizes.get(row["topic"], 0) + row["bytes"]
         return sorted(sizes, key=lambda topic: (-sizes[topic], topic))
 
     def summary(self) -> Summary:
-        """Records that were read, and the bytes of their keys and values."""
+        """Summarize the records read, and the bytes of their keys and values."""
         return Summary(
             job="stats",
             records=sum(row["records"] for row in self.partitions),
@@ -85,12 +85,12 @@ class StatsReport:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """For programs: times as ISO 8601."""
+        """Return the report for JSON, with times in ISO 8601."""
         return {name: _plain(value) for name, value in asdict(self).items()}
 
 
 def run(spark: SparkSession, options: StatsOptions) -> StatsReport:
-    """Read the source twice (keys, then times) and, of files, each batch's header."""
+    """Read the source twice (keys, then times), and each batch header of segment files."""
     began = time.monotonic()
     source = options.source
     usage = key_usage(source.read(spark, ("topic", "partition", "offset", "timestamp", "key", "value")))
@@ -123,7 +123,7 @@ def run(spark: SparkSession, options: StatsOptions) -> StatsReport:
 
 
 def bucket_for(partitions: Sequence[dict[str, Any]]) -> int:
-    """Seconds of a time bucket: the least of a few usual ones that makes at most 60 of the whole range."""
+    """Choose the length of a time bucket: the shortest usual one that divides the range into at most 60."""
     if not partitions:
         return _BUCKETS_S[0]
     first = min(row["first_timestamp"] for row in partitions)
@@ -133,7 +133,7 @@ def bucket_for(partitions: Sequence[dict[str, Any]]) -> int:
 
 
 def key_text(key: bytes | bytearray) -> str:
-    """A key as people may read it: text where it is printable UTF-8, else hexadecimal; long ones are cut."""
+    """Format a key: printable UTF-8 as text, anything else in hexadecimal; long keys are cut."""
     try:
         text = bytes(key).decode("utf-8")
     except UnicodeDecodeError:

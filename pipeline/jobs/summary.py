@@ -1,4 +1,4 @@
-"""What a job says at its end: records, bytes, files, seconds, and what is its own to tell."""
+"""The summary that a job prints at its end: records, bytes, files, seconds, and details."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a job did.
+    """Figures of a finished job.
 
-    `records` were read or written (a job's command says which), `size_bytes` is what they take where they went,
-    `files` were written, `seconds` is the job's own time without the start of Spark. `details` are further numbers or
-    words by name, in the order in which they are printed.
+    `records` were read or written (each job's command says which), `size_bytes` is their size at the target, `files`
+    were written, `seconds` is the job's own time without the start of Spark. `details` are further values by name, in
+    the order in which they are printed.
     """
 
     job: str
@@ -23,14 +23,14 @@ class Summary:
     details: Mapping[str, int | float | str] = field(default_factory=dict)
 
     def lines(self) -> list[str]:
-        """For people: one line, and one for each detail."""
+        """Format as text: one line, and one for each detail."""
         rate = f" ({self.records / self.seconds:,.0f} records/s)" if self.seconds > 0 and self.records else ""
         did = f"{_counted(self.records, 'record')}, {_counted(self.size_bytes, 'byte')}, {_counted(self.files, 'file')}"
         head = f"{self.job}: {did} in {self.seconds:.1f} s{rate}"
         return [head, *(f"  {name}: {_number_text(value)}" for name, value in self.details.items())]
 
     def as_json(self) -> dict[str, object]:
-        """For programs."""
+        """Return the summary for JSON."""
         return {
             "job": self.job,
             "records": self.records,

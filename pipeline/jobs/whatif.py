@@ -1,4 +1,4 @@
-"""What if: what settings of retention and compaction would free in logs as they are, before anybody sets them.
+"""The job whatif computes what retention and compaction settings would free in existing logs, without applying them.
 
 Retention is told to the byte, because it is by whole segments: the broker's own rules (log/retention) are
 said here once more, as windows over `segment_facts`. Compaction is an estimate: which records a round would drop is
@@ -25,15 +25,15 @@ SIZE_RULE = "retention.bytes"
 TIME_RULE = "retention.ms"
 
 RECORD_OVERHEAD_BYTES = 7
-"""Of a record of the usual size: length, attributes, two deltas, two sizes and the header count, as varints."""
+"""Overhead of a typical record: length, attributes, two deltas, two sizes and the header count, as varints."""
 
 _NEVER_MS = 1 << 61
-"""Larger limits and timestamps are taken as this: two of them still add up to a long."""
+"""Upper bound of limits and timestamps: the sum of two still fits a long."""
 _LOG = ("topic", "partition")
 
 
 class TopicPolicy(NamedTuple):
-    """What a topic would be set to; the fields are the columns of POLICY_SCHEMA."""
+    """A topic's hypothetical settings; the fields are the columns of POLICY_SCHEMA."""
 
     topic: str
     is_delete: bool
@@ -45,7 +45,7 @@ class TopicPolicy(NamedTuple):
 
     @classmethod
     def of(cls, topic: str, config: LogConfig) -> TopicPolicy:
-        """That of a log's configuration."""
+        """Create the policy of a log's configuration."""
         return cls(
             topic,
             config.delete,
@@ -58,15 +58,15 @@ class TopicPolicy(NamedTuple):
 
 
 def policies_frame(spark: SparkSession, policies: Iterable[TopicPolicy]) -> DataFrame:
-    """One row for each topic."""
+    """Return one row for each topic."""
     return spark.createDataFrame([tuple(policy) for policy in policies], POLICY_SCHEMA)
 
 
 def retention_effect(segments: DataFrame, policies: DataFrame, now_ms: int) -> DataFrame:
-    """`segment_facts` with two more columns; topics without a policy are left out.
+    """Add two columns to `segment_facts`; topics without a policy are left out.
 
-    freed_by   string   the rule that gives the segment up now: retention.bytes, retention.ms, or null
-    goes_at    long     ms: when it goes if nothing is written any more; null: never
+    freed_by   string   the rule that deletes the segment now: retention.bytes, retention.ms, or null
+    goes_at    long     ms: time of its deletion if nothing more is written; null: never
     """
     log = Window.partitionBy(*_LOG)
     up_to_here = log.orderBy("base_offset").rowsBetween(Window.unboundedPreceding, Window.currentRow)
@@ -93,7 +93,7 @@ def retention_effect(segments: DataFrame, policies: DataFrame, now_ms: int) -> D
 
 
 def freed_by_topic(effects: DataFrame) -> DataFrame:
-    """Of `retention_effect`: topic, segments, size_bytes, freed_segments, freed_by_size, freed_by_time (bytes)."""
+    """Sum `retention_effect`: topic, segments, size_bytes, freed_segments, freed_by_size, freed_by_time (bytes)."""
     return effects.groupBy("topic").agg(
         F.count("*").alias("segments"),
         F.sum("size_bytes").alias("size_bytes"),
@@ -104,9 +104,9 @@ def freed_by_topic(effects: DataFrame) -> DataFrame:
 
 
 def freed_over_time(effects: DataFrame, now_ms: int, step_ms: int, steps: int) -> DataFrame:
-    """Of `retention_effect`: topic, step, freed_bytes: what has gone by now + step * step_ms and not a step earlier.
+    """Return topic, step, freed_bytes: bytes freed between the previous step and now + step * step_ms.
 
-    Steps count from 0 (now) to `steps`; what goes later, or never, is not in it.
+    Steps count from 0 (now) to `steps`; segments deleted later, or never, are left out.
     """
     step = F.ceil((F.col("goes_at") - now_ms) / step_ms).cast("int")
     return (
@@ -117,10 +117,10 @@ def freed_over_time(effects: DataFrame, now_ms: int, step_ms: int, steps: int) -
 
 
 def cleanable_parts(effects: DataFrame, policies: DataFrame, now_ms: int) -> DataFrame:
-    """Which part of each compacted log rounds would work on once retention has been there.
+    """Return the part of each compacted log that cleaning would process after retention.
 
     topic, partition
-    first_offset         long    of the first segment that retention leaves
+    first_offset         long    of the first segment that retention keeps
     first_uncleanable    long    base offset of the active segment, or of the first dirty one with a record that is
                                  younger than min.compaction.lag.ms: a round's map ends before it
     cleanable_bytes      long    of the segments between
@@ -157,7 +157,9 @@ def cleanable_parts(effects: DataFrame, policies: DataFrame, now_ms: int) -> Dat
 
 
 def compaction_effect(records: DataFrame, parts: DataFrame) -> DataFrame:
-    """What one round over each of `cleanable_parts` would drop; `records` needs topic, partition, offset, key, value.
+    """Estimate what one cleaning of each of `cleanable_parts` would drop.
+
+    `records` needs topic, partition, offset, key, value.
 
     topic, partition, cleanable_bytes, dirty_bytes, is_due    as there
     records              long    in the part

@@ -1,4 +1,4 @@
-"""The job whatif: what `jobs/whatif` computes for data directories, collected by topic, and its page."""
+"""The results of the job whatif for data directories, by topic, and their page."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _DAY_MS = 24 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class WhatIfOptions:
-    """`policies` are of all topics of `logs`. `settings` says them in words; `days` is how far the forecast reaches."""
+    """`policies` cover all topics of `logs`; `settings` describes them. `days` is the range of the forecast."""
 
     logs: Sequence[StoredLog]
     policies: Sequence[TopicPolicy]
@@ -44,7 +44,7 @@ class WhatIfOptions:
 
 
 class TopicEffect(NamedTuple):
-    """What would become of one topic, in bytes on disk and in records."""
+    """The effect on one topic, in bytes on disk and in records."""
 
     topic: str
     segments: int
@@ -53,23 +53,23 @@ class TopicEffect(NamedTuple):
     freed_by_size: int
     freed_by_time: int
     freed_by_compaction: int
-    """Estimated, and once a round has run; see `is_due`."""
+    """Estimated, after one cleaning; see `is_due`."""
     records_gone: int
     tombstones: int
     tombstone_bytes: int
-    """Estimated; they go delete.retention.ms after the round."""
+    """Estimated; removed delete.retention.ms after the cleaning."""
     is_due: bool
-    """Whether some partition is dirtier than min.cleanable.dirty.ratio, so that a round would run at once."""
+    """Whether a partition is above min.cleanable.dirty.ratio, so that the cleaner would run immediately."""
 
     @property
     def left_bytes(self) -> int:
-        """What stays."""
+        """Bytes that remain."""
         return self.size_bytes - self.freed_by_size - self.freed_by_time - self.freed_by_compaction
 
 
 @dataclass(frozen=True, slots=True)
 class WhatIfReport:
-    """By topic, the largest first; `freed` has (topic, step) -> bytes that go in that step of the forecast."""
+    """Effects by topic, the largest first; `freed` has (topic, step) -> bytes freed in that step of the forecast."""
 
     settings: str
     now_ms: int
@@ -79,7 +79,7 @@ class WhatIfReport:
     freed: dict[tuple[str, int], int]
 
     def summary(self) -> Summary:
-        """`size_bytes` is what would be freed now."""
+        """Summarize the report; `size_bytes` are the bytes that would be freed now."""
         freed = sum(topic.size_bytes - topic.left_bytes for topic in self.topics)
         return Summary(
             job="whatif",
@@ -99,7 +99,7 @@ class WhatIfReport:
 
 
 def run(spark: SparkSession, options: WhatIfOptions) -> WhatIfReport:
-    """Segments are looked at by size and time index; the records of topics that would be compacted are read."""
+    """Evaluate the policies by segment sizes and time indexes; only records of compacted topics are read."""
     began = time.monotonic()
     policies = policies_frame(spark, options.policies)
     effects = retention_effect(segment_facts(spark, options.logs), policies, options.now_ms).cache()
@@ -139,7 +139,7 @@ def run(spark: SparkSession, options: WhatIfOptions) -> WhatIfReport:
 def _compaction(
     spark: SparkSession, options: WhatIfOptions, effects: DataFrame, policies: DataFrame
 ) -> dict[str, dict[str, Any]]:
-    """By topic, summed over its partitions; empty where no policy compacts, and then no record is read."""
+    """Estimate compaction by topic. Without a compacting policy the result is empty and no record is read."""
     topics = tuple(policy.topic for policy in options.policies if policy.is_compact)
     if not topics:
         return {}
@@ -156,7 +156,7 @@ def _compaction(
 
 
 def whatif_page(report: WhatIfReport) -> str:
-    """The HTML page."""
+    """Render the report as HTML."""
     total = report.summary()
     facts = {
         "settings": report.settings,

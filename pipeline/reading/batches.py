@@ -29,7 +29,7 @@ from barnabas.protocol.records.reader import MAX_DECOMPRESSED_BYTES, borrow_payl
 logger = logging.getLogger(__name__)
 
 FIRST_ROWS = 512
-"""Of the first Arrow batch: Spark pushes no LIMIT down to a Python source, and `show()` must not wait for a large one."""
+"""Of the first batch: Spark pushes no LIMIT down to a Python source, and `show()` must not wait for a large one."""
 MAX_ROWS = 16384
 MAX_BYTES = 4 << 20
 _GROWTH = 4

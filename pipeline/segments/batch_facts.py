@@ -1,4 +1,4 @@
-"""What stored batches are, without their records: one row for each, from its header alone.
+"""Stored batches as rows, one for each batch header; records are not read.
 
     topic          string
     partition      int
@@ -6,15 +6,15 @@
     path           string      of the .log
     position       long        byte in the file
     base_offset    long
-    last_offset    long        what the batch reaches to, also where compaction removed that record
+    last_offset    long        as in the header, even if compaction removed that record
     records        int         -1 for a compressed message set of format 0 or 1: its header does not count them
     size_bytes     int
     max_timestamp  long        ms, -1 without one
-    codec          string      none, gzip, snappy, lz4, zstd; null for an id that means nothing
-    is_control     boolean     a transaction's marker, which no consumer sees
+    codec          string      none, gzip, snappy, lz4, zstd; null for an unknown id
+    is_control     boolean     a transaction marker, which consumers skip
 
-Headers are read in pieces, so that a segment of large batches costs little more than its headers. Where no batch can be
-recognised the segment's rows end, without an error: `audit` is there to name the damage.
+Headers are read in small pieces, so that a segment of large batches costs little more than its headers. At damage the
+segment's rows end without an error; the job `audit` reports damage.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ class BatchFacts(NamedTuple):
 
 
 def batch_facts(spark: SparkSession, logs: Sequence[StoredLog]) -> DataFrame:
-    """The batches of these logs; a segment is the least that a task reads."""
+    """Return the batches of these logs; a task reads whole segments."""
     segments = shared_out(spark, logs).flatMap(facts_of)
     tasks = max(segments.getNumPartitions(), spark.sparkContext.defaultParallelism)
     return spark.createDataFrame(segments.repartition(tasks).flatMap(batches_of), BATCH_SCHEMA, verifySchema=False)
 
 
 def batches_of(segment: SegmentFacts) -> Iterator[BatchFacts]:
-    """The batches of one segment, by position. Raises OSError."""
+    """Yield the batches of one segment, by position. Raises OSError."""
     path = Path(segment.directory) / file_name(segment.base_offset, LOG_SUFFIX)
     try:
         file = FileHandle(os.open(path, os.O_RDONLY | os.O_CLOEXEC))

@@ -1,16 +1,16 @@
-"""What segments are, without their records: one row for each, from file sizes and the ends of time indexes.
+"""Segments as rows, from file sizes and the last entries of time indexes; records are not read.
 
     log_dir, directory   string   the data directory, and the log's own
     topic                string
     partition            int
     base_offset          long
     size_bytes           long     of the .log
-    largest_timestamp    long     ms; of a segment without timestamps the time of its last change
+    largest_timestamp    long     ms; for a segment without timestamps its modification time
     is_active            boolean  the newest of its log, which the broker appends to
-    clean_offset         long     of the log: up to where it is compacted (cleaner-offset-checkpoint); null: nowhere
+    clean_offset         long     of the log: compacted up to here (cleaner-offset-checkpoint); null: not at all
 
-A sealed segment's time index ends with its largest timestamp, so its batches are not looked at. What the index of the
-active one does not have yet is read from the headers behind its last entry.
+A sealed segment's time index ends with its largest timestamp, so its batches are not read. For the active segment the
+headers after the last index entry are read.
 """
 
 from __future__ import annotations
@@ -55,21 +55,21 @@ class SegmentFacts(NamedTuple):
 
 
 def segment_facts(spark: SparkSession, logs: Sequence[StoredLog]) -> DataFrame:
-    """The segments of these logs, looked at by the tasks that have the logs; a log's rows are in one partition."""
+    """Return the segments of these logs, read by tasks; all rows of a log are in one Spark partition."""
     shared = shared_out(spark, logs)
     frame = spark.createDataFrame(shared.flatMap(facts_of), SEGMENT_SCHEMA, verifySchema=False)
-    # Windows over a log need it so, and would else make spark.sql.shuffle.partitions of a few rows.
+    # Windows over a log need this; otherwise they shuffle a few rows into spark.sql.shuffle.partitions tasks.
     return frame.repartition(shared.getNumPartitions(), "topic", "partition")
 
 
 def segment_bases(directory: Path) -> list[int]:
-    """Base offsets of a log's segments, rising. Raises OSError."""
+    """Return the base offsets of a log's segments, ascending. Raises OSError."""
     parsed = (parse_file_name(name) for name in os.listdir(directory))
     return sorted(name.offset for name in parsed if name is not None and name.kind is FileKind.LOG and not name.stage)
 
 
 def facts_of(log: StoredLog) -> Iterator[SegmentFacts]:
-    """The segments of one log, by base offset; none where the log was deleted meanwhile. Raises OSError."""
+    """Yield the segments of one log by base offset; none if the log was deleted meanwhile. Raises OSError."""
     directory = Path(log.directory)
     clean_offset = _clean_offsets(log.log_dir).get(TopicPartition(log.topic, log.partition))
     try:
@@ -83,13 +83,13 @@ def facts_of(log: StoredLog) -> Iterator[SegmentFacts]:
             stat = path.stat()
             largest = _largest_timestamp(path, base_offset, is_active=is_active, size=stat.st_size)
         except FileNotFoundError:
-            continue  # retention was faster
+            continue  # deleted by retention meanwhile
         timestamp = largest if largest >= 0 else stat.st_mtime_ns // 1_000_000
         yield SegmentFacts(*log, base_offset, stat.st_size, timestamp, is_active, clean_offset)
 
 
 def _largest_timestamp(path: Path, base_offset: int, *, is_active: bool, size: int) -> int:
-    """As the broker's retention goes by it; -1 where no batch has a timestamp. Raises OSError."""
+    """Return the timestamp that retention uses; -1 when no batch has one. Raises OSError."""
     largest, position = -1, 0
     try:
         entries = read_time_index(path.with_suffix(TIME_INDEX_SUFFIX), base_offset).entries
@@ -104,13 +104,13 @@ def _largest_timestamp(path: Path, base_offset: int, *, is_active: bool, size: i
         for _, header in iter_headers(FileHandle(os.open(path, os.O_RDONLY | os.O_CLOEXEC)), position, size):
             largest = max(largest, header.max_timestamp)
     except CorruptRecordError:
-        pass  # what lies before it counts; `audit` is there to name the damage
+        pass  # batches before the damage count; the job `audit` reports the damage
     return largest
 
 
 @lru_cache(maxsize=64)
 def _clean_offsets(log_dir: str) -> dict[TopicPartition, int]:
-    """Of one data directory; empty where the file is missing or unreadable: all is dirty then, as for a broker."""
+    """Read a data directory's cleaner checkpoint; without a readable one all is dirty, as in a broker."""
     try:
         return OffsetCheckpointFile(Path(log_dir) / CLEANER_CHECKPOINT).read()
     except CorruptFileError:

@@ -140,7 +140,7 @@ class _LocalFile:
 
 
 class ArrowFileSystem:
-    """A file system of pyarrow.fs. Errors name the full address, and hint at credentials when the store refuses them."""
+    """A file system of pyarrow.fs. Errors name the full address, and hint at credentials when the store refuses."""
 
     def __init__(self, system: Any, scheme: str) -> None:
         self._system = system

@@ -58,7 +58,7 @@ class SegmentFile:
         return self._proven(slot)
 
     def position_for_time(self, timestamp: int) -> int:
-        """Return a position at or before the first batch with a timestamp of at least `timestamp` (ms). Raises OSError."""
+        """Return a position at or before the first batch that reaches `timestamp` (ms). Raises OSError."""
         found = self.base_offset
         for time, offset in self._times():
             if time >= timestamp:

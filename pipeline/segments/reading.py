@@ -60,7 +60,7 @@ class SegmentPart(InputPartition):
         self.aborted: tuple[AbortedTransaction, ...] = ()
 
     def with_aborted(self, transactions: Iterable[AbortedTxn]) -> SegmentPart:
-        """Set the aborted transactions that overlap this part.
+        """Set the aborted transactions that overlap this part, and return it.
 
         One that ended before it is left out, because its producer may have committed records since.
         """
@@ -74,7 +74,7 @@ class SegmentPart(InputPartition):
 
 
 def read_from_segment(options: ReadOptions, rules: ReadRules, part: SegmentPart) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of one part. Raises CorruptLogError (mode strict), DataLossError (a file that is gone), OSError."""
+    """Yield the rows of one part. Raises CorruptLogError (mode strict), DataLossError (file gone), OSError."""
     system, _ = file_system(part.root)
     reader = BatchReader(rules, part.part)
     reader.aborted(part.aborted)

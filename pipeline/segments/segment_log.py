@@ -39,7 +39,7 @@ class SegmentLog:
         self._ends: dict[TopicPartition, SegmentEnd] = {}
 
     def partitions(self) -> frozenset[TopicPartition]:
-        """Return the partitions of the subscription; without one, of all non-internal topics. Raises OptionError, OSError."""
+        """Return the partitions of the subscription (default: all non-internal topics). Raises OptionError, OSError."""
         self._found = find_directories(self._options.paths)
         self._ends = {}
         subscription = self._options.subscription
@@ -142,7 +142,7 @@ class SegmentLog:
         return found
 
     def _segments(self, wanted: OffsetRange) -> list[tuple[SegmentFile, int]]:
-        """Return the segments that a range overlaps, each with the base offset of the next (or the end of the range)."""
+        """Return the segments that a range overlaps, each with the next base offset (or the end of the range)."""
         segments = self._found[wanted.topic_partition].segments
         nexts = [segment.base_offset for segment in segments[1:]] + [wanted.end + 1]
         return [
@@ -158,7 +158,7 @@ class SegmentLog:
         return end
 
     def _found_end(self, topic_partition: TopicPartition) -> SegmentEnd:
-        """Return the end of the newest segment. If retention has deleted it, list the directory again: a newer one exists."""
+        """Return the end of the newest segment; if retention deleted it, list the directory again for a newer one."""
         for _ in range(_LOOKS):
             segments = self._found[topic_partition].segments
             try:

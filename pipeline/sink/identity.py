@@ -1,18 +1,18 @@
-"""Under which producer id and epoch a task writes a micro-batch, kept with the query's checkpoint.
+"""The producer id and epoch under which a task writes a micro-batch, stored in the query's checkpoint.
 
     <checkpoint>/barnabas-sink/<task>/producer-<batch:010d>.json           {"producer_id": 4001, "query", "cluster"}
     <checkpoint>/barnabas-sink/<task>/partitions-<batch:010d>-<topic>.json {"partitions": 6}
 
-Each holds from its micro-batch on until a later one. A task (the number of a Spark partition) has one producer id, and
-the epoch is the micro-batch's distance from the file's: so every micro-batch begins a new epoch, whose sequences count
-its records from 0, and stragglers of older ones are refused by the broker. After 32,767 micro-batches a new id begins.
-What a topic's number of partitions was is kept because keys are placed by it: a replay must place them as before.
+A file applies from its micro-batch on, until a later file. A task (a Spark partition's number) has one producer id; the
+epoch is the number of micro-batches since the file's. So every micro-batch has its own epoch, in which sequences
+count its records from 0, and the broker refuses late requests of earlier ones. After 32,767 micro-batches a new id is
+taken. A topic's partition count is stored because keys are placed by it: a replay must place them the same way.
 
-A checkpoint whose query was begun anew (its offsets were deleted, these files were not) counts its micro-batches from 0
-again: what they hold would be taken for what is stored already. So a file names its query, and another one is refused.
-So is another cluster, where the producer id is nobody's or somebody else's: files of before name none.
+A query started over in an old checkpoint (its offsets deleted, these files not) counts its micro-batches from 0 again,
+and its records would be mistaken for stored ones. So a file names its query, and another query is refused. So is
+another cluster, where the producer id is unknown or another producer's. Files of older versions name no cluster.
 
-The files are written before the first record is sent and never change, so a replay, by whomever, finds them.
+The files are written before the first record is sent and never change, so every replay finds them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NAME: Final = re.compile(r"(producer|partitions)-(\d{10,})(?:-(.+))?\.json")
 
 
 class TaskIdentity:
-    """The files of one task, for one micro-batch of `query`, by Spark's id; None for a batch write."""
+    """The files of one task, for one micro-batch of `query` (Spark's query id, None for a batch write)."""
 
     def __init__(self, checkpoint: str, task: int, batch_id: int, query: str | None = None) -> None:
         self._checkpoint = checkpoint
@@ -43,25 +43,25 @@ class TaskIdentity:
         for name in self._files.names():
             match = _NAME.fullmatch(name)
             if match is not None and int(match[2]) <= batch_id:
-                self._latest[match[1], match[3] or ""] = int(match[2])  # sorted: the last one stays
+                self._latest[match[1], match[3] or ""] = int(match[2])  # sorted: the latest one is kept
 
     @property
     def where(self) -> str:
-        """For errors: which option, and which directory in it."""
+        """The option and the directory, for errors."""
         return f"checkpointLocation {self._checkpoint}: {DIRECTORY} in it"
 
     @property
     def needs_producer_id(self) -> bool:
-        """Whether none is kept, or its epochs are used up."""
+        """Whether no producer id is stored, or its epochs are used up."""
         since = self._latest.get(("producer", ""))
         return since is None or self._batch_id - since > MAX_EPOCH
 
     def keep_producer_id(self, producer_id: int, cluster_id: str) -> None:
-        """A new one holds from this micro-batch on, unless another attempt was quicker. Raises OSError."""
+        """Store a producer id from this micro-batch on, unless another attempt stored one first. Raises OSError."""
         self._create("producer", "", {"producer_id": producer_id, "query": self._query, "cluster": cluster_id})
 
     def producer(self) -> ProducerIdentity:
-        """The id that is kept, and this micro-batch's epoch. Raises OSError, PipelineError."""
+        """Return the stored id and this micro-batch's epoch. Raises OSError, PipelineError."""
         since = self._latest["producer", ""]
         kept = self._read("producer", since, "")
         query = kept.get("query", self._query)
@@ -75,9 +75,9 @@ class TaskIdentity:
         return ProducerIdentity(producer_id, self._batch_id - since, str(kept.get("cluster", "")))
 
     def partitions(self, topic: str, now: int, *, has_begun: bool) -> int:
-        """How many partitions of `topic` keys are spread over; `now` is how many it has.
+        """Return the number of partitions over which keys of `topic` are spread; `now` is its current number.
 
-        `has_begun`: records of this micro-batch are stored, so what held before holds on. Raises OSError.
+        `has_begun`: records of this micro-batch are stored, so the old number still applies. Raises OSError.
         """
         since = self._latest.get(("partitions", topic))
         if since is not None:

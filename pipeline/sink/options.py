@@ -1,14 +1,14 @@
-"""What the options of a writer say: those of Spark's Kafka sink, and what `kafka.*` means for our producer.
+"""The options of a writer: those of Spark's Kafka sink, and `kafka.*` settings for the native producer.
 
     kafka.bootstrap.servers   required
-    topic                     where every row goes; without it the column `topic` says so row by row
-    checkpointLocation        of a stream: where the producers' identities are kept (sink_identity.py), too. A batch
-                              write that has one can be run again, and adds only what is missing
-    replaySafe                true; false leaves the identities out: at least once, as Spark's Kafka sink
+    topic                     the topic of every row; without it each row's column `topic`
+    checkpointLocation        where the producers' identities are stored (sink/identity.py); required for a stream. A
+                              batch write with one can be run again, and adds only the missing records
+    replaySafe                true; false writes without identities: at least once, as Spark's Kafka sink
 
-`kafka.*` names that a Kafka producer has and ours has no use for (serializers, interceptors, socket buffers) are
-accepted without effect, so that a job moves over by its format's name; what would promise something that is not there
-(security, transactions) is refused.
+Settings of Kafka's producer without a counterpart here (interceptors, socket buffers) are accepted and ignored, so that
+a job moves over by changing its format. Settings that would promise a missing feature (security, transactions) are
+refused.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _REFUSED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
-    """`checkpoint` is a path or URI; None where nothing is kept. It travels to the executors."""
+    """Parsed options, pickled to the executors. `checkpoint` is a path or URI; None stores no identities."""
 
     producer: ProducerConfig
     topic: str | None
@@ -55,11 +55,11 @@ class SinkOptions:
 
 
 def sink_options(given: Mapping[str, str], *, streaming: bool) -> SinkOptions:
-    """Raises OptionError, naming the option."""
+    """Parse the options of a writer. Raises OptionError, naming the option."""
     options = Options(given)
     options.refuse_unknown(KNOWN)
     options.refuse(("path",), "a topic has no path; name it by the option topic")
-    options.boolean("includeHeaders", True)  # Spark's Kafka sink takes and ignores it, too
+    options.boolean("includeHeaders", True)  # accepted and ignored, as in Spark's Kafka sink
     checkpoint = options.text("checkpointLocation")
     if not options.boolean("replaySafe", True):
         checkpoint = None

@@ -1,13 +1,13 @@
-"""Rows of a DataFrame as records: which columns there may be, and Arrow batches into key, value, headers and the rest.
+"""Rows of a DataFrame as records: the allowed columns, and conversion from Arrow batches.
 
     value      string or binary, required (null is a tombstone)
     key        string or binary
     headers    array<struct<key: string, value: binary>>
-    topic      string    needed where the option `topic` is not given, and without nulls then
-    partition  int       null or left out: by the key, as Kafka's producers choose
-    timestamp  timestamp null or left out: when it is sent; milliseconds are kept
+    topic      string    required without the option `topic`, and not null then
+    partition  int       null or missing: chosen by the key, as by Kafka's producers
+    timestamp  timestamp null or missing: the time of sending; stored in milliseconds
 
-Spark's Kafka sink has the same columns but for timestamp. Other columns are refused, not dropped.
+Spark's Kafka sink has the same columns except timestamp. Other columns are refused, not dropped.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _WORDS: Final = {"key": "string or binary", "value": "string or binary", "header
 
 
 class SinkRecord(NamedTuple):
-    """One row. `partition` and `timestamp_ms` None: the producer's choice."""
+    """One row. With None the producer chooses `partition` and `timestamp_ms`."""
 
     topic: str
     key: bytes | None
@@ -50,7 +50,7 @@ class SinkRecord(NamedTuple):
 
 
 def ensure_writable(schema: StructType, topic: str | None) -> None:
-    """Raises SchemaError for a column that cannot be written, is missing, or has the wrong type."""
+    """Check a schema. Raises SchemaError for an unknown or missing column, or a wrong type."""
     names = set()
     for field in schema.fields:
         name = field.name.lower()
@@ -77,7 +77,7 @@ def ensure_writable(schema: StructType, topic: str | None) -> None:
 
 
 def records_of(batch: pa.RecordBatch, topic: str | None) -> Iterator[SinkRecord]:
-    """The batch's rows in order. `topic` wins over the column. Raises PipelineError for a null topic."""
+    """Yield the rows in order. `topic` overrides the column. Raises PipelineError for a null topic."""
     columns = {name.lower(): batch.column(index) for index, name in enumerate(batch.schema.names)}
     count = batch.num_rows
     nothing = [None] * count

@@ -1,10 +1,10 @@
-"""One task's rows on their way to the broker, on an event loop of its own.
+"""Sends one task's rows to the broker, on an event loop of its own.
 
-Without an identity the producer is idempotent within the task: at least once, since Spark runs a failed task again.
-With one, what the partitions have of this micro-batch already is left out (given_identity.py). That takes the
-same rows in the same order from whoever runs the task again: what a source and narrow transformations give. After a
-shuffle the order is not promised by Spark: `sortWithinPartitions` by something unique makes it so. A replay with fewer
-records than are stored already is noticed, and fails.
+Without an identity the producer is idempotent within the task only: at least once, since Spark retries failed tasks.
+With an identity, records of this micro-batch that are already stored are left out (given_identity.py). This requires
+the same rows in the same order on each retry, as a source and narrow transformations produce them. After a shuffle
+Spark guarantees no order; `sortWithinPartitions` by a unique column restores one. A replay with fewer records than are
+already stored is detected and fails.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     from barnabas.clients.records import RecordMetadata
 
 KEYLESS_RUN = 500
-"""So many records without a key go to one partition before the next one's turn: full batches, and a rule to repeat."""
+"""Records without a key sent to one partition before the next one: full batches, by a rule that a replay repeats."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a task did: records that it sent, and those that were there already."""
+    """Records that a task sent, and those that an earlier attempt had stored."""
 
     sent: int
     already_there: int
 
 
 async def send_once(config: ProducerConfig, records: Iterable[SinkRecord]) -> Written:
-    """At least once. Raises ClientError when a record was not delivered."""
+    """Send all records, at least once. Raises ClientError when a record was not delivered."""
     async with Producer(config) as producer:
         deliveries = _Deliveries()
         for record in records:
@@ -63,7 +63,7 @@ async def send_once(config: ProducerConfig, records: Iterable[SinkRecord]) -> Wr
 async def send_what_is_missing(
     config: ProducerConfig, records: Iterable[SinkRecord], kept: TaskIdentity, task: int
 ) -> Written:
-    """Each record of the micro-batch once, however often this is run. Raises ClientError, PipelineError, OSError."""
+    """Send the records of the micro-batch that are not stored yet. Raises ClientError, PipelineError, OSError."""
     if kept.needs_producer_id:
         begun = await new_identity(config)
         kept.keep_producer_id(begun.producer_id, begun.cluster_id)
@@ -96,7 +96,7 @@ async def send_what_is_missing(
 
 
 class _Placing:
-    """Which partition a record belongs to, by a rule that gives the same answer in a replay."""
+    """Chooses the partition of a record, by a rule that a replay repeats."""
 
     def __init__(self, producer: Producer, identity: ProducerIdentity, kept: TaskIdentity, task: int) -> None:
         self.counts: dict[str, int] = {}
@@ -131,7 +131,7 @@ class _Placing:
 
 
 class _Deliveries:
-    """The futures of records that were sent, let go as they are done; the first failure is raised soon."""
+    """Futures of sent records, dropped once done; the first failure is raised early."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -1,10 +1,10 @@
 """The writers of `format("barnabas")`: a batch, and the micro-batches of a stream.
 
-Both are pickled to the executors, where `write` runs once for each task; the records are acknowledged by the broker
-when it returns, so there is nothing left to do in `commit`, and nothing that `abort` could take back.
+Both are pickled to the executors, where `write` runs once for each task. When it returns, the broker has acknowledged
+all records, so `commit` has nothing to do, and `abort` cannot remove anything.
 
 Batch: at least once, as Spark's Kafka sink; with the option checkpointLocation it can be run again after a failure and
-adds what is missing. Stream: no record is added when Spark replays a micro-batch (sink_task.py has the conditions).
+adds only the missing records. Stream: a replayed micro-batch adds no record twice (sink/task.py lists the conditions).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ONLY_BATCH = 0
 
 @dataclass(frozen=True)
 class SinkCommit(WriterCommitMessage):
-    """What one task wrote."""
+    """Records that one task sent, and those that an earlier attempt had stored."""
 
     sent: int
     already_there: int
@@ -46,7 +46,7 @@ class BatchWriter(DataSourceArrowWriter):
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> SinkCommit:
-        """On an executor: one task's rows."""
+        """Write one task's rows, on an executor."""
         return _write(self._options, iterator, _ONLY_BATCH, None)
 
 
@@ -57,7 +57,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> SinkCommit:
-        """On an executor: one task's rows of one micro-batch."""
+        """Write one task's rows of one micro-batch, on an executor."""
         context = TaskContext.get()
         batch_id = None if context is None else context.getLocalProperty(_BATCH_ID)
         query = None if context is None else context.getLocalProperty(_QUERY_ID)
@@ -67,7 +67,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 
 def make_batch_writer(given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> BatchWriter:
-    """Raises OptionError, SchemaError."""
+    """Create the writer of a batch. Raises OptionError, SchemaError."""
     if overwrite:
         raise OptionError("mode overwrite cannot be: a log is only ever appended to; use mode append")
     options = sink_options(given, streaming=False)
@@ -76,7 +76,7 @@ def make_batch_writer(given: Mapping[str, str], schema: StructType, *, overwrite
 
 
 def make_stream_writer(given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> StreamWriter:
-    """Raises OptionError, SchemaError."""
+    """Create the writer of a stream. Raises OptionError, SchemaError."""
     if overwrite:
         raise OptionError("output mode complete cannot be: a log is only ever appended to; use append or update")
     options = sink_options(given, streaming=True)
@@ -96,7 +96,7 @@ def _write(options: SinkOptions, batches: Iterator[pa.RecordBatch], batch_id: in
     with in_one_sentence():
         records: Iterator[SinkRecord] = _records(batches, options.topic)
         first = next(records, None)
-        if first is None:  # a micro-batch without rows asks nobody
+        if first is None:  # no rows: no connection
             return SinkCommit(0, 0)
         records = itertools.chain((first,), records)
         if options.checkpoint is None:

@@ -1,8 +1,8 @@
-"""One sentence out of what Spark raises.
+"""Extracts one sentence from an exception that Spark raises.
 
-What goes wrong in a source, a sink or a job is raised in some Python process, printed as a traceback into a Java
-exception, and that again into a Python one: a page of text around one line that matters. That line is the last of a
-Python traceback; where there is none, the first line of Spark's own message.
+An error in a source, a sink or a job is raised in a Python process, printed as a traceback into a Java exception, and
+that into a Python one: a page of text around one useful line. This is the last line of the Python traceback or, without
+a traceback, the first line of Spark's own message.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NO_JAVA = "Spark found no Java: install a Java 17 runtime, or let JAVA_HOME name
 
 
 def sentence_of(error: BaseException) -> str:
-    """What people need to read of `error`, on one line and without tracebacks."""
+    """Return the message of `error` on one line, without tracebacks."""
     text = str(error)
     if isinstance(error, PySparkException) and error.getCondition() == "JAVA_GATEWAY_EXITED":
         return NO_JAVA
@@ -44,7 +44,7 @@ def sentence_of(error: BaseException) -> str:
 
 
 def _last_raised(text: str) -> tuple[str, str] | None:
-    """Type and message at the end of the first Python traceback in `text`, or of the one that it led to."""
+    """Return type and message at the end of the first Python traceback in `text`, or of the one that it caused."""
     start = text.find(_TRACEBACK)
     if start < 0:
         return None
@@ -61,7 +61,7 @@ def _last_raised(text: str) -> tuple[str, str] | None:
 
 
 def _with_causes(error: BaseException, text: str) -> str:
-    """`text` and what Java's causes say: a Python that was not started is told there only."""
+    """Append the messages of Java's causes, which alone report a Python that could not be started."""
     cause = getattr(error, "java_exception", None)
     texts = [text]
     while cause is not None:
@@ -71,7 +71,7 @@ def _with_causes(error: BaseException, text: str) -> str:
 
 
 def _spark_message(error: BaseException, text: str) -> str:
-    """Spark's own sentence where it has one; else what the deepest of Java's causes says."""
+    """Return Spark's own message, or else that of the innermost Java cause."""
     message = text
     if not isinstance(error, PySparkException) or error.getCondition() is None:
         cause = getattr(error, "java_exception", None)

@@ -1,8 +1,8 @@
-"""The JVM that PySpark starts for a job, without the line that Java writes before any setting of ours can reach it.
+"""Starts PySpark's JVM and removes Java's notice about incubator modules from standard error.
 
-Spark asks Java for the module jdk.incubator.vector, and Java says so on standard error at each start, with no switch
-against it. Nobody can act on it, and it stands before our own sentence. So the JVM's standard error comes through a
-pipe from which this one line is taken; all else goes on as it comes, Spark's progress bar, which ends no line, too.
+Spark requests the module jdk.incubator.vector, and Java prints a warning about it at each start, which no setting
+disables. Users cannot act on it, and it precedes a job's own message. So the JVM's standard error passes through a pipe
+that drops this one line; everything else is passed on immediately, also the progress bar, which ends no line.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ _READ_BYTES = 64 * 1024
 
 
 def start_jvm(properties: Mapping[str, str]) -> None:
-    """Start the JVM that the next session of this process uses; nothing where there is one (spark-submit's, say).
+    """Start the JVM for the next session of this process, unless one runs already (for example spark-submit's).
 
-    Nothing, too, where standard error is closed. Raises what PySpark raises where no Java is found, once all that was
-    written about it has been passed on.
+    Does nothing when standard error is closed. Without Java, raises PySpark's error after passing on all output.
     """
     if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ or sys.stderr is None:
         return
@@ -52,7 +51,7 @@ def _launch(properties: Mapping[str, str], standard_error: int) -> Any:
 
 
 def copy_without_notice(read: Callable[[], bytes], write: Callable[[bytes], object]) -> None:
-    """Pass on what `read` gives until it gives nothing; half a line waits only while it may be the notice."""
+    """Copy until `read` returns nothing; an incomplete line is held back only while it may be the notice."""
     held = b""
     while chunk := read():
         *lines, held = (held + chunk).split(b"\n")
@@ -69,13 +68,13 @@ def _forward(reading: int) -> None:
     try:
         copy_without_notice(lambda: os.read(reading, _READ_BYTES), lambda text: write_whole(_STANDARD_ERROR, text))
     except BrokenPipeError:
-        pass  # nobody reads it: the JVM is told the same
+        pass  # standard error is closed; closing the pipe lets the JVM see that as well
     finally:
         os.close(reading)
 
 
 def write_whole(descriptor: int, text: bytes) -> None:
-    """Also where the terminal's or the pipe's other users made it non-blocking. Raises OSError."""
+    """Write all of `text`, also to a descriptor that another process made non-blocking. Raises OSError."""
     left = memoryview(text)
     while left:
         try:

@@ -1,12 +1,13 @@
 """A SparkSession for one job, started and stopped with it.
 
-What is set here is what a job cannot do without: UTC (an archive's hours are UTC hours), the Python that runs us on
-the workers of this machine, and silence: Spark's log is for --debug. Nothing is downloaded: no packages, no jars.
-`spark.*` properties of the caller win over all of it.
+It sets only what a job needs: UTC (an archive's hours are UTC hours), this Python for workers on this machine, and no
+Spark log without --debug. Nothing is downloaded, neither packages nor jars. `spark.*` properties of the caller override
+all settings.
 
-Our format is registered, although Spark finds it without: what it finds by itself runs as `PYSPARK_DRIVER_PYTHON` on
-the executors too, without the session's files, and where the Python of the look-up lacks us, Spark says no more than
-`barnabas.DefaultSource`. What is registered runs as `PYSPARK_PYTHON` with them, and a worker that lacks us says so.
+The format is registered although Spark would find it: a found format runs with `PYSPARK_DRIVER_PYTHON` on the executors
+too, without the session's files, and when that Python lacks barnabas, the only message is
+`barnabas.DefaultSource`. A registered format runs with `PYSPARK_PYTHON` and the session's files, and a worker without
+barnabas reports the missing module.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from barnabas.pipeline.data_source import BarnabasDataSource
 from barnabas.pipeline.spark.java_notice import start_jvm
 
 Session: TypeAlias = SparkSession
-"""For the commands, which may not name pyspark."""
+"""For the commands, which must not import pyspark."""
 
 DEFAULT_MASTER = "local[*]"
 
@@ -48,10 +49,10 @@ def build_session(
     debug: bool = False,
     show_progress: bool = False,
 ) -> Iterator[SparkSession]:
-    """A session called `name` that is stopped at the end.
+    """Build a session called `name`, and stop it at the end.
 
-    `master` None leaves it to spark-submit where that started us; else it is `local[*]`. `show_progress` draws Spark's
-    own bar on standard error. Raises PySparkRuntimeError where no Java is found.
+    `master` None: spark-submit's choice if it started this process, else `local[*]`. `show_progress` shows Spark's
+    progress bar on standard error. Raises PySparkRuntimeError when Java is missing.
     """
     properties = _properties(master, debug=debug, show_progress=show_progress)
     properties.update(conf or {})
@@ -63,7 +64,9 @@ def build_session(
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if not debug:
-        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # it writes what is raised as well
+        logging.getLogger("SQLQueryContextLogger").setLevel(
+            logging.CRITICAL
+        )  # it logs exceptions that are raised as well
         start_jvm({"spark.app.name": name, **properties})
     builder = SparkSession.builder.appName(name)
     for key, value in properties.items():
@@ -77,10 +80,10 @@ def build_session(
 
 
 def local_tasks(master: str) -> int | None:
-    """Into how many tasks Spark should share work on `local`, `local[4]`, `local[*]` or `local[4,3]`; None elsewhere.
+    """Return the number of tasks for `local`, `local[4]`, `local[*]` or `local[4,3]`; None for another master.
 
-    Its 200 parts of a shuffle, and up to 10,000 tasks that list an archive's files, are for a cluster: on two cores
-    they are so many starts of tiny tasks. Four a thread still keep a large shuffle in pieces, which Spark spills.
+    Spark's defaults, 200 shuffle partitions and up to 10,000 tasks to list files, suit a cluster; on two cores most of
+    their time is task start-up. Four tasks per thread still split a large shuffle into pieces that Spark can spill.
     """
     match = _LOCAL_MASTER.fullmatch(master)
     if match is None:
@@ -94,11 +97,11 @@ def _properties(master: str | None, *, debug: bool, show_progress: bool) -> dict
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "true" if show_progress else "false",
-        "spark.sql.execution.pythonUDF.arrow.enabled": "false",  # it wants pandas, and warns in its absence
+        "spark.sql.execution.pythonUDF.arrow.enabled": "false",  # it needs pandas, and warns without it
     }
     if master is not None:
         properties["spark.master"] = master
-    elif "PYSPARK_GATEWAY_PORT" not in os.environ:  # set where spark-submit started us: it has chosen already
+    elif "PYSPARK_GATEWAY_PORT" not in os.environ:  # set by spark-submit, which has chosen the master
         properties["spark.master"] = DEFAULT_MASTER
     if not debug:
         properties["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={LOG_PROPERTIES}"

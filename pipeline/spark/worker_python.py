@@ -1,8 +1,8 @@
-"""One sentence for a worker's Python that lacks what a task needs: which Python it is, where, and what to do.
+"""Explains a worker's Python that lacks a module: which Python, on which host, and what to do.
 
-Spark runs Python in two places with the same `PYSPARK_PYTHON`: the planner's worker on the driver's machine, which
-makes a source and plans its reads, and the workers of the executors. What a worker says is a traceback, and only a
-task's failure names its host: `Lost task 0.3 in stage 0.0 (TID 3) (10.0.0.7 executor 1): ...`.
+Spark runs `PYSPARK_PYTHON` in two places: the planner's worker on the driver's machine, which creates a source and
+plans its reads, and the workers of the executors. A worker reports a traceback, and only a task's failure names its
+host: `Lost task 0.3 in stage 0.0 (TID 3) (10.0.0.7 executor 1): ...`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _INSTALL = (
 
 
 def worker_python_sentence(text: str) -> str | None:
-    """What to read in place of `text`, a failure as Spark words it; None where no worker's Python is at fault."""
-    python = os.environ.get("PYSPARK_PYTHON", "python3")  # as SparkContext takes it
+    """Return the explanation of a failure that Spark reports as `text`; None if no worker's Python caused it."""
+    python = os.environ.get("PYSPARK_PYTHON", "python3")  # the same default as SparkContext's
     task = _TASK.search(text)
     place = "on this machine, where Spark plans," if task is None else f"on executor host {task['host']}"
     missing = _MISSING.search(text)
