@@ -183,7 +183,7 @@ def _property_json(scope: str, entry: Property) -> dict[str, Any]:
         "type": entry.type.value,
         "default": None if entry.is_sensitive else entry.default,
         "rule": entry.rule,
-        "update_mode": entry.update_mode,
+        "update_mode": entry.update_mode.value,
         "topic_name": entry.topic_name,
         "doc": entry.doc,
     }

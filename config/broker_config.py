@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from barnabas.config import combinations, names
 from barnabas.config.errors import ConfigError
 from barnabas.config.listeners import Listener
-from barnabas.config.property import PER_BROKER
+from barnabas.config.property import UpdateMode
 from barnabas.config.property_values import PropertyValues, parse_setting
 from barnabas.config.tables.broker_properties import BROKER_PROPERTIES
 from barnabas.config.tables.topic_properties import TOPIC_PROPERTIES
@@ -183,6 +183,6 @@ def _ensure_dynamic(name: str, text: str, origin: str, is_default_layer: bool) -
         raise names.unknown_property(name, origin)
     if not known.is_dynamic:
         raise ConfigError(f"{name} in {origin}: read-only, it is read when the broker starts")
-    if known.update_mode == PER_BROKER and is_default_layer:
+    if known.update_mode is UpdateMode.PER_BROKER and is_default_layer:
         raise ConfigError(f"{name} in {origin}: it can be set for one broker only")
     parse_setting(known, Setting(text, origin))

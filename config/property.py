@@ -33,28 +33,16 @@ class PropertyType(Enum):
     LIST = "list"
     PASSWORD = "password"
 
-    @property
-    def wire_code(self) -> int:
-        """The type's number in Kafka's DescribeConfigs response (int8)."""
-        return _WIRE_CODES[self]
-
-
-_WIRE_CODES = {
-    PropertyType.BOOLEAN: 1,
-    PropertyType.STRING: 2,
-    PropertyType.INT: 3,
-    PropertyType.SHORT: 4,
-    PropertyType.LONG: 5,
-    PropertyType.DOUBLE: 6,
-    PropertyType.LIST: 7,
-    PropertyType.PASSWORD: 9,
-}
 
 _INTEGER_BITS = {PropertyType.SHORT: 16, PropertyType.INT: 32, PropertyType.LONG: 64}
 
-READ_ONLY = "read-only"
-PER_BROKER = "per-broker"
-CLUSTER_WIDE = "cluster-wide"
+
+class UpdateMode(Enum):
+    """When a property may change, in Kafka's terms: only at start, or at run time for one broker or for all."""
+
+    READ_ONLY = "read-only"
+    PER_BROKER = "per-broker"
+    CLUSTER_WIDE = "cluster-wide"
 
 
 class BadValueError(ValueError):
@@ -82,7 +70,7 @@ class Property:
     default: PropertyValue
     doc: str
     validator: Validator | None = None
-    update_mode: str = READ_ONLY
+    update_mode: UpdateMode = UpdateMode.READ_ONLY
     topic_name: str | None = None
     synonyms: tuple[Synonym, ...] = ()
     group: str = ""
@@ -90,7 +78,7 @@ class Property:
     @property
     def is_dynamic(self) -> bool:
         """Whether it may be changed while the broker runs."""
-        return self.update_mode != READ_ONLY
+        return self.update_mode is not UpdateMode.READ_ONLY
 
     @property
     def is_sensitive(self) -> bool:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from barnabas.config.property import CLUSTER_WIDE, INT_MAX, LONG_MAX, PER_BROKER, Property, PropertyType, by_name
+from barnabas.config.property import INT_MAX, LONG_MAX, Property, PropertyType, UpdateMode, by_name
 from barnabas.config.tables.group_properties import GROUP_PROPERTIES
 from barnabas.config.tables.log_properties import LOG_PROPERTIES
 from barnabas.config.validators import AtLeast, ListOf
 
 BOOLEAN, STRING, INT, LONG = PropertyType.BOOLEAN, PropertyType.STRING, PropertyType.INT, PropertyType.LONG
 LIST = PropertyType.LIST
+CLUSTER_WIDE, PER_BROKER = UpdateMode.CLUSTER_WIDE, UpdateMode.PER_BROKER
 
 NODE = "Node and directories"
 LISTENERS = "Listeners"

@@ -8,16 +8,17 @@ the default of that topic property (topic_properties.py).
 from __future__ import annotations
 
 from barnabas.config.property import (
-    CLUSTER_WIDE,
     DOUBLE_MAX,
     LONG_MAX,
     Property,
     PropertyType,
+    UpdateMode,
 )
 from barnabas.config.validators import AtLeast, Between, ListOf, OneOf
 
 BOOLEAN, STRING, INT, LONG = PropertyType.BOOLEAN, PropertyType.STRING, PropertyType.INT, PropertyType.LONG
 DOUBLE, LIST = PropertyType.DOUBLE, PropertyType.LIST
+CLUSTER_WIDE = UpdateMode.CLUSTER_WIDE
 
 SEGMENTS = "Segments and indexes"
 RETENTION = "Retention"

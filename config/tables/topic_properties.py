@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from barnabas.config.property import LONG_MAX, Property, PropertyType, Synonym, by_name
+from barnabas.config.property import LONG_MAX, Property, PropertyType, Synonym, UpdateMode, by_name
 from barnabas.config.tables.broker_properties import BROKER_PROPERTIES
 from barnabas.config.tables.log_properties import SEGMENT_BYTES_MIN, SEGMENTS
 from barnabas.config.validators import AtLeast, Validator
@@ -17,7 +17,7 @@ from barnabas.config.validators import AtLeast, Validator
 MINUTE_MS = 60 * 1000
 HOUR_MS = 60 * MINUTE_MS
 # Kafka's update mode of topic configs, which always change while the broker runs.
-_TOPIC_MODE = "cluster-wide"
+_TOPIC_MODE = UpdateMode.CLUSTER_WIDE
 
 
 def _of_broker(name: str, synonym: str) -> Property:

@@ -16,14 +16,8 @@ RECOVERY_UNCHANGED = -1
 DIRECTORY_MIGRATING = bytes(16)
 """Directory of a replica written before directories had ids."""
 
-DIRECTORY_UNASSIGNED = bytes(15) + b"\x01"
-"""Directory of a replica that is not assigned to a log directory yet."""
-
-DIRECTORY_LOST = bytes(15) + b"\x02"
-"""Directory of a replica whose log directory went offline."""
-
 RESERVED_DIRECTORIES_BELOW = 100
-"""Directory ids below this number are reserved by Kafka."""
+"""Directory ids below this number are reserved by Kafka: 0 migrating, 1 unassigned, 2 lost (offline)."""
 
 
 class PartitionState(NamedTuple):

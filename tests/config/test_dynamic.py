@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from barnabas.config import BROKER_PROPERTIES, ConfigError, ConfigSource, broker_config, load
-from barnabas.config.property import PER_BROKER
+from barnabas.config.property import UpdateMode
 from tests.config.conftest import WriteFile
 
 
@@ -118,7 +118,7 @@ def test_what_cannot_be_set_while_running_is_refused_by_name_and_layer(
 
 def test_a_property_of_one_broker_is_refused_as_a_default_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "log.cleaner.backoff.ms"
-    known = dataclasses.replace(BROKER_PROPERTIES[name], update_mode=PER_BROKER)
+    known = dataclasses.replace(BROKER_PROPERTIES[name], update_mode=UpdateMode.PER_BROKER)
     monkeypatch.setattr(broker_config, "BROKER_PROPERTIES", {**BROKER_PROPERTIES, name: known})
 
     assert load().with_dynamic({}, {name: "5"}).get(name) == 5

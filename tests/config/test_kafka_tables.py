@@ -74,8 +74,8 @@ def differs(scope: str, known: Property, kafka: KafkaConfig) -> list[str]:
     if comparable_rule(known) != our_rule_of(kafka.rule):
         found.append(f"rule {comparable_rule(known)!r} != {our_rule_of(kafka.rule)!r}")
     # Kafka has no update modes for topics; the two that its broker shares by name are printed all the same.
-    if scope == "broker" and known.update_mode != kafka.update_mode:
-        found.append(f"mode {known.update_mode} != {kafka.update_mode}")
+    if scope == "broker" and known.update_mode.value != kafka.update_mode:
+        found.append(f"mode {known.update_mode.value} != {kafka.update_mode}")
     return found
 
 

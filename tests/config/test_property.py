@@ -121,22 +121,6 @@ def test_a_password_is_never_shown() -> None:
     assert secret.show(secret.parse("swordfish")) is None
 
 
-def test_types_carry_kafkas_numbers_for_describe_configs() -> None:
-    codes = {kind: kind.wire_code for kind in PropertyType}
-
-    # org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigType
-    assert codes == {
-        PropertyType.BOOLEAN: 1,
-        PropertyType.STRING: 2,
-        PropertyType.INT: 3,
-        PropertyType.SHORT: 4,
-        PropertyType.LONG: 5,
-        PropertyType.DOUBLE: 6,
-        PropertyType.LIST: 7,
-        PropertyType.PASSWORD: 9,
-    }
-
-
 def test_a_table_cannot_be_changed() -> None:
     table = by_name(Property("a", INT, 1, "", synonyms=(Synonym("b", 2),)))
 
