@@ -108,13 +108,11 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
     assert_never(codec)
 
 
-def decompress(codec: Codec, data: Buffer, max_bytes: int) -> bytes:
-    """Decompress `data` to at most `max_bytes`. Raises DecompressionError for invalid data or larger output."""
-    return bytes(borrow_decompressed(codec, data, max_bytes))
-
-
 def borrow_decompressed(codec: Codec, data: Buffer, max_bytes: int) -> memoryview:
-    """Decompress without copying: the result is valid only until this thread decompresses again."""
+    """Decompress `data` to at most `max_bytes`, borrowed: valid only until this thread decompresses again.
+
+    Raises DecompressionError for invalid data or larger output.
+    """
     match codec:
         case Codec.NONE:
             if len(data) > max_bytes:

@@ -29,7 +29,6 @@ _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
 _UINT16 = struct.Struct(">H")
-_UINT32 = struct.Struct(">I")
 _FLOAT64 = struct.Struct(">d")
 
 
@@ -76,10 +75,6 @@ class Writer:
         """2 bytes, unsigned."""
         return self._fixed(_UINT16, value)
 
-    def uint32(self, value: int) -> Self:
-        """4 bytes, unsigned."""
-        return self._fixed(_UINT32, value)
-
     def float64(self, value: float) -> Self:
         """8 bytes, IEEE 754."""
         self._buffer += _FLOAT64.pack(value)
@@ -90,16 +85,6 @@ class Writer:
         if not 0 <= value <= varint.UINT32_MAX:
             raise ValueError(f"{value} does not fit an unsigned varint")
         varint.append_unsigned(self._buffer, value)
-        return self
-
-    def varint(self, value: int) -> Self:
-        """1 to 5 bytes, zigzag, for an int32."""
-        varint.append_unsigned(self._buffer, varint.zigzag32(value))
-        return self
-
-    def varlong(self, value: int) -> Self:
-        """1 to 10 bytes, zigzag, for an int64."""
-        varint.append_unsigned(self._buffer, varint.zigzag64(value))
         return self
 
     def uuid(self, value: bytes) -> Self:
@@ -208,10 +193,6 @@ class Reader:
         """2 bytes, unsigned."""
         return self._fixed(_UINT16)
 
-    def uint32(self) -> int:
-        """4 bytes, unsigned."""
-        return self._fixed(_UINT32)
-
     def float64(self) -> float:
         """8 bytes, IEEE 754."""
         value: float = _FLOAT64.unpack(self._take(_FLOAT64.size))[0]
@@ -221,16 +202,6 @@ class Reader:
         """0 .. 2^32-1."""
         value, self.position = varint.read_unsigned32(self._data, self.position)
         return value
-
-    def varint(self) -> int:
-        """An int32, zigzag."""
-        value, self.position = varint.read_unsigned32(self._data, self.position)
-        return varint.unzigzag(value)
-
-    def varlong(self) -> int:
-        """An int64, zigzag."""
-        value, self.position = varint.read_unsigned64(self._data, self.position)
-        return varint.unzigzag(value)
 
     def uuid(self) -> bytes:
         """16 bytes."""

@@ -4,8 +4,8 @@
     unsigned varlong  0 .. 2^64-1     1 to 10 bytes
     varint, varlong   zigzag (0, -1, 1, -2, ... become 0, 1, 2, 3, ...) of an int32 or int64, then as above
 
-Longer encodings than needed are accepted, as in Java; bits beyond the 32nd or 64th are refused (Java drops them, but no
-client writes them). Source: Kafka's org.apache.kafka.common.utils.ByteUtils.
+Longer encodings than needed are accepted, as in Java; bits beyond the 32nd are refused (Java drops them, but no client
+writes them). The varints of records are read by the kernels. Source: Kafka's org.apache.kafka.common.utils.ByteUtils.
 """
 
 from __future__ import annotations
@@ -15,15 +15,7 @@ from barnabas.protocol.errors import DecodeError
 UINT32_MAX = 0xFFFF_FFFF
 UINT64_MAX = 0xFFFF_FFFF_FFFF_FFFF
 
-_VARINT_MAX_SHIFT = 28
-_VARLONG_MAX_SHIFT = 63
-
-
-def zigzag32(value: int) -> int:
-    """Map an int32 to a uint32, small magnitudes first. Raises ValueError out of range."""
-    if not -0x8000_0000 <= value <= 0x7FFF_FFFF:
-        raise ValueError(f"{value} does not fit an int32")
-    return (value << 1) ^ (value >> 31)
+_MAX_SHIFT = 28
 
 
 def zigzag64(value: int) -> int:
@@ -31,11 +23,6 @@ def zigzag64(value: int) -> int:
     if not -0x8000_0000_0000_0000 <= value <= 0x7FFF_FFFF_FFFF_FFFF:
         raise ValueError(f"{value} does not fit an int64")
     return (value << 1) ^ (value >> 63)
-
-
-def unzigzag(value: int) -> int:
-    """Invert `zigzag32` or `zigzag64`."""
-    return (value >> 1) ^ -(value & 1)
 
 
 def append_unsigned(target: bytearray, value: int) -> None:
@@ -48,32 +35,8 @@ def append_unsigned(target: bytearray, value: int) -> None:
     target.append(value)
 
 
-def unsigned_size_bytes(value: int) -> int:
-    """Return the bytes that `append_unsigned` writes for `value`."""
-    return (value.bit_length() + 6) // 7 if value else 1
-
-
-def varint_size_bytes(value: int) -> int:
-    """Return the bytes of the zigzag encoding of an int32."""
-    return unsigned_size_bytes(zigzag32(value))
-
-
-def varlong_size_bytes(value: int) -> int:
-    """Return the bytes of the zigzag encoding of an int64."""
-    return unsigned_size_bytes(zigzag64(value))
-
-
 def read_unsigned32(data: bytes | bytearray | memoryview, position: int) -> tuple[int, int]:
     """Return (value, position after it). Raises DecodeError when it is cut short or exceeds 32 bits."""
-    return _read(data, position, _VARINT_MAX_SHIFT, UINT32_MAX)
-
-
-def read_unsigned64(data: bytes | bytearray | memoryview, position: int) -> tuple[int, int]:
-    """Return (value, position after it). Raises DecodeError when it is cut short or exceeds 64 bits."""
-    return _read(data, position, _VARLONG_MAX_SHIFT, UINT64_MAX)
-
-
-def _read(data: bytes | bytearray | memoryview, position: int, max_shift: int, maximum: int) -> tuple[int, int]:
     value = shift = 0
     at, size = position, len(data)
     while at < size:
@@ -81,12 +44,12 @@ def _read(data: bytes | bytearray | memoryview, position: int, max_shift: int, m
         at += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            if value > maximum:
+            if value > UINT32_MAX:
                 break
             return value, at
         shift += 7
-        if shift > max_shift:
+        if shift > _MAX_SHIFT:
             break
     else:
         raise DecodeError(f"varint at position {position} is cut short by the end at {size}")
-    raise DecodeError(f"varint at position {position} does not fit {maximum.bit_length()} bits")
+    raise DecodeError(f"varint at position {position} does not fit 32 bits")

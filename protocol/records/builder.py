@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from barnabas.protocol.compression import Codec, compress
-from barnabas.protocol.records.kernels.kernel import append_record, record_size
+from barnabas.protocol.records.kernels.kernel import append_record
 from barnabas.protocol.records.layout import (
     CONTROL_MASK,
     HEADER_SIZE,
@@ -102,27 +102,9 @@ class RecordBatchBuilder:
         self._record_limit = max(0, HEADER_SIZE + int((max_bytes - HEADER_SIZE) / self.expected_ratio))
 
     @property
-    def size_estimate(self) -> int:
-        """The batch's size in bytes if it were built now: exact without a codec, otherwise by `expected_ratio`."""
-        return HEADER_SIZE + int((len(self._buffer) - HEADER_SIZE) * self.expected_ratio)
-
-    @property
     def uncompressed_bytes(self) -> int:
         """The batch's size in bytes without a codec."""
         return len(self._buffer)
-
-    def has_room(
-        self,
-        timestamp: int,
-        key: Buffer | None,
-        value: Buffer | None,
-        headers: Sequence[tuple[str, Buffer | None]] = (),
-    ) -> bool:
-        """Whether `append` would take this record."""
-        if not self.count:
-            return True
-        size = record_size(self._next_delta, timestamp - self.base_timestamp, key, value, headers)
-        return len(self._buffer) + size <= self._record_limit
 
     def append(
         self,

@@ -111,7 +111,7 @@ def test_a_broken_frame_is_a_decode_error(frame: str) -> None:
         decode_frame(bytes.fromhex(frame))
 
 
-def test_bytes_behind_a_record_are_refused() -> None:
+def test_bytes_after_a_record_are_refused() -> None:
     with pytest.raises(DecodeError, match="left over"):
         decode_frame(encode_frame(RECORDS[0], INITIAL_LEVEL) + b"\x00")
 

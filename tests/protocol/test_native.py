@@ -399,7 +399,7 @@ def test_every_api_has_an_exchange_here() -> None:
 
 
 @pytest.mark.parametrize(("api", "request_", "response"), EXCHANGES, ids=[api.label for api, _, _ in EXCHANGES])
-def test_requests_and_answers_come_back_as_they_went(api: ApiKey, request_: Any, response: Any) -> None:
+def test_requests_and_answers_survive_a_round_trip(api: ApiKey, request_: Any, response: Any) -> None:
     header = codec.read_request(memoryview(request_frame(api, request_)))
     assert (header.api, header.version, header.correlation_id, header.client_id) == (api, 0, 42, "me")
     assert codec.is_supported(header)
@@ -459,7 +459,7 @@ def test_fields_that_are_missing_or_wrong_are_named() -> None:
         assert sentence in str(caught.value)
 
 
-def test_records_behind_an_api_that_has_none_are_refused() -> None:
+def test_records_after_the_body_of_an_api_without_records_are_refused() -> None:
     packed = msgpack.packb([3, 0, 1, None, {}])
     frame = struct.pack(">I", NATIVE_MAGIC << 24 | len(packed)) + packed + b"stray"
     with pytest.raises(DecodeError, match="5 bytes follow the header"):
@@ -486,7 +486,7 @@ def test_broken_framing_is_a_frame_error(frame: bytes, sentence: str) -> None:
 
 
 @pytest.mark.parametrize(("size", "sentence"), [(0, "not positive"), (-7, "not positive"), (101, "above socket")])
-def test_a_frame_size_that_cannot_be_is_refused(size: int, sentence: str) -> None:
+def test_an_impossible_frame_size_is_refused(size: int, sentence: str) -> None:
     with pytest.raises(FrameError, match=sentence):
         frame_size(bytearray(struct.pack(">i", size)), 0, 100)
     assert frame_size(bytearray(struct.pack(">i", 100)), 0, 100) == 100
@@ -508,7 +508,7 @@ def test_a_requests_header_is_limited_and_an_answers_is_not() -> None:
     assert codec.read_response(memoryview(answer)[4:]).body["cluster_id"] == padding
 
 
-def test_an_answer_that_its_size_fields_cannot_say_is_refused() -> None:
+def test_an_answer_too_large_for_its_size_fields_is_refused() -> None:
     header = codec.RequestHeader(ApiKey.METADATA, 0, 1, None, {}, memoryview(b""))
     with pytest.raises(BrokerError, match="ask for less at a time") as refused:
         codec.encode_response(header, MetadataResponse("x" * (1 << 24), [], []), 0)

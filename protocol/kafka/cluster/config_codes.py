@@ -1,4 +1,4 @@
-"""Kafka's numbers for where a config's value comes from and for its type: int8 on the wire.
+"""Kafka's codes of config sources and config types, int8 on the wire.
 
 Source: Kafka's DescribeConfigsResponse.
 """
@@ -31,10 +31,10 @@ _TYPES: Final = {
 
 
 def source_code(name: str) -> int:
-    """Of a layer, by the name that ConfigEntry has."""
+    """Return the code of a source named as in ConfigEntry."""
     return _SOURCES[name]
 
 
 def type_code(name: str) -> int:
-    """Of a property's type, by the name that ConfigEntry has."""
+    """Return the code of a type named as in ConfigEntry."""
     return _TYPES[name]

@@ -1,4 +1,4 @@
-"""Fetch (1), versions 4-18: stored batches, which lie between the fields of the answer.
+"""Fetch (1), versions 4-18: stored batches, sent between the fields of the answer.
 
     request    4+   replica_id int32 (14-), max_wait_ms, min_bytes, max_bytes int32, isolation int8,
                7+   session_id, session_epoch int32,
@@ -6,19 +6,19 @@
                         last_fetched_epoch int32 (12+), log_start_offset int64 (5+), partition_max_bytes int32]],
                7+   forgotten [topic, [partition int32]]
                11+  rack_id string
-               12+  flexible        13+  topic_id uuid in the place of every topic
+               12+  flexible        13+  topic_id uuid instead of every topic
                15+  tagged field 1: replica_id int32, replica_epoch int64
     response   4+   throttle int32,
                7+   error int16, session_id int32,
                     [topic string, [partition int32, error int16, high_watermark int64, last_stable_offset int64,
                         log_start_offset int64 (5+), aborted nullable [producer_id, first_offset int64],
                         preferred_read_replica int32 (11+), records nullable bytes]]
-               12+  flexible        13+  topic_id in the place of topic
+               12+  flexible        13+  topic_id instead of topic
                16+  tagged field 1 of a partition: the current leader and its epoch
 
-There are no fetch sessions: the session id is always 0, which tells a client so, and forgotten topics mean nothing. Of
-what a follower says of itself only its replica_id is read. A partition's error is told without the log's range. Written
-by hand, see hot_fields.py. Source: Kafka's FetchRequest.json, FetchResponse.json.
+Fetch sessions are not supported: the session id is always 0, by which a client knows, and forgotten topics are ignored.
+Of a follower's fields only its replica_id is read. A partition with an error has no offsets. Coded by hand, see
+hot_fields.py. Source: Kafka's FetchRequest.json, FetchResponse.json.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def decode_request(version: int, body: memoryview) -> FetchRequest:
             position = skip_tags(body, position)
     if items != _ITEMS_OF_ONE_PARTITION:
         topics = without_repetitions(topics)
-    # What follows (forgotten topics, a rack, tagged fields) has no meaning here and is not read, but for a follower.
+    # The rest (forgotten topics, rack, tagged fields) has no effect and is read only to find a follower.
     if version >= _REPLICA_STATE_FROM and bytes(body[position : position + 4]) != _CONSUMERS_TAIL:
         replica_id = _replica_id(Reader(body, position))
     return FetchRequest(
@@ -137,7 +137,7 @@ def decode_request(version: int, body: memoryview) -> FetchRequest:
 
 
 def _replica_id(tail: Reader) -> int:
-    """A follower's node, -1 for a consumer; `tail` is at the forgotten topics. Raises DecodeError, struct.error."""
+    """Return a follower's node, or -1; `tail` is at the forgotten topics. Raises DecodeError, struct.error."""
     for _ in range(tail.unsigned_varint() - 1):  # ends at the first missing byte, however large the count
         tail.uuid()
         tail.raw(INT32.size * max(0, tail.unsigned_varint() - 1))
@@ -168,12 +168,12 @@ def _read_partition(version: int, body: memoryview, position: int) -> tuple[Fetc
 
 
 def encode_response(version: int, response: FetchResponse) -> Pieces:
-    """The body of an answer; each partition's records are a piece between bytes."""
+    """Return an answer's body; each partition's records are a piece between bytes."""
     return _encode(version, response, ErrorCode.NONE)
 
 
 def encode_error(version: int, request: FetchRequest, code: ErrorCode, message: str) -> Pieces:
-    """The code for the whole, and where a version may not know that (12-), for every partition as well."""
+    """The code for the whole answer, and up to version 12, whose clients may not read that, for every partition."""
     topics: list[FetchTopicResult] = []
     if version < _TOPIC_IDS_FROM:
         for topic in request.topics:
@@ -200,7 +200,7 @@ def _encode(version: int, response: FetchResponse, error: ErrorCode) -> Pieces:
         count = len(topic.partitions)
         out += unsigned(count + 1) if flexible else _pack_int32(count)
         for p in topic.partitions:
-            if p.error:  # Kafka tells the log's range with records only
+            if p.error:  # as in Kafka, an error has no offsets
                 p = FetchPartitionResult(p.partition, p.error, current_leader=p.current_leader)
             if version >= _LOG_START_FROM:
                 out += _RESULT_V5.pack(p.partition, p.error, p.high_watermark, p.last_stable_offset, p.log_start_offset)
@@ -248,5 +248,5 @@ def _aborted(aborted: list[AbortedTransaction], flexible: bool) -> bytes:
 
 
 def _leader(leader: tuple[int, int]) -> bytes:
-    """A partition's tagged fields: one, with tag 1 and 9 bytes: node, epoch, no tagged fields of its own."""
+    """Return a partition's tagged fields: tag 1 with 9 bytes (node, epoch, empty tagged fields)."""
     return b"\x01\x01\x09" + _CURRENT_LEADER.pack(*leader, 0)

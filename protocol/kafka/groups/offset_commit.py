@@ -1,4 +1,4 @@
-"""OffsetCommit (8), versions 2-10: the one request of a group that every consumer sends every few seconds.
+"""OffsetCommit (8), versions 2-10: sent by every consumer of a group every few seconds.
 
     request    2+   group_id string, generation or member epoch int32, member_id string,
                7+       group_instance_id nullable string,
@@ -6,13 +6,13 @@
                2+       [name string, [index int32, offset int64,
                6+           leader_epoch int32,
                2+           metadata nullable string]]
-               8+   flexible        10+  topic_id uuid in the place of name
+               8+   flexible        10+  topic_id uuid instead of name
     response   3+   throttle int32,
                2+       [name string, [index int32, error int16]]
-               8+   flexible        10+  topic_id in the place of name
+               8+   flexible        10+  topic_id instead of name
 
-An error of the whole request is every partition's. Written by hand, see hot_fields.py: both directions take 17 us for
-ten partitions, where kio's entities took 120. Source: Kafka's OffsetCommitRequest.json, OffsetCommitResponse.json.
+An error of the whole request is set for every partition. Coded by hand, see hot_fields.py: both directions take 17 us
+for ten partitions. Source: Kafka's OffsetCommitRequest.json, OffsetCommitResponse.json.
 """
 
 from __future__ import annotations

@@ -1,23 +1,23 @@
-"""OffsetFetch (9), versions 1-10: what a consumer asks for with every partition that it is assigned.
+"""OffsetFetch (9), versions 1-10: sent by a consumer for newly assigned partitions.
 
     request    1-7  group_id string, [name string, [index int32]] (null from 2 on: all)
                8+   [group_id string,
                9+       member_id nullable string, member_epoch int32,
                8+       [name string, [index int32]] or null]
                7+   require_stable int8
-               6+   flexible        10+  topic_id uuid in the place of name
+               6+   flexible        10+  topic_id uuid instead of name
     response   3+   throttle int32
                1-7  [name string, [index int32, offset int64,
                5+       leader_epoch int32,
                1+       metadata string, error int16]],
                2-7  error int16
                8+   [group_id string, [name string, [...]], error int16]
-               6+   flexible        10+  topic_id in the place of name
+               6+   flexible        10+  topic_id instead of name
 
-Version 9 brought members of the newer protocol. A string before version 6 has 32,767 bytes at most: longer
-metadata, committed by a newer version, is its partition's OFFSET_METADATA_TOO_LARGE there, where Kafka fails the whole
-request (UNKNOWN_SERVER_ERROR). Written by hand, see hot_fields.py: both directions take 12 us for ten partitions, where
-kio's entities took 154. Source: Kafka's OffsetFetchRequest.json, OffsetFetchResponse.json.
+Version 9 added members of the consumer protocol. A string before version 6 has at most 32,767 bytes: a partition with
+longer metadata, committed by a newer version, is answered OFFSET_METADATA_TOO_LARGE, while Kafka fails the whole
+request (UNKNOWN_SERVER_ERROR). Coded by hand, see hot_fields.py: both directions take 12 us for ten partitions. Source:
+Kafka's OffsetFetchRequest.json, OffsetFetchResponse.json.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _BY_ID_FROM: Final = 10
 _LONGEST_STRING: Final = 2**15 - 1
 """Bytes of a string before flexible versions; offset.metadata.max.bytes may allow more."""
 _SURELY_FITS: Final = _LONGEST_STRING // 4
-"""Characters that are no more bytes than that."""
+"""A string of at most this many characters fits."""
 
 _OFFSET = struct.Struct(">iq")
 _OFFSET_AND_EPOCH = struct.Struct(">iqi")
@@ -99,7 +99,7 @@ def decode_request(version: int, body: memoryview) -> OffsetFetchRequest:
 
 
 def _read_group(version: int, body: memoryview, position: int, items: int) -> tuple[OffsetFetchGroup, int, int]:
-    """The group, all items so far, and the position behind it."""
+    """Return the group, the count of items so far, and the position after the group."""
     read_text = read_compact_string if version >= _FLEXIBLE_FROM else read_string
     group_id, position = read_present(read_text, body, position, "a group id")
     member_id: str | None = None
@@ -144,7 +144,7 @@ def _read_topics(
 
 
 def encode_response(version: int, response: OffsetFetchResponse) -> bytes:
-    """Groups, or before version 8 the one that was asked for."""
+    """The groups; before version 8 the only one."""
     out = bytearray(_NO_THROTTLE if version >= _THROTTLE_FROM else b"")
     if version >= _GROUPS_FROM:
         out += compact_count(len(response.groups))

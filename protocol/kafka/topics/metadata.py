@@ -1,8 +1,8 @@
 """Metadata (3), versions 0-13: see the handler of that name.
 
-Version 0 asks for all topics by an empty list, 1+ by null. Topics are asked for by id from version 12 on (10 and 11
-have the field, but a request that uses it, or leaves out the name, is INVALID_REQUEST). Whether a missing topic may be
-created is asked from version 4 on; a client older than that has always wanted it.
+An empty list means all topics in version 0, null in later versions. Topics are requested by id from version 12 on (10
+and 11 have the field, but a request that uses it, or omits the name, is INVALID_REQUEST). Version 4 added whether
+missing topics may be created; for older clients they are.
 
     response   3+   throttle int32,
                     [node_id int32, host string, port int32, rack nullable string (1+)],
@@ -16,7 +16,7 @@ created is asked from version 4 on; a client older than that has always wanted i
                13+  error int16
                9+   flexible
 
-The answer is written by hand: every client asks for it, and with kio's writer 2,000 partitions held the loop for 20 ms.
+The answer is coded by hand: every client requests it, and large clusters' answers would hold the event loop.
 Source: Kafka's MetadataRequest.json, MetadataResponse.json.
 """
 
@@ -73,7 +73,7 @@ REQUEST = Message(
 
 
 def decode_request(version: int, body: memoryview) -> MetadataRequest:
-    """Raises DecodeError; BrokerError INVALID_REQUEST for topic ids in a version that has only their field."""
+    """Raises DecodeError; BrokerError INVALID_REQUEST for topic ids in versions 10 and 11."""
     fields = {"allow_auto_creation": True} | REQUEST.read(version, body)
     topics: list[TopicReference] | None = fields.pop("topics")
     names: list[str] | None = None
@@ -90,12 +90,12 @@ def decode_request(version: int, body: memoryview) -> MetadataRequest:
 
 
 def encode_response(version: int, response: MetadataResponse) -> bytes:
-    """The body of an answer."""
+    """Return the body of an answer."""
     return _encode(version, response, ErrorCode.NONE)
 
 
 def encode_error(version: int, request: MetadataRequest | None, code: ErrorCode, message: str) -> bytes:
-    """The code for every topic that was named, and from version 13 on for the whole."""
+    """The code for every named topic, and from version 13 on for the whole answer."""
     names = [] if request is None or request.topics is None else request.topics
     return _encode(version, MetadataResponse("", [], [TopicMetadata(name, code) for name in names]), code)
 
@@ -138,7 +138,7 @@ def _encode(version: int, response: MetadataResponse, code: ErrorCode) -> bytes:
 
 
 def _partition_writer(version: int) -> Callable[[PartitionMetadata], bytes]:
-    """Writes one partition. Its node lists are almost always one of few, so that each is packed once."""
+    """Return a writer of partitions. Partitions share few distinct node lists, so each list is packed once."""
     flexible = version >= _FLEXIBLE_FROM
     count = compact_count if flexible else INT32.pack
     packed: dict[tuple[int, ...], bytes] = {}

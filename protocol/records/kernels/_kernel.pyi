@@ -20,13 +20,6 @@ def decode_payload(
 def find_timestamp(
     payload: _Buffer, count: int, last_offset_delta: int, base_timestamp: int, target: int
 ) -> tuple[int, int] | None: ...
-def record_size(
-    offset_delta: int,
-    timestamp_delta: int,
-    key: _Buffer | None,
-    value: _Buffer | None,
-    headers: Sequence[tuple[str, _Buffer | None]],
-) -> int: ...
 def append_record(
     target: bytearray,
     limit: int,

@@ -167,14 +167,6 @@ def find_timestamp(
     return (walk.offset_delta, walk.timestamp) if walk.index < count else None
 
 
-def record_size(offset_delta, timestamp_delta, key, value, headers):
-    """See kernel_python.record_size."""
-    cdef int64_t delta = _checked_offset_delta(offset_delta)
-    cdef int64_t time_delta = _checked_timestamp_delta(timestamp_delta)
-    cdef int64_t body = _body_size(delta, time_delta, _as_bytes(key), _as_bytes(value), _encoded(headers))
-    return varint_size(body) + body
-
-
 def append_record(bytearray target not None, int64_t limit, offset_delta, timestamp_delta, key, value, headers):
     """See kernel_python.append_record."""
     cdef int64_t delta = _checked_offset_delta(offset_delta)

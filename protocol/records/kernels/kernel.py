@@ -25,7 +25,6 @@ if _wanted != "python":
             find_batch,
             find_timestamp,
             murmur2,
-            record_size,
         )
 
         _kernel = "compiled"
@@ -41,7 +40,6 @@ if _kernel == "python":
         find_batch,
         find_timestamp,
         murmur2,
-        record_size,
     )
 
 KERNEL: Final = _kernel
@@ -55,5 +53,4 @@ __all__ = [
     "find_batch",
     "find_timestamp",
     "murmur2",
-    "record_size",
 ]

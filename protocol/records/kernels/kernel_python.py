@@ -108,18 +108,6 @@ def find_timestamp(
     return None
 
 
-def record_size(
-    offset_delta: int,
-    timestamp_delta: int,
-    key: _Buffer | None,
-    value: _Buffer | None,
-    headers: Sequence[tuple[str, _Buffer | None]],
-) -> int:
-    """Return the bytes that `append_record` writes for a record, its size field included."""
-    body = _body_size(offset_delta, timestamp_delta, _as_bytes(key), _as_bytes(value), _encode_headers(headers))
-    return _varint_size(body) + body
-
-
 def append_record(
     target: bytearray,
     limit: int,

@@ -49,7 +49,7 @@ def answer(api: str, version: int, data: Any) -> Any:
 
 
 @pytest.mark.parametrize("api", KAFKA_APIS, ids=lambda api: api.key.label)
-def test_every_row_of_the_table_is_what_kio_knows_of_the_api(api: KafkaApi) -> None:
+def test_every_row_of_the_table_agrees_with_kio(api: KafkaApi) -> None:
     versions = schema_name_map[api.key.label]
     for version in range(api.lowest, api.highest + 1):
         assert version in versions
@@ -62,12 +62,12 @@ def test_every_row_of_the_table_is_what_kio_knows_of_the_api(api: KafkaApi) -> N
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_old_versions_of_api_versions_ask_nothing(version: int) -> None:
+def test_old_requests_of_api_versions_are_empty(version: int) -> None:
     assert api_versions.decode_request(version, memoryview(b"")).client == ""
 
 
 @pytest.mark.parametrize("version", [3, 4])
-def test_features_are_said_from_version_3_on(version: int) -> None:
+def test_features_are_answered_from_version_3_on(version: int) -> None:
     features = [Feature("metadata.version", 7, 30, 19), Feature("from.zero", 0, 2, 0)]
     response = ApiVersionsResponse("b", "1", "c", 1, [], 100, features, 44)
     found = answer("api_versions", version, api_versions.encode_response(version, response))
@@ -108,7 +108,7 @@ def test_a_metadata_request_for_all_for_none_and_for_some_topics(version: int) -
 
 
 @pytest.mark.parametrize("version", [10, 11, 12, 13])
-def test_topics_are_asked_for_by_id_from_version_12_on(version: int) -> None:
+def test_topics_are_requested_by_id_from_version_12_on(version: int) -> None:
     kio = schema("metadata", version, "request")
     flags = {"include_cluster_authorized_operations": False} if version < 11 else {}
     topics = (kio.MetadataRequestTopic(topic_id=UUID(bytes=TOPIC_ID), name=None),)
@@ -124,7 +124,7 @@ def test_topics_are_asked_for_by_id_from_version_12_on(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", METADATA_VERSIONS)
-def test_the_answer_to_metadata_reads_as_what_it_says(version: int) -> None:
+def test_an_answer_to_metadata_is_read_back(version: int) -> None:
     partition = PartitionMetadata(3, ErrorCode.LEADER_NOT_AVAILABLE, -1, 5, (1, 2), (1,), (2,))
     response = MetadataResponse(
         "cluster",
@@ -164,7 +164,7 @@ def test_the_answer_to_metadata_reads_as_what_it_says(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", METADATA_VERSIONS)
-def test_metadata_that_fails_as_a_whole_says_so_for_every_topic(version: int) -> None:
+def test_metadata_refused_as_a_whole_has_the_code_for_every_topic(version: int) -> None:
     data = metadata.encode_error(version, MetadataRequest(["a", "b"]), ErrorCode.UNKNOWN_SERVER_ERROR, "a bug")
     found = answer("metadata", version, data)
     assert [(each.name, each.error_code) for each in found.topics] == [("a", -1), ("b", -1)]
@@ -191,7 +191,7 @@ def list_offsets_request(version: int, *timestamps: int, **fields: Any) -> Any:
 
 
 @pytest.mark.parametrize("version", LIST_OFFSETS_VERSIONS)
-def test_a_special_timestamp_that_a_version_does_not_have_is_none(version: int) -> None:
+def test_a_special_timestamp_of_a_later_version_is_unknown(version: int) -> None:
     asked = (0, 1_700_000_000_000, -1, -2, -3, -4, -5, -6, -7)
     request = list_offsets.decode_request(version, body(list_offsets_request(version, *asked)))
     known = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9, -6: 11}
@@ -203,7 +203,7 @@ def test_a_special_timestamp_that_a_version_does_not_have_is_none(version: int) 
 
 
 @pytest.mark.parametrize("version", LIST_OFFSETS_VERSIONS)
-def test_the_answer_to_list_offsets_reads_as_what_it_says(version: int) -> None:
+def test_an_answer_to_list_offsets_is_read_back(version: int) -> None:
     results = [
         offsets.ListOffsetsPartitionResult(0, ErrorCode.NONE, 1 << 40, 99, 4),
         offsets.ListOffsetsPartitionResult(1, ErrorCode.UNSUPPORTED_VERSION),

@@ -36,7 +36,7 @@ def test_sources_and_types_have_kafkas_numbers() -> None:
 
 
 @pytest.mark.parametrize(("api", "version"), versions_of(DESCRIBE))
-def test_what_is_to_be_described(api: ApiKey, version: int) -> None:
+def test_requested_configs_are_decoded(api: ApiKey, version: int) -> None:
     resources = tuple(
         row(api, version, "DescribeConfigsResource", resource_type=2, resource_name=name, configuration_keys=keys)
         for name, keys in (("a", None), ("b", ()), ("c", ("x", "y")))
@@ -80,7 +80,7 @@ def test_entries_that_resources_share_are_encoded_once_and_in_every_row(
 
 
 @pytest.mark.parametrize(("api", "version"), versions_of(DESCRIBE))
-def test_described_configs_have_sources_synonyms_types_and_words(api: ApiKey, version: int) -> None:
+def test_described_configs_have_sources_synonyms_types_and_documentation(api: ApiKey, version: int) -> None:
     entry = ConfigEntry(
         "retention.ms",
         "5",
@@ -113,7 +113,7 @@ def test_described_configs_have_sources_synonyms_types_and_words(api: ApiKey, ve
 
 
 @pytest.mark.parametrize(("api", "version"), versions_of(REPLACE))
-def test_the_old_api_sets_a_whole_set(api: ApiKey, version: int) -> None:
+def test_alter_configs_replaces_the_whole_set(api: ApiKey, version: int) -> None:
     configs = (
         row(api, version, "AlterableConfig", name="a", value="1"),
         row(api, version, "AlterableConfig", name="b", value=None),
@@ -139,7 +139,7 @@ def test_the_incremental_api_has_four_operations(api: ApiKey, version: int) -> N
 
 
 @pytest.mark.parametrize(("api", "version"), versions_of(REPLACE, ALTER))
-def test_what_became_of_altered_configs(api: ApiKey, version: int) -> None:
+def test_results_of_altered_configs(api: ApiKey, version: int) -> None:
     results = [
         AlterConfigsResult(ConfigResource(2, "a"), message="a warning"),
         AlterConfigsResult(ConfigResource(4, "1"), ErrorCode.INVALID_CONFIG, "no"),

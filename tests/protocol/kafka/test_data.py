@@ -100,7 +100,7 @@ RESULTS = [
 
 
 @pytest.mark.parametrize("version", PRODUCE_VERSIONS)
-def test_the_answer_to_a_produce_reads_as_what_it_says(version: int) -> None:
+def test_an_answer_to_a_produce_is_read_back(version: int) -> None:
     topics = [ProduceTopicResult("töpic", RESULTS, TOPIC_ID), ProduceTopicResult("töpic", [], TOPIC_ID)]
     answer = read(
         message_type("produce", version, "response"), produce.encode_response(version, ProduceResponse(topics))
@@ -125,7 +125,7 @@ def test_the_answer_to_a_produce_reads_as_what_it_says(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", PRODUCE_VERSIONS)
-def test_a_produce_that_fails_as_a_whole_says_so_for_every_partition(version: int) -> None:
+def test_a_produce_refused_as_a_whole_has_the_code_for_every_partition(version: int) -> None:
     request = produce.decode_request(version, memoryview(bytearray(produce_body(version))))
     data = produce.encode_error(version, request, ErrorCode.UNKNOWN_SERVER_ERROR, "a bug")
     answer = read(message_type("produce", version, "response"), data)
@@ -178,13 +178,13 @@ def test_a_fetch_is_decoded(version: int) -> None:
     assert request == FetchRequest(500, 1, 50 << 20, 1, [FetchTopic(name, partitions, topic_id)], *session)
 
 
-def test_a_fetch_with_negative_limits_asks_for_nothing_at_once() -> None:
+def test_a_fetch_with_negative_limits_requests_zero_bytes_without_waiting() -> None:
     body = fetch_body(11, max_wait=timedelta(milliseconds=-1), min_bytes=-1, max_bytes=-1)
     request = fetch.decode_request(11, memoryview(bytearray(body)))
     assert (request.max_wait_ms, request.min_bytes, request.max_bytes) == (0, 0, 0)
 
 
-def test_an_isolation_level_that_is_none_is_left_to_the_handler() -> None:
+def test_an_unknown_isolation_level_is_left_to_the_handler() -> None:
     assert fetch.decode_request(11, memoryview(bytearray(fetch_body(11, isolation_level=2)))).isolation == 2
 
 
@@ -205,7 +205,7 @@ FETCHED = [
 
 @pytest.mark.parametrize("version", FETCH_VERSIONS)
 @pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3], [0, 2], []])
-def test_the_answer_to_a_fetch_reads_as_what_it_says(version: int, order: list[int]) -> None:
+def test_an_answer_to_a_fetch_is_read_back(version: int, order: list[int]) -> None:
     results = [FETCHED[each] for each in order]
     topics = [FetchTopicResult("töpic", results, TOPIC_ID)] * 2
     body = fetch.encode_response(version, FetchResponse(topics))
@@ -235,7 +235,7 @@ def test_the_answer_to_a_fetch_reads_as_what_it_says(version: int, order: list[i
 
 
 @pytest.mark.parametrize("version", FETCH_VERSIONS)
-def test_a_fetch_that_fails_as_a_whole_says_so_where_its_version_looks(version: int) -> None:
+def test_a_fetch_refused_as_a_whole_has_the_code_where_its_version_reads_it(version: int) -> None:
     request = fetch.decode_request(version, memoryview(bytearray(fetch_body(version))))
     body = fetch.encode_error(version, request, ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "none")
     answer = read(message_type("fetch", version, "response"), joined(body))
@@ -261,7 +261,7 @@ def test_a_body_that_is_cut_short_is_a_decode_error_or_complete(codec: Any, vers
 
 
 @pytest.mark.parametrize(("codec", "version", "body"), BODIES)
-def test_spoiled_bodies_raise_decode_errors_and_nothing_else(codec: Any, version: int, body: bytes) -> None:
+def test_damaged_bodies_raise_decode_errors_and_nothing_else(codec: Any, version: int, body: bytes) -> None:
     rng = random.Random(f"{codec.__name__} {version}")
     for turn in range(300):
         data = bytearray(body)
@@ -286,9 +286,7 @@ LENGTHS = [
 
 
 @pytest.mark.parametrize(("codec", "version", "body"), LENGTHS)
-def test_an_array_of_two_thousand_million_items_is_refused_before_it_is_made(
-    codec: Any, version: int, body: bytes
-) -> None:
+def test_an_array_of_two_billion_items_is_refused_before_it_is_allocated(codec: Any, version: int, body: bytes) -> None:
     with pytest.raises(DecodeError, match="more than 50000 topics and partitions"):
         codec.decode_request(version, memoryview(bytearray(body)))
 

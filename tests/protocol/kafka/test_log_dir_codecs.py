@@ -26,14 +26,14 @@ DESCRIBE, MOVE = ApiKey.DESCRIBE_LOG_DIRS, ApiKey.ALTER_REPLICA_LOG_DIRS
 
 
 @pytest.mark.parametrize(("api", "version"), versions_of(DESCRIBE))
-def test_all_partitions_or_some_are_asked_for(api: ApiKey, version: int) -> None:
+def test_all_or_some_partitions_are_requested(api: ApiKey, version: int) -> None:
     assert decoded(api, version, topics=None) == DescribeLogDirsRequest()
     topic = row(api, version, "DescribableLogDirTopic", topic="a", partitions=(0, 2))
     assert decoded(api, version, topics=(topic,)) == DescribeLogDirsRequest([DescribeLogDirsTopic("a", [0, 2])])
 
 
 @pytest.mark.parametrize(("api", "version"), versions_of(DESCRIBE))
-def test_directories_are_told_with_their_partitions_and_bytes(api: ApiKey, version: int) -> None:
+def test_directories_are_described_with_their_partitions_and_bytes(api: ApiKey, version: int) -> None:
     partition = LogDirPartition(2, 1 << 40, 7, is_future=True, first_dirty_offset=3, dirty_ratio=0.5)
     results = [
         LogDirResult("/a", topics=[LogDirTopic("t", [partition])], total_bytes=9 << 40, usable_bytes=8 << 40),

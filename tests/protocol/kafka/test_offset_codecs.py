@@ -162,7 +162,7 @@ def test_a_fetch_of_offsets_both_ways(api: ApiKey, version: int) -> None:
 
 @pytest.mark.parametrize(("api", "version"), versions_of(FETCH))
 @pytest.mark.parametrize(("metadata", "fits"), [("x" * 32_767, True), ("x" * 32_768, False), ("🎈" * 8_192, False)])
-def test_metadata_that_an_old_versions_string_cannot_hold_is_that_partitions_error_alone(
+def test_metadata_too_long_for_an_old_version_is_an_error_of_its_partition_only(
     api: ApiKey, version: int, metadata: str, fits: bool
 ) -> None:
     results = [
@@ -178,11 +178,11 @@ def test_metadata_that_an_old_versions_string_cannot_hold_is_that_partitions_err
 
 
 @pytest.mark.parametrize(("api", "version"), [each for each in versions_of(FETCH) if 2 <= each[1] <= 7])
-def test_null_topics_are_all_from_version_2_on(api: ApiKey, version: int) -> None:
+def test_null_topics_mean_all_from_version_2_on(api: ApiKey, version: int) -> None:
     assert decoded(api, version, group_id="g", topics=None).groups == [OffsetFetchGroup("g", None)]
 
 
-def test_null_topics_have_no_meaning_in_version_1() -> None:
+def test_null_topics_are_refused_in_version_1() -> None:
     with pytest.raises(DecodeError, match="null"):
         offset_fetch.decode_request(1, memoryview(b"\x00\x01g\xff\xff\xff\xff"))
 
@@ -216,7 +216,7 @@ def test_a_body_that_is_cut_short_does_not_decode(codec: Any, version: int, body
 
 @pytest.mark.parametrize(("codec", "version", "body"), bodies())
 @given(data=st.data())
-def test_spoiled_bodies_raise_decode_errors_and_nothing_else(
+def test_damaged_bodies_raise_decode_errors_and_nothing_else(
     codec: Any, version: int, body: bytes, data: st.DataObject
 ) -> None:
     spoiled = bytearray(body)

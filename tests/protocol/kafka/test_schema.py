@@ -154,7 +154,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(("message", "version", "data", "sentence"), HOSTILE)
-def test_what_cannot_be_is_a_decode_error_that_names_the_field(
+def test_an_invalid_request_is_a_decode_error_that_names_the_field(
     message: Message, version: int, data: bytes, sentence: str
 ) -> None:
     with pytest.raises(DecodeError) as caught:

@@ -130,7 +130,7 @@ def test_topics_to_delete_are_read_by_name_and_by_id(api: ApiKey, version: int) 
 
 
 @pytest.mark.parametrize(("api", "version"), versions_of(DELETE))
-def test_what_became_of_deleted_topics(api: ApiKey, version: int) -> None:
+def test_results_of_deleted_topics(api: ApiKey, version: int) -> None:
     results = [
         TopicResult("a", topic_id=ID),
         TopicResult("", ErrorCode.UNKNOWN_TOPIC_ID, "who", bytes(reversed(ID))),

@@ -92,7 +92,7 @@ def test_the_codec_is_in_the_lowest_bits(attributes: int, codec: Codec) -> None:
 
 
 @pytest.mark.parametrize("codec_id", [5, 6, 7])
-def test_a_codec_that_means_nothing_is_refused(codec_id: int) -> None:
+def test_an_undefined_codec_is_refused(codec_id: int) -> None:
     data = bytearray(GOLDEN)
     data[22] = codec_id
     for use in (lambda batch: batch.codec, check_records, read_records):
@@ -105,7 +105,7 @@ def test_a_sequence_wraps_to_zero() -> None:
     assert RecordBatch(plain(3)).last_sequence == -1
 
 
-def test_every_flipped_bit_after_the_crc_is_noticed() -> None:
+def test_every_flipped_bit_after_the_crc_is_detected() -> None:
     for position in range(21, len(GOLDEN)):
         data = bytearray(GOLDEN)
         data[position] ^= 0x10
@@ -130,7 +130,7 @@ def test_a_length_below_the_header_is_corrupt(length: int) -> None:
         next(iter_batches(data))
 
 
-def test_a_batch_of_another_version_is_told_apart_from_a_corrupt_one() -> None:
+def test_a_batch_of_another_format_is_distinguished_from_a_corrupt_one() -> None:
     old = GOLDEN[:16] + b"\x01" + GOLDEN[17:]
     assert RecordBatch(old).magic == 1
     with pytest.raises(UnsupportedMagicError) as caught:
@@ -172,14 +172,14 @@ def test_timestamps_are_stamped_with_a_new_crc() -> None:
     assert data == plain(5, Codec.GZIP)
 
 
-def test_stamping_what_is_there_already_writes_nothing() -> None:
+def test_stamping_unchanged_values_writes_nothing() -> None:
     batch = RecordBatch(bytes(plain(1)))  # read only: a write would fail
     batch.stamp_timestamps(TimestampType.CREATE_TIME, TIMESTAMP)
     with pytest.raises(TypeError):
         batch.stamp_timestamps(TimestampType.CREATE_TIME, TIMESTAMP + 1)
 
 
-def test_iterating_yields_whole_batches_and_says_where_the_partial_one_starts() -> None:
+def test_iterating_yields_complete_batches_and_the_position_of_the_partial_one() -> None:
     first, second = plain(2), plain(3, base_offset=2)
     for tail in range(len(second)):
         batches = iter_batches(first + second + second[:tail])

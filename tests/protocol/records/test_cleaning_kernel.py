@@ -101,7 +101,7 @@ def test_every_slot_can_be_taken_and_found_again(new_table: NewTable, mask: int)
         assert table.get(b"none of them") in {-1, *stored.values()}
 
 
-def test_keys_whose_hashes_begin_alike_do_not_erase_each_other(new_table: NewTable) -> None:
+def test_keys_whose_hashes_share_a_prefix_do_not_replace_each_other(new_table: NewTable) -> None:
     table = new_table(100, (2**64 - 1) << 64)  # all begin in the same slot
     table.add_records(build([record(i, b"%d" % i) for i in range(50)])[61:], 50, 0, 49, TIMESTAMP, 0, 90)
     assert [table.get(b"%d" % key) for key in range(50)] == list(range(50))
@@ -130,7 +130,9 @@ def test_a_full_table_ends_the_pass_in_the_middle_of_a_batch(new_table: NewTable
     ("codec", "header"),
     [(Codec.GZIP, {}), (Codec.NONE, {"is_transactional": True, "producer_id": 1}), (Codec.NONE, {"is_control": True})],
 )
-def test_what_is_not_plain_is_left_to_the_caller(new_table: NewTable, codec: Codec, header: dict[str, Any]) -> None:
+def test_batches_that_are_not_plain_are_left_to_callers(
+    new_table: NewTable, codec: Codec, header: dict[str, Any]
+) -> None:
     plain = build([record(0, b"a")])
     other = build([record(1, b"b")], codec, base_offset=1, **header)
     data = bytes(plain + other)
@@ -143,7 +145,7 @@ def test_a_batch_that_loses_nothing_is_copied_byte_for_byte(new_table: NewTable)
     assert [bytes(batch.bytes) for batch in filtered(new_table(), data)] == [data]
 
 
-def test_a_rewritten_batch_keeps_its_place_and_begins_at_the_first_survivor(new_table: NewTable) -> None:
+def test_a_rewritten_batch_keeps_its_offsets_and_takes_the_first_kept_records_time(new_table: NewTable) -> None:
     table = new_table()
     table.put(b"a", 9)
     data = build(
@@ -161,7 +163,7 @@ def test_a_rewritten_batch_keeps_its_place_and_begins_at_the_first_survivor(new_
     assert (batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.partition_leader_epoch) == (3, 1, 4, 2)
 
 
-def test_the_first_tombstone_that_stays_sets_the_horizon_which_later_lets_it_go(new_table: NewTable) -> None:
+def test_the_first_kept_tombstone_sets_the_delete_horizon_after_which_it_is_dropped(new_table: NewTable) -> None:
     data = build([record(0, b"a", None), record(1, b"b", timestamp=TIMESTAMP + 9)])
     (batch,) = filtered(new_table(), data)
     assert (batch.has_delete_horizon, batch.base_timestamp, batch.max_timestamp) == (True, 500, TIMESTAMP + 9)
@@ -173,7 +175,7 @@ def test_the_first_tombstone_that_stays_sets_the_horizon_which_later_lets_it_go(
     assert (last.has_delete_horizon, last.base_timestamp) == (True, 500)
 
 
-def test_under_log_append_time_all_survivors_have_the_batchs_time(new_table: NewTable) -> None:
+def test_under_log_append_time_all_kept_records_have_the_batchs_time(new_table: NewTable) -> None:
     table = new_table()
     table.put(b"a", 9)
     data = build(
@@ -195,7 +197,7 @@ def test_under_log_append_time_all_survivors_have_the_batchs_time(new_table: New
         (3, RULES._replace(last_data_batches=array("q", [1, 4]).tobytes()), False),
     ],
 )
-def test_an_emptied_batch_stays_where_it_is_the_last(
+def test_an_emptied_batch_stays_if_it_is_the_last(
     new_table: NewTable, producer_id: int, rules: FilterRules, stays: bool
 ) -> None:
     table = new_table()
@@ -208,7 +210,7 @@ def test_an_emptied_batch_stays_where_it_is_the_last(
         assert (batch.max_timestamp, batch.producer_id, batch.base_sequence) == (TIMESTAMP, producer_id, 7)
 
 
-def test_records_without_a_key_go_up_to_where_the_table_knows_all(new_table: NewTable) -> None:
+def test_records_without_a_key_are_dropped_up_to_the_tables_last_offset(new_table: NewTable) -> None:
     data = build([record(0, None), record(1, b"a"), record(2, None)])
     output = bytearray(1000)
     found = new_table().filter_batches(data, len(data), output, RULES._replace(latest_offset=1))
@@ -225,7 +227,7 @@ def test_an_output_that_is_too_small_ends_the_pass_before_the_batch(new_table: N
 
 
 @pytest.mark.parametrize("at", [0, 8, 16, 17, 23, 60, 69])
-def test_a_flipped_byte_is_found(new_table: NewTable, at: int) -> None:
+def test_a_flipped_byte_is_detected(new_table: NewTable, at: int) -> None:
     data = build([record(0, b"a")])
     data[at] ^= 0x80
     for run in both_passes(data):
@@ -247,7 +249,7 @@ def test_records_that_break_the_format_are_refused(new_table: NewTable) -> None:
         new_table().filter_batches(data, len(data), bytearray(999), RULES)
 
 
-def test_a_closed_table_is_empty_and_lets_go_of_its_memory(new_table: NewTable) -> None:
+def test_a_closed_table_is_empty_and_releases_its_memory(new_table: NewTable) -> None:
     table = new_table()
     table.put(b"a", 1)
     table.close()

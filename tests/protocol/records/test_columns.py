@@ -88,7 +88,7 @@ def batch_at(base_offset: int, count: int) -> bytearray:
 
 @settings(max_examples=60)
 @given(st.lists(records, min_size=1, max_size=4))
-def test_columns_are_what_the_records_are(builder_type: Any, batches: list[list[Record]]) -> None:
+def test_columns_have_the_values_of_the_records(builder_type: Any, batches: list[list[Record]]) -> None:
     data = bytearray()
     expected: list[tuple[Record, int]] = []
     for batch in batches:
@@ -106,7 +106,7 @@ def test_columns_are_what_the_records_are(builder_type: Any, batches: list[list[
     assert builder.rows == builder.size_bytes == 0
 
 
-def test_what_is_taken_once_is_not_taken_again_and_stays_as_it_was(builder_type: Any) -> None:
+def test_rows_are_taken_once_and_do_not_change_afterwards(builder_type: Any) -> None:
     builder = builder_type(ALL, 0, NO_END)
     builder.fill(batch_at(0, 20), 0, **UNLIMITED)
     first = builder.take()
@@ -118,7 +118,7 @@ def test_what_is_taken_once_is_not_taken_again_and_stays_as_it_was(builder_type:
 
 
 @pytest.mark.parametrize("wanted", [Wanted(0), *Wanted, Wanted.OFFSET | Wanted.KEY])
-def test_only_the_columns_that_are_wanted_are_there(builder_type: Any, wanted: Wanted) -> None:
+def test_only_the_wanted_columns_are_returned(builder_type: Any, wanted: Wanted) -> None:
     builder = builder_type(wanted, 0, NO_END)
     builder.fill(batch_at(0, 3), 0, **UNLIMITED)
 
@@ -129,7 +129,7 @@ def test_only_the_columns_that_are_wanted_are_there(builder_type: Any, wanted: W
     assert there == [bool(wanted & flag) for flag in Wanted]
 
 
-def test_offsets_outside_of_the_range_are_left_out_and_the_end_is_said(builder_type: Any) -> None:
+def test_offsets_outside_of_the_range_are_left_out_and_the_end_is_reported(builder_type: Any) -> None:
     data = batch_at(0, 4) + batch_at(4, 4) + batch_at(8, 4)
     builder = builder_type(Wanted.OFFSET, 2, 6)
 
@@ -163,7 +163,7 @@ def test_a_batch_that_the_buffer_cuts_is_left(builder_type: Any, cut: int) -> No
     assert (builder.rows, builder.position) == (4, len(first))
 
 
-def test_compressed_batches_are_handed_back_and_taken_decompressed(builder_type: Any) -> None:
+def test_compressed_batches_are_left_to_the_caller_and_taken_decompressed(builder_type: Any) -> None:
     data = batch_at(0, 4) + plain(4, Codec.ZSTD, base_offset=4)
     builder = builder_type(ALL, 0, NO_END)
 
@@ -187,7 +187,7 @@ def test_under_log_append_time_every_record_has_the_time_of_the_append(builder_t
     assert [(record.timestamp, kind) for record, kind in listed(builder.take())] == [(50_000, 1)] * 2
 
 
-def test_control_batches_are_passed_over(builder_type: Any) -> None:
+def test_control_batches_are_skipped(builder_type: Any) -> None:
     control = batch_at(4, 1)
     control[22] |= 0x30
     builder = builder_type(ALL, 0, NO_END)
@@ -197,7 +197,7 @@ def test_control_batches_are_passed_over(builder_type: Any) -> None:
     assert [record.offset for record, _ in listed(builder.take())] == [0, 1, 2, 3, 5]
 
 
-def test_batches_of_transactions_are_handed_back_where_that_is_asked(builder_type: Any) -> None:
+def test_transactional_batches_are_left_to_the_caller_on_request(builder_type: Any) -> None:
     transactional = batch_at(0, 4)
     transactional[22] |= 0x10
     reseal(transactional)
@@ -207,7 +207,7 @@ def test_batches_of_transactions_are_handed_back_where_that_is_asked(builder_typ
     assert builder.rows == 0
 
 
-def test_batches_whose_largest_timestamp_is_too_small_are_passed_over_unread(builder_type: Any) -> None:
+def test_batches_whose_largest_timestamp_is_too_small_are_skipped_unread(builder_type: Any) -> None:
     old = batch_at(0, 4)
     old[-1] ^= 1  # its CRC is wrong now, which nobody looks at
     builder = builder_type(ALL, 0, NO_END)
@@ -217,7 +217,7 @@ def test_batches_whose_largest_timestamp_is_too_small_are_passed_over_unread(bui
     assert builder.rows == 4
 
 
-def test_an_old_message_set_is_handed_back_and_its_records_are_taken_singly(builder_type: Any) -> None:
+def test_an_old_message_set_is_left_to_the_caller_and_its_records_are_taken_singly(builder_type: Any) -> None:
     data = batch_at(0, 1)
     data[16] = 1
     builder = builder_type(ALL, 0, 6)
@@ -250,7 +250,7 @@ def damaged(at: int, value: bytes, *, sealed: bool) -> bytearray:
         (damaged(-20, b"\xff" * 10, sealed=True), "record "),
     ],
 )
-def test_a_batch_that_is_not_what_was_written_leaves_no_rows(builder_type: Any, data: bytearray, reason: str) -> None:
+def test_a_damaged_batch_leaves_no_rows(builder_type: Any, data: bytearray, reason: str) -> None:
     good = batch_at(0, 3)
     builder = builder_type(ALL, 0, NO_END)
 
@@ -264,7 +264,7 @@ def test_a_batch_that_is_not_what_was_written_leaves_no_rows(builder_type: Any, 
     assert [record for record, _ in listed(builder.take())] == expected
 
 
-def test_header_keys_that_are_no_utf_8_are_replaced_as_the_client_does(builder_type: Any) -> None:
+def test_header_keys_with_invalid_utf_8_are_replaced_as_by_the_client(builder_type: Any) -> None:
     data = build([Record(0, TIMESTAMP, b"k", b"v", (("abc", b"1"), ("é", None)))])
     at = data.index(b"abc")
     data[at : at + 3] = b"a\xff\xfe"

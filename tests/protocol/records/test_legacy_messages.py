@@ -78,7 +78,7 @@ def test_messages_without_a_codec_share_batches_of_bounded_size() -> None:
 
 
 @pytest.mark.parametrize("name", ["v1-none", "v1-gzip"])
-def test_the_limit_leaves_what_does_not_fit_for_the_next_read_but_for_the_first_batch(name: str) -> None:
+def test_an_entry_beyond_the_limit_is_left_for_the_next_read_unless_it_is_the_first(name: str) -> None:
     first = SETS[name].data
     log = first + message(100, bytes(1000))
     whole = convert_to_v2(memoryview(first), UNLIMITED)
@@ -88,13 +88,13 @@ def test_the_limit_leaves_what_does_not_fit_for_the_next_read_but_for_the_first_
     assert 100 not in [record.offset for record in converted(log, len(whole) + 500)]
 
 
-def test_what_the_end_cuts_short_is_left_out() -> None:
+def test_an_entry_cut_short_by_the_end_is_left_out() -> None:
     data = SETS["v1-none"].data
     assert [record.offset for record in converted(data[:-1])] == [12, 13]
     assert [record.offset for record in converted(data + plain(2, base_offset=15)[:-1])] == [12, 13, 14]
 
 
-def test_damage_is_met_only_when_what_is_good_before_it_has_been_read() -> None:
+def test_damage_raises_only_after_the_good_entries_before_it_were_read() -> None:
     good, bad = SETS["v1-gzip"].data, bytearray(SETS["v1-lz4"].data)
     bad[-1] ^= 1
     assert [record.offset for record in converted(good + bytes(bad))] == [15, 16, 17]
@@ -103,7 +103,7 @@ def test_damage_is_met_only_when_what_is_good_before_it_has_been_read() -> None:
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_a_flipped_bit_anywhere_behind_the_length_is_found(name: str) -> None:
+def test_a_flipped_bit_anywhere_after_the_length_is_detected(name: str) -> None:
     data = SETS[name].data
     for position in range(12, LegacyMessage(data).size_bytes):
         damaged = bytearray(data)
@@ -125,7 +125,7 @@ def test_hostile_bytes_raise_corrupt_record_error_only(data: bytes) -> None:
 
 @settings(deadline=None, max_examples=500)
 @given(st.sampled_from(sorted(SETS)), st.lists(st.tuples(st.integers(16, 200), st.integers(0, 255)), min_size=1))
-def test_a_message_that_lies_behind_a_right_crc_raises_corrupt_record_error_only(
+def test_a_bad_message_with_a_right_crc_raises_corrupt_record_error_only(
     name: str, changes: list[tuple[int, int]]
 ) -> None:
     hostile = bytearray(SETS[name].data)
@@ -166,7 +166,7 @@ def wrapper(content: bytes, *, offset: int = 9, magic: int = 1, attributes: int 
     ],
     ids=["nothing", "wrapper in a wrapper", "same offset twice", "offsets go back", "last offset beyond the wrapper's"],
 )
-def test_a_wrapper_that_holds_what_none_can_hold_is_corrupt(content: bytes) -> None:
+def test_a_wrapper_with_impossible_messages_is_corrupt(content: bytes) -> None:
     with pytest.raises(CorruptRecordError):
         read_legacy_records(wrapper(content, magic=0 if content[:8] == (10).to_bytes(8, "big") else 1))
 
@@ -194,11 +194,11 @@ def test_a_message_cut_short_within_a_wrapper_is_left_out_as_kafka_does() -> Non
     assert [record.offset for record in read_legacy_records(wrapper(inner[:-1]))] == [9]
 
 
-def test_the_header_checksum_of_format_0_is_mended_and_short_frames_are_left() -> None:
+def test_the_header_checksum_of_format_0_is_corrected_and_short_frames_are_copied() -> None:
     broken = bytes.fromhex("04224d18 60 40 1a 00000000")
     assert with_right_header_checksum(broken)[6] == 0x82
     assert with_right_header_checksum(b"\x04\x22") == b"\x04\x22"
 
 
-def test_every_set_in_a_wrapper_is_a_case() -> None:
+def test_every_recorded_wrapper_is_a_test_case() -> None:
     assert len(WRAPPERS) == 7

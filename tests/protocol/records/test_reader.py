@@ -27,7 +27,7 @@ from tests.support.storage.records import TIMESTAMP, build, plain, plain_records
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_a_check_says_what_storage_needs(kernel: ModuleType, codec: Codec) -> None:
+def test_a_check_returns_the_summary_for_storage(kernel: ModuleType, codec: Codec) -> None:
     listed = [Record(0, 20, b"k", b"v"), Record(1, 30, None, b"v"), Record(2, 10, b"k", None)]
     size = len(build(listed)) - HEADER_SIZE
     assert check_records(RecordBatch(build(listed, codec))) == RecordsSummary(30, 1, 10, 1, size)
@@ -67,7 +67,7 @@ def test_a_batch_without_records_is_refused_from_a_client(kernel: ModuleType) ->
 
 @pytest.mark.parametrize("codec", Codec)
 @pytest.mark.parametrize("count", [2, 4])
-def test_a_count_that_lies_is_refused(kernel: ModuleType, codec: Codec, count: int) -> None:
+def test_a_wrong_count_is_refused(kernel: ModuleType, codec: Codec, count: int) -> None:
     data = plain(3, codec)
     data[57:61] = count.to_bytes(4, "big")
     data[23:27] = (count - 1).to_bytes(4, "big")

@@ -76,13 +76,13 @@ def test_offsets_and_positions_are_those_of_the_segment(scan: ModuleType) -> Non
     assert found.next_offset == base + 13
 
 
-def test_each_higher_leader_epoch_is_found_where_it_begins(scan: ModuleType) -> None:
+def test_each_higher_leader_epoch_is_found_at_its_first_offset(scan: ModuleType) -> None:
     data = b"".join(stored(n, epoch=epoch) for n, epoch in enumerate([-1, 3, 3, 2, 5]))
     assert fed(scan, data).epochs == [(3, 1), (5, 4)]
     assert fed(scan, data, latest_epoch=4).epochs == [(5, 4)]
 
 
-def test_only_batches_with_a_producer_id_are_named(scan: ModuleType) -> None:
+def test_only_batches_with_a_producer_id_are_collected(scan: ModuleType) -> None:
     data = (
         stored(0)
         + stored(1, delta=4, producer_id=0, producer_epoch=7, sequence=11, timestamp=9, attributes=TRANSACTIONAL_MASK)
@@ -128,14 +128,12 @@ _GOOD = stored(0) + stored(1)
         (stored(5, delta=INT32_MAX), ScanFault.OVERFLOW),
     ],
 )
-def test_a_scan_stops_at_the_first_batch_that_is_not_what_was_written(
-    scan: ModuleType, tail: bytes, fault: ScanFault
-) -> None:
+def test_a_scan_stops_at_the_first_damaged_batch(scan: ModuleType, tail: bytes, fault: ScanFault) -> None:
     found = fed(scan, _GOOD + tail + stored(9)) if fault is not ScanFault.TORN else fed(scan, _GOOD + tail)
     assert (found.fault, found.position, found.next_offset) == (fault, 200, 2)
 
 
-def test_a_last_offset_at_the_edge_of_an_index_is_no_overflow(scan: ModuleType) -> None:
+def test_a_last_offset_at_the_edge_of_an_index_does_not_overflow(scan: ModuleType) -> None:
     assert fed(scan, _GOOD + stored(INT32_MAX)).fault is None
 
 
@@ -149,7 +147,7 @@ def test_without_the_crc_check_a_damaged_record_is_passed(scan: ModuleType) -> N
     assert fed(scan, _GOOD + stored(2)[:-1] + b"\0", check_crc=False).next_offset == 3
 
 
-def test_a_batch_larger_than_the_buffer_says_how_many_bytes_it_needs(scan: ModuleType) -> None:
+def test_a_batch_larger_than_the_buffer_sets_needed_bytes(scan: ModuleType) -> None:
     data = stored(0) + stored(1, 5000)
     found = scan.BatchScan(0)
     found.feed(data[:1000], len(data))
@@ -236,7 +234,7 @@ def _scanned(module: ModuleType, data: bytes, piece: int, options: dict[str, Any
     check_crc=st.booleans(),
 )
 @example(specs=[], damage=None, piece=61, interval=0, slots=(1, 1), check_crc=True)
-def test_both_scans_find_the_same_in_sound_and_in_damaged_bytes(
+def test_both_scans_agree_on_valid_and_damaged_bytes(
     specs: list[_Spec],
     damage: tuple[float, int] | None,
     piece: int,
@@ -267,7 +265,7 @@ def test_any_bytes_end_a_scan_without_an_error(data: bytes, piece: int) -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(specs=_specs, producers=st.integers(0, 3))
-def test_the_batches_that_are_left_out_make_no_difference_to_producer_state(
+def test_superseded_batches_make_no_difference_to_producer_state(
     tmp_path_factory: pytest.TempPathFactory, specs: list[_Spec], producers: int
 ) -> None:
     from barnabas.broker.storage.producers.expiration import ProducerExpiration

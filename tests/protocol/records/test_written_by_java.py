@@ -55,7 +55,7 @@ def test_what_java_wrote_is_valid_and_is_read(kernel: ModuleType, codec: Codec) 
 
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.SNAPPY, Codec.LZ4])
-def test_ours_are_the_same_to_the_byte_where_the_compressors_are(kernel: ModuleType, codec: Codec) -> None:
+def test_our_batches_are_equal_to_the_byte_if_the_compressors_are(kernel: ModuleType, codec: Codec) -> None:
     builder = RecordBatchBuilder(
         codec,
         max_bytes=1000,
