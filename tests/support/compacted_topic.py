@@ -1,4 +1,4 @@
-"""A compacted topic of a running daemon: fed, read, waited for, and compared with what compaction promises."""
+"""Helpers for a compacted topic of a running daemon: produce, read, wait, and compare with compaction's promises."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def feed(
 
 
 def read_all(wire: WireClient, topic: str, partition: int = 0, offset: int = 0) -> list[Record]:
-    """Every record from `offset` to the end that a consumer reaches, fetch by fetch."""
+    """Return every record from `offset` to the end that a consumer reaches, fetch by fetch."""
     found: list[Record] = []
     while True:
         result = wire.fetch(topic, offset, partition, max_bytes=_FETCH_BYTES)
@@ -75,7 +75,7 @@ def read_all(wire: WireClient, topic: str, partition: int = 0, offset: int = 0) 
 
 
 def last_values(records: Iterable[Record]) -> dict[bytes | None, bytes | None]:
-    """What a table that is built from the records holds."""
+    """Return the table built from the records: the last value of each key."""
     return {record.key: record.value for record in records}
 
 
@@ -87,12 +87,12 @@ def compacted(records: Iterable[Record], clean_to: int) -> list[Record]:
 
 
 def clean_offset(log_dir: Path, topic: str, partition: int = 0) -> int:
-    """The partition's entry of cleaner-offset-checkpoint, -1 without one."""
+    """Return the partition's entry of cleaner-offset-checkpoint, -1 without one."""
     return OffsetCheckpointFile(log_dir / CLEANER_CHECKPOINT).read().get(TopicPartition(topic, partition), -1)
 
 
 def active_base(log_dir: Path, topic: str, partition: int = 0) -> int:
-    """The base offset of the partition's active segment."""
+    """Return the base offset of the partition's active segment."""
     return max(int(path.stem) for path in (log_dir / f"{topic}-{partition}").glob("*.log"))
 
 
@@ -109,7 +109,7 @@ def await_clean(daemon: Daemon, topic: str, partition: int = 0) -> int:
 
 
 def await_round_under_way(daemon: Daemon, topic: str, partition: int = 0) -> None:
-    """Wait until a round has begun to write the partition anew."""
+    """Wait until a cleaning round has begun to rewrite the partition."""
     directory = daemon.data_directory / f"{topic}-{partition}"
     await_until(daemon, lambda: any(directory.glob("*.cleaned")), f"a round over {topic}-{partition}")
 

@@ -1,4 +1,4 @@
-"""A real `barnabas serve` in a process of its own, as `barnabas.clients.testing` gives it to everybody's tests.
+"""A real `barnabas serve` process, as `barnabas.clients.testing` provides it to users' tests.
 
     with start_daemon(tmp_path, "num.partitions=3") as daemon:
         connect(daemon.host, daemon.port)

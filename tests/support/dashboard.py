@@ -15,25 +15,25 @@ _VARIABLES = {"$__rate_interval": "10s", "$topic": ".*", "$group": ".*"}
 
 
 class Query(NamedTuple):
-    """One query; `panel` is where."""
+    """One query of a panel."""
 
     panel: str
     expression: str
 
 
 def dashboard() -> dict[str, Any]:
-    """The JSON."""
+    """Return the dashboard's JSON."""
     found: dict[str, Any] = json.loads((FOLDER / "dashboards" / "barnabas.json").read_text())
     return found
 
 
 def panels() -> list[dict[str, Any]]:
-    """All but the rows."""
+    """Return all panels except rows."""
     return [panel for panel in dashboard()["panels"] if panel["type"] != "row"]
 
 
 def queries() -> Iterator[Query]:
-    """All of them, as Grafana would send them with every topic and group chosen."""
+    """Return all queries, as Grafana would send them with every topic and group selected."""
     for panel in panels():
         for target in panel["targets"]:
             expression = target["expr"]
@@ -44,5 +44,5 @@ def queries() -> Iterator[Query]:
 
 
 def metric_names(expression: str) -> set[str]:
-    """The metrics that a query asks for."""
+    """Return the metrics in a query."""
     return set(re.findall(r"\b(?:barnabas|process)_[a-z_]+", re.sub(r'"[^"]*"', "", expression)))

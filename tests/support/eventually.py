@@ -1,4 +1,4 @@
-"""Waiting for what announces itself nowhere: another process's files, a server that is not up yet."""
+"""Waiting for conditions without an event: another process's files, a server that is starting."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _POLL_INTERVAL_S = 0.1
 
 
 def eventually(read: Callable[[], T | None], *, what: str, timeout_s: float = 60.0) -> T:
-    """The first result of `read` that is not None; AssertionError after `timeout_s`."""
+    """Return the first result of `read` that is not None; AssertionError after `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while True:
         result = read()

@@ -42,7 +42,7 @@ _SAMPLES: dict[str, Any] = {
 
 
 class Frame(NamedTuple):
-    """One request without its size, and whose it was."""
+    """One request without its size field, and the client that sent it."""
 
     client: str
     data: bytes
@@ -58,7 +58,7 @@ class Frame(NamedTuple):
         return int.from_bytes(self.data[2:4], "big", signed=True)
 
     def body(self, *, is_flexible: bool) -> bytes:
-        """What follows the request header (v2 where the version is flexible, else v1)."""
+        """The bytes after the request header (v2 for flexible versions, otherwise v1)."""
         client_id_bytes = max(0, _HEADER.unpack_from(self.data)[3])
         tag_section = 1 if is_flexible else 0  # no client tags its header: the section is one zero
         return self.data[_HEADER.size + client_id_bytes + tag_section :]
@@ -66,7 +66,7 @@ class Frame(NamedTuple):
 
 @cache
 def recorded() -> list[Frame]:
-    """All that clients sent."""
+    """Return all recorded requests."""
     return [
         Frame(path.stem, bytes.fromhex(line))
         for path in sorted(DIRECTORY.glob("*.hex"))
@@ -75,7 +75,7 @@ def recorded() -> list[Frame]:
 
 
 def by_api() -> dict[int, list[Frame]]:
-    """What was recorded and what was made, of each API key."""
+    """Return the recorded and generated requests of each API key."""
     found: dict[int, list[Frame]] = defaultdict(list)
     for frame in (*recorded(), *made()):
         found[frame.key].append(frame)
@@ -83,7 +83,7 @@ def by_api() -> dict[int, list[Frame]]:
 
 
 def made() -> list[Frame]:
-    """One for each version that is served and that no client sent: every field has a value, every array an item."""
+    """Return one request for each served version without a recording: every field has a value, every array an item."""
     sent = {(frame.key, frame.version) for frame in recorded()}
     return [
         Frame("made", _header(route) + _write(_sample(_request_type(route.api.key.label, route.version))))
@@ -121,14 +121,14 @@ def _write(entity: Any) -> bytes:
 
 
 class Mutator:
-    """Breaks bytes, the same way for the same seed."""
+    """Mutates bytes, the same way for the same seed."""
 
     def __init__(self, seed: int, others: Sequence[bytes]) -> None:
         self._random = random.Random(seed)
         self._others = others
 
     def mutate(self, data: bytes, *, first: int = 0) -> bytes:
-        """A broken copy; the bytes before `first` stay."""
+        """Return a mutated copy; the bytes before `first` stay."""
         mutant = bytearray(data)
         for _ in range(self._random.randint(1, _MAX_EDITS)):
             edit: Callable[[bytearray, int], None] = self._random.choice(

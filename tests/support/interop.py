@@ -1,4 +1,4 @@
-"""Whether a test that needs other people's software may skip.
+"""Whether a test that needs third-party software may skip.
 
 `make interop` sets BARNABAS_INTEROP=require where Java and Maven are on the PATH: what cannot run there is a failure,
 so that a broken download never passes for a green matrix.
@@ -14,7 +14,7 @@ import pytest
 
 
 def is_required() -> bool:
-    """Whether what is missing is a failure in this run."""
+    """Return whether missing software is a failure in this run."""
     return os.environ.get("BARNABAS_INTEROP") == "require"
 
 

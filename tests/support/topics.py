@@ -1,4 +1,4 @@
-"""Topics of a broker for tests that look at the whole of them."""
+"""Reading whole topics of a broker in tests."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ async def create_topics(bootstrap: str, *topics: str, partitions: int) -> None:
 
 
 async def count_records(bootstrap: str, topic: str, partitions: int) -> int:
-    """By the ends of its partitions, from which nothing was deleted."""
+    """Return the count of records by the ends of the partitions, from which nothing was deleted."""
     numbers = [TopicPartition(topic, number) for number in range(partitions)]
     async with Consumer(ConsumerConfig(bootstrap=bootstrap)) as consumer:
         return sum((await consumer.end_offsets(numbers)).values())
 
 
 async def read_topic(bootstrap: str, topic: str, partitions: int) -> list[ConsumerRecord]:
-    """Every record, by partition and offset."""
+    """Return every record, by partition and offset."""
     records: list[ConsumerRecord] = []
     numbers = [TopicPartition(topic, number) for number in range(partitions)]
     async with Consumer(ConsumerConfig(bootstrap=bootstrap, offset_reset="earliest")) as consumer:

@@ -82,7 +82,7 @@ class Broker:
 
     @property
     def log(self) -> str:
-        """What it wrote so far."""
+        """Kafka's output so far."""
         return self.log_path.read_text(errors="replace")
 
     def stop(self) -> None:

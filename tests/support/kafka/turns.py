@@ -40,7 +40,7 @@ FAST = {
 
 
 class Address(NamedTuple):
-    """Where a program serves."""
+    """Address of a program."""
 
     host: str
     port: int
@@ -179,7 +179,7 @@ def observe(address: Address, groups: Sequence[str], *, compacted: Sequence[str]
 
 
 def configs_of(admin: AdminClient, topic: str) -> dict[str, str]:
-    """What is set for the topic itself."""
+    """Return the configs set on the topic itself."""
     resource = ConfigResource(ResourceType.TOPIC, topic)
     (future,) = admin.describe_configs([resource]).values()
     entries = future.result(CLIENT_TIMEOUT_S).values()
@@ -188,7 +188,7 @@ def configs_of(admin: AdminClient, topic: str) -> dict[str, str]:
 
 
 def committed_of(admin: AdminClient, group: str) -> dict[tuple[str, int], int]:
-    """A group's offsets; none for a group that is not there."""
+    """Return a group's offsets; empty for an unknown group."""
     (future,) = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
     try:
         found = future.result(CLIENT_TIMEOUT_S).topic_partitions

@@ -51,14 +51,14 @@ class Batch(NamedTuple):
 
 
 class Topic(NamedTuple):
-    """What a topic is made of."""
+    """Definition of a topic."""
 
     partitions: int
     configs: Mapping[str, str]
 
 
 def create_topics(wire: KafkaWire, topics: Mapping[str, Topic]) -> None:
-    """Make topics, each with one replica."""
+    """Create topics, each with one replica."""
     kio = schema("create_topics", 5, "request")
     entries = tuple(
         kio.CreatableTopic(
@@ -121,7 +121,7 @@ def stored_batches(host: str, port: int, topic: str, partition: int) -> bytes:
 
 
 def await_clean(data: Path, topic: str) -> None:
-    """Wait until all but the active segment of partition 0 is clean, and what it was before has gone."""
+    """Wait until all but the active segment of partition 0 is clean, and the old segments are deleted."""
     deadline = time.monotonic() + WAIT_S
     directory = data / f"{topic}-0"
     while clean_offset(data, topic) != active_base(data, topic) or any(directory.glob("*.deleted")):

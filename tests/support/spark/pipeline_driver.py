@@ -52,13 +52,13 @@ class Driver:
         return True
 
     def kill(self) -> None:
-        """Driver, JVM and executors at once."""
+        """Kill driver, JVM and executors together."""
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
     def wait(self, timeout_s: float) -> None:
-        """Until it has ended well. Raises AssertionError with the end of its log."""
+        """Wait until it has ended with success. Raises AssertionError with the end of its log."""
         code = self._process.wait(timeout_s)
         assert code == 0, self._log.read_text(errors="replace")[-4000:]
 

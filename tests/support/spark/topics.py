@@ -52,7 +52,7 @@ def produce_new(
 
 
 def delete_topic(daemon: Daemon, topic: str) -> None:
-    """Delete it, and wait until it is gone."""
+    """Delete a topic, and wait until it is gone."""
 
     async def delete() -> None:
         async with Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin:

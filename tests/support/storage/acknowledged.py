@@ -1,4 +1,4 @@
-"""What metadata directories hold, and what may be missing after they were damaged.
+"""Contents of metadata directories, and what may be missing after damage.
 
 Opening them after one damage must refuse, or give everything that was acknowledged. What nobody can tell from a crash
 is excepted, as docs/hand-over.md says: the last append to the log may be torn, and a log that is a whole number of
@@ -21,7 +21,7 @@ _HEAD_BYTES = 27
 
 
 class Holding(NamedTuple):
-    """What clients were told: topics with ids and partitions, configs, ids handed out, what is kept for Kafka."""
+    """Acknowledged state: topics with ids and partitions, configs, allocated ids, records kept for Kafka."""
 
     topics: tuple[tuple[str, bytes, tuple[int, ...]], ...]
     configs: tuple[tuple[object, ...], ...]
@@ -30,7 +30,7 @@ class Holding(NamedTuple):
 
 
 def holding(image: MetadataImage) -> Holding:
-    """Of an image, without what a start writes itself (leaders, epochs, levels)."""
+    """Return the state in an image, without what a start writes itself (leaders, epochs, levels)."""
     return Holding(
         tuple((name, topic.topic_id, tuple(sorted(topic.partitions))) for name, topic in sorted(image.topics.items())),
         tuple(

@@ -1,4 +1,4 @@
-"""What tests of the log engine inject, and how they make logs and look into their files.
+"""Injected parts for tests of the log engine, and helpers that create logs and read their files.
 
 Time stands still until a test moves it, background work runs when a test says so; files are real ones.
 """
@@ -41,7 +41,7 @@ NEVER = 2**63 - 1
 
 
 class ManualClock:
-    """Both clocks, moved by hand."""
+    """Both clocks, advanced by the test."""
 
     def __init__(self, now_ms: int = START_MS) -> None:
         self.now_ms = now_ms
@@ -84,11 +84,11 @@ class StepScheduler:
         self._clock.now_ms = end
 
     def run_due(self) -> None:
-        """What is due now; time does not move."""
+        """Run the due tasks; time does not move."""
         self.advance(0)
 
     def pending(self) -> list[str]:
-        """The names of what is queued, in the order of their times."""
+        """Return the names of the queued tasks, in the order of their times."""
         return [entry[3].name for entry in sorted(self._queue, key=lambda entry: entry[:2])]
 
 
@@ -138,7 +138,7 @@ class LogBench:
         self.log_start_offset = log.log_start_offset
 
     def crash(self, log: PartitionLog) -> None:
-        """The process dies: nothing is written, files are let go; the recovery point checkpoint is as of now."""
+        """Simulate a crash: nothing is written, files are released; the recovery point checkpoint stays as it is."""
         self.recovery_point = log.recovery_point
         log.go_offline()
 
@@ -151,12 +151,12 @@ class LogBench:
         return self.path(base_offset, LOG_SUFFIX)
 
     def offset_entries(self, base_offset: int = 0) -> list[tuple[int, int]]:
-        """What the `.index` file holds, zeros of its unused rest left out."""
+        """Return the entries of the `.index` file, without the zeros of its unused rest."""
         data = self.path(base_offset, OFFSET_INDEX_SUFFIX).read_bytes()
         return [entry for entry in struct.iter_unpack(">ii", data) if entry != (0, 0)]
 
     def time_entries(self, base_offset: int = 0) -> list[tuple[int, int]]:
-        """What the `.timeindex` file holds, zeros of its unused rest left out."""
+        """Return the entries of the `.timeindex` file, without the zeros of its unused rest."""
         data = self.path(base_offset, TIME_INDEX_SUFFIX).read_bytes()
         return [entry for entry in struct.iter_unpack(">qi", data) if entry != (0, 0)]
 
@@ -227,7 +227,7 @@ def read_records(log: ReadableLog, offset: int | None = None, max_bytes: int = 1
 
 
 class AnnouncedLock:
-    """In the place of a log's lock: says when a thread comes to take it."""
+    """Replacement for a log's lock that reports when a thread comes to take it."""
 
     def __init__(self, thread: str) -> None:
         """`wanted` is set when the thread of that name comes."""

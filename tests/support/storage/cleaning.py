@@ -15,7 +15,7 @@ MAP_BYTES = 1 << 20
 
 
 class CountingThrottler:
-    """Never sleeps, counts."""
+    """Throttler that counts and never sleeps."""
 
     def __init__(self) -> None:
         self.size_bytes = 0
@@ -25,7 +25,7 @@ class CountingThrottler:
 
 
 def never_done(topic_partition: TopicPartition) -> None:
-    """Nobody wants the log."""
+    """Never abort the cleaning."""
 
 
 def new_cleaner(
@@ -59,11 +59,11 @@ def clean(
 
 
 def last_of_each_key(records: Iterable[Record]) -> list[Record]:
-    """What compaction leaves, without a look at tombstones: the last record of every key, in the order of offsets."""
+    """Return what compaction leaves, ignoring tombstones: the last record of every key, in the order of offsets."""
     last = {record.key: record for record in records if record.key is not None}
     return sorted(last.values(), key=lambda record: record.offset)
 
 
 def keys_and_offsets(log: PartitionLog) -> list[tuple[bytes | None, int]]:
-    """What is readable."""
+    """Return the readable keys and offsets."""
     return [(record.key, record.offset) for record in read_records(log)]

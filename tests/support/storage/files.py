@@ -1,4 +1,4 @@
-"""What lies in a directory, so that a test can say that nothing was changed."""
+"""Snapshot of a directory's files, by which a test asserts that nothing was changed."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def message_sets() -> dict[str, MessageSet]:
 
 
 def unhex(text: str) -> bytes | None:
-    """Bytes as the Java programs print them."""
+    """Return bytes from the Java programs' output."""
     return None if text == "-" else bytes.fromhex(text)
 
 
@@ -51,7 +51,7 @@ def message(
     attributes: int = 0,
     timestamp: int = 0,
 ) -> bytes:
-    """One message with a right CRC, for what Java does not write."""
+    """Return one message with a right CRC, for messages that Java does not write."""
 
     def sized(data: bytes | None) -> bytes:
         return b"\xff\xff\xff\xff" if data is None else len(data).to_bytes(4, "big") + data

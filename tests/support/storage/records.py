@@ -44,12 +44,12 @@ def plain(count: int, codec: Codec = Codec.NONE, **header: int) -> bytearray:
 
 
 def plain_records(count: int, base_offset: int = 0) -> list[Record]:
-    """What `plain` holds."""
+    """Return the records of `plain`."""
     return [Record(base_offset + i, TIMESTAMP + i, b"key-%d" % i, b"value-%d" % i) for i in range(count)]
 
 
 def reseal(batch: bytearray) -> bytearray:
-    """Gives a batch that was tampered with a length and a CRC that fit, as a hostile client would."""
+    """Give a modified batch a matching length and CRC, as a hostile client would."""
     batch[8:12] = (len(batch) - 12).to_bytes(4, "big", signed=True)
     batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
     RecordBatch(batch).ensure_valid()
