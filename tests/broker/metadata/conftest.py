@@ -1,4 +1,4 @@
-"""Metadata logs made in memory or in a directory, for the tests of this folder."""
+"""Metadata logs in memory or in a directory, for the tests of this folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept for Kafka and not served: of each thing the last word, of what nobody knows everything."""
+"""Carried records: the latest state of known objects, every record of unknown ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BROKER_1 = (1).to_bytes(4, "big")
         ([UnknownRecord(18, 0, b"torn"), UnknownRecord(18, 0, b"torn")], [0, 1]),
     ],
 )
-def test_of_what_is_carried_for_kafka_the_last_word_is_kept(
+def test_the_latest_state_of_each_carried_object_is_kept(
     image_of: ImageOf, records: list[MetadataRecord], kept: list[int]
 ) -> None:
     assert list(image_of(records).carried) == [records[index] for index in kept]

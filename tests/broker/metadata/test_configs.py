@@ -1,4 +1,4 @@
-"""Altering configs of topics and brokers."""
+"""Changes of configs of topics and brokers."""
 
 from __future__ import annotations
 
@@ -66,9 +66,7 @@ def test_a_topic_gets_loses_and_keeps_properties(
     )
 
 
-def test_a_value_that_is_there_already_makes_no_record(
-    image: MetadataImage, configuration: Callable[..., BrokerConfig]
-) -> None:
+def test_an_unchanged_value_creates_no_record(image: MetadataImage, configuration: Callable[..., BrokerConfig]) -> None:
     asked = set_to("retention.ms", "1000")
     assert alter(image, configuration(), TOPIC_RESOURCE, "orders", asked) == (ErrorCode.NONE, [])
 
@@ -102,7 +100,7 @@ def test_brokers_have_a_default_and_a_scope_of_their_own(
         (9, "x", [], ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_what_cannot_be_altered_is_refused_by_its_code_and_as_a_whole(
+def test_an_invalid_change_is_refused_with_its_code_and_as_a_whole(
     image: MetadataImage,
     configuration: Callable[..., BrokerConfig],
     resource_type: int,
@@ -120,7 +118,7 @@ def test_a_resource_named_twice_is_refused(image: MetadataImage, configuration: 
     assert [result.error for result in plan.results] == [ErrorCode.INVALID_REQUEST] * 2
 
 
-def test_a_config_that_kafka_4_refuses_is_legal_and_said(
+def test_a_config_that_kafka_4_refuses_is_legal_with_a_warning(
     image: MetadataImage, configuration: Callable[..., BrokerConfig]
 ) -> None:
     asked = AlterConfigsResource(ConfigResource(TOPIC_RESOURCE, "orders"), [set_to("segment.bytes", "2048")])
@@ -162,7 +160,7 @@ def test_a_list_grows_and_shrinks_by_its_entries(
     assert made == ([] if before == after else [ConfigRecord(2, "listed", "cleanup.policy", after)])
 
 
-def test_replacing_takes_away_what_is_not_set_again(
+def test_replacing_deletes_properties_that_are_not_set_again(
     image: MetadataImage, configuration: Callable[..., BrokerConfig]
 ) -> None:
     asked = AlterConfigsResource(ConfigResource(TOPIC_RESOURCE, "orders"), [set_to("flush.messages", "9")])

@@ -114,7 +114,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("number", "disks", "snapshots", "killed"), [(at, *kind) for at, kind in enumerate(KINDS)])
-def test_our_directory_is_refused_untouched_or_opened_with_all_that_was_acknowledged(
+def test_a_damaged_directory_is_refused_untouched_or_opened_without_loss(
     tmp_path: Path, number: int, disks: int, snapshots: str, killed: bool
 ) -> None:
     root = tmp_path / "whole"
@@ -125,7 +125,7 @@ def test_our_directory_is_refused_untouched_or_opened_with_all_that_was_acknowle
 
 
 @pytest.mark.parametrize("root", os.environ.get("BARNABAS_DAMAGE_DIRECTORIES", "").split())
-def test_a_given_directory_too(tmp_path: Path, root: str) -> None:
+def test_a_damaged_given_directory_is_refused_untouched_or_opened_without_loss(tmp_path: Path, root: str) -> None:
     search(Path(root), tmp_path, range(FEW))
 
 

@@ -1,4 +1,4 @@
-"""What an examination tells of directories that are in order."""
+"""Examination of intact directories."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from barnabas.protocol.uuids import parse_uuid, uuid_text
 from tests.support.storage.metadata_store import append, opened
 
 
-def test_what_keeps_kafka_from_a_directory_is_said_with_its_versions(tmp_path: Path) -> None:
+def test_problems_for_kafka_name_its_versions(tmp_path: Path) -> None:
     with opened(tmp_path) as store:
         store.create(NewTopic("small", 1, 1, {"segment.bytes": "65536"}))
     append(tmp_path, FeatureLevelRecord(METADATA_VERSION, 21), FeatureLevelRecord("group.version", 1))
@@ -34,7 +34,7 @@ def test_what_keeps_kafka_from_a_directory_is_said_with_its_versions(tmp_path: P
     }
 
 
-def test_a_feature_level_that_no_version_knows_stops_them_all(tmp_path: Path) -> None:
+def test_an_unknown_feature_level_stops_every_version(tmp_path: Path) -> None:
     with opened(tmp_path):
         pass
     append(tmp_path, FeatureLevelRecord("transaction.version", 3))
@@ -45,7 +45,7 @@ def test_a_feature_level_that_no_version_knows_stops_them_all(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("level", "readers"), [(31, set()), (6, {kafka("3.7"), kafka("3.8"), kafka("3.9")})], ids=["newer", "older"]
 )
-def test_a_level_that_we_do_not_know_is_known_to_older_kafkas_only_where_it_is_older(
+def test_an_unsupported_level_stops_older_kafkas_only_if_it_is_newer(
     tmp_path: Path, level: int, readers: set[str]
 ) -> None:
     with opened(tmp_path):
@@ -57,7 +57,7 @@ def test_a_level_that_we_do_not_know_is_known_to_older_kafkas_only_where_it_is_o
     assert report.last_writer is LastWriter.UNKNOWN
 
 
-def test_a_new_directory_has_no_problems_and_is_not_made(tmp_path: Path) -> None:
+def test_a_new_directory_has_no_problems_and_is_not_created(tmp_path: Path) -> None:
     report = examine([tmp_path / "new"])
     assert (report.problems, report.is_new, report.last_writer, report.cluster_id) == (
         (),

@@ -68,7 +68,7 @@ def test_a_metadata_log_torn_at_every_byte_of_its_last_batch_opens(
         assert all(f"position={before} bytes={size - before}" in sentence for sentence in said)
 
 
-def test_a_last_batch_whose_pages_never_came_is_dropped_after_a_stop_that_was_not_clean(tmp_path: Path) -> None:
+def test_a_last_batch_without_its_pages_is_dropped_after_an_unclean_stop(tmp_path: Path) -> None:
     write_node(tmp_path)
     damaged_at_the_end_of_a_clean_stop(tmp_path)
     (tmp_path / ".kafka_cleanshutdown").unlink()
@@ -76,7 +76,7 @@ def test_a_last_batch_whose_pages_never_came_is_dropped_after_a_stop_that_was_no
         assert list(store.store.image.topics) == []
 
 
-def test_a_damaged_segment_may_be_moved_away_where_a_snapshot_stands_for_it(tmp_path: Path) -> None:
+def test_a_damaged_segment_may_be_moved_away_if_a_snapshot_covers_it(tmp_path: Path) -> None:
     write_node(tmp_path)
     damaged_behind_a_snapshot(tmp_path)
     for path in (tmp_path / SEGMENT).parent.glob("00000000000000000000.*"):
@@ -85,7 +85,7 @@ def test_a_damaged_segment_may_be_moved_away_where_a_snapshot_stands_for_it(tmp_
         assert sorted(store.store.image.topics) == ["later", "orders"]
 
 
-def test_a_log_whose_segments_are_lost_begins_anew_behind_its_snapshot(tmp_path: Path) -> None:
+def test_a_log_with_lost_segments_restarts_after_its_snapshot(tmp_path: Path) -> None:
     write_node(tmp_path)
     with opened(tmp_path) as store:
         store.store._snapshotter.take()
@@ -113,7 +113,7 @@ def test_a_start_on_a_torn_metadata_log_cuts_it_and_goes_on(tmp_path: Path, lost
     assert [path.name.split(".")[0] for path in tmp_path.glob("*-stray")] == ["lost-0"]
 
 
-def test_a_snapshot_without_footer_is_passed_over_with_one_sentence(
+def test_a_snapshot_without_footer_is_skipped_with_one_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     write_node(tmp_path)
@@ -128,7 +128,7 @@ def test_a_snapshot_without_footer_is_passed_over_with_one_sentence(
     assert str(path) in said[0]
 
 
-def test_records_that_are_lost_may_be_given_up_by_taking_the_mark_of_the_clean_stop_away(tmp_path: Path) -> None:
+def test_lost_records_may_be_given_up_by_removing_the_clean_shutdown_marker(tmp_path: Path) -> None:
     write_node(tmp_path)
     shorter_than_the_clean_stop_left_it(tmp_path)
     (tmp_path / ".kafka_cleanshutdown").unlink()
@@ -136,7 +136,7 @@ def test_records_that_are_lost_may_be_given_up_by_taking_the_mark_of_the_clean_s
         assert list(store.store.image.topics) == ["orders"]
 
 
-def test_a_snapshot_with_batches_out_of_their_place_is_passed_over(tmp_path: Path) -> None:
+def test_a_snapshot_with_misplaced_batches_is_skipped(tmp_path: Path) -> None:
     write_node(tmp_path)
     image = replay_metadata_directory((tmp_path / SEGMENT).parent).image
     whole = encode_snapshot(image, epoch=1, last_timestamp_ms=1, raft=RaftState())
@@ -358,7 +358,7 @@ def test_a_partition_in_two_directories_is_refused_and_nothing_changes(tmp_path:
     assert tree(tmp_path) == before
 
 
-def test_a_disk_that_is_not_mounted_is_refused_and_may_be_replaced_under_its_id(tmp_path: Path) -> None:
+def test_an_unmounted_disk_is_refused_and_may_be_replaced_under_its_id(tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     with opened(one, other) as store:
         store.create(NewTopic("orders", 4))
@@ -378,7 +378,7 @@ def test_a_disk_that_is_not_mounted_is_refused_and_may_be_replaced_under_its_id(
         assert sorted(path.name for path in other.glob("orders-*")) == there
 
 
-def test_a_partition_of_a_topic_that_was_deleted_and_made_again_is_no_foreign_one(tmp_path: Path) -> None:
+def test_a_partition_of_a_recreated_topic_is_not_foreign(tmp_path: Path) -> None:
     write_node(tmp_path)
     write_partition_metadata(tmp_path / "orders-1", random_uuid())
     assert examine([tmp_path]).problems == ()
@@ -398,7 +398,7 @@ def test_serve_refuses_it_with_one_line_and_changes_nothing(tmp_path: Path, spoi
     assert tree(tmp_path / "data") == before
 
 
-def test_a_refused_start_makes_no_directory_and_takes_no_lock_file_away(tmp_path: Path) -> None:
+def test_a_refused_start_creates_no_directory_and_removes_no_lock_file(tmp_path: Path) -> None:
     write_node(tmp_path / "kafka", node_id="7")
     (tmp_path / "kafka" / ".lock").touch()  # Kafka leaves its own at each stop
     settings = (f"log.dirs={tmp_path}/new/one,{tmp_path}/kafka", "node.id=3", "listeners=127.0.0.1:0")
@@ -415,7 +415,7 @@ def quota_of_alice() -> UnknownRecord:
     return UnknownRecord(14, 0, entity + b"\x13producer_byte_rate" + bytes(8) + b"\0\0")
 
 
-def test_what_is_not_enforced_is_said_once_and_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_unenforced_security_is_warned_about_once_and_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     write_node(tmp_path)
     append(tmp_path, quota_of_alice())
     with opened(tmp_path) as store:
@@ -432,7 +432,7 @@ def test_what_is_not_enforced_is_said_once_and_kept(tmp_path: Path, caplog: pyte
     assert len(said) == 2
 
 
-def test_serve_takes_the_word_for_ignoring_security(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_serve_accepts_ignore_security(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[BrokerConfig] = []
 
     def run(config: BrokerConfig, ready_file: Path | None) -> int:

@@ -143,7 +143,7 @@ def test_a_move_that_dies_at_any_stage_is_finished_after_the_start(
         left.close()
 
 
-def test_where_a_log_is_found_is_what_the_metadata_say_after_the_start(broker: Broker) -> None:
+def test_a_start_records_the_directory_in_which_a_log_is_found(broker: Broker) -> None:
     opened, _ = start_with_log_in_a(broker)
     opened.close()
     shutil.move(broker.a / "orders-0", broker.b / "orders-0")
@@ -166,7 +166,7 @@ def stop_in_the_middle(broker: Broker) -> Path:
     return future.log.directory
 
 
-def test_a_copy_of_a_partition_whose_log_has_gone_is_kept_as_stray(broker: Broker) -> None:
+def test_a_copy_without_its_log_is_kept_as_stray(broker: Broker) -> None:
     stop_in_the_middle(broker)
     shutil.rmtree(broker.a / "orders-0")
     opened = broker.open()
@@ -195,7 +195,7 @@ def test_a_copy_waits_while_the_directory_of_its_log_is_offline(broker: Broker) 
     assert len(list(read_batches(log))) == BATCHES
 
 
-def test_a_copy_of_a_topic_that_is_unknown_is_kept_as_stray(broker: Broker) -> None:
+def test_a_copy_of_an_unknown_topic_is_kept_as_stray(broker: Broker) -> None:
     copy = stop_in_the_middle(broker)
     copy.rename(copy.with_name("unknown-0" + copy.name.removeprefix("orders-0")))
     broker.open()
@@ -213,7 +213,7 @@ def test_a_copy_beside_its_log_and_a_second_copy_are_deleted(broker: Broker) -> 
     assert "orders-0" in kinds(broker.b)
 
 
-def test_a_log_and_its_copy_are_not_one_partition_in_two_directories(broker: Broker) -> None:
+def test_a_log_and_its_copy_do_not_count_as_a_partition_in_two_directories(broker: Broker) -> None:
     stop_in_the_middle(broker)
     opened = broker.open()
     opened.close()

@@ -42,14 +42,14 @@ def test_a_file_that_kafka_wrote_is_read(tmp_path: Path) -> None:
     assert (found.version, found.node_id, found.cluster_id, found.directory_id) == (1, 7, CLUSTER, DIRECTORY)
 
 
-def test_what_was_written_is_read_back_even_with_characters_that_java_escapes(tmp_path: Path) -> None:
+def test_a_written_file_is_read_back_even_with_characters_that_java_escapes(tmp_path: Path) -> None:
     write_meta_properties(tmp_path, node_id=3, cluster_id="my=cluster:1\\#", directory_id=DIRECTORY)
     found = read_meta_properties(tmp_path)
     assert found is not None
     assert (found.version, found.node_id, found.cluster_id, found.directory_id) == (1, 3, "my=cluster:1\\#", DIRECTORY)
 
 
-def test_an_empty_directory_makes_node_1_of_a_new_cluster(tmp_path: Path) -> None:
+def test_an_empty_directory_becomes_node_1_of_a_new_cluster(tmp_path: Path) -> None:
     paths = directories(tmp_path, None)
     identity, outdated = settle_identity(paths, None)
     assert identity.node_id == 1
@@ -65,7 +65,7 @@ def test_an_unset_node_id_adopts_that_of_the_directory(tmp_path: Path) -> None:
     assert (identity.node_id, identity.cluster_id, outdated) == (7, CLUSTER, [])
 
 
-def test_a_node_id_that_is_another_nodes_is_refused_with_both_numbers(tmp_path: Path) -> None:
+def test_the_node_id_of_another_node_is_refused_with_both_numbers(tmp_path: Path) -> None:
     with pytest.raises(MetadataError, match=r"node\.id is 2, but .*meta\.properties belongs to node 7"):
         settle_identity(directories(tmp_path, KAFKA_FILE), 2)
 
@@ -107,7 +107,7 @@ def test_a_file_that_cannot_be_used_is_refused_by_name(tmp_path: Path, content: 
         settle_identity(directories(tmp_path, content), None)
 
 
-def test_a_file_of_zookeeper_times_gives_its_broker_id_and_is_to_be_rewritten(tmp_path: Path) -> None:
+def test_a_file_written_with_zookeeper_keeps_its_broker_id_and_is_rewritten(tmp_path: Path) -> None:
     paths = directories(tmp_path, f"#\nversion=0\nbroker.id=5\ncluster.id={CLUSTER}\n")
     identity, outdated = settle_identity(paths, None)
     assert (identity.node_id, identity.cluster_id, identity.zookeeper) == (5, CLUSTER, True)

@@ -1,4 +1,4 @@
-"""What is read and written before a directory serves: bootstrap.checkpoint, leadership, and old directories."""
+"""Records of an opening: bootstrap.checkpoint, leadership, and directories written with ZooKeeper."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_bootstrap_checkpoint_is_a_snapshot_with_the_level(tmp_path: Path) -
     assert read_bootstrap_records(tmp_path) == [FeatureLevelRecord("metadata.version", 19)]
 
 
-def test_what_kafka_put_into_the_bootstrap_checkpoint_is_kept_raw(tmp_path: Path) -> None:
+def test_records_of_kafka_in_the_bootstrap_checkpoint_are_kept_raw(tmp_path: Path) -> None:
     assert read_bootstrap_records(tmp_path) is None
     kept: list[MetadataRecord] = [FeatureLevelRecord("metadata.version", 21), UnknownRecord(11, 0, b"scram")]
     data, _ = encode_change(kept, level=21, base_offset=0, leader_epoch=0, timestamp_ms=1)
@@ -105,7 +105,7 @@ def found_in(log_dir: Path) -> PartitionDirectories:
     return partitions_by_topic([found])
 
 
-def test_directories_of_zookeeper_times_become_topics_with_default_configs(tmp_path: Path) -> None:
+def test_directories_written_with_zookeeper_become_topics_with_default_configs(tmp_path: Path) -> None:
     partition_directory(tmp_path, "orders-0", ID)
     partition_directory(tmp_path, "orders-1")
     partition_directory(tmp_path, "__consumer_offsets-0")
@@ -126,7 +126,7 @@ def test_directories_of_zookeeper_times_become_topics_with_default_configs(tmp_p
     ]
 
 
-def test_a_topic_with_a_hole_is_of_a_cluster_and_refused(tmp_path: Path) -> None:
+def test_a_topic_with_a_missing_partition_is_refused(tmp_path: Path) -> None:
     partition_directory(tmp_path, "orders-2")
     partition_directory(tmp_path, "orders-0")
     with pytest.raises(MetadataError, match="orders without its partition 1"):

@@ -76,7 +76,7 @@ def test_removing_a_topic_takes_its_configs_along_and_frees_its_name(metadata_lo
     assert image.topic_by_id(ID_A) is None
 
 
-def test_a_config_set_to_null_is_gone(metadata_log: LogDirectory) -> None:
+def test_a_config_set_to_null_is_deleted(metadata_log: LogDirectory) -> None:
     metadata_log.append(LEVEL, ConfigRecord(4, "", "x", "1"), ConfigRecord(4, "", "x", None))
     assert replay_metadata_directory(metadata_log.path).image.configs == {}
 
@@ -123,7 +123,7 @@ def test_a_log_torn_at_every_byte_of_its_last_batch_opens_without_it(metadata_lo
             assert metadata_log.segment.read_bytes() == whole[:size] + tail
 
 
-def test_damage_with_whole_records_behind_it_is_refused_and_nothing_is_cut(metadata_log: LogDirectory) -> None:
+def test_damage_before_whole_records_is_refused_and_nothing_is_cut(metadata_log: LogDirectory) -> None:
     metadata_log.append(LEVEL)
     start = metadata_log.append(*topic("a", ID_A))
     metadata_log.append(*topic("b", ID_B))
@@ -135,7 +135,7 @@ def test_damage_with_whole_records_behind_it_is_refused_and_nothing_is_cut(metad
     assert metadata_log.segment.read_bytes() == damaged
 
 
-def test_a_snapshot_stands_for_the_records_below_its_end(metadata_log: LogDirectory) -> None:
+def test_a_snapshot_covers_the_records_below_its_end(metadata_log: LogDirectory) -> None:
     metadata_log.write_snapshot(10, LEVEL, *topic("a", ID_A), epoch=3)
     metadata_log.begin_at(8)
     metadata_log.append(TopicRecord("ignored", ID_B), TopicRecord("ignored too", ID_A))
@@ -160,7 +160,7 @@ def test_of_two_snapshots_the_newest_whole_one_is_used(metadata_log: LogDirector
     assert sorted(replay_metadata_directory(metadata_log.path).image.topics) == ["a", "b"]
 
 
-def test_a_log_that_begins_behind_its_snapshots_is_refused(metadata_log: LogDirectory) -> None:
+def test_a_log_that_begins_after_its_snapshots_is_refused(metadata_log: LogDirectory) -> None:
     metadata_log.write_snapshot(20, LEVEL, *topic("torn", ID_B), footer=False)
     metadata_log.begin_at(10)
     metadata_log.append(*topic("b", ID_B))
@@ -208,7 +208,7 @@ def test_records_that_contradict_what_came_before_are_refused(
         replay_metadata_directory(metadata_log.path)
 
 
-def test_control_records_of_raft_are_passed_over(metadata_log: LogDirectory) -> None:
+def test_control_records_of_raft_are_skipped(metadata_log: LogDirectory) -> None:
     change = LeaderChange(1, (Voter(1),), (Voter(1),))
     metadata_log.append_bytes(encode_control_batch([change], base_offset=0, leader_epoch=6, timestamp_ms=1))
     metadata_log.next_offset = 1
@@ -227,14 +227,14 @@ def test_kafka_led_last_unless_our_epoch_is_above_its_own(
     assert replay_metadata_directory(metadata_log.path).led_by_kafka is led_by_kafka
 
 
-def test_a_quorum_state_that_says_no_epoch_is_refused(metadata_log: LogDirectory) -> None:
+def test_a_quorum_state_without_an_epoch_is_refused(metadata_log: LogDirectory) -> None:
     metadata_log.append(LEVEL)
     (metadata_log.path / "quorum-state").write_text('{"data_version":1}')
     with pytest.raises(MetadataError, match="has no leaderEpoch"):
         replay_metadata_directory(metadata_log.path)
 
 
-def test_a_leader_epoch_that_goes_back_is_damage(metadata_log: LogDirectory) -> None:
+def test_a_decreasing_leader_epoch_is_damage(metadata_log: LogDirectory) -> None:
     metadata_log.append(LEVEL, epoch=4)
     metadata_log.append(*topic("a", ID_A), epoch=3)
     with pytest.raises(MetadataError, match="a batch has offset 1 and leader epoch 3 after offset 0 and epoch 4"):

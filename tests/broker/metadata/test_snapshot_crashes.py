@@ -1,4 +1,4 @@
-"""A snapshot with the log trimmed behind it, stopped at each of its steps on disk: every start goes on from there."""
+"""A snapshot and the trimming of the log, killed at each step on disk: every start continues from there."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Crashes:
         return step
 
 
-def test_a_crash_at_any_step_leaves_what_a_start_and_kafka_take(
+def test_a_crash_at_any_step_leaves_a_log_that_barnabas_and_kafka_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = ManualClock()

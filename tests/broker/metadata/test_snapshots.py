@@ -1,4 +1,4 @@
-"""Snapshots of our own: what they hold, when they are written, what goes behind them, and what a crash may leave."""
+"""Our snapshots: content, schedule, trimming of the log, and crashes."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def everything(level: int) -> MetadataImage:
 
 
 @pytest.mark.parametrize("level", [7, 13, 17, 19, 21, 23, 30])
-def test_a_snapshot_gives_the_image_again_at_every_level(level: int) -> None:
+def test_a_snapshot_rebuilds_the_image_at_every_level(level: int) -> None:
     image = everything(level)
     raw = encode_snapshot(image, epoch=4, last_timestamp_ms=17, raft=RaftState())
     records = list(decode_batches(raw))
@@ -129,7 +129,7 @@ def test_cleared_eligible_leaders_are_cleared_in_the_image() -> None:
     assert state.partition_epoch == ELR_STATE.partition_epoch + 1
 
 
-def test_a_snapshot_comes_an_hour_after_the_first_change(bench: Bench) -> None:
+def test_a_snapshot_is_written_an_hour_after_the_first_change(bench: Bench) -> None:
     store = bench.open()
     bench.scheduler.advance(HOUR_MS)
     first = bench.names(".checkpoint")
@@ -147,7 +147,7 @@ def test_a_snapshot_comes_an_hour_after_the_first_change(bench: Bench) -> None:
     assert bench.replay() == image
 
 
-def test_a_snapshot_comes_at_once_after_so_many_bytes(bench: Bench) -> None:
+def test_a_snapshot_is_written_immediately_above_the_byte_limit(bench: Bench) -> None:
     store = bench.open(**{"metadata.log.max.record.bytes.between.snapshots": "2000"})
     for number in range(30):
         store.create(NewTopic(f"topic-{number}", 1))
@@ -162,7 +162,7 @@ def delete(store: Opened, name: str) -> None:
     store.store.change(lambda image: plan_delete_topics(image, [name], config=store.config))
 
 
-def test_the_log_is_trimmed_behind_the_snapshots_that_stay(bench: Bench) -> None:
+def test_the_log_is_trimmed_before_the_oldest_kept_snapshot(bench: Bench) -> None:
     store = bench.open(**{"metadata.max.retention.ms": str(2 * HOUR_MS)})
     for number in range(6):
         store.create(NewTopic(f"topic-{number}", 2))
@@ -182,7 +182,7 @@ def test_the_log_is_trimmed_behind_the_snapshots_that_stay(bench: Bench) -> None
     assert set(bench.replay().topics) == {"topic-5", "later"}
 
 
-def test_a_damaged_snapshot_costs_nothing_while_the_one_before_is_there(bench: Bench) -> None:
+def test_a_damaged_snapshot_loses_nothing_while_an_older_one_exists(bench: Bench) -> None:
     store = bench.open()
     for name in ("a", "b"):
         store.create(NewTopic(name, 1))
@@ -255,7 +255,7 @@ def test_a_snapshot_that_cannot_be_written_is_tried_again(bench: Bench, monkeypa
     assert bench.replay() == store.store.image
 
 
-def test_what_a_crash_left_of_a_snapshot_goes_with_the_next_one(bench: Bench) -> None:
+def test_the_next_snapshot_removes_the_part_file_of_a_crash(bench: Bench) -> None:
     bench.open().close()
     part = bench.metadata / f"{1:020d}-{1:010d}.checkpoint.part"
     part.write_bytes(b"half")
@@ -284,7 +284,9 @@ def kept(*sizes_and_times: tuple[int, int]) -> list[KeptSnapshot]:
         (-1, 109, 1),
     ],
 )
-def test_the_oldest_snapshots_go_by_age_and_by_size(retention_ms: int, retention_bytes: int, dropped: int) -> None:
+def test_the_oldest_snapshots_are_deleted_by_age_and_by_size(
+    retention_ms: int, retention_bytes: int, dropped: int
+) -> None:
     snapshots = kept((10, 0), (20, 4), (30, 9))
     found = snapshots_to_drop(
         snapshots, log_bytes=50, now_ms=10, retention_ms=retention_ms, retention_bytes=retention_bytes
@@ -292,6 +294,6 @@ def test_the_oldest_snapshots_go_by_age_and_by_size(retention_ms: int, retention
     assert found == snapshots[:dropped]
 
 
-def test_the_records_of_a_snapshot_name_each_thing_once() -> None:
+def test_a_snapshot_has_one_record_per_object() -> None:
     records = list(snapshot_records(everything(30)))
     assert len(records) == len({repr(record) for record in records}) == 12

@@ -42,7 +42,7 @@ def test_a_first_start_writes_what_kafka_needs(tmp_path: Path) -> None:
     assert records_of(tmp_path) == [LeaderChange(1, us, us), FeatureLevelRecord(METADATA_VERSION, 19)]
 
 
-def test_a_clean_restart_writes_nothing_and_knows_everything(tmp_path: Path) -> None:
+def test_a_clean_restart_writes_nothing_and_restores_everything(tmp_path: Path) -> None:
     with opened(tmp_path) as first:
         (result,) = first.create(NewTopic("orders", 2, 1, {"retention.ms": "-1"}))
         before = first.store.image
@@ -55,7 +55,7 @@ def test_a_clean_restart_writes_nothing_and_knows_everything(tmp_path: Path) -> 
     assert tree(tmp_path / "__cluster_metadata-0")[Path(SEGMENT).name] == files[Path(SEGMENT).name]
 
 
-def test_a_clean_restart_is_one_with_the_metadata_log_outside_of_the_log_directories_too(tmp_path: Path) -> None:
+def test_a_restart_is_clean_with_the_metadata_log_outside_of_log_dirs_too(tmp_path: Path) -> None:
     meta, data = tmp_path / "meta", tmp_path / "data"
     with opened(data, metadata_log_dir=str(meta)) as first:
         first.create(NewTopic("orders", 1))
@@ -194,7 +194,7 @@ def test_a_second_log_directory_takes_new_partitions(tmp_path: Path) -> None:
         assert len(third.log_manager.logs()) == 4
 
 
-def test_a_partition_directory_that_is_missing_is_made_again(tmp_path: Path) -> None:
+def test_a_missing_partition_directory_is_created_again(tmp_path: Path) -> None:
     with opened(tmp_path) as first:
         (result,) = first.create(NewTopic("orders", 2))
     for path in (tmp_path / "orders-1").iterdir():
@@ -206,7 +206,7 @@ def test_a_partition_directory_that_is_missing_is_made_again(tmp_path: Path) -> 
     assert text == f"version: 0\ntopic_id: {uuid_text(result.topic_id)}"
 
 
-def test_a_partition_that_the_metadata_does_not_know_is_kept_as_stray(tmp_path: Path) -> None:
+def test_a_partition_unknown_to_the_metadata_is_kept_as_stray(tmp_path: Path) -> None:
     with opened(tmp_path) as first:
         first.create(NewTopic("known", 1), NewTopic("unknown", 1))
         first.store.change(lambda image: plan_delete_topics(image, ["unknown"], config=first.config))
@@ -236,7 +236,7 @@ def test_a_partition_of_an_older_topic_of_the_same_name_is_kept_as_stray(tmp_pat
     assert len([path for path in tmp_path.iterdir() if path.name.endswith("-stray")]) == 1
 
 
-def test_a_directory_of_zookeeper_times_opens_with_default_configs_and_says_so(
+def test_a_directory_written_with_zookeeper_opens_with_default_configs_and_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with opened(tmp_path) as first:
@@ -275,7 +275,7 @@ def test_the_metadata_log_does_not_take_the_topics_segment_size(tmp_path: Path) 
     assert [path.name for path in (tmp_path / "__cluster_metadata-0").glob("*.log")] == [Path(SEGMENT).name]
 
 
-def test_stored_configs_that_have_no_effect_here_are_said(tmp_path: Path) -> None:
+def test_stored_configs_without_effect_are_warned_about(tmp_path: Path) -> None:
     with opened(tmp_path) as first:
         first.create(NewTopic("orders", 1))
         first.store.commit([ConfigRecord(2, "orders", "retention.ms", "soon")])
@@ -284,7 +284,7 @@ def test_stored_configs_that_have_no_effect_here_are_said(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("version", "migrating"), [(0, b""), (1, b""), (2, b"\0"), (4, b"\0")])
-def test_a_clean_stop_leaves_the_epoch_by_which_kafka_knows_this_broker(
+def test_a_clean_stop_stores_the_broker_epoch_of_kafkas_registration(
     tmp_path: Path, version: int, migrating: bytes
 ) -> None:
     def registration(node_id: int, epoch: int) -> UnknownRecord:

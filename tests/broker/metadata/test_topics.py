@@ -1,4 +1,4 @@
-"""Topic operations: names, counts, configs, and what each refusal is called on the wire."""
+"""Topic operations: names, counts, configs, and the wire code of each refusal."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_counts_of_minus_one_take_the_defaults(
         (NewTopic("new", 1, 1, {"retention.ms": "soon"}), ErrorCode.INVALID_CONFIG),
     ],
 )
-def test_what_cannot_be_created_is_refused_by_its_code_and_leaves_no_record(
+def test_an_invalid_topic_is_refused_with_its_code_and_leaves_no_record(
     image: MetadataImage, config: BrokerConfig, placement: Placement, asked: NewTopic, code: ErrorCode
 ) -> None:
     plan = plan_create_topics(image, [asked], config=config, placement=placement)
@@ -161,7 +161,7 @@ def test_a_request_copies_the_image_once_however_many_topics_it_creates(
     assert copies == [image]
 
 
-def test_a_config_that_kafka_4_refuses_is_legal_and_said(
+def test_a_config_that_kafka_4_refuses_is_legal_with_a_warning(
     image: MetadataImage, config: BrokerConfig, placement: Placement
 ) -> None:
     asked = NewTopic("small", 1, 1, {"segment.bytes": "16384"})
@@ -208,7 +208,7 @@ def test_a_topic_can_be_deleted_by_its_id(image: MetadataImage, config: BrokerCo
         ([], [TopicReference(None, bytes([1] * 16))] * 2, [ErrorCode.INVALID_REQUEST] * 2),
     ],
 )
-def test_a_deletion_that_is_asked_twice_in_one_request_is_refused(
+def test_a_topic_named_twice_in_one_deletion_is_refused(
     image: MetadataImage,
     config: BrokerConfig,
     names: list[str],
@@ -226,7 +226,7 @@ def test_deleting_can_be_forbidden(image: MetadataImage, configuration: Configur
     assert plan.records == []
 
 
-def test_a_topic_grows_by_the_partitions_that_it_lacks(image: MetadataImage, placement: Placement) -> None:
+def test_a_topic_grows_by_its_missing_partitions(image: MetadataImage, placement: Placement) -> None:
     plan = plan_create_partitions(image, [NewPartitions("old.topic", 4)], placement=placement)
     assert plan.records == [
         PartitionRecord(2, bytes([1] * 16), STATE),
@@ -245,7 +245,7 @@ def test_a_topic_grows_by_the_partitions_that_it_lacks(image: MetadataImage, pla
         (NewPartitions("old.topic", MAX_PARTITIONS_PER_REQUEST + 3), ErrorCode.POLICY_VIOLATION),
     ],
 )
-def test_what_is_no_growth_is_refused(
+def test_a_count_that_is_not_an_increase_is_refused(
     image: MetadataImage, placement: Placement, asked: NewPartitions, code: ErrorCode
 ) -> None:
     plan = plan_create_partitions(image, [asked], placement=placement)
@@ -253,7 +253,7 @@ def test_what_is_no_growth_is_refused(
     assert plan.records == []
 
 
-def test_assignments_say_how_many_partitions_a_topic_gets(
+def test_assignments_define_the_number_of_partitions(
     image: MetadataImage, config: BrokerConfig, placement: Placement
 ) -> None:
     asked = NewTopic("new", assignments=[ReplicaAssignment(1, (1,)), ReplicaAssignment(0, (1,))])
@@ -296,7 +296,7 @@ def test_assignments_say_how_many_partitions_a_topic_gets(
         (NewTopic("n", 1, 1, {"retention.ms": None}), ErrorCode.INVALID_CONFIG, "Null value not supported"),
     ],
 )
-def test_what_kafka_refuses_is_refused_in_its_words(
+def test_an_assignment_that_kafka_refuses_is_refused_in_its_words(
     image: MetadataImage,
     config: BrokerConfig,
     placement: Placement,

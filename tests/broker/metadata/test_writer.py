@@ -63,7 +63,7 @@ def writer(log: FakeLog, clock: FakeClock) -> MetadataWriter:
     return MetadataWriter(log, MetadataImage(), leader_epoch=3, level=19, clock=clock)
 
 
-def test_a_change_is_synced_before_the_image_and_the_listeners_know(log: FakeLog, writer: MetadataWriter) -> None:
+def test_a_change_is_synced_before_the_image_and_the_listeners_see_it(log: FakeLog, writer: MetadataWriter) -> None:
     seen: list[tuple[list[str], int, int]] = []
     writer.add_listener(lambda before, after: seen.append((list(log.calls), before.end_offset, after.end_offset)))
     before = writer.image
@@ -75,7 +75,7 @@ def test_a_change_is_synced_before_the_image_and_the_listeners_know(log: FakeLog
     assert list(decode_batches(bytes(log.data))) == [RECORD]
 
 
-def test_nothing_to_do_writes_nothing(log: FakeLog, writer: MetadataWriter) -> None:
+def test_an_empty_change_writes_nothing(log: FakeLog, writer: MetadataWriter) -> None:
     assert writer.commit([]) is writer.image
     assert log.calls == []
 
@@ -110,7 +110,7 @@ def test_an_append_that_leaves_a_part_behind_stops_the_writer(log: FakeLog, writ
     assert writer.failure is not None
 
 
-def test_a_record_that_does_not_fit_the_image_never_reaches_the_log(log: FakeLog, writer: MetadataWriter) -> None:
+def test_a_record_that_contradicts_the_image_never_reaches_the_log(log: FakeLog, writer: MetadataWriter) -> None:
     with pytest.raises(ReplayError):
         writer.commit([RECORD, RemoveTopicRecord(bytes(16))])
     assert log.calls == []
