@@ -34,9 +34,7 @@ def refusal(*overrides: str) -> str:
         (["log.retention.hours=2147483647"], 2147483647 * HOUR_MS),
     ],
 )
-def test_of_retention_the_finest_unit_wins_and_any_negative_is_for_ever(
-    overrides: list[str], retention_ms: int
-) -> None:
+def test_the_finest_unit_of_retention_wins_and_negative_is_forever(overrides: list[str], retention_ms: int) -> None:
     assert load(overrides=overrides).retention_ms == retention_ms
 
 
@@ -48,7 +46,7 @@ def test_roll_jitter_and_flush_are_families_too() -> None:
     assert (config.segment_ms, config.segment_jitter_ms, config.flush_ms) == (7, 5, 0)
 
 
-def test_a_finer_unit_in_an_earlier_layer_beats_a_coarser_one_in_a_later_and_that_is_said(
+def test_a_finer_unit_in_an_earlier_layer_beats_a_coarser_one_in_a_later_with_a_warning(
     write_file: WriteFile,
 ) -> None:
     path = write_file("log.retention.ms=5000")
@@ -62,11 +60,11 @@ def test_a_finer_unit_in_an_earlier_layer_beats_a_coarser_one_in_a_later_and_tha
     )
 
 
-def test_two_units_that_say_the_same_are_not_worth_a_word() -> None:
+def test_two_equal_values_in_different_units_cause_no_warning() -> None:
     assert load(overrides=["log.retention.hours=1", "log.retention.ms=3600000"]).warnings == ()
 
 
-def test_a_family_says_which_of_its_names_gave_the_value(write_file: WriteFile) -> None:
+def test_a_family_names_the_property_that_decided_its_value(write_file: WriteFile) -> None:
     config = load(config_file=write_file("log.retention.minutes=5"))
 
     value = config.topic_default(TOPIC_PROPERTIES["retention.ms"])
@@ -111,7 +109,7 @@ def test_directories_are_absolute_and_the_first_holds_the_metadata_log(in_tmp: P
     assert config.metadata_log_dir == in_tmp / "b"
 
 
-def test_log_dirs_wins_over_log_dir_and_the_metadata_log_may_lie_elsewhere(in_tmp: Path) -> None:
+def test_log_dirs_wins_over_log_dir_and_the_metadata_log_may_be_elsewhere(in_tmp: Path) -> None:
     config = load(overrides=["log.dir=x", "log.dirs=a", "metadata.log.dir=m"])
 
     assert config.log_dirs == (in_tmp / "a",)
@@ -121,7 +119,7 @@ def test_log_dirs_wins_over_log_dir_and_the_metadata_log_may_lie_elsewhere(in_tm
     assert load(overrides=["log.dir=x", "metadata.log.dir="]).metadata_log_dir == in_tmp / "x"
 
 
-def test_the_metadata_log_may_lie_in_any_data_directory(in_tmp: Path) -> None:
+def test_the_metadata_log_may_be_in_any_data_directory(in_tmp: Path) -> None:
     assert load(overrides=["log.dirs=a,b", "metadata.log.dir=b"]).metadata_log_dir == in_tmp / "b"
 
 
@@ -233,7 +231,7 @@ def test_a_value_against_its_rule_is_refused(setting: str, reason: str) -> None:
         ),
     ],
 )
-def test_a_legal_setting_with_a_consequence_is_said(overrides: list[str], words: str) -> None:
+def test_a_legal_setting_with_a_consequence_is_warned_about(overrides: list[str], words: str) -> None:
     config = load(overrides=overrides)
 
     assert len(config.warnings) == 1
@@ -253,11 +251,11 @@ def test_a_legal_setting_with_a_consequence_is_said(overrides: list[str], words:
         ["controller.quorum.voters=1@localhost:9093"],
     ],
 )
-def test_a_setting_at_the_edge_of_a_warning_is_not_worth_a_word(overrides: list[str]) -> None:
+def test_a_setting_at_the_limit_of_a_warning_causes_none(overrides: list[str]) -> None:
     assert load(overrides=overrides).warnings == ()
 
 
-def test_a_refusal_says_what_is_only_a_default() -> None:
+def test_a_refusal_marks_defaults() -> None:
     assert refusal("log.cleaner.dedupe.buffer.size=5") == (
         "log.cleaner.dedupe.buffer.size=5 in --set over log.cleaner.threads=1 (default): "
         "each thread must get more than 1048576 bytes"

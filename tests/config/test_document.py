@@ -65,7 +65,7 @@ def test_the_shipped_file_has_every_property_of_the_broker_in_order_and_all_comm
     assert parse_properties((REPOSITORY / "config" / "server.properties").read_text(encoding="utf-8")) == []
 
 
-def test_each_line_of_the_shipped_file_says_the_default() -> None:
+def test_each_line_of_the_shipped_file_has_the_default() -> None:
     for line in uncommented():
         name = line.split("=")[0]
         config = load(overrides=[line])
@@ -83,5 +83,5 @@ def test_the_shipped_file_with_everything_uncommented_loads() -> None:
     assert config.warnings == ()
 
 
-def test_examples_are_of_properties_without_a_default_only() -> None:
+def test_only_properties_without_a_default_have_examples() -> None:
     assert set(document.EXAMPLES) == {name for name, known in BROKER_PROPERTIES.items() if known.default is None}

@@ -59,7 +59,7 @@ def test_topics_follow_a_dynamic_value() -> None:
     assert (config.log_config.compact, config.log_config.delete) == (True, False)
 
 
-def test_a_dynamic_value_in_the_finest_unit_wins_over_a_static_coarser_one_without_a_word(
+def test_a_dynamic_value_in_the_finest_unit_wins_over_a_static_coarser_one_without_a_warning(
     write_file: WriteFile,
 ) -> None:
     config = load(config_file=write_file("log.retention.hours=1")).with_dynamic({"log.retention.ms": "5"}, {})
@@ -110,7 +110,7 @@ def test_a_dynamic_value_in_the_finest_unit_wins_over_a_static_coarser_one_witho
         ),
     ],
 )
-def test_what_cannot_be_set_while_running_is_refused_by_name_and_layer(
+def test_a_property_that_cannot_change_at_run_time_is_refused_with_name_and_layer(
     default: dict[str, str], broker: dict[str, str], sentence: str
 ) -> None:
     assert refusal(default, broker) == sentence
@@ -135,7 +135,7 @@ def test_kafkas_names_that_are_not_served_are_kept_with_a_warning() -> None:
     )
 
 
-def test_what_another_program_stored_is_passed_over_with_a_warning_so_that_the_broker_starts() -> None:
+def test_illegal_stored_values_are_skipped_with_a_warning_so_that_the_broker_starts() -> None:
     stored = {
         "listeners": "SSL://:9093",
         "of.a.later.kafka": "1",

@@ -30,7 +30,7 @@ def test_every_property_is_read_from_its_variable(name: str) -> None:
     "variable",
     ["BARNABAS_BOOTSTRAP", "BARNABAS_CONFIG", "BARNABAS_LOG_LEVEL", "BARNABAS_KERNEL", "BARNABAS_TEST_FAULT"],
 )
-def test_reserved_variables_are_no_properties(variable: str) -> None:
+def test_reserved_variables_are_not_properties(variable: str) -> None:
     assert load(environ={variable: ""}).warnings == ()
 
 
@@ -49,7 +49,7 @@ def test_reserved_variables_are_no_properties(variable: str) -> None:
         "BARNABAS_METRICS_PORT_9404_TCP_ADDR",
     ],
 )
-def test_what_kubernetes_sets_for_a_service_of_that_name_is_passed_over(variable: str) -> None:
+def test_variables_that_kubernetes_sets_for_a_service_named_barnabas_are_ignored(variable: str) -> None:
     config = load(environ={variable: "tcp://10.0.0.1:9092"})
 
     assert config.warnings == ()
@@ -57,12 +57,12 @@ def test_what_kubernetes_sets_for_a_service_of_that_name_is_passed_over(variable
 
 
 @pytest.mark.parametrize("variable", ["BARNABAS_PORTS", "BARNABAS_PORT_9092", "BARNABAS_SERVICE", "BARNABAS_"])
-def test_what_only_looks_like_a_service_link_is_refused(variable: str) -> None:
+def test_a_variable_that_only_resembles_a_service_link_is_refused(variable: str) -> None:
     with pytest.raises(ConfigError):
         load(environ={variable: "1"})
 
 
-def test_other_peoples_variables_are_none_of_ours() -> None:
+def test_variables_without_the_prefix_are_ignored() -> None:
     assert load(environ={"PATH": "/bin", "KAFKA_LOG_DIRS": "/kafka", "barnabas_log_dirs": "x"}).warnings == ()
 
 
@@ -84,7 +84,7 @@ def test_other_peoples_variables_are_none_of_ours() -> None:
         ),
     ],
 )
-def test_a_slip_is_refused_with_the_nearest_variable(variable: str, sentence: str) -> None:
+def test_a_misspelled_variable_is_refused_with_the_nearest_one(variable: str, sentence: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load(environ={variable: "1"})
 

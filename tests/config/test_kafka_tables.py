@@ -99,7 +99,7 @@ def test_the_versions_of_unserved_names_are_kafkas(scope: str) -> None:
 
 
 @pytest.mark.parametrize(("scope", "documented"), [("broker", DIFFERENCES), ("topic", TOPIC_DIFFERENCES)])
-def test_types_defaults_rules_and_update_modes_are_kafkas_but_where_the_document_says_so(
+def test_types_defaults_rules_and_update_modes_are_kafkas_except_for_documented_differences(
     scope: str, documented: Mapping[str, str]
 ) -> None:
     kafka = kafka_configs(scope)
@@ -140,7 +140,7 @@ def test_every_default_satisfies_its_own_rule() -> None:
                 assert known.parse(text) == known.default, known.name
 
 
-def test_names_served_and_unserved_do_not_meet() -> None:
+def test_no_name_is_both_served_and_unserved() -> None:
     for scope, table in TABLES.items():
         assert not set(table) & set(UNSERVED[scope])
         assert not [name for name in table if name.startswith(unserved.UNSERVED_PREFIXES)]

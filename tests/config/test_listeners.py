@@ -26,7 +26,7 @@ def loaded(**settings: str) -> BrokerConfig:
         ("0.0.0.0:9092", Listener("PLAINTEXT", "0.0.0.0", 9092)),
     ],
 )
-def test_an_address_is_understood(text: str, listener: Listener) -> None:
+def test_an_address_is_parsed(text: str, listener: Listener) -> None:
     assert parse_listener(text) == listener
 
 
@@ -48,7 +48,7 @@ def test_an_address_is_understood(text: str, listener: Listener) -> None:
         ("A B://localhost:1", "A B://localhost:1: A B is not a listener name"),
     ],
 )
-def test_what_is_no_address_is_refused_with_the_reason(text: str, reason: str) -> None:
+def test_an_illegal_address_is_refused_with_the_reason(text: str, reason: str) -> None:
     with pytest.raises(BadListenerError) as caught:
         parse_listener(text)
 
@@ -56,12 +56,12 @@ def test_what_is_no_address_is_refused_with_the_reason(text: str, reason: str) -
 
 
 @pytest.mark.parametrize("text", ["PLAINTEXT://[::1]:9092", "INSIDE://localhost:0", "PLAINTEXT://:9092"])
-def test_a_listener_is_written_as_it_is_read(text: str) -> None:
+def test_a_listener_is_formatted_as_it_is_parsed(text: str) -> None:
     assert str(parse_listener(text)) == text
 
 
 @pytest.mark.parametrize("host", ["", "0.0.0.0", "[::]", "[0:0:0:0:0:0:0:0]", "[0::0]"])
-def test_every_spelling_of_all_interfaces_is_one(host: str) -> None:
+def test_every_spelling_of_all_interfaces_is_recognized(host: str) -> None:
     assert parse_listener(f"{host}:9092").is_every_interface
 
 
@@ -100,7 +100,7 @@ def test_a_controllers_listener_is_neither_opened_nor_advertised_whatever_its_pr
 
 
 @pytest.mark.parametrize("host", ["", "0.0.0.0", "[::]"])
-def test_every_interface_without_an_advertised_address_leaves_it_to_the_connection_and_says_so(host: str) -> None:
+def test_without_an_advertised_address_every_interface_advertises_the_connections_with_a_warning(host: str) -> None:
     config = loaded(listeners=f"{host}:9092")
 
     assert config.advertised_listeners == {"PLAINTEXT": Listener("PLAINTEXT", "", 9092)}
@@ -220,9 +220,7 @@ def test_free_ports_do_not_collide() -> None:
         ),
     ],
 )
-def test_what_cannot_be_opened_or_advertised_is_refused_by_name_and_source(
-    settings: dict[str, str], sentence: str
-) -> None:
+def test_an_impossible_listener_is_refused_with_name_and_origin(settings: dict[str, str], sentence: str) -> None:
     with pytest.raises(ConfigError) as caught:
         loaded(**settings)
 
@@ -233,7 +231,7 @@ def test_metrics_take_a_free_port_when_a_client_listener_does() -> None:
     assert loaded(listeners="127.0.0.1:0").metrics_listener == Listener("PLAINTEXT", "127.0.0.1", 0)
 
 
-def test_a_metrics_port_that_was_set_stays() -> None:
+def test_a_configured_metrics_port_is_kept() -> None:
     config = loaded(listeners="127.0.0.1:0", metrics_listener="0.0.0.0:9404")
 
     assert config.metrics_listener == Listener("PLAINTEXT", "0.0.0.0", 9404)

@@ -31,7 +31,7 @@ def test_the_default_loses_to_the_file_the_file_to_the_environment_and_that_to_s
     assert config.get_int("max.connections") == 4
 
 
-def test_every_value_knows_its_layer_and_its_place(write_file: WriteFile) -> None:
+def test_every_value_has_its_layer_and_origin(write_file: WriteFile) -> None:
     path = write_file("# a comment", "num.partitions = 2 ")
     config = load(config_file=path, environ={"BARNABAS_LOG_DIRS": "a,b"}, overrides=["max.connections=4"])
 
@@ -58,7 +58,7 @@ def test_the_last_of_repeated_settings_wins_within_a_layer(write_file: WriteFile
     assert load(overrides=["num.partitions=4", "num.partitions=5"]).get_int("num.partitions") == 5
 
 
-def test_without_a_file_the_one_of_the_environment_is_read(write_file: WriteFile) -> None:
+def test_without_a_file_the_one_in_the_environment_is_read(write_file: WriteFile) -> None:
     path = write_file("num.partitions=7")
 
     assert load(environ={"BARNABAS_CONFIG": str(path)}).get_int("num.partitions") == 7
@@ -110,14 +110,14 @@ def test_an_unknown_name_is_refused_with_its_source_and_the_nearest_name(name: s
     assert refusal(overrides=[f"{name}=1"]) == sentence
 
 
-def test_the_value_of_an_unknown_name_is_not_told(write_file: WriteFile) -> None:
+def test_the_value_of_an_unknown_name_is_not_shown(write_file: WriteFile) -> None:
     path = write_file("my.secret.passwort=swordfish")
 
     assert "swordfish" not in refusal(config_file=path)
 
 
 @pytest.mark.parametrize("text", ["num.partitions", "=3", " =3", ""])
-def test_an_option_that_is_no_assignment_is_refused(text: str) -> None:
+def test_an_option_that_is_not_an_assignment_is_refused(text: str) -> None:
     assert refusal(overrides=[text]) == f"{text} in --set: not of the form name=value"
 
 
@@ -128,7 +128,7 @@ def test_a_file_that_cannot_be_read_is_one_sentence(in_tmp: Path) -> None:
     assert refusal(config_file=Path(".")) == "cannot read the configuration file .: Is a directory"
 
 
-def test_a_line_that_java_would_refuse_is_refused_by_its_number(write_file: WriteFile) -> None:
+def test_a_line_that_java_refuses_is_refused_with_its_number(write_file: WriteFile) -> None:
     path = write_file("num.partitions=1", "log.dir=\\u12")
 
     assert refusal(config_file=path) == r"server.properties line 2: a \u escape needs four hexadecimal digits"
@@ -164,7 +164,7 @@ def test_unserved_names_are_kept_and_warned_about_once(write_file: WriteFile) ->
     }
 
 
-def test_what_guards_access_is_warned_about_apart_and_no_value_is_told() -> None:
+def test_security_properties_have_a_separate_warning_without_values() -> None:
     config = load(
         overrides=[
             "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -181,7 +181,7 @@ def test_what_guards_access_is_warned_about_apart_and_no_value_is_told() -> None
     )
 
 
-def test_an_unserved_name_may_come_by_the_environment() -> None:
+def test_an_unserved_name_may_be_set_in_the_environment() -> None:
     config = load(environ={"BARNABAS_NUM_IO_THREADS": "8", "BARNABAS_ZOOKEEPER_CLIENTCNXNSOCKET": "x"})
 
     assert set(config.unserved) == {"num.io.threads", "zookeeper.clientCnxnSocket"}
@@ -190,7 +190,7 @@ def test_an_unserved_name_may_come_by_the_environment() -> None:
 @pytest.mark.parametrize(
     "setting", ["security.inter.broker.protocol=PLAINTEXT", "unclean.leader.election.enable=false"]
 )
-def test_what_asks_for_what_is_so_anyway_is_kept_without_a_word(setting: str) -> None:
+def test_an_unserved_setting_that_holds_anyway_causes_no_warning(setting: str) -> None:
     assert load(overrides=[setting]).warnings == ()
 
 
@@ -248,7 +248,7 @@ group.initial.rebalance.delay.ms=0
 """
 
 
-def test_kafkas_own_file_for_kraft_serves_with_one_warning(write_file: WriteFile, in_tmp: Path) -> None:
+def test_kafkas_own_file_for_kraft_loads_with_one_warning(write_file: WriteFile, in_tmp: Path) -> None:
     config = load(config_file=write_file(*KAFKA_4_3.splitlines()))
 
     assert config.node_id == 1
@@ -259,7 +259,7 @@ def test_kafkas_own_file_for_kraft_serves_with_one_warning(write_file: WriteFile
     assert config.warnings[0].startswith("properties of Apache Kafka that Barnabas does not serve")
 
 
-def test_kafkas_own_file_for_zookeeper_serves_with_one_warning(write_file: WriteFile) -> None:
+def test_kafkas_own_file_for_zookeeper_loads_with_one_warning(write_file: WriteFile) -> None:
     config = load(config_file=write_file(*KAFKA_3_9_WITH_ZOOKEEPER.splitlines()))
 
     assert config.node_id == 0

@@ -52,11 +52,11 @@ def test_two_backslashes_at_the_end_are_one_and_no_continuation() -> None:
     assert parse_properties("path=c:\\\\\nnext=1") == [Entry("path", "c:\\", 1), Entry("next", "1", 2)]
 
 
-def test_a_comment_is_not_continued_and_a_continuation_is_no_comment() -> None:
+def test_a_comment_is_not_continued_and_a_continuation_is_not_a_comment() -> None:
     assert parse_properties("# comment\\\nkey=value\\\n#more") == [Entry("key", "value#more", 2)]
 
 
-def test_a_continuation_of_nothing_is_nothing() -> None:
+def test_an_empty_continuation_is_ignored() -> None:
     assert parse_properties("\\\n\nkey=value\n\\") == [Entry("key", "value", 3)]
     assert parse_properties("\\\n#comment\\\nkey=value\n\\\n! comment") == [Entry("key", "value", 3)]
 

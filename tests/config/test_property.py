@@ -71,7 +71,7 @@ def test_a_text_becomes_the_value_that_kafka_reads(kind: PropertyType, text: str
         (BOOLEAN, "1", "not a boolean (true or false)"),
     ],
 )
-def test_a_text_that_is_no_value_is_refused_with_the_reason(kind: PropertyType, text: str, reason: str) -> None:
+def test_an_illegal_value_is_refused_with_the_reason(kind: PropertyType, text: str, reason: str) -> None:
     with pytest.raises(BadValueError) as caught:
         parse_as(kind, text)
 
@@ -91,7 +91,7 @@ def test_a_text_that_is_no_value_is_refused_with_the_reason(kind: PropertyType, 
         (ListOf(may_be_empty=False), ("a",), (), "must name at least one"),
     ],
 )
-def test_a_validator_passes_the_legal_and_says_what_is_wrong_with_the_rest(
+def test_a_validator_accepts_legal_values_and_describes_the_fault_of_others(
     validator: AtLeast | Between | OneOf | ListOf, legal: PropertyValue, illegal: PropertyValue, reason: str
 ) -> None:
     assert validator.problem(legal) is None

@@ -16,6 +16,6 @@ def test_cleaner_threads_may_be_halved_and_doubled(before: int, after: int) -> N
 @pytest.mark.parametrize(
     ("before", "after", "says"), [(1, 3, "increased to more than double"), (4, 1, "less than half")]
 )
-def test_more_is_refused_in_one_sentence_with_the_current_value(before: int, after: int, says: str) -> None:
+def test_larger_changes_are_refused_with_the_current_value(before: int, after: int, says: str) -> None:
     with pytest.raises(ConfigError, match=f"log.cleaner.threads={after} .*{says} the current value {before}"):
         ensure_reconfigurable(broker_config(log_cleaner_threads=before), broker_config(log_cleaner_threads=after))

@@ -32,7 +32,7 @@ def test_only_what_a_start_needs_is_imported() -> None:
     assert loaded.isdisjoint(LAZY)
 
 
-def test_the_list_of_unserved_names_comes_with_the_first_of_them() -> None:
+def test_the_list_of_unserved_names_is_imported_with_the_first_of_them() -> None:
     loaded = modules_after("import barnabas.config\nbarnabas.config.load(overrides=['num.io.threads=8'])")
 
     assert "barnabas.config.tables.unserved" in loaded

@@ -156,7 +156,7 @@ def test_a_compacted_segment_rolls_no_later_than_it_must_be_compacted() -> None:
     assert load().log_config.with_overrides(overrides | {"cleanup.policy": "compact"}).max_segment_ms == 50
 
 
-def test_what_another_program_stored_never_stops_a_topic() -> None:
+def test_illegal_stored_configs_never_stop_a_topic() -> None:
     stored = {"segment.index.bytes": "4", "of.a.later.kafka": "1", "retention.ms": "soon", "segment.ms": "9"}
 
     assert changed(load().log_config.with_overrides(stored)) == {"segment_ms": 9}
@@ -205,7 +205,7 @@ def test_what_another_program_stored_never_stops_a_topic() -> None:
         ),
     ],
 )
-def test_what_a_topic_cannot_be_set_to_is_refused(overrides: dict[str, str], sentence: str) -> None:
+def test_an_illegal_topic_config_is_refused(overrides: dict[str, str], sentence: str) -> None:
     assert refusal(overrides) == sentence
 
 
@@ -232,7 +232,7 @@ def test_a_topics_value_may_be_impossible_with_the_brokers() -> None:
         {"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "5"},
     ],
 )
-def test_what_kafka_allows_is_allowed(overrides: dict[str, str]) -> None:
+def test_legal_topic_configs_of_kafka_are_accepted(overrides: dict[str, str]) -> None:
     warnings = validate_topic_configs(overrides, load())
 
     assert all("Barnabas does not serve" in each for each in warnings)
@@ -252,7 +252,7 @@ def test_what_kafka_allows_is_allowed(overrides: dict[str, str]) -> None:
         ({"message.downconversion.enable": "true"}, "does not serve, without effect: message.downconversion.enable"),
     ],
 )
-def test_a_legal_setting_with_a_consequence_is_said(overrides: dict[str, str], words: str) -> None:
+def test_a_legal_setting_with_a_consequence_is_warned_about(overrides: dict[str, str], words: str) -> None:
     warnings = validate_topic_configs(overrides, load())
 
     assert len(warnings) == 1
@@ -269,7 +269,7 @@ def test_a_smaller_segment_may_be_all_that_the_brokers_indexes_hold() -> None:
 # Description
 
 
-def test_every_source_has_kafkas_name_and_the_exact_place() -> None:
+def test_every_source_has_kafkas_name_and_the_exact_origin() -> None:
     config = load(overrides=["log.retention.hours=1"]).with_dynamic(
         {"log.segment.bytes": "4096"}, {"message.max.bytes": "5000"}
     )
@@ -285,7 +285,7 @@ def test_every_source_has_kafkas_name_and_the_exact_place() -> None:
     assert told["internal.segment.bytes"] == (None, "DEFAULT_CONFIG", "default")
 
 
-def test_the_description_is_what_the_log_runs_with() -> None:
+def test_the_description_equals_the_log_config() -> None:
     overrides = {"segment.bytes": "16384", "retention.ms": "never", "compression.type": "zstd"}
     config = load(overrides=["log.roll.hours=3"])
 
