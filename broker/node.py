@@ -183,7 +183,7 @@ class Node:
             if config.get_bool("read.only"):
                 from barnabas.broker.read_only import ReadOnlyLogManager, RefusingCommitter, read_metadata
 
-                read_only = ReadOnlyLogManager(config, clock=clock, on_directory_failed=self._directory_failed)
+                read_only = ReadOnlyLogManager(config, clock=clock)
                 self._open_directories(read_only)
                 metadata = read_metadata(config)
                 live = LiveConfig(config, metadata.node_id, metadata.image)

@@ -83,7 +83,6 @@ class ServedLogs(ABC, Generic[LogT_co]):
         self,
         log_config_of: Callable[[str], LogConfig],
         is_stray: Callable[[FoundPartition], bool] | None = None,
-        assign_directory: Callable[[PartitionLog, Path], None] | None = None,
     ) -> int:
         """Load all logs but the metadata log; return how many. Raises StartupStorageError."""
 

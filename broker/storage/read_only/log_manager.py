@@ -22,7 +22,6 @@ from barnabas.broker.storage.files.open_files import raise_descriptor_limit
 from barnabas.broker.storage.files.partition_directory import DirectoryKind, parse_directory_name
 from barnabas.broker.storage.inspection.lock_probe import lock_holder
 from barnabas.broker.storage.log.loading.loader import LoadProgress, LoadRequest
-from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.read_only.log import ReadOnlyLog, open_read_only_log
 from barnabas.broker.storage.read_only.refusal import refuse_change
 from barnabas.broker.storage.served_logs import THREADS_PER_DIRECTORY, ServedLogs
@@ -46,9 +45,8 @@ class ReadOnlyLogManager(ServedLogs[ReadOnlyLog]):
         *,
         clock: Clock | None = None,
         scheduler: Scheduler | None = None,
-        on_directory_failed: Callable[[Path, tuple[TopicPartition, ...]], None] | None = None,
     ) -> None:
-        """`on_directory_failed` is never called: a read that fails takes no directory offline."""
+        """There is no callback for failed directories: a read that fails takes no directory offline."""
         super().__init__(config, clock=clock, scheduler=scheduler)
         if config.get_bool("log.cleaner.enable"):
             # Never started: it only describes how clean the compacted logs are.
@@ -72,7 +70,6 @@ class ReadOnlyLogManager(ServedLogs[ReadOnlyLog]):
         self,
         log_config_of: Callable[[str], LogConfig],
         is_stray: Callable[[FoundPartition], bool] | None = None,
-        assign_directory: Callable[[PartitionLog, Path], None] | None = None,
     ) -> int:
         """Load all logs in parallel; return how many. A log that cannot be read is reported and left out."""
         self._log_config_of = log_config_of
