@@ -1,4 +1,4 @@
-"""A proxy before a real broker that loses answers: the request was carried out, and its sender never hears of it.
+"""A proxy before a real broker that loses answers: the request was carried out, but its sender gets no response.
 
     async with CuttingProxy(chance, cut_rate=0.2) as proxy:
         daemon = start_daemon(tmp_path, f"advertised.listeners={proxy.address}")

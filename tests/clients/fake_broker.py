@@ -60,7 +60,7 @@ class Drop:
 
 @dataclass(frozen=True)
 class Silence:
-    """Never answer, and nothing behind it either."""
+    """Never answer this and later requests of the connection."""
 
 
 @dataclass(frozen=True)
@@ -88,19 +88,19 @@ class Raw:
 
 @dataclass(frozen=True)
 class Hold:
-    """Serve the request once the event is set; what is behind it on the connection waits."""
+    """Serve the request once the event is set; later requests of the connection wait."""
 
     event: asyncio.Event
 
 
 @dataclass(frozen=True)
-class Answer:
-    """Answer with this response."""
+class Respond:
+    """Send this response."""
 
     response: Any
 
 
-Action = Drop | Silence | Refuse | RefusePartitions | Raw | Hold | Answer
+Action = Drop | Silence | Refuse | RefusePartitions | Raw | Hold | Respond
 
 
 REMEMBERED_BATCHES = 5
@@ -109,7 +109,7 @@ SEQUENCE_MASK = 2**31 - 1
 
 @dataclass
 class FakeProducerState:
-    """What a log knows of one producer id: its epoch and its last batches as (first, last sequence, base offset)."""
+    """State of one producer id in a log: its epoch and its last batches as (first, last sequence, base offset)."""
 
     epoch: int
     batches: list[tuple[int, int, int]] = field(default_factory=list)
@@ -127,7 +127,7 @@ class FakeProducerState:
         return None if batch.base_sequence == expected else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
     def note(self, batch: RecordBatch, base_offset: int) -> None:
-        """The batch is stored."""
+        """Note a stored batch."""
         if batch.producer_epoch != self.epoch:
             self.epoch = batch.producer_epoch
             self.batches = []
@@ -192,7 +192,7 @@ class FakeBroker:
         return f"{self.host}:{self.port}"
 
     def create(self, topic: str, partitions: int = 1) -> None:
-        """Make a topic that this node leads."""
+        """Create a topic led by this node."""
         self.topics[topic] = partitions
         for partition in range(partitions):
             self.logs.setdefault(TopicPartition(topic, partition), FakeLog())
@@ -284,7 +284,7 @@ class FakeBroker:
                 writer.write(data)
             case RefusePartitions(code, message):
                 self._write(writer, header, _refusal(request, code, message))
-            case Answer(response):
+            case Respond(response):
                 self._write(writer, header, response)
             case None:
                 response = await self._serve(api, request)

@@ -31,25 +31,25 @@ from barnabas.protocol.messages.cluster.configs import (
 from barnabas.protocol.messages.topics.topics import NewPartitions, NewTopic, TopicResult, TopicsResponse
 from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.protocol.uuids import uuid_text
-from tests.clients.fake_broker import Answer, Drop, FakeBroker, RefusePartitions, Silence
+from tests.clients.fake_broker import Drop, FakeBroker, RefusePartitions, Respond, Silence
 
 ID = b"\x01" * 16
 
 
 @asynccontextmanager
-async def asking(broker: FakeBroker, **settings: Any) -> AsyncIterator[Admin]:
+async def admin_of(broker: FakeBroker, **settings: Any) -> AsyncIterator[Admin]:
     config = AdminConfig(bootstrap=broker.bootstrap, retry_backoff_ms=5, reconnect_backoff_ms=5, **settings)
     async with Admin(config) as admin:
         yield admin
 
 
 def answers(broker: FakeBroker, wanted: ApiKey, response: Any) -> None:
-    broker.intercept = lambda api, request: Answer(response) if api is wanted else None
+    broker.intercept = lambda api, request: Respond(response) if api is wanted else None
 
 
-async def test_a_topic_is_created_as_asked_and_its_warning_is_handed_on(broker: FakeBroker) -> None:
+async def test_a_topic_is_created_and_its_warning_returned(broker: FakeBroker) -> None:
     answers(broker, ApiKey.CREATE_TOPICS, TopicsResponse([TopicResult("t", ErrorCode.NONE, "small segments", ID, 4)]))
-    async with asking(broker) as admin:
+    async with admin_of(broker) as admin:
         made = await admin.create_topic("t", partitions=4, configs={"segment.bytes": "1000"}, validate_only=True)
         assert made == CreatedTopic("t", uuid_text(ID), 4, "small segments")
         await admin.create_topic("t")
@@ -59,10 +59,10 @@ async def test_a_topic_is_created_as_asked_and_its_warning_is_handed_on(broker: 
     assert second.topics == [NewTopic("t", -1, -1, {})]
 
 
-async def test_a_refusal_has_the_code_and_the_brokers_sentence(broker: FakeBroker) -> None:
+async def test_an_error_has_the_brokers_code_and_message(broker: FakeBroker) -> None:
     result = TopicResult("t", ErrorCode.TOPIC_ALREADY_EXISTS, "topic t exists already")
     answers(broker, ApiKey.CREATE_TOPICS, TopicsResponse([result]))
-    async with asking(broker) as admin:
+    async with admin_of(broker) as admin:
         with pytest.raises(RefusedError, match=r"^TOPIC_ALREADY_EXISTS: topic t exists already$") as refusal:
             await admin.create_topic("t")
         assert refusal.value.code is ErrorCode.TOPIC_ALREADY_EXISTS
@@ -70,7 +70,7 @@ async def test_a_refusal_has_the_code_and_the_brokers_sentence(broker: FakeBroke
 
 
 async def test_topics_are_deleted_and_grown(broker: FakeBroker) -> None:
-    async with asking(broker) as admin:
+    async with admin_of(broker) as admin:
         answers(broker, ApiKey.DELETE_TOPICS, TopicsResponse([TopicResult("t")]))
         await admin.delete_topic("t")
         assert broker.asked(ApiKey.DELETE_TOPICS)[0].names == ["t"]
@@ -84,7 +84,7 @@ async def test_topics_are_deleted_and_grown(broker: FakeBroker) -> None:
 
 async def test_topics_are_listed_and_described_without_creating_any(broker: FakeBroker) -> None:
     broker.create_missing_topics = True
-    async with asking(broker) as admin:
+    async with admin_of(broker) as admin:
         assert [topic.name for topic in await admin.list_topics()] == ["lines", "orders"]
         described = await admin.describe_topic("orders")
         assert described.partitions[2] == PartitionDescription(2, 1, 0, ErrorCode.NONE)
@@ -98,7 +98,7 @@ async def test_configs_are_described(broker: FakeBroker) -> None:
     entry = ConfigEntry("retention.ms", "-1", "topic", "long", "How long.")
     result = DescribeConfigsResult(ConfigResource(2, "t"), entries=[entry])
     answers(broker, ApiKey.DESCRIBE_CONFIGS, DescribeConfigsResponse([result]))
-    async with asking(broker) as admin:
+    async with admin_of(broker) as admin:
         assert await admin.describe_configs(topic="t", names=["retention.ms"]) == [entry]
         await admin.describe_configs(broker=1)
         await admin.describe_configs(broker="")
@@ -116,7 +116,7 @@ async def test_configs_are_described(broker: FakeBroker) -> None:
 
 async def test_configs_are_set_and_deleted_together(broker: FakeBroker) -> None:
     answers(broker, ApiKey.ALTER_CONFIGS, AlterConfigsResponse([AlterConfigsResult(ConfigResource(2, "t"))]))
-    async with asking(broker) as admin:
+    async with admin_of(broker) as admin:
         await admin.alter_configs(topic="t", set_to={"retention.ms": "5"}, delete=["segment.ms"])
         (request,) = broker.asked(ApiKey.ALTER_CONFIGS)
         assert request.resources[0].operations == [
@@ -131,15 +131,15 @@ async def test_configs_are_set_and_deleted_together(broker: FakeBroker) -> None:
             await admin.alter_configs(broker=1, set_to={"log.retention.ms": "x"})
 
 
-async def test_offsets_are_asked_of_the_leaders(broker: FakeBroker) -> None:
+async def test_offsets_are_requested_from_the_leaders(broker: FakeBroker) -> None:
     wanted = {TopicPartition("orders", 0): -2, TopicPartition("lines", 0): -1}
-    async with asking(broker) as admin:
+    async with admin_of(broker) as admin:
         assert await admin.list_offsets(wanted) == dict.fromkeys(wanted, ListedOffset(0, -1, 0))
         with pytest.raises(UnknownTopicError, match=r"orders-7: the topic has 3 partitions"):
             await admin.list_offsets({TopicPartition("orders", 7): -1})
 
 
-async def test_a_passing_refusal_of_offsets_is_asked_again_and_one_for_good_is_raised(broker: FakeBroker) -> None:
+async def test_a_retriable_error_of_list_offsets_is_retried_and_a_final_one_raised(broker: FakeBroker) -> None:
     left = 2
 
     def intercept(api: ApiKey, request: Any) -> Any:
@@ -151,7 +151,7 @@ async def test_a_passing_refusal_of_offsets_is_asked_again_and_one_for_good_is_r
 
     broker.intercept = intercept
     wanted = {TopicPartition("lines", 0): -1}
-    async with asking(broker) as admin:
+    async with admin_of(broker) as admin:
         assert (await admin.list_offsets(wanted))[TopicPartition("lines", 0)].offset == 0
         broker.intercept = lambda api, request: (
             RefusePartitions(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT) if api is ApiKey.LIST_OFFSETS else None
@@ -162,14 +162,14 @@ async def test_a_passing_refusal_of_offsets_is_asked_again_and_one_for_good_is_r
 
 
 async def test_the_cluster_is_described(broker: FakeBroker) -> None:
-    async with asking(broker) as admin:
+    async with admin_of(broker) as admin:
         cluster = await admin.describe_cluster()
     assert cluster.cluster_id == "fake-cluster"
     assert [(node.node_id, node.port) for node in cluster.brokers] == [(1, broker.port)]
     assert (cluster.server, cluster.server_version) == ("fake", "1")
 
 
-async def test_a_question_survives_a_lost_connection_and_a_command_that_may_have_arrived_is_not_repeated(
+async def test_a_query_survives_a_lost_connection_and_a_command_is_not_repeated(
     broker: FakeBroker,
 ) -> None:
     dropped = False
@@ -181,7 +181,7 @@ async def test_a_question_survives_a_lost_connection_and_a_command_that_may_have
         dropped = True
         return Drop()
 
-    async with asking(broker) as admin:
+    async with admin_of(broker) as admin:
         broker.intercept = once
         assert len(await admin.list_topics()) == 2
         broker.intercept = lambda api, request: Drop() if api is ApiKey.DELETE_TOPICS else None
@@ -190,8 +190,8 @@ async def test_a_question_survives_a_lost_connection_and_a_command_that_may_have
         assert len(broker.asked(ApiKey.DELETE_TOPICS)) == 1
 
 
-async def test_a_broker_that_is_away_for_good_is_an_error_after_api_timeout_ms(broker: FakeBroker) -> None:
-    async with asking(broker, api_timeout_ms=50) as admin:
+async def test_an_unreachable_broker_is_an_error_after_api_timeout_ms(broker: FakeBroker) -> None:
+    async with admin_of(broker, api_timeout_ms=50) as admin:
         await broker.stop()
         with pytest.raises(
             BrokerConnectionError, match=r"list_topics: gave up after \d+ attempts in 50 ms: cannot connect"
@@ -201,15 +201,15 @@ async def test_a_broker_that_is_away_for_good_is_an_error_after_api_timeout_ms(b
             await admin.delete_topic("orders")
 
 
-async def test_a_command_without_an_answer_is_an_error_that_says_what_is_not_known(broker: FakeBroker) -> None:
+async def test_a_command_without_a_response_is_an_error_that_says_its_result_is_unknown(broker: FakeBroker) -> None:
     broker.intercept = lambda api, request: Silence() if api is ApiKey.DELETE_TOPICS else None
-    async with asking(broker, request_timeout_ms=20) as admin:
+    async with admin_of(broker, request_timeout_ms=20) as admin:
         with pytest.raises(BrokerTimeoutError, match=r"not known whether this was carried out: .*did not answer"):
             await admin.delete_topic("orders")
 
 
-async def test_a_closed_admin_says_so(broker: FakeBroker) -> None:
-    async with asking(broker) as admin:
+async def test_using_a_closed_admin_is_an_error(broker: FakeBroker) -> None:
+    async with admin_of(broker) as admin:
         pass
     with pytest.raises(ClosedError):
         await admin.list_topics()

@@ -14,7 +14,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.topics.metadata import MetadataResponse, TopicMetadata
 from barnabas.protocol.topic_partition import TopicPartition
-from tests.clients.fake_broker import Answer, Drop, FakeBroker, Hold, Silence
+from tests.clients.fake_broker import Drop, FakeBroker, Hold, Respond, Silence
 from tests.clients.waiting import until
 
 
@@ -28,21 +28,21 @@ async def started(broker: FakeBroker, **settings: Any) -> AsyncIterator[Cluster]
         await cluster.close()
 
 
-async def test_the_bootstrap_connection_serves_as_its_brokers_when_the_address_is_the_same(broker: FakeBroker) -> None:
+async def test_the_bootstrap_connection_is_kept_if_the_address_is_the_advertised_one(broker: FakeBroker) -> None:
     async with started(broker) as cluster:
         assert cluster.cluster_id == "fake-cluster"
         assert await cluster.connect(1) is await cluster.any_connection()
         assert broker.connections_made == 1
 
 
-async def test_everybody_who_wants_a_connection_shares_the_one_attempt(broker: FakeBroker) -> None:
+async def test_concurrent_callers_share_one_connection_attempt(broker: FakeBroker) -> None:
     async with started(broker) as cluster:
         connections = await asyncio.gather(*(cluster.connect(1, Purpose.FETCH) for _ in range(10)))
         assert len(set(connections)) == 1
         assert broker.connections_made == 2
 
 
-async def test_everybody_who_wants_a_topic_shares_the_one_request(broker: FakeBroker) -> None:
+async def test_concurrent_callers_share_one_topic_request(broker: FakeBroker) -> None:
     async with started(broker) as cluster:
         views = await asyncio.gather(*(cluster.require_topic("orders", 1000) for _ in range(10)))
         assert {view.leaders for view in views} == {(1, 1, 1)}
@@ -52,7 +52,7 @@ async def test_everybody_who_wants_a_topic_shares_the_one_request(broker: FakeBr
         assert cluster.leader(TopicPartition("nothing", 0)) == -1
 
 
-async def test_one_who_is_cancelled_does_not_take_the_shared_request_with_him(broker: FakeBroker) -> None:
+async def test_cancelling_one_caller_does_not_cancel_the_shared_request(broker: FakeBroker) -> None:
     async with started(broker) as cluster:
         impatient = asyncio.ensure_future(cluster.require_topic("orders", 1000))
         patient = asyncio.ensure_future(cluster.require_topic("orders", 1000))
@@ -61,7 +61,7 @@ async def test_one_who_is_cancelled_does_not_take_the_shared_request_with_him(br
         assert (await patient).name == "orders"
 
 
-async def test_a_lost_connection_is_opened_again_when_it_is_next_wanted(broker: FakeBroker) -> None:
+async def test_a_lost_connection_is_reopened_when_it_is_next_used(broker: FakeBroker) -> None:
     async with started(broker) as cluster:
         first = await cluster.connect(1)
         broker.drop_connections()
@@ -72,7 +72,7 @@ async def test_a_lost_connection_is_opened_again_when_it_is_next_wanted(broker: 
         await cluster.load(["orders"])
 
 
-async def test_a_way_in_that_is_adopted_while_the_same_broker_is_connected_leaves_one_connection(
+async def test_adopting_the_bootstrap_connection_while_connecting_leaves_one_connection(
     broker: FakeBroker,
 ) -> None:
     async with started(broker) as cluster:
@@ -90,24 +90,24 @@ async def test_a_way_in_that_is_adopted_while_the_same_broker_is_connected_leave
         await until(lambda: broker.open_connections == 1)
 
 
-async def test_a_refused_name_is_said_at_once(broker: FakeBroker) -> None:
+async def test_a_refused_topic_name_is_an_immediate_error(broker: FakeBroker) -> None:
     async with started(broker) as cluster:
         answer = MetadataResponse("c", [], [TopicMetadata("a/b", ErrorCode.INVALID_TOPIC_EXCEPTION)])
-        broker.intercept = lambda api, request: Answer(answer)
+        broker.intercept = lambda api, request: Respond(answer)
         with pytest.raises(RefusedError, match="a/b: the topic's name is not valid") as refusal:
             await cluster.require_topic("a/b", 1000)
         assert refusal.value.topic == "a/b"
 
 
-async def test_a_topic_whose_leader_is_being_chosen_is_asked_for_until_the_time_is_over(broker: FakeBroker) -> None:
+async def test_a_topic_without_a_leader_is_requested_until_the_timeout(broker: FakeBroker) -> None:
     async with started(broker) as cluster:
         answer = MetadataResponse("c", [], [TopicMetadata("new", ErrorCode.LEADER_NOT_AVAILABLE)])
-        broker.intercept = lambda api, request: Answer(answer)
+        broker.intercept = lambda api, request: Respond(answer)
         with pytest.raises(BrokerTimeoutError, match="no metadata of topic 'new' within 40 ms: LEADER_NOT_AVAILABLE"):
             await cluster.require_topic("new", 40)
 
 
-async def test_when_the_known_brokers_are_gone_the_bootstrap_list_is_the_way_back(broker: FakeBroker) -> None:
+async def test_when_the_known_brokers_are_gone_the_bootstrap_list_is_used_again(broker: FakeBroker) -> None:
     broker.advertised = ("127.0.0.1", 1)
     async with started(broker) as cluster:
         assert cluster.brokers[1].port == 1
@@ -117,7 +117,7 @@ async def test_when_the_known_brokers_are_gone_the_bootstrap_list_is_the_way_bac
         assert broker.connections_made == 2
 
 
-async def test_an_address_that_belongs_to_another_node_by_now_is_not_used(broker: FakeBroker) -> None:
+async def test_an_address_that_now_belongs_to_another_node_is_not_used(broker: FakeBroker) -> None:
     async with started(broker) as cluster:
         cluster.brokers[9] = cluster.brokers[1]
         with pytest.raises(BrokerConnectionError, match="is node 1 where node 9 was expected"):
@@ -137,7 +137,7 @@ async def test_refreshes_are_not_more_frequent_than_their_back_off(broker: FakeB
         assert broker.asked(ApiKey.METADATA)[-1].topics == ["orders"]
 
 
-async def test_a_refresh_that_fails_is_no_error_for_anybody(broker: FakeBroker) -> None:
+async def test_a_failed_refresh_raises_nothing(broker: FakeBroker) -> None:
     async with started(broker) as cluster:
         await cluster.require_topic("orders", 1000)
         broker.intercept = lambda api, request: Drop()
@@ -145,7 +145,7 @@ async def test_a_refresh_that_fails_is_no_error_for_anybody(broker: FakeBroker) 
         assert cluster.topic("orders") is not None
 
 
-async def test_closing_ends_what_waits(broker: FakeBroker) -> None:
+async def test_closing_ends_waiting_calls(broker: FakeBroker) -> None:
     async with started(broker) as cluster:
         broker.intercept = lambda api, request: Silence()
         waiting = asyncio.ensure_future(cluster.require_topic("orders", 60_000))

@@ -47,7 +47,7 @@ def test_defaults_are_valid_and_frozen(kind: type[ClientConfig]) -> None:
         (AdminConfig, "request_timeout_ms", 0, "request_timeout_ms=0 must be between 1"),
     ],
 )
-def test_a_bad_value_is_refused_with_a_sentence_that_names_it(
+def test_an_invalid_value_is_refused_with_its_fields_name(
     kind: type[ClientConfig], field: str, value: Any, sentence: str
 ) -> None:
     with pytest.raises(ClientConfigError) as refusal:
@@ -61,5 +61,5 @@ def test_bootstrap_lists_are_split_and_duplicates_dropped() -> None:
     assert parse_bootstrap(" a:1, [::1]:2 ,a:1,") == (Address("a", 1), Address("::1", 2))
 
 
-def test_an_ipv6_address_is_written_in_brackets_again() -> None:
+def test_an_ipv6_address_is_written_in_brackets() -> None:
     assert str(parse_address("[fe80::1]:9092")) == "[fe80::1]:9092"

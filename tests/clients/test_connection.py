@@ -1,4 +1,4 @@
-"""The connection against a real socket, whose other end says what the test wants, split as the test wants."""
+"""The connection against a real socket, whose other end sends bytes chosen by the test, split as it chooses."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def peer(
         await server.wait_closed()
 
 
-async def test_answers_reach_their_requests_in_order(broker: FakeBroker) -> None:
+async def test_responses_reach_their_requests_in_order(broker: FakeBroker) -> None:
     async with connected(broker) as connection:
         futures = [connection.request(ApiKey.METADATA, MetadataRequest([name])) for name in ("orders", "x", "lines")]
         answers: list[MetadataResponse] = await asyncio.gather(*futures)
@@ -71,7 +71,7 @@ async def test_answers_reach_their_requests_in_order(broker: FakeBroker) -> None
         assert connection.node_id == 1
 
 
-async def test_an_answer_that_comes_byte_by_byte_is_put_together(broker: FakeBroker) -> None:
+async def test_a_response_received_byte_by_byte_is_reassembled(broker: FakeBroker) -> None:
     async with connected(broker) as connection:
         request = connection.request(ApiKey.METADATA, ALL_TOPICS)
         header = codec.RequestHeader(3, 0, 1, "test", {}, memoryview(b""))
@@ -83,7 +83,7 @@ async def test_an_answer_that_comes_byte_by_byte_is_put_together(broker: FakeBro
         assert await request == response
 
 
-async def test_several_answers_in_one_read_and_a_cut_one_behind_them_are_all_taken(broker: FakeBroker) -> None:
+async def test_several_responses_in_one_read_and_a_partial_one_after_them_are_all_parsed(broker: FakeBroker) -> None:
     async with connected(broker) as connection:
         broker.intercept = lambda api, asked: Silence()
         requests = [connection.request(ApiKey.METADATA, ALL_TOPICS) for _ in range(3)]
@@ -100,7 +100,7 @@ async def test_several_answers_in_one_read_and_a_cut_one_behind_them_are_all_tak
 
 
 @pytest.mark.parametrize("topics", [1, 2000, 9000])
-async def test_an_answer_of_any_size_up_to_the_limit_arrives_whole(broker: FakeBroker, topics: int) -> None:
+async def test_a_response_of_any_size_up_to_the_limit_arrives_whole(broker: FakeBroker, topics: int) -> None:
     for number in range(topics):
         broker.create(f"topic-with-a-name-that-fills-the-frame-{number:06}")
     async with connected(broker) as connection:
@@ -110,7 +110,7 @@ async def test_an_answer_of_any_size_up_to_the_limit_arrives_whole(broker: FakeB
             assert len((await connection.request(ApiKey.METADATA, MetadataRequest(["lines"]))).topics) == 1
 
 
-async def test_an_answer_above_max_frame_bytes_closes_the_connection_and_says_so(broker: FakeBroker) -> None:
+async def test_a_response_above_max_frame_bytes_closes_the_connection_with_an_error(broker: FakeBroker) -> None:
     for number in range(100):
         broker.create(f"topic-{number}")
     async with connected(broker, max_frame_bytes=1024) as connection:
@@ -119,7 +119,7 @@ async def test_an_answer_above_max_frame_bytes_closes_the_connection_and_says_so
         assert connection.closed
 
 
-async def test_nobody_listening_is_said_with_the_address_and_what_to_check() -> None:
+async def test_a_refused_connection_is_an_error_with_the_address_and_what_to_check() -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         port = held.getsockname()[1]  # bound, not listening: refused
@@ -130,12 +130,12 @@ async def test_nobody_listening_is_said_with_the_address_and_what_to_check() -> 
     assert isinstance(failure.value, ConnectionError)
 
 
-async def test_a_host_that_does_not_exist_is_said() -> None:
+async def test_an_unknown_host_is_an_error() -> None:
     with pytest.raises(BrokerConnectionError, match=r"cannot connect to no-such-host\.invalid:9092"):
         await Connection.open(Address("no-such-host.invalid", 9092), settings())
 
 
-async def test_a_peer_that_says_nothing_is_given_up_after_connect_timeout() -> None:
+async def test_a_silent_peer_is_given_up_after_connect_timeout() -> None:
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
 
@@ -146,7 +146,7 @@ async def test_a_peer_that_says_nothing_is_given_up_after_connect_timeout() -> N
             await Connection.open(address, settings(connect_timeout_ms=50))
 
 
-async def test_a_peer_that_closes_on_the_greeting_is_said_to_be_no_barnabas() -> None:
+async def test_a_peer_that_closes_on_the_greeting_is_reported_as_not_barnabas() -> None:
     async def kafka(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(4)
 
@@ -166,7 +166,7 @@ async def test_a_peer_that_closes_on_the_greeting_is_said_to_be_no_barnabas() ->
     ],
     ids=["http", "empty header", "another magic", "negative size", "no msgpack"],
 )
-async def test_bytes_of_another_protocol_close_the_connection_with_a_clear_sentence(answer: bytes) -> None:
+async def test_bytes_of_another_protocol_close_the_connection_with_a_clear_error(answer: bytes) -> None:
     async def other(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(4)
         writer.write(answer)
@@ -177,7 +177,7 @@ async def test_bytes_of_another_protocol_close_the_connection_with_a_clear_sente
             await Connection.open(address, settings(max_frame_bytes=1 << 26))
 
 
-async def test_an_answer_with_a_foreign_correlation_id_closes_the_connection(broker: FakeBroker) -> None:
+async def test_a_response_with_a_wrong_correlation_id_closes_the_connection(broker: FakeBroker) -> None:
     header = codec.RequestHeader(3, 0, 77, "test", {}, memoryview(b""))
     broker.intercept = lambda api, request: (
         Raw(codec.encode_response(header, MetadataResponse("c", [], []), 0)) if api is ApiKey.METADATA else None
@@ -191,7 +191,7 @@ async def test_an_answer_with_a_foreign_correlation_id_closes_the_connection(bro
             await second
 
 
-async def test_an_answer_that_nobody_asked_for_closes_the_connection(broker: FakeBroker) -> None:
+async def test_an_unrequested_response_closes_the_connection(broker: FakeBroker) -> None:
     async with connected(broker) as connection:
         header = codec.RequestHeader(3, 0, 5, "test", {}, memoryview(b""))
         data = codec.encode_response(header, MetadataResponse("c", [], []), 0)
@@ -200,7 +200,7 @@ async def test_an_answer_that_nobody_asked_for_closes_the_connection(broker: Fak
         assert connection.closed
 
 
-async def test_an_answer_whose_body_is_wrong_fails_its_request_and_closes(broker: FakeBroker) -> None:
+async def test_a_response_with_a_wrong_body_fails_its_request_and_closes(broker: FakeBroker) -> None:
     frame = b"\x95\x03\x00\x01\x00\x80"  # api 3, version 0, correlation 1, no error, an empty body
     raw = (4 + len(frame)).to_bytes(4, "big") + b"\xb7" + len(frame).to_bytes(3, "big") + frame
     broker.intercept = lambda api, request: Raw(raw) if api is ApiKey.METADATA else None
@@ -210,7 +210,7 @@ async def test_an_answer_whose_body_is_wrong_fails_its_request_and_closes(broker
         assert connection.closed
 
 
-async def test_a_refusal_of_the_whole_request_carries_its_code_and_sentence(broker: FakeBroker) -> None:
+async def test_an_error_of_the_whole_request_has_its_code_and_message(broker: FakeBroker) -> None:
     async with connected(broker) as connection:
         broker.intercept = lambda api, request: Refuse(ErrorCode.INVALID_REQUEST, "topics is missing")
         with pytest.raises(RefusedError, match="topics is missing") as refusal:
@@ -236,7 +236,7 @@ async def test_a_lost_connection_fails_every_request_in_flight_and_names_the_bro
             connection.request(ApiKey.METADATA, ALL_TOPICS)
 
 
-async def test_no_answer_in_time_fails_all_requests_and_closes(broker: FakeBroker) -> None:
+async def test_a_response_timeout_fails_all_requests_and_closes(broker: FakeBroker) -> None:
     async with connected(broker, request_timeout_ms=10_000) as connection:
         broker.intercept = lambda api, request: Silence()
         patient = connection.request(ApiKey.METADATA, ALL_TOPICS)
@@ -259,7 +259,7 @@ async def test_a_timer_that_fires_for_an_answered_request_leaves_the_others_alon
         assert (await slow).cluster_id == "fake-cluster"
 
 
-async def test_the_answer_to_a_cancelled_request_is_dropped_and_the_next_one_found(broker: FakeBroker) -> None:
+async def test_the_response_to_a_cancelled_request_is_dropped_and_the_next_one_delivered(broker: FakeBroker) -> None:
     release = asyncio.Event()
     async with connected(broker) as connection:
         broker.intercept = lambda api, request: Hold(release)
@@ -270,7 +270,7 @@ async def test_the_answer_to_a_cancelled_request_is_dropped_and_the_next_one_fou
         assert (await wanted).topics[0].name == "lines"
 
 
-async def test_closing_fails_what_waits_and_what_comes_after(broker: FakeBroker) -> None:
+async def test_closing_fails_waiting_and_later_requests(broker: FakeBroker) -> None:
     async with connected(broker) as connection:
         broker.intercept = lambda api, request: Silence()
         waiting = connection.request(ApiKey.METADATA, ALL_TOPICS)

@@ -1,4 +1,4 @@
-"""What a refusal of the broker is called for a person."""
+"""Messages of the broker's errors."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ from barnabas.protocol.errors import ErrorCode
         (None, "orders-0: the offset is outside the log's range"),
     ],
 )
-def test_the_refusal_of_a_partition_names_it_once(message: str | None, sentence: str) -> None:
+def test_the_error_of_a_partition_names_it_once(message: str | None, sentence: str) -> None:
     refused = RefusedError.of_partition(TopicPartition("orders", 0), ErrorCode.OFFSET_OUT_OF_RANGE, message)
     assert refused.message == sentence

@@ -1,4 +1,4 @@
-"""Each of Kafka's Python clients, unchanged: what it writes is read natively, and the other way round.
+"""Kafka's Python clients, unmodified: their records are read natively, and the other way round.
 
 `make interop` tries them, and all the others, for everything.
 """
@@ -46,7 +46,7 @@ async def read_natively(target: Target, topic: str, count: int) -> list[Record]:
 
 
 @pytest.mark.parametrize("driver", PYTHON_CLIENTS, ids=lambda client: client.name, indirect=True)
-def test_the_native_consumer_reads_what_a_client_wrote_in_every_codec(
+def test_the_native_consumer_reads_a_clients_records_in_every_codec(
     driver: Driver, target: Target, tmp_path: Path
 ) -> None:
     topic = f"native-{tmp_path.name}"
@@ -59,7 +59,7 @@ def test_the_native_consumer_reads_what_a_client_wrote_in_every_codec(
 
 
 @pytest.mark.parametrize("driver", PYTHON_CLIENTS, ids=lambda client: client.name, indirect=True)
-def test_a_client_makes_a_topic_is_refused_and_reads_what_was_written_natively(
+def test_a_client_creates_a_topic_gets_an_error_and_reads_native_records(
     driver: Driver, target: Target, tmp_path: Path
 ) -> None:
     for feature in FEATURES:

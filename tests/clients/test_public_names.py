@@ -14,7 +14,7 @@ def run(code: str) -> str:
     return done.stdout.strip()
 
 
-def test_importing_barnabas_loads_none_of_its_parts() -> None:
+def test_importing_barnabas_loads_no_submodule() -> None:
     loaded = run(
         "import barnabas, sys; print([m for m in sys.modules if m.startswith(('barnabas.', 'msgpack', 'asyncio'))])"
     )
@@ -30,7 +30,7 @@ def test_importing_the_client_loads_neither_broker_nor_commands() -> None:
 
 
 @pytest.mark.parametrize("name", barnabas.__all__)
-def test_every_public_name_is_there(name: str) -> None:
+def test_every_public_name_can_be_imported(name: str) -> None:
     assert getattr(barnabas, name) is not None
     assert name in dir(barnabas)
 

@@ -1,4 +1,4 @@
-"""Producer and consumer at once against a broker that drops, refuses, repeats and falls silent as a seed says.
+"""Producer and consumer together against a broker with seeded faults: drops, refusals, repeats and silence.
 
 Whatever happens: every record is stored, once and in order (without idempotence: at least once, first copies in order),
 at the offset that its future names; and the consumer hands out every stored offset exactly once and in order.
@@ -39,7 +39,7 @@ Client = TypeVar("Client", Producer, Consumer)
 
 
 class Faults:
-    """What befalls each request. The answer to the first produce request is always lost, whatever the seed."""
+    """The fault of each request. The response to the first produce request is always lost, whatever the seed."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
@@ -62,7 +62,7 @@ class Faults:
 
 
 async def started(make: Callable[[], Client]) -> Client:
-    """A start fails at once when the broker does not answer: try until one succeeds."""
+    """A start fails immediately when the broker does not answer: retry until one succeeds."""
     for _ in range(50):
         client = make()
         try:
@@ -147,7 +147,7 @@ def expected(partition: int) -> list[bytes | None]:
 
 
 @pytest.mark.parametrize("seed", range(1, 9))
-async def test_nothing_is_lost_reordered_stored_twice_or_read_twice(seed: int) -> None:
+async def test_no_record_is_lost_reordered_stored_twice_or_read_twice(seed: int) -> None:
     async with FakeBroker() as broker:
         await run(broker, seed, idempotent=True)
         for partition in range(PARTITIONS):
@@ -155,7 +155,7 @@ async def test_nothing_is_lost_reordered_stored_twice_or_read_twice(seed: int) -
 
 
 @pytest.mark.parametrize("seed", range(1, 4))
-async def test_without_idempotence_nothing_is_lost_or_reordered_but_some_is_stored_twice(seed: int) -> None:
+async def test_without_idempotence_no_record_is_lost_or_reordered_but_some_are_stored_twice(seed: int) -> None:
     async with FakeBroker() as broker:
         await run(broker, seed, idempotent=False)
         assert sum(len(broker.log("t", partition).values()) for partition in range(PARTITIONS)) > RECORDS

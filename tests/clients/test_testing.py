@@ -1,4 +1,4 @@
-"""A broker inside somebody's test: the process, and the pytest plugin in a folder that does not know this project."""
+"""A broker in a user's tests: the process, and the pytest plugin in a folder outside of this project."""
 
 from __future__ import annotations
 
@@ -79,9 +79,7 @@ def test_afterwards():
     assert "3 passed" in done.stdout
 
 
-def test_a_failure_shows_what_the_broker_said_and_the_broker_is_gone_afterwards(
-    tmp_path: Path, environ: dict[str, str]
-) -> None:
+def test_a_failure_shows_the_brokers_log_and_the_broker_is_stopped(tmp_path: Path, environ: dict[str, str]) -> None:
     done = run_pytest(
         tmp_path / "theirs",
         environ,
@@ -146,7 +144,7 @@ def test_the_broker_ends_with_the_process_that_started_it_even_when_that_is_kill
     assert "stopped, clean=True" in (tmp_path / "daemon.log").read_text()
 
 
-def test_the_context_manager_gives_a_broker_and_leaves_nothing_behind() -> None:
+def test_the_context_manager_starts_a_broker_and_removes_its_directory() -> None:
     with broker({"num.partitions": 2}) as running:
         directory, pid = running.directory, running.pid
         running.create_topic("orders", partitions=3, configs={"retention.ms": "-1"})
@@ -157,7 +155,7 @@ def test_the_context_manager_gives_a_broker_and_leaves_nothing_behind() -> None:
     assert not directory.exists()
 
 
-def test_a_topic_is_made_inside_a_running_event_loop_too(tmp_path: Path) -> None:
+def test_a_topic_can_be_created_inside_a_running_event_loop(tmp_path: Path) -> None:
     async def make() -> None:
         running.create_topic("orders")
 
@@ -167,7 +165,7 @@ def test_a_topic_is_made_inside_a_running_event_loop_too(tmp_path: Path) -> None
             running.create_topic("orders")
 
 
-def test_a_broker_that_does_not_start_says_why(tmp_path: Path) -> None:
+def test_a_broker_that_does_not_start_is_an_error_with_its_log(tmp_path: Path) -> None:
     with pytest.raises(BrokerProcessError, match=r"before it was ready[\s\S]*num\.partitions"):
         BrokerProcess(tmp_path, {"num.partitions": "none"}).start()
 

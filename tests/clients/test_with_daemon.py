@@ -37,7 +37,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """One broker for the tests that leave it running; each makes topics of its own."""
+    """One broker for the tests that leave it running; each creates its own topics."""
     with start_daemon(tmp_path_factory.mktemp("daemon"), "auto.create.topics.enable=false") as running:
         yield running
 
@@ -57,12 +57,12 @@ def consuming(daemon: Daemon, **settings: Any) -> Consumer:
     return Consumer(ConsumerConfig(bootstrap=daemon.bootstrap, **{"offset_reset": "earliest", **settings}))
 
 
-def asking(daemon: Daemon) -> Admin:
+def admin_of(daemon: Daemon) -> Admin:
     return Admin(AdminConfig(bootstrap=daemon.bootstrap))
 
 
 async def create(daemon: Daemon, name: str, partitions: int = 1, **configs: str) -> list[TopicPartition]:
-    async with asking(daemon) as admin:
+    async with admin_of(daemon) as admin:
         await admin.create_topic(
             name, partitions=partitions, configs={key.replace("_", "."): value for key, value in configs.items()}
         )
@@ -82,7 +82,7 @@ async def read_all(daemon: Daemon, partitions: list[TopicPartition], **settings:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-async def test_every_kind_of_record_comes_back_as_it_was_sent(daemon: Daemon, codec: str) -> None:
+async def test_every_kind_of_record_is_read_as_it_was_sent(daemon: Daemon, codec: str) -> None:
     partitions = await create(daemon, f"kinds-{codec}")
     topic = f"kinds-{codec}"
     sent: list[tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]] = [
@@ -130,7 +130,7 @@ async def test_records_of_a_key_keep_their_order_over_partitions_and_codecs(daem
     assert all(len(home) == 1 for home in homes.values())
 
 
-async def test_append_time_is_the_brokers_in_the_future_and_in_the_record(daemon: Daemon) -> None:
+async def test_log_append_time_is_in_the_future_and_in_the_record(daemon: Daemon) -> None:
     partitions = await create(daemon, "stamped", message_timestamp_type="LogAppendTime")
     async with producing(daemon) as producer:
         sent = await producer.send_and_wait("stamped", b"v", timestamp_ms=5)
@@ -139,7 +139,7 @@ async def test_append_time_is_the_brokers_in_the_future_and_in_the_record(daemon
     assert record.timestamp_type == 1
 
 
-async def test_a_time_finds_its_record(daemon: Daemon) -> None:
+async def test_a_timestamp_finds_its_record(daemon: Daemon) -> None:
     (partition,) = await create(daemon, "times")
     async with producing(daemon, batch_size=500) as producer:
         for number in range(1_000):
@@ -152,12 +152,12 @@ async def test_a_time_finds_its_record(daemon: Daemon) -> None:
         assert await consumer.seek_to_timestamp({partition: 1_700_000_000_000}) == {partition: 1000}
         assert await consumer.seek_to_timestamp({partition: 0}) == {partition: 0}
         assert (await consumer.poll(1))[0].value == b"0"
-    async with asking(daemon) as admin:
+    async with admin_of(daemon) as admin:
         latest = await admin.list_offsets({partition: -3})
         assert (latest[partition].offset, latest[partition].timestamp) == (999, 1_600_000_009_990)
 
 
-async def test_a_huge_record_goes_through_and_one_above_the_topics_limit_is_refused(daemon: Daemon) -> None:
+async def test_a_huge_record_is_stored_and_one_above_the_topics_limit_refused(daemon: Daemon) -> None:
     partitions = await create(daemon, "huge", max_message_bytes="20000000")
     value = os.urandom(12_000_000)
     async with producing(daemon, max_request_bytes=30_000_000) as producer:
@@ -190,7 +190,7 @@ async def test_the_producers_buffer_stays_within_its_bound(daemon: Daemon) -> No
     assert largest <= 500_000
 
 
-async def test_what_is_fetched_ahead_stays_within_its_bound(daemon: Daemon) -> None:
+async def test_prefetched_records_stay_within_their_bound(daemon: Daemon) -> None:
     partitions = await create(daemon, "ahead", 3)
     async with producing(daemon, batch_size=5_000) as producer:
         for number in range(6_000):
@@ -209,7 +209,7 @@ async def test_what_is_fetched_ahead_stays_within_its_bound(daemon: Daemon) -> N
     assert 50_000 < largest <= 200_000
 
 
-async def test_a_consumer_at_the_end_gets_new_records_at_once(daemon: Daemon) -> None:
+async def test_a_consumer_at_the_end_gets_new_records_immediately(daemon: Daemon) -> None:
     (partition,) = await create(daemon, "live")
     async with consuming(daemon, max_wait_ms=30_000) as consumer, producing(daemon) as producer:
         await consumer.assign([partition])
@@ -236,7 +236,7 @@ async def test_offsets_out_of_range_are_exact(daemon: Daemon) -> None:
 
 
 async def test_topics_and_configs_can_be_managed(daemon: Daemon) -> None:
-    async with asking(daemon) as admin:
+    async with admin_of(daemon) as admin:
         made = await admin.create_topic("managed", partitions=2, configs={"retention.bytes": "1000"})
         assert made.partitions == 2
         assert "managed" in [topic.name for topic in await admin.list_topics()]
@@ -257,9 +257,9 @@ async def test_topics_and_configs_can_be_managed(daemon: Daemon) -> None:
         assert [(broker.host, broker.port) for broker in cluster.brokers] == [(daemon.host, daemon.port)]
 
 
-async def test_what_the_broker_refuses_comes_with_its_code_and_sentence(daemon: Daemon) -> None:
+async def test_the_brokers_errors_have_their_code_and_message(daemon: Daemon) -> None:
     await create(daemon, "taken")
-    async with asking(daemon) as admin:
+    async with admin_of(daemon) as admin:
         for attempt, code in (
             (admin.create_topic("taken"), ErrorCode.TOPIC_ALREADY_EXISTS),
             (admin.create_topic("../x"), ErrorCode.INVALID_TOPIC_EXCEPTION),
@@ -277,7 +277,9 @@ async def test_what_the_broker_refuses_comes_with_its_code_and_sentence(daemon: 
 
 
 @pytest.mark.parametrize("runner", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
-def test_both_event_loops_do(daemon: Daemon, runner: Callable[[Coroutine[Any, Any, None]], None]) -> None:
+def test_the_client_works_with_both_event_loops(
+    daemon: Daemon, runner: Callable[[Coroutine[Any, Any, None]], None]
+) -> None:
     name = f"loop-{runner.__module__.replace('.', '-')}"
 
     async def round_trip() -> None:
@@ -291,14 +293,12 @@ def test_both_event_loops_do(daemon: Daemon, runner: Callable[[Coroutine[Any, An
 
 
 def distinct_in_order(values: list[bytes | None]) -> list[bytes | None]:
-    """Without what was sent again after a lost answer; the first of each counts."""
+    """Remove repeats after lost responses, keeping the first of each."""
     return list(dict.fromkeys(values))
 
 
 @pytest.mark.parametrize("clean", [True, False], ids=["stopped", "killed"])
-async def test_a_restart_in_the_middle_of_producing_loses_nothing_and_keeps_the_order(
-    own_daemon: Daemon, clean: bool
-) -> None:
+async def test_a_restart_while_producing_loses_no_record_and_keeps_the_order(own_daemon: Daemon, clean: bool) -> None:
     partitions = await create(own_daemon, "through", 3)
     count = 30_000
     async with producing(own_daemon, batch_size=4_000, buffer_memory=1_000_000) as producer:
@@ -321,7 +321,7 @@ async def test_a_restart_in_the_middle_of_producing_loses_nothing_and_keeps_the_
         assert stored[where.partition, where.offset] == b"%d" % number
 
 
-async def test_a_consumer_reads_on_over_a_restart(own_daemon: Daemon) -> None:
+async def test_a_consumer_continues_over_a_restart(own_daemon: Daemon) -> None:
     partitions = await create(own_daemon, "across", 2)
     seen: list[ConsumerRecord] = []
     async with producing(own_daemon) as producer, consuming(own_daemon) as consumer:
@@ -340,7 +340,7 @@ async def test_a_consumer_reads_on_over_a_restart(own_daemon: Daemon) -> None:
         assert [record.offset for record in seen if record.partition == partition] == list(range(150))
 
 
-async def test_a_broker_that_is_gone_is_a_bounded_failure_with_a_clear_sentence(own_daemon: Daemon) -> None:
+async def test_a_stopped_broker_is_an_error_in_bounded_time(own_daemon: Daemon) -> None:
     (partition,) = await create(own_daemon, "gone")
     async with (
         producing(own_daemon, delivery_timeout_ms=400, request_timeout_ms=200) as producer,

@@ -1,4 +1,4 @@
-"""Waits for tests: bounded, and on what is true instead of on the clock."""
+"""Bounded waits for tests, on conditions instead of the clock."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ async def until(condition: Callable[[], bool], what: str = "the condition") -> N
 
 
 async def turns(count: int = 20) -> None:
-    """Let the loop come round so many times, sockets included: what was going to happen at once has happened."""
+    """Run this many iterations of the loop, including sockets, so that immediate work is done."""
     for _ in range(count):
         await asyncio.sleep(0.0005)

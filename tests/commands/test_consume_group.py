@@ -71,7 +71,7 @@ def line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline()
 
 
-def test_each_run_goes_on_behind_what_the_last_one_wrote(daemon: Daemon) -> None:
+def test_each_run_continues_after_the_last_ones_output(daemon: Daemon) -> None:
     produce(daemon, "resumed", "a", "b", "c", partition=0)
     consuming_all = ("consume", "resumed", "--group", "g", "--from-beginning")
     assert run(daemon, *consuming_all, "--max-messages", "1") == "a\n"
@@ -81,7 +81,7 @@ def test_each_run_goes_on_behind_what_the_last_one_wrote(daemon: Daemon) -> None
     assert run(daemon, *consuming_all, "--exit-at-end") == "d\n"
 
 
-def test_ctrl_c_commits_what_was_written(daemon: Daemon) -> None:
+def test_ctrl_c_commits_written_records(daemon: Daemon) -> None:
     produce(daemon, "interrupted", "a", "b", partition=0)
     with consuming(daemon, "interrupted", "--group", "g", "--from-beginning") as process:
         assert [line(process), line(process)] == ["a\n", "b\n"]
@@ -91,7 +91,7 @@ def test_ctrl_c_commits_what_was_written(daemon: Daemon) -> None:
 
 
 @pytest.mark.parametrize("assignor", ["cooperative-sticky", "roundrobin"])
-def test_all_topics_that_an_expression_names_are_read(daemon: Daemon, assignor: str) -> None:
+def test_all_topics_that_match_an_expression_are_read(daemon: Daemon, assignor: str) -> None:
     for topic in ("included-a", "included-b", "excluded-included-a"):
         produce(daemon, topic, f"{assignor} {topic}", partition=1)
     included = ("consume", "--include", "included-.", "--group", f"g-{assignor}", "--assignor", assignor)
@@ -115,7 +115,7 @@ def test_all_topics_that_an_expression_names_are_read(daemon: Daemon, assignor: 
         (("t", "--group", "g", "--assignor", "stickier"), "'stickier' is not one of"),
     ],
 )
-def test_what_does_not_go_together_is_refused_in_one_sentence(arguments: tuple[str, ...], sentence: str) -> None:
+def test_conflicting_options_are_refused_in_one_sentence(arguments: tuple[str, ...], sentence: str) -> None:
     done = CliRunner().invoke(consume, arguments)
     assert done.exit_code == 2
     assert sentence in done.output

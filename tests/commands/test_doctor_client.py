@@ -1,4 +1,4 @@
-"""`barnabas doctor client` at real brokers whose advertised addresses are right, wrong, and somebody else's."""
+"""`barnabas doctor client` against real brokers whose advertised addresses are right, wrong, and another service's."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run(*arguments: str) -> Result:
 
 
 def problems_of(bootstrap: str, *, exit_code: ExitCode = ExitCode.FAILED) -> str:
-    """The one problem that is to be found."""
+    """The one problem of the report."""
     result = run(bootstrap, "--json", "--timeout", "3")
     assert result.exit_code == exit_code, result.output
     (problem,) = json.loads(result.stdout)["problems"]
@@ -40,7 +40,7 @@ def problems_of(bootstrap: str, *, exit_code: ExitCode = ExitCode.FAILED) -> str
 
 @contextmanager
 def answering(reply: bytes) -> Iterator[int]:
-    """A server that says the same to everybody and then hangs up."""
+    """A server that sends every client the same bytes and closes the connection."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -66,7 +66,7 @@ def unused_port() -> int:
 
 
 def other_address() -> str:
-    """An address of this machine that is not loopback; skips the test where there is none."""
+    """An address of this machine that is not loopback; skips the test without one."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))  # nothing is sent: it only picks the interface
@@ -78,7 +78,7 @@ def other_address() -> str:
     return address
 
 
-def test_a_sound_broker_is_said_to_be_sound(sound: Daemon) -> None:
+def test_a_broker_without_problems_is_reported_as_usable(sound: Daemon) -> None:
     result = run(sound.bootstrap)
 
     assert result.exit_code == ExitCode.OK, result.output
@@ -102,7 +102,7 @@ def test_the_json_has_cluster_and_brokers(sound: Daemon) -> None:
     assert (broker["node_id"], broker["reachable"], broker["port"]) == (1, True, sound.port)
 
 
-def test_loopback_is_no_address_for_clients_of_other_machines(tmp_path: Path) -> None:
+def test_an_advertised_loopback_address_is_a_problem_for_other_machines(tmp_path: Path) -> None:
     address = other_address()
     port = unused_port()
     settings = (f"listeners=0.0.0.0:{port}", f"advertised.listeners=127.0.0.1:{port}")
@@ -112,7 +112,7 @@ def test_loopback_is_no_address_for_clients_of_other_machines(tmp_path: Path) ->
     assert f"127.0.0.1:{port} to clients, which is each client's own machine" in problem
 
 
-async def test_a_broker_of_the_native_protocol_alone_is_asked_by_that() -> None:
+async def test_a_broker_with_only_the_native_protocol_is_examined_by_it() -> None:
     async with FakeBroker() as broker:
         result = await asyncio.to_thread(run, broker.bootstrap, "--json", "--timeout", "3")
 
@@ -120,7 +120,7 @@ async def test_a_broker_of_the_native_protocol_alone_is_asked_by_that() -> None:
     assert (report["protocol"], [each["reachable"] for each in report["brokers"]]) == ("native", [True])
 
 
-def test_nothing_listens_at_the_advertised_address(tmp_path: Path) -> None:
+def test_an_advertised_address_without_a_listener_is_reported(tmp_path: Path) -> None:
     port = unused_port()
     with start_daemon(tmp_path, f"advertised.listeners=127.0.0.1:{port}") as daemon:
         problem = problems_of(daemon.bootstrap)
@@ -129,7 +129,7 @@ def test_nothing_listens_at_the_advertised_address(tmp_path: Path) -> None:
     assert "advertised.listeners" in problem
 
 
-def test_a_containers_name_that_nobody_here_knows(tmp_path: Path) -> None:
+def test_an_advertised_container_name_is_reported(tmp_path: Path) -> None:
     with start_daemon(tmp_path, "advertised.listeners=no-such-container:29092") as daemon:
         problem = problems_of(daemon.bootstrap)
 
@@ -137,14 +137,14 @@ def test_a_containers_name_that_nobody_here_knows(tmp_path: Path) -> None:
     assert "looks like the name of a container" in problem
 
 
-def test_the_advertised_address_is_another_clusters(tmp_path: Path, sound: Daemon) -> None:
+def test_an_advertised_address_of_another_cluster_is_reported(tmp_path: Path, sound: Daemon) -> None:
     with start_daemon(tmp_path, f"advertised.listeners={sound.bootstrap}") as daemon:
         problem = problems_of(daemon.bootstrap)
 
     assert f"{sound.bootstrap} to clients, but the broker there belongs to cluster" in problem
 
 
-def test_the_advertised_address_is_no_broker(tmp_path: Path) -> None:
+def test_an_advertised_address_of_another_service_is_reported(tmp_path: Path) -> None:
     with answering(b"HTTP/1.1 400 Bad Request\r\n\r\n") as port:
         with start_daemon(tmp_path, f"advertised.listeners=127.0.0.1:{port}") as daemon:
             problem = problems_of(daemon.bootstrap)
@@ -155,7 +155,7 @@ def test_the_advertised_address_is_no_broker(tmp_path: Path) -> None:
     )
 
 
-def test_no_connection_at_all_has_an_exit_code_of_its_own() -> None:
+def test_an_unreachable_bootstrap_address_has_its_own_exit_code() -> None:
     problem = problems_of(f"127.0.0.1:{unused_port()}", exit_code=ExitCode.NO_CONNECTION)
 
     assert problem.startswith("a client begins at 127.0.0.1:")
@@ -172,7 +172,7 @@ def test_no_connection_at_all_has_an_exit_code_of_its_own() -> None:
     ],
     ids=["tls", "silence", "a stranger's answer", "half an answer"],
 )
-def test_what_is_no_broker_is_named_for_what_it_is(reply: bytes, words: str) -> None:
+def test_other_services_are_reported_by_their_behaviour(reply: bytes, words: str) -> None:
     with answering(reply) as port:
         problem = problems_of(f"127.0.0.1:{port}")
 

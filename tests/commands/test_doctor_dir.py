@@ -1,4 +1,4 @@
-"""`barnabas doctor dir` on directories that a broker left: what it says, its exit code, and that nothing is written."""
+"""`barnabas doctor dir` on a stopped broker's directories: its report, its exit code, and that it writes nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ask(*arguments: str | Path) -> Result:
-    """The answer; nothing may have changed below the parent of the last directory that was named."""
+    """The result. Checks that no file has changed below the parent of the last named directory."""
     parent = next(each for each in reversed(arguments) if isinstance(each, Path)).parent
     before = snapshot_of(parent)
     result = CliRunner().invoke(main, ["doctor", "dir", *map(str, arguments)])
@@ -41,7 +41,7 @@ def told(*arguments: str | Path) -> Any:
     return json.loads(ask("--json", *arguments).stdout)
 
 
-def test_it_tells_what_a_directory_is(data: Path) -> None:
+def test_the_report_describes_a_directory(data: Path) -> None:
     found = told(data / "one", data / "two")
     assert (found["last_writer"], found["node_id"], found["clean"], found["metadata_version"]) == (
         "Barnabas",
@@ -58,7 +58,7 @@ def test_it_tells_what_a_directory_is(data: Path) -> None:
     assert found["open_transactions"] == []
 
 
-def test_the_exit_code_is_barnabas_own_or_that_of_the_kafka_that_was_named(data: Path) -> None:
+def test_the_exit_code_is_for_barnabas_or_the_named_kafka(data: Path) -> None:
     dirs = (data / "one", data / "two")
     assert ask(*dirs).exit_code == 0
     assert ask("--kafka-version", "3.9.1", *dirs).exit_code == 0
@@ -66,7 +66,7 @@ def test_the_exit_code_is_barnabas_own_or_that_of_the_kafka_that_was_named(data:
     assert ask("--kafka-version", "5.0", *dirs).exit_code == 2
 
 
-def test_people_read_who_opens_it_and_what_to_do(data: Path) -> None:
+def test_the_text_has_the_programs_that_open_it_and_the_remedies(data: Path) -> None:
     lines = ask(data / "one", data / "two").stdout
     assert "barnabas: opens it\n" in lines
     assert "kafka 3.9: opens it\n" in lines
@@ -75,7 +75,7 @@ def test_people_read_who_opens_it_and_what_to_do(data: Path) -> None:
     assert "stopped cleanly" in lines
 
 
-def test_one_of_two_directories_is_said_to_miss_partitions_and_the_metadata_log(data: Path, tmp_path: Path) -> None:
+def test_one_of_two_directories_is_reported_as_incomplete(data: Path, tmp_path: Path) -> None:
     _, two = copy_of(data, tmp_path)
     result = ask(two)
     assert result.exit_code == 1
@@ -85,7 +85,7 @@ def test_one_of_two_directories_is_said_to_miss_partitions_and_the_metadata_log(
     assert found["programs"]["barnabas read.only"]["can_open"]
 
 
-def test_an_unclean_stop_and_an_open_transaction_are_told(data: Path, tmp_path: Path) -> None:
+def test_an_unclean_stop_and_an_open_transaction_are_reported(data: Path, tmp_path: Path) -> None:
     one, two = copy_of(data, tmp_path)
     for each in (one, two):
         (each / CLEAN_SHUTDOWN_FILE).unlink()
@@ -102,7 +102,7 @@ def test_an_unclean_stop_and_an_open_transaction_are_told(data: Path, tmp_path: 
     assert "barnabas log abort-transaction" in lines
 
 
-def test_a_level_of_a_newer_kafka_is_said_of_each_version(data: Path, tmp_path: Path) -> None:
+def test_a_level_of_a_newer_kafka_is_reported_for_each_version(data: Path, tmp_path: Path) -> None:
     one, two = copy_of(data, tmp_path)
     append_metadata(one, FeatureLevelRecord("metadata.version", 22))
     programs = told(one, two)["programs"]
@@ -113,7 +113,7 @@ def test_a_level_of_a_newer_kafka_is_said_of_each_version(data: Path, tmp_path: 
     ]
 
 
-def test_the_node_of_a_cluster_is_no_directory_of_ours_but_can_be_read(data: Path, tmp_path: Path) -> None:
+def test_a_directory_of_a_cluster_can_only_be_read(data: Path, tmp_path: Path) -> None:
     one, two = copy_of(data, tmp_path)
     topic_id = bytes_of(told(one, two))
     append_metadata(one, PartitionChangeRecord(0, topic_id, PartitionDelta(replicas=(1, 2), isr=(1, 2))))
@@ -127,7 +127,7 @@ def bytes_of(found: Any) -> bytes:
     return parse_uuid(next(each["topic_id"] for each in found["topics"] if each["name"] == "orders"))
 
 
-def test_a_damaged_metadata_log_is_told_with_its_position(data: Path, tmp_path: Path) -> None:
+def test_a_damaged_metadata_log_is_reported_with_its_position(data: Path, tmp_path: Path) -> None:
     one, two = copy_of(data, tmp_path)
     path = max((one / METADATA_DIRECTORY).glob("*.log"))
     content = bytearray(path.read_bytes())
@@ -139,7 +139,7 @@ def test_a_damaged_metadata_log_is_told_with_its_position(data: Path, tmp_path: 
     assert "barnabas read.only: opens it" in result.stdout
 
 
-def test_a_running_brokers_directories_are_told_as_far_as_they_stand_still(data: Path, tmp_path: Path) -> None:
+def test_a_running_brokers_directories_are_described_without_their_logs(data: Path, tmp_path: Path) -> None:
     one, two = copy_of(data, tmp_path)
     with start_daemon(tmp_path / "daemon", f"log.dirs={one},{two}") as daemon:
         result = CliRunner().invoke(main, ["doctor", "dir", str(one), str(two)])
@@ -148,7 +148,7 @@ def test_a_running_brokers_directories_are_told_as_far_as_they_stand_still(data:
         assert "stop it to see groups and open transactions" in result.stdout
 
 
-def test_what_is_no_brokers_directory_is_refused_in_one_sentence(tmp_path: Path) -> None:
+def test_a_directory_that_is_not_a_brokers_is_refused_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     result = ask(tmp_path / "empty")
     assert (result.exit_code, result.stdout) == (1, "")
@@ -156,7 +156,7 @@ def test_what_is_no_brokers_directory_is_refused_in_one_sentence(tmp_path: Path)
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_a_directory_of_zookeeper_times_is_opened_by_barnabas_first(data: Path, tmp_path: Path) -> None:
+def test_a_directory_from_zookeeper_days_must_be_opened_by_barnabas_first(data: Path, tmp_path: Path) -> None:
     one, two = copy_of(data, tmp_path)
     shutil.rmtree(one / METADATA_DIRECTORY)
     for each in (one, two):

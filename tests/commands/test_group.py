@@ -77,7 +77,7 @@ def test_groups_are_listed_and_described_with_their_lag(daemon: Daemon) -> None:
     assert run(daemon, "describe", "described").stdout.splitlines()[2].split() == ["orders", "0", "4", "10", "6"]
 
 
-async def test_a_group_with_members_is_described_with_who_reads_what(daemon: Daemon) -> None:
+async def test_a_group_with_members_is_described_with_their_partitions(daemon: Daemon) -> None:
     config = ConsumerConfig(bootstrap=daemon.bootstrap, client_id="biller", group="busy", group_instance_id="desk")
     async with Consumer(config) as consumer:
         await consumer.subscribe(["orders"])
@@ -122,7 +122,7 @@ def test_a_deleted_group_is_gone(daemon: Daemon) -> None:
         (("--by-duration", "0s"), 10),
     ],
 )
-def test_offsets_are_shown_first_and_set_when_told_so(daemon: Daemon, target: tuple[str, ...], new: int) -> None:
+def test_offsets_are_only_shown_unless_execute_is_given(daemon: Daemon, target: tuple[str, ...], new: int) -> None:
     group = "reset" + "".join(target)
     commit(daemon, group, {0: 5, 1: 6})
     arguments = ("reset-offsets", group, *target)
@@ -134,7 +134,7 @@ def test_offsets_are_shown_first_and_set_when_told_so(daemon: Daemon, target: tu
     assert [row["committed"] for row in as_json(daemon, "describe", group)["partitions"]] == [new, new]
 
 
-def test_a_group_that_never_committed_is_set_where_a_topic_is_named(daemon: Daemon) -> None:
+def test_a_group_without_committed_offsets_needs_a_topic(daemon: Daemon) -> None:
     assert "give --topic" in run(daemon, "reset-offsets", "fresh", "--to-earliest").stderr
     arguments = ("--topic", "orders", "--partition", "1", "--to-offset", "2", "--execute")
     (row,) = as_json(daemon, "reset-offsets", "fresh", *arguments)["partitions"]
@@ -152,17 +152,17 @@ def test_bad_options_are_usage_errors(daemon: Daemon) -> None:
 @pytest.mark.parametrize(
     ("text", "ms"), [("90s", 90_000), ("15m", 900_000), ("2h", 7_200_000), ("1d", 86_400_000), ("P1DT2H", 93_600_000)]
 )
-def test_durations_are_read(text: str, ms: int) -> None:
+def test_durations_are_parsed(text: str, ms: int) -> None:
     assert parse_duration(text) == ms
 
 
 @pytest.mark.parametrize("text", ["", "P", "PT", "5", "-1s", "1.5h"])
-def test_what_is_no_duration_is_refused(text: str) -> None:
+def test_an_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter):
         parse_duration(text)
 
 
-def test_the_admin_says_why_a_commit_is_refused(daemon: Daemon) -> None:
+def test_a_refused_commit_has_the_reason(daemon: Daemon) -> None:
     async def refused() -> None:
         async with Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin:
             with pytest.raises(RefusedError, match=r"offset\.metadata\.max\.bytes"):
@@ -173,7 +173,7 @@ def test_the_admin_says_why_a_commit_is_refused(daemon: Daemon) -> None:
     asyncio.run(refused())
 
 
-def test_what_was_committed_outlives_the_broker(tmp_path: Path) -> None:
+def test_committed_offsets_survive_a_restart(tmp_path: Path) -> None:
     for expected in (None, 3):
         with start_daemon(tmp_path) as daemon:
 

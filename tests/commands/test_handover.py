@@ -1,4 +1,4 @@
-"""`barnabas handover`: a dry run first, then what Kafka would refuse is raised and its server.properties is written."""
+"""`barnabas handover`: a dry run, then values that Kafka refuses are raised and its server.properties is written."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.support.storage.files import snapshot_of
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def created(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_directories(tmp_path_factory.mktemp("made"))
 
 
 @pytest.fixture
-def dirs(made: Path, tmp_path: Path) -> tuple[Path, Path]:
-    return copy_of(made, tmp_path)
+def dirs(created: Path, tmp_path: Path) -> tuple[Path, Path]:
+    return copy_of(created, tmp_path)
 
 
 def handover(dirs: tuple[Path, Path], *options: str, version: str = "4.3.0") -> Result:
@@ -76,7 +76,7 @@ def test_the_file_has_the_node_its_directories_and_one_replica(dirs: tuple[Path,
     assert "--bootstrap-server 10.1.2.3:19092 --describe" in result.stdout
 
 
-def test_what_kafka_understands_of_the_configuration_file_goes_with_it(dirs: tuple[Path, Path], tmp_path: Path) -> None:
+def test_kafkas_properties_of_the_configuration_file_are_carried_over(dirs: tuple[Path, Path], tmp_path: Path) -> None:
     ours = tmp_path / "ours.properties"
     ours.write_text("num.partitions=7\nmetrics.listener=127.0.0.1:9404\nnode.id=5\nlog.retention.hours=3\n")
     output = tmp_path / "kafka.properties"
@@ -87,7 +87,7 @@ def test_what_kafka_understands_of_the_configuration_file_goes_with_it(dirs: tup
 
 
 @pytest.mark.parametrize(("version", "segment_bytes"), [("4.3.0", "1048576"), ("3.9.1", "65536")], ids=["4.x", "3.x"])
-def test_what_kafka_would_end_at_in_the_configuration_file_is_changed_and_said(
+def test_properties_that_kafka_refuses_are_changed_and_reported(
     dirs: tuple[Path, Path], tmp_path: Path, version: str, segment_bytes: str
 ) -> None:
     ours = tmp_path / "ours.properties"
@@ -105,14 +105,14 @@ def test_what_kafka_would_end_at_in_the_configuration_file_is_changed_and_said(
     assert "advertised.listeners=OUTSIDE://example.org:9092 is left out" in result.stdout
 
 
-def test_an_advertised_address_of_kafkas_listener_goes_with_it(dirs: tuple[Path, Path], tmp_path: Path) -> None:
+def test_an_advertised_address_of_kafkas_listener_is_carried_over(dirs: tuple[Path, Path], tmp_path: Path) -> None:
     ours, output = tmp_path / "ours.properties", tmp_path / "kafka.properties"
     ours.write_text("advertised.listeners=PLAINTEXT://example.org:9092\n")
     assert handover(dirs, "--execute", "--config", str(ours), "--output", str(output)).exit_code == 0
     assert properties_of(output)["advertised.listeners"] == "PLAINTEXT://example.org:9092"
 
 
-def test_a_file_that_is_there_is_kept_unless_overwrite_is_given(dirs: tuple[Path, Path], tmp_path: Path) -> None:
+def test_an_existing_file_is_kept_unless_overwrite_is_given(dirs: tuple[Path, Path], tmp_path: Path) -> None:
     there = tmp_path / "data" / "kafka-server.properties"
     there.write_text("mine")
     refused = handover(dirs, "--execute")
@@ -122,7 +122,7 @@ def test_a_file_that_is_there_is_kept_unless_overwrite_is_given(dirs: tuple[Path
     assert there.read_text() != "mine"
 
 
-def test_a_level_that_this_kafka_does_not_know_ends_it_with_1(dirs: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_level_unknown_to_this_kafka_exits_with_1(dirs: tuple[Path, Path], tmp_path: Path) -> None:
     append_metadata(dirs[0], FeatureLevelRecord("metadata.version", 25))
     before = snapshot_of(tmp_path)
     result = handover(dirs, "--execute", version="3.9.1")
@@ -131,7 +131,7 @@ def test_a_level_that_this_kafka_does_not_know_ends_it_with_1(dirs: tuple[Path, 
     assert snapshot_of(tmp_path) == before
 
 
-def test_a_running_broker_is_not_taken_its_directories(dirs: tuple[Path, Path], tmp_path: Path) -> None:
+def test_directories_of_a_running_broker_are_refused(dirs: tuple[Path, Path], tmp_path: Path) -> None:
     with start_daemon(tmp_path / "daemon", f"log.dirs={dirs[0]},{dirs[1]}") as daemon:
         refused = handover(dirs, "--execute")
         assert refused.exit_code == 1
@@ -146,7 +146,7 @@ def test_a_running_broker_is_not_taken_its_directories(dirs: tuple[Path, Path], 
         (["--kafka-version", "2.8"], "'2.8' is not known; known are 3.7"),
     ],
 )
-def test_wrong_usage_is_said_with_its_reason(dirs: tuple[Path, Path], options: list[str], said: str) -> None:
+def test_wrong_usage_is_reported_with_its_reason(dirs: tuple[Path, Path], options: list[str], said: str) -> None:
     result = handover(dirs, *options)
     assert result.exit_code == 2
     assert said in " ".join(result.stderr.split())

@@ -27,19 +27,19 @@ def test_the_first_key_separator_splits_and_later_ones_belong_to_the_value() -> 
     assert PlainLines(key_separator=b"::").parse(b"k::v::w", 1) == InputRecord(b"k", b"v::w")
 
 
-def test_bytes_that_are_no_text_pass_unchanged() -> None:
+def test_bytes_that_are_not_text_pass_unchanged() -> None:
     line = bytes(set(range(256)) - {ord("\n"), ord("|")})
     assert PlainLines(key_separator=b"|").parse(line + b"|" + line, 1) == InputRecord(line, line)
 
 
-def test_the_null_marker_makes_null_keys_tombstones_and_null_headers() -> None:
+def test_the_null_marker_stands_for_null_keys_values_and_headers() -> None:
     lines = PlainLines(key_separator=b"|", null_marker=b"NULL", parse_headers=True)
 
     assert lines.parse(b"NULL\tk|NULL", 1) == InputRecord(b"k", None)
     assert lines.parse(b"h:NULL\tNULL|v", 1) == InputRecord(None, b"v", (("h", None),))
 
 
-def test_without_a_null_marker_nothing_is_null_but_the_key_of_a_keyless_line() -> None:
+def test_without_a_null_marker_only_a_missing_key_is_null() -> None:
     assert PlainLines(key_separator=b"|").parse(b"|", 1) == InputRecord(b"", b"")
 
 
@@ -61,12 +61,12 @@ def test_headers_are_parsed_as_kafkas_console_producer_does() -> None:
         (PlainLines(parse_headers=True), b"\xff:v\tv", "line 7: the header name .* is not UTF-8"),
     ],
 )
-def test_a_line_that_does_not_fit_is_refused_by_its_number(lines: PlainLines, line: bytes, complaint: str) -> None:
+def test_an_invalid_line_is_refused_with_its_number(lines: PlainLines, line: bytes, complaint: str) -> None:
     with pytest.raises(CommandFailure, match=complaint):
         lines.parse(line, 7)
 
 
-def test_a_json_line_gives_key_value_headers_and_timestamp_and_ignores_where_it_came_from() -> None:
+def test_a_json_line_has_key_value_headers_and_timestamp_and_its_origin_is_ignored() -> None:
     line = json.dumps(
         {
             "topic": "other",
@@ -118,7 +118,7 @@ def test_all_base64_decodes_every_field() -> None:
         (b'{"timestamp": 9223372036854775808}', "line 3: timestamp must be an integer"),
     ],
 )
-def test_a_json_line_that_does_not_fit_is_refused_by_its_number(line: bytes, complaint: str) -> None:
+def test_an_invalid_json_line_is_refused_with_its_number(line: bytes, complaint: str) -> None:
     with pytest.raises(CommandFailure, match=complaint):
         JsonLines().parse(line, 3)
 

@@ -39,7 +39,7 @@ async def write(daemon: Daemon) -> None:
 
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory: pytest.TempPathFactory) -> Daemon:
-    """A daemon that has written and was stopped cleanly."""
+    """A daemon that has written data and was stopped cleanly."""
     with start_daemon(tmp_path_factory.mktemp("daemon")) as daemon:
         asyncio.run(write(daemon))
         assert daemon.stop() == 0
@@ -117,7 +117,7 @@ def test_dump_without_records_shows_batches_only(data: Path) -> None:
     assert "payload" not in ok("dump", "--records", log_files(data / "orders-0")[0])
 
 
-def test_dump_begins_at_an_offset_and_ends_at_its_limits(data: Path) -> None:
+def test_dump_starts_at_an_offset_and_stops_at_its_limits(data: Path) -> None:
     arguments = ("dump", "--data", "--json", "--from-offset", 100, data / "orders-1")
     offsets = [entry["offset"] for entry in objects(ok(*arguments)) if entry["type"] == "record"]
     assert offsets == list(range(100, RECORDS // 2))
@@ -169,7 +169,7 @@ def test_dump_fails_with_a_sentence_where_a_file_cannot_be_decoded(data: Path, n
 
 
 @pytest.mark.parametrize("name", ["missing.log", f"{9:020d}.log", "notes.txt", "."])
-def test_dump_of_what_is_no_logs_file_is_one_sentence(tmp_path: Path, name: str) -> None:
+def test_dump_of_a_file_that_is_not_a_logs_is_one_sentence(tmp_path: Path, name: str) -> None:
     (tmp_path / "notes.txt").write_text("")
     result = run("dump", tmp_path / name)
     assert result.exit_code == 1
@@ -190,7 +190,7 @@ def test_dump_ends_quietly_when_its_reader_goes_away(data: Path) -> None:
 # -- verify
 
 
-def test_verify_finds_nothing_in_what_the_daemon_wrote(data: Path) -> None:
+def test_verify_has_no_finding_in_the_daemons_files(data: Path) -> None:
     assert ok("verify", data).endswith(" bytes: no finding\n")
     (summary,) = objects(ok("verify", "--json", data))
     assert summary == {
@@ -241,13 +241,13 @@ def test_verify_compares_the_partitions_on_disk_with_those_that_the_metadata_nam
 
 
 @pytest.mark.parametrize("command", ["verify", "reindex"])
-def test_a_directory_that_is_not_there_is_wrong_usage(tmp_path: Path, command: str) -> None:
+def test_a_missing_directory_is_wrong_usage(tmp_path: Path, command: str) -> None:
     assert run(command, tmp_path / "nowhere").exit_code == 2
 
 
 @pytest.mark.parametrize("command", ["verify", "reindex"])
 @pytest.mark.parametrize("is_terminal", [True, False])
-def test_a_progress_bar_on_the_terminal_takes_no_line_away(data: Path, command: str, is_terminal: bool) -> None:
+def test_a_progress_bar_on_the_terminal_hides_no_line(data: Path, command: str, is_terminal: bool) -> None:
     flip(log_files(data / "orders-1")[0], 80)
     expected = run(command, data).stdout.splitlines()
     ours, theirs = pty.openpty()
@@ -271,7 +271,7 @@ def test_a_progress_bar_on_the_terminal_takes_no_line_away(data: Path, command: 
 
 
 def read_terminal(descriptor: int) -> str:
-    """What was written to a pseudo terminal until its other side was closed."""
+    """Read a pseudo terminal until its other side is closed."""
     parts: list[bytes] = []
     while True:
         try:
@@ -286,7 +286,7 @@ def read_terminal(descriptor: int) -> str:
 # -- reindex
 
 
-def test_reindex_builds_what_is_missing_by_the_topics_own_interval(data: Path) -> None:
+def test_reindex_rebuilds_missing_indexes_with_the_topics_interval(data: Path) -> None:
     before = {path: path.read_bytes() for path in (data / "orders-1").glob("*index")}
     for path in before:
         path.unlink()
@@ -307,7 +307,7 @@ def test_reindex_leaves_a_damaged_segment_alone_and_exits_with_1(data: Path) -> 
     assert str(data / "orders-1") in result.stdout  # the other logs are done all the same
 
 
-def test_reindex_without_the_metadata_wants_to_know_the_interval(data: Path) -> None:
+def test_reindex_without_the_metadata_needs_the_interval(data: Path) -> None:
     log_path = log_files(data / "__cluster_metadata-0")[0]
     flip(log_path, log_path.stat().st_size // 2)
     result = run("reindex", data / "orders-0")
@@ -319,7 +319,7 @@ def test_reindex_without_the_metadata_wants_to_know_the_interval(data: Path) -> 
 # -- truncate
 
 
-async def test_what_truncate_left_is_served_by_the_daemon(stopped: Daemon, tmp_path: Path) -> None:
+async def test_a_truncated_log_is_served_by_the_daemon(stopped: Daemon, tmp_path: Path) -> None:
     shutil.copytree(stopped.data_directory, tmp_path / "data")
     said = ok("truncate", tmp_path / "data" / "orders-1", "--to-offset", 60, "--yes")
     end = int(said.rsplit(maxsplit=1)[1])
@@ -334,7 +334,7 @@ async def test_what_truncate_left_is_served_by_the_daemon(stopped: Daemon, tmp_p
         assert "no finding" in ok("verify", daemon.data_directory)
 
 
-def test_truncate_says_what_will_go_and_a_dry_run_changes_nothing(data: Path) -> None:
+def test_truncate_prints_what_it_removes_and_a_dry_run_changes_nothing(data: Path) -> None:
     before = {path: path.read_bytes() for path in data.rglob("*") if path.is_file()}
     text = ok("truncate", data / "orders-0", "--to-offset", 10, "--dry-run")
     assert re.search(rf"^removes offsets (\d|10) to {RECORDS // 2 - 1}, ", text, re.MULTILINE)
@@ -344,7 +344,7 @@ def test_truncate_says_what_will_go_and_a_dry_run_changes_nothing(data: Path) ->
     assert {path: path.read_bytes() for path in data.rglob("*") if path.is_file()} == before
 
 
-def test_truncate_changes_nothing_where_nobody_can_be_asked(data: Path) -> None:
+def test_truncate_without_a_terminal_needs_yes(data: Path) -> None:
     before = {path: path.read_bytes() for path in data.rglob("*") if path.is_file()}
     result = run("truncate", data / "orders-0", "--to-offset", 10)
     assert result.exit_code == 2
@@ -373,7 +373,7 @@ def test_truncate_at_the_end_has_nothing_to_do(data: Path) -> None:
     assert "nothing to remove" in ok("truncate", data / "orders-0", "--to-offset", RECORDS)
 
 
-def test_truncate_of_what_is_no_partition_is_one_sentence(data: Path) -> None:
+def test_truncate_of_another_directory_is_one_sentence(data: Path) -> None:
     result = run("truncate", data, "--to-offset", 1, "--yes")
     assert result.exit_code == 1
     assert "is not a partition's directory" in result.stderr
@@ -405,13 +405,13 @@ async def test_a_running_brokers_directory_is_verified_and_dumped_but_never_chan
 
 
 @pytest.mark.parametrize("command", ["verify", "reindex"])
-def test_a_directory_that_holds_no_log_and_is_no_brokers_is_refused(tmp_path: Path, command: str) -> None:
+def test_a_directory_without_logs_that_is_not_a_brokers_is_refused(tmp_path: Path, command: str) -> None:
     result = run(command, tmp_path)
     assert result.exit_code != 0
     assert f"{tmp_path} has no log" in result.stderr
 
 
-def test_a_brokers_directory_that_holds_no_log_yet_has_no_finding(data: Path, tmp_path: Path) -> None:
+def test_a_brokers_directory_without_logs_has_no_finding(data: Path, tmp_path: Path) -> None:
     young = tmp_path / "young"
     young.mkdir()
     shutil.copy(data / "meta.properties", young)

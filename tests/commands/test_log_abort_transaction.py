@@ -1,4 +1,4 @@
-"""`barnabas log abort-transaction`: finds what is open, ends it as Kafka's coordinator would, leaves the rest alone."""
+"""`barnabas log abort-transaction`: aborts open transactions as Kafka's coordinator would, and changes nothing else."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def state_record(name: bytes, producer_id: int, status: int, version: int = 0) -
 
 
 def write_state(bench: LogBench, *records: tuple[int, bytes | None, bytes | None]) -> None:
-    """What the coordinator wrote into `__transaction_state-0` beside the log."""
+    """Write the coordinator's records into `__transaction_state-0` beside the log."""
     partition = TopicPartition("__transaction_state", 0)
     directory = bench.directory.parent / "__transaction_state-0"
     directory.mkdir()
@@ -88,7 +88,7 @@ def test_each_open_transaction_gets_its_abort_marker(bench: LogBench) -> None:
     assert verified.exit_code == 0, verified.output
 
 
-def test_after_a_crash_too(bench: LogBench) -> None:
+def test_transactions_are_aborted_after_a_crash_too(bench: LogBench) -> None:
     log = bench.open()
     send(log, 7, 0, b"a")
     log.flush()
@@ -103,7 +103,7 @@ def test_after_a_crash_too(bench: LogBench) -> None:
     assert not (bench.directory.parent / ".kafka_cleanshutdown").exists()
 
 
-def test_only_the_producer_that_was_named(bench: LogBench) -> None:
+def test_only_the_named_producers_transactions_are_aborted(bench: LogBench) -> None:
     two_open(bench)
     assert run(bench.directory, "--producer-id", 8, "--yes").exit_code == 0
     assert [found.producer_id for found in open_transactions(bench.directory)] == [7]
@@ -125,7 +125,7 @@ def test_a_dry_run_and_no_answer_change_nothing(bench: LogBench) -> None:
     assert {path: path.read_bytes() for path in bench.directory.iterdir()} == before
 
 
-def test_what_the_coordinator_had_committed_is_left_alone(bench: LogBench) -> None:
+def test_transactions_that_the_coordinator_had_committed_are_left_alone(bench: LogBench) -> None:
     two_open(bench)
     write_state(
         bench,
@@ -163,7 +163,7 @@ def test_without_the_directory_of_the_coordinator_nothing_is_aborted(
     assert [found.producer_id for found in open_transactions(bench.directory)] == [7, 8]
 
 
-def test_a_transactional_id_that_was_forgotten_decides_nothing(bench: LogBench) -> None:
+def test_an_expired_transactional_id_has_no_decision(bench: LogBench) -> None:
     record = state_record(b"eight", 8, PREPARE_COMMIT)
     write_state(bench, record, (1, record[1], None))
     assert transaction_decisions([bench.directory.parent]) == {}
@@ -202,14 +202,14 @@ def test_a_directory_that_a_broker_uses_is_refused(bench: LogBench) -> None:
     assert len(open_transactions(bench.directory)) == 2
 
 
-def test_nothing_open_is_said(bench: LogBench) -> None:
+def test_without_open_transactions_a_note_says_so(bench: LogBench) -> None:
     bench.close(bench.open())
     result = run(bench.directory, "--yes")
     assert (result.exit_code, result.stdout) == (0, "")
     assert "no transaction is open" in result.stderr
 
 
-def test_a_damaged_producer_snapshot_is_passed_over(bench: LogBench) -> None:
+def test_a_damaged_producer_snapshot_is_skipped(bench: LogBench) -> None:
     two_open(bench)
     snapshots = list(bench.directory.glob("*.snapshot"))
     assert snapshots

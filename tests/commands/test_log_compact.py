@@ -1,4 +1,4 @@
-"""`barnabas log compact` on what a real daemon wrote: what goes, what a dry run says, and what a daemon makes of it."""
+"""`barnabas log compact` on a daemon's directory: removed records, the dry run's output, and the daemon's next start."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROWS: list[tuple[bytes, bytes | None]] = [
 
 
 class Written:
-    """A directory that a daemon left, and what was in it."""
+    """A stopped daemon's directory and its records."""
 
     def __init__(self, daemon: Daemon, data: Path, records: list[list[Record]]) -> None:
         self.daemon = daemon
@@ -33,7 +33,7 @@ class Written:
         self.records = records
 
     def read(self) -> list[list[Record]]:
-        """What the daemon serves of `table`, by partition."""
+        """The records of `table` that the daemon serves, by partition."""
         self.daemon.start()
         try:
             with WireClient(self.daemon.host, self.daemon.port) as wire:
@@ -70,7 +70,7 @@ def contents(directory: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file()}
 
 
-def test_a_data_directory_is_compacted_and_a_daemon_goes_on_from_there(written: Written) -> None:
+def test_a_data_directory_is_compacted_and_a_daemon_continues_from_there(written: Written) -> None:
     marker = (written.data / CLEAN_SHUTDOWN_FILE).read_bytes()
     partitions = objects(run(written.data, "--json"))
     summary = partitions.pop()
@@ -92,7 +92,9 @@ def test_a_data_directory_is_compacted_and_a_daemon_goes_on_from_there(written: 
     assert "recovering" not in written.daemon.log
 
 
-def test_a_dry_run_tells_what_goes_and_changes_no_file(written: Written, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_dry_run_prints_what_would_be_removed_and_changes_no_file(
+    written: Written, caplog: pytest.LogCaptureFixture
+) -> None:
     before = contents(written.data)
     told = objects(run(written.data, "--json", "--dry-run"))
     assert contents(written.data) == before
@@ -126,7 +128,7 @@ def test_a_topic_that_is_not_compacted_is_refused_alone_and_counted_in_a_directo
     assert "; 2 logs of topics that are not compacted" in run(written.data).stdout  # the metadata log is the other
 
 
-def test_a_directory_without_the_metadata_log_is_compacted_once_that_is_named(written: Written, tmp_path: Path) -> None:
+def test_a_directory_without_the_metadata_log_needs_metadata_log_dir(written: Written, tmp_path: Path) -> None:
     name = "__cluster_metadata-0"
     other = tmp_path / "another of log.dirs"
     other.mkdir()
@@ -168,7 +170,7 @@ def test_a_damaged_log_is_left_as_it_is_while_the_others_are_compacted(written: 
     assert (written.data / CLEAN_SHUTDOWN_FILE).exists()
 
 
-def test_a_small_map_takes_more_rounds_to_the_same_end(written: Written) -> None:
+def test_a_small_map_needs_more_rounds_for_the_same_result(written: Written) -> None:
     daemon = written.daemon
     daemon.start()
     with WireClient(daemon.host, daemon.port) as wire:

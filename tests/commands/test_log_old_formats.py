@@ -38,7 +38,7 @@ def dumped(*arguments: object) -> list[dict[str, object]]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
-def test_a_dump_shows_messages_and_wrappers_and_what_is_in_them(bench: LogBench) -> None:
+def test_a_dump_shows_messages_wrappers_and_their_contents(bench: LogBench) -> None:
     lines = dumped("--data", bench.log_path())
     messages = [line for line in lines if line["type"] == "message"]
     assert [line["crc"] for line in messages] == [each.crc for each in iter_legacy_messages(OLD)]
@@ -90,7 +90,7 @@ def test_reindex_writes_the_indexes_that_recovery_wrote(bench: LogBench) -> None
 
 
 @pytest.mark.parametrize(("to_offset", "end"), [(14, 14), (16, 15), (29, 27), (32, 30)])
-def test_truncate_takes_a_wrapper_whole(bench: LogBench, to_offset: int, end: int) -> None:
+def test_truncate_removes_a_wrapper_as_a_whole(bench: LogBench, to_offset: int, end: int) -> None:
     result = run("truncate", bench.directory, "--to-offset", to_offset, "--yes")
     assert result.exit_code == 0, result.output
     log = bench.open(clean=False)

@@ -45,7 +45,7 @@ def _group_that_raises(error: BaseException) -> BarnabasGroup:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_of_the_table_is_there_and_has_help(name: str) -> None:
+def test_every_command_of_the_table_can_be_imported_and_has_help(name: str) -> None:
     result = CliRunner().invoke(main, [name, "--help"])
 
     assert result.exit_code == 0, result.output
@@ -66,7 +66,7 @@ def test_every_documented_exit_code_exists() -> None:
     assert documented == set(map(int, ExitCode))
 
 
-def test_version_says_which_kernel_runs() -> None:
+def test_version_prints_the_kernel() -> None:
     result = CliRunner().invoke(main, ["--version"])
 
     assert result.exit_code == 0
@@ -118,7 +118,7 @@ def test_a_bug_shows_its_traceback_at_log_level_debug(monkeypatch: pytest.Monkey
     ("error", "code"),
     [(KeyboardInterrupt(), 130), (ClosedPipeError(), 141), (BrokenPipeError(errno.EPIPE, "Broken pipe"), 141)],
 )
-def test_an_interrupt_and_a_closed_pipe_end_without_a_word(error: BaseException, code: int) -> None:
+def test_an_interrupt_and_a_closed_pipe_print_nothing(error: BaseException, code: int) -> None:
     result = CliRunner().invoke(_group_that_raises(error), ["fail"])
 
     assert result.exit_code == code
@@ -141,7 +141,7 @@ def test_an_interrupt_while_the_command_is_imported_ends_without_a_traceback(mon
 
 
 @pytest.mark.parametrize("arguments", ["--help", "--version", "config list", "config list --json", "topic --help"])
-def test_output_that_nobody_reads_ends_without_a_word(arguments: str) -> None:
+def test_output_without_a_reader_prints_no_error(arguments: str) -> None:
     read_end, write_end = os.pipe()
     os.close(read_end)
     try:

@@ -1,4 +1,4 @@
-"""What is written after the options of the commands."""
+"""Parsing of the values of the commands' options."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_time_is_milliseconds_or_iso_8601_in_utc(text: str, milliseconds: int)
 
 
 @pytest.mark.parametrize("text", ["", "noon", "-5", "1969-12-31T23:59:59Z", "12.5", "٣"])
-def test_what_is_no_time_is_refused(text: str) -> None:
+def test_an_invalid_time_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter):
         parse_timestamp(text)
 
@@ -50,7 +50,7 @@ def test_a_key_value_splits_at_the_first_equals_sign() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a", "=b", " =b"])
-def test_what_is_no_key_value_is_refused(text: str) -> None:
+def test_an_invalid_key_value_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter):
         parse_key_value(text)
 
@@ -95,7 +95,7 @@ def test_the_broker_is_that_of_the_option_then_the_environment_then_the_default(
 
 
 @pytest.mark.parametrize("address", ["", "h", "h:", ":1", "h:0", "h:65536", "h:x", "h:1,g", "::1:9092"])
-def test_an_address_that_cannot_be_is_a_usage_error(address: str) -> None:
+def test_an_invalid_address_is_a_usage_error(address: str) -> None:
     result = CliRunner().invoke(show_bootstrap, ["--bootstrap", address])
 
     assert result.exit_code == 2
@@ -111,5 +111,5 @@ def test_an_address_that_cannot_be_is_a_usage_error(address: str) -> None:
         (2**63 - 1, str(2**63 - 1)),
     ],
 )
-def test_times_are_shown_in_utc_and_as_numbers_where_they_are_none(timestamp: int, text: str) -> None:
+def test_times_are_shown_in_utc_or_as_numbers_if_out_of_range(timestamp: int, text: str) -> None:
     assert time_text(timestamp) == text

@@ -1,4 +1,4 @@
-"""Tables, JSON and progress bars: what a terminal gets and what a program gets."""
+"""Tables, JSON and progress bars: on a terminal and for a program."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_table_without_rows_is_its_head(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out == "name  count\n"
 
 
-def test_json_is_ascii_whatever_it_holds(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_always_ascii(capsys: pytest.CaptureFixture[str]) -> None:
     print_json({"topic": "ü\u2028"})
 
     output = capsys.readouterr().out
@@ -84,7 +84,7 @@ def test_json_is_ascii_whatever_it_holds(capsys: pytest.CaptureFixture[str]) -> 
         (2, "property", "2 properties"),
     ],
 )
-def test_counts_are_written_as_words_want_them(count: int, noun: str, text: str) -> None:
+def test_counts_have_singular_and_plural_nouns(count: int, noun: str, text: str) -> None:
     assert counted(count, noun) == text
 
 
@@ -128,7 +128,7 @@ def test_without_a_terminal_there_is_no_bar_and_nothing_is_loaded_for_one() -> N
     assert (result.stdout, result.stderr) == ("False\n", "")
 
 
-def test_deleting_a_topic_is_asked_for_on_a_terminal_before_any_broker_is() -> None:
+def test_deleting_a_topic_asks_on_a_terminal_before_it_connects() -> None:
     code, output = _in_terminal(
         "-m", "barnabas", "topic", "delete", "precious", "--bootstrap", "127.0.0.1:1", typed=b"n\n"
     )

@@ -75,7 +75,7 @@ def test_a_partition_is_moved_and_waited_for(broker: Broker) -> None:
     assert broker.ok("partition", "move", "moved", "0", str(target)) == f"moved-0 is in {target} already\n"
 
 
-def test_the_table_of_directories_names_each_and_what_it_holds(broker: Broker) -> None:
+def test_the_table_of_directories_has_each_with_its_partitions(broker: Broker) -> None:
     make_topic(broker, "listed")
     lines = broker.ok("partition", "dirs", "listed").splitlines()
     assert lines[0].split() == ["log", "dir", "state", "partitions", "bytes", "usable", "bytes", "total", "bytes"]
@@ -92,7 +92,7 @@ def test_the_table_of_directories_names_each_and_what_it_holds(broker: Broker) -
         (("dirs", "unknown"), "unknown"),
     ],
 )
-def test_what_cannot_be_moved_is_one_sentence(broker: Broker, arguments: tuple[str, ...], sentence: str) -> None:
+def test_an_impossible_move_is_one_sentence(broker: Broker, arguments: tuple[str, ...], sentence: str) -> None:
     if "known" in arguments and not (broker.a / "known-0").exists() and not (broker.b / "known-0").exists():
         make_topic(broker, "known")
     said = broker.refused("partition", *(each.format(a=broker.a) for each in arguments))
@@ -139,7 +139,7 @@ def test_the_file_of_kafka_delete_records_is_read(broker: Broker, tmp_path: Path
         ),
     ],
 )
-def test_a_wrong_file_is_a_usage_error_that_says_what_is_wrong(
+def test_a_wrong_file_is_a_usage_error_with_the_reason(
     broker: Broker, tmp_path: Path, content: str, sentence: str
 ) -> None:
     file = tmp_path / "offsets.json"
@@ -150,5 +150,5 @@ def test_a_wrong_file_is_a_usage_error_that_says_what_is_wrong(
 
 
 @pytest.mark.parametrize("arguments", [(), ("t",), ("t", "0"), ("t", "0", "-2"), ("t", "-1", "0"), ("t", "0", "x")])
-def test_half_an_order_to_delete_is_a_usage_error(broker: Broker, arguments: tuple[str, ...]) -> None:
+def test_incomplete_arguments_for_delete_records_are_a_usage_error(broker: Broker, arguments: tuple[str, ...]) -> None:
     assert broker.run("topic", "delete-records", *arguments).returncode == 2

@@ -1,4 +1,4 @@
-"""`barnabas pipeline`: what it says before, after and without Spark."""
+"""`barnabas pipeline`: help, usage errors, and the error without Spark."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from barnabas.commands.pipeline.pipeline import JOBS
 _CHOICE = SessionChoice(None, {}, debug=False, as_json=False)
 
 
-def test_the_list_of_jobs_is_there_without_importing_one() -> None:
+def test_the_list_of_jobs_imports_none() -> None:
     result = CliRunner().invoke(main, ["pipeline", "--help"])
     assert result.exit_code == 0
     assert all(f"\n  {name} " in result.output for name in JOBS)
@@ -38,7 +38,7 @@ def test_without_pyspark_a_job_says_what_to_install(monkeypatch: pytest.MonkeyPa
     assert raised.value.exit_code == ExitCode.USAGE
 
 
-def test_a_module_of_ours_that_is_missing_is_no_missing_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_module_of_the_project_is_not_reported_as_missing_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
     real_import = builtins.__import__
 
     def broken(name: str, *args: Any, **extra: Any) -> Any:
@@ -77,7 +77,7 @@ def test_the_options_of_a_session_reach_the_command() -> None:
         (["replay", "a", "--state", "s", "--topic", "a=b", "--topic", "a=c"], "--topic gives a twice"),
     ],
 )
-def test_what_archive_and_replay_need_is_asked_for_before_spark_starts(arguments: list[str], sentence: str) -> None:
+def test_archive_and_replay_check_their_options_before_spark_starts(arguments: list[str], sentence: str) -> None:
     result = CliRunner().invoke(main, ["pipeline", *arguments])
     assert result.exit_code == ExitCode.USAGE
     assert sentence in result.output
@@ -92,7 +92,7 @@ def test_what_archive_and_replay_need_is_asked_for_before_spark_starts(arguments
         ["whatif", "--log-dir", ".", "--metadata-log-dir", "s3://bucket/logs"],
     ],
 )
-def test_a_job_that_reads_shared_file_systems_only_says_who_reads_an_object_store(arguments: list[str]) -> None:
+def test_a_job_that_cannot_read_object_stores_names_those_that_can(arguments: list[str]) -> None:
     result = CliRunner().invoke(main, ["pipeline", *arguments])
     assert result.exit_code == ExitCode.USAGE
     assert "s3://bucket/logs: this reads local or shared file systems only" in result.output

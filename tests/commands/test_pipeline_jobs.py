@@ -1,4 +1,4 @@
-"""What the jobs' commands refuse before Spark starts, and what whatif makes of topics' configs."""
+"""Usage errors of the jobs' commands before Spark starts, and the policies of whatif."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_policies_are_the_topics_own_configs_under_the_changes(tmp_path: Path) -
     assert notes == [f"{tmp_path} has no metadata log, so default configs are assumed (see --metadata-log-dir)"]
 
 
-def test_a_setting_that_a_topic_could_not_have_is_refused_with_its_name(tmp_path: Path) -> None:
+def test_an_invalid_topic_setting_is_refused_with_its_name(tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
     from barnabas.commands.failures import CommandFailure
     from barnabas.commands.pipeline.policies import policies_of

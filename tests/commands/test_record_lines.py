@@ -64,7 +64,7 @@ def test_bytes_that_are_not_utf8_are_written_as_base64_and_named_while_the_rest_
     assert _object(json_format.line(fetched(headers=(("h", b"\xff"),))))["base64"] == ["headers"]
 
 
-def test_base64_covers_key_value_and_headers_when_asked_for() -> None:
+def test_base64_covers_key_value_and_headers_on_request() -> None:
     entry = _object(JsonFormat(all_base64=True).line(fetched(key=None, headers=(("h", b"1"),))))
 
     assert entry["key"] is None
@@ -82,7 +82,7 @@ _BYTES = st.one_of(st.none(), st.binary(max_size=20), st.text(max_size=20).map(l
     headers=st.lists(st.tuples(st.text(max_size=8), _BYTES), max_size=3).map(tuple),
     all_base64=st.booleans(),
 )
-def test_what_consume_writes_as_json_produce_reads_back_byte_for_byte(
+def test_produce_reads_the_json_of_consume_back_byte_for_byte(
     key: bytes | None, value: bytes | None, headers: tuple[tuple[str, bytes | None], ...], all_base64: bool
 ) -> None:
     line = JsonFormat(all_base64=all_base64).line(fetched(key=key, value=value, headers=headers))

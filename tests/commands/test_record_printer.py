@@ -1,4 +1,4 @@
-"""When `barnabas consume` ends, with a consumer that does what a broker cannot be made to do on time."""
+"""The end of `barnabas consume`, with a fake consumer for timing that a broker cannot reproduce."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def test_records_that_came_after_the_start_are_beyond_the_end(
     assert await _printed(monkeypatch, capfdbinary, [[0, 1], [2, 3, 4]], end=3) == [b"0", b"1", b"2"]
 
 
-async def test_the_end_is_reached_over_offsets_that_hold_no_record(
+async def test_the_end_is_reached_over_offsets_without_a_record(
     monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     assert await _printed(monkeypatch, capfdbinary, [[0, 1]], end=4, hole=3) == [b"0", b"1"]

@@ -1,4 +1,4 @@
-"""The commands as processes against a real broker: what scripts rely on."""
+"""The commands as processes against a real broker: the behaviour that scripts rely on."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Commands:
         )
 
     def ok(self, *arguments: str, stdin: bytes = b"") -> bytes:
-        """Standard output of a command that must succeed and must say nothing on standard error."""
+        """Standard output of a command that must succeed and write nothing to standard error."""
         result = self.run(*arguments, stdin=stdin)
         assert (result.returncode, result.stderr) == (0, b""), result
         return result.stdout
@@ -57,13 +57,13 @@ class Commands:
         return json.loads(self.ok(*arguments, "--json"))
 
     def records(self, *arguments: str) -> list[dict[str, Any]]:
-        """What `consume` reads to the end of a topic."""
+        """The records that `consume` reads up to the end of a topic."""
         lines = self.ok("consume", *arguments, "--exit-at-end", "--json").splitlines()
         return [json.loads(line) for line in lines]
 
     @contextmanager
     def start(self, *arguments: str, **streams: Any) -> Iterator[subprocess.Popen[bytes]]:
-        """A command that goes on running; killed at the end if it still does then."""
+        """A running command, killed at the end if it has not ended."""
         process = subprocess.Popen(self.command(*arguments), cwd=REPOSITORY, env=self.environ, **streams)
         try:
             yield process
@@ -128,7 +128,7 @@ def test_a_topic_is_created_listed_described_altered_and_deleted(commands: Comma
     assert "life" not in {entry["topic"] for entry in commands.json("topic", "list")}
 
 
-def test_describe_says_how_clean_a_compacted_topic_is_and_nothing_of_it_for_another(commands: Commands) -> None:
+def test_describe_shows_the_cleaning_state_of_compacted_topics_only(commands: Commands) -> None:
     configs = ("cleanup.policy=compact", "segment.bytes=65536", "min.cleanable.dirty.ratio=1.0")
     commands.run("topic", "create", "table", *(part for config in configs for part in ("--config", config)))
     commands.ok("produce", "table", "--key-separator", ":", stdin=b"k:value of some length\n" * 20_000)
@@ -171,7 +171,7 @@ def test_a_topic_that_does_not_exist_is_one_sentence_and_exit_code_1(
     _refused(commands.run(*arguments, stdin=b"x\n"), 1, "UNKNOWN_TOPIC_OR_PARTITION")
 
 
-def test_deleting_what_is_not_there_can_be_allowed(commands: Commands, topic: str) -> None:
+def test_deleting_an_unknown_topic_can_be_allowed(commands: Commands, topic: str) -> None:
     output = commands.ok("topic", "delete", topic, "nowhere", "--if-exists")
 
     assert output.decode() == f"deleted topic {topic}\nthere is no topic nowhere\n"
@@ -186,7 +186,7 @@ def test_deleting_what_is_not_there_can_be_allowed(commands: Commands, topic: st
         (("topic", "create", "bad", "--replication-factor", "3"), "INVALID_REPLICATION_FACTOR"),
     ],
 )
-def test_what_the_broker_refuses_is_one_sentence_with_kafkas_name_for_it(
+def test_the_brokers_errors_are_one_sentence_with_kafkas_error_name(
     commands: Commands, arguments: tuple[str, ...], code: str
 ) -> None:
     _refused(commands.run(*arguments), 1, code)
@@ -231,7 +231,7 @@ def test_wrong_usage_exits_with_2_before_any_broker_is_asked(arguments: tuple[st
 # produce and consume
 
 
-def test_lines_come_back_with_their_keys_in_their_order(commands: Commands, topic: str) -> None:
+def test_lines_are_read_back_with_their_keys_in_order(commands: Commands, topic: str) -> None:
     keys = ["a", "b", "c", "d"]
     lines = [f"{keys[number % 4]}|value {number}" for number in range(1000)]
 
@@ -251,7 +251,7 @@ def test_lines_come_back_with_their_keys_in_their_order(commands: Commands, topi
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_every_compression_comes_back(commands: Commands, topic: str, compression: str) -> None:
+def test_records_of_every_compression_are_read_back(commands: Commands, topic: str, compression: str) -> None:
     lines = [b"line %d" % number for number in range(500)]
 
     commands.ok("produce", topic, "--partition", "1", "--compression", compression, stdin=b"\n".join(lines))
@@ -266,7 +266,7 @@ def test_records_arrive_with_every_acks(commands: Commands, topic: str, acks: st
     assert commands.ok("consume", topic, "--from-beginning", "--max-messages", "1") == b"x\n"
 
 
-def test_tombstones_null_keys_and_headers_can_be_said(commands: Commands, topic: str) -> None:
+def test_tombstones_null_keys_and_headers_can_be_sent(commands: Commands, topic: str) -> None:
     commands.ok(
         *("produce", topic, "--partition", "0", "--key-separator", "|", "--null-marker", "NULL"),
         *("--parse-headers", "--header", "common=1", "--timestamp", "2013-07-04T12:00:00Z"),
@@ -300,7 +300,7 @@ def test_bytes_of_any_kind_survive_consume_json_into_produce_json(commands: Comm
     assert [copy["timestamp"] for copy in copies] == [original["timestamp"] for original in originals]
 
 
-def test_consume_begins_where_it_is_told_and_stops_after_max_messages(commands: Commands, topic: str) -> None:
+def test_consume_starts_at_the_given_position_and_stops_after_max_messages(commands: Commands, topic: str) -> None:
     lines = [{"value": str(number), "timestamp": 1_000_000 + number * 1000} for number in range(10)]
     commands.ok(*("produce", topic, "--json", "--partition", "1"), stdin="\n".join(map(json.dumps, lines)).encode())
 
@@ -316,7 +316,7 @@ def test_consume_begins_where_it_is_told_and_stops_after_max_messages(commands: 
     assert commands.records(topic, "--partition", "0", "--from-beginning") == []
 
 
-def test_an_offset_that_is_not_there_is_refused(commands: Commands, topic: str) -> None:
+def test_an_offset_out_of_range_is_refused(commands: Commands, topic: str) -> None:
     result = commands.run("consume", topic, "--offset", "99", "--timeout-ms", "20000")
 
     _refused(result, 1, "OFFSET_OUT_OF_RANGE")
@@ -328,7 +328,7 @@ def test_a_partition_that_does_not_exist_is_refused(commands: Commands, topic: s
     _refused(commands.run("produce", topic, "--partition", "2", stdin=b"x"), 1, "line 1: ")
 
 
-def test_consume_without_a_start_reads_what_comes_from_then_on(commands: Commands, topic: str) -> None:
+def test_consume_without_a_start_reads_new_records(commands: Commands, topic: str) -> None:
     commands.ok("produce", topic, stdin=b"before\n")
     with commands.start("consume", topic, "--max-messages", "1", stdout=subprocess.PIPE) as consumer:
         # Whether it listens already cannot be seen from outside, so go on saying it until it has heard.
@@ -341,7 +341,7 @@ def test_consume_without_a_start_reads_what_comes_from_then_on(commands: Command
         assert consumer.returncode == 0
 
 
-def test_consume_ends_with_4_when_nothing_comes(commands: Commands, topic: str) -> None:
+def test_consume_exits_with_4_when_no_record_comes(commands: Commands, topic: str) -> None:
     _refused(commands.run("consume", topic, "--timeout-ms", "200"), 4, "no record came for 0.2 s")
 
 
@@ -357,14 +357,14 @@ def test_the_parts_of_a_record_are_printed_as_kafkas_console_consumer_does(comma
     assert output == b"CreateTime:5|Partition:1|Offset:0|NO_HEADERS|k|null\n"
 
 
-def test_the_line_that_cannot_be_read_is_named_and_those_before_it_are_sent(commands: Commands, topic: str) -> None:
+def test_an_invalid_line_is_named_and_the_lines_before_it_are_sent(commands: Commands, topic: str) -> None:
     result = commands.run("produce", topic, "--key-separator", "|", stdin=b"a|1\nb|2\nc3\nd|4\n")
 
     _refused(result, 1, "line 3: no key separator '|' in 'c3'; 2 records were sent")
     assert [record["key"] for record in commands.records(topic, "--from-beginning")] == ["a", "b"]
 
 
-def test_the_line_that_is_refused_is_named(commands: Commands, topic: str) -> None:
+def test_a_refused_line_is_named(commands: Commands, topic: str) -> None:
     commands.ok("topic", "alter", topic, "--config", "max.message.bytes=2000")
 
     result = commands.run("produce", topic, "--partition", "0", stdin=b"small\n" + b"x" * 5000 + b"\n")
@@ -399,7 +399,7 @@ def test_a_line_is_sent_while_the_input_stays_open(commands: Commands, topic: st
 # ends
 
 
-def test_a_reader_that_goes_away_ends_consume_without_a_word(commands: Commands, topic: str) -> None:
+def test_a_closed_pipe_ends_consume_without_a_message(commands: Commands, topic: str) -> None:
     commands.ok("produce", topic, stdin=b"only one\n")
 
     with commands.start(
@@ -413,7 +413,7 @@ def test_a_reader_that_goes_away_ends_consume_without_a_word(commands: Commands,
         assert consumer.stderr.read() == b""
 
 
-def test_a_reader_that_goes_away_in_the_middle_of_the_output_gets_no_word_either(
+def test_a_pipe_closed_in_the_middle_of_the_output_ends_consume_without_a_message(
     commands: Commands, topic: str
 ) -> None:
     commands.ok("produce", topic, stdin=b"0123456789\n" * 100_000)
@@ -429,7 +429,7 @@ def test_a_reader_that_goes_away_in_the_middle_of_the_output_gets_no_word_either
         assert consumer.stderr.read() == b""
 
 
-def test_ctrl_c_ends_consume_with_130_and_without_a_word(commands: Commands, topic: str) -> None:
+def test_ctrl_c_ends_consume_with_130_and_without_a_message(commands: Commands, topic: str) -> None:
     commands.ok("produce", topic, stdin=b"x\n")
 
     with commands.start(
@@ -443,7 +443,7 @@ def test_ctrl_c_ends_consume_with_130_and_without_a_word(commands: Commands, top
         assert consumer.stderr.read().strip() == b""
 
 
-def test_ctrl_c_ends_produce_with_130_after_delivering_what_it_read(commands: Commands, topic: str) -> None:
+def test_ctrl_c_ends_produce_with_130_after_delivering_read_lines(commands: Commands, topic: str) -> None:
     with commands.start("produce", topic, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as producer:
         assert producer.stdin is not None
         assert producer.stderr is not None
@@ -484,7 +484,7 @@ def test_a_broker_that_does_not_answer_is_given_up_in_time() -> None:
 # offsets and configs
 
 
-def test_offsets_show_begin_end_maximum_timestamp_and_a_time(commands: Commands, topic: str) -> None:
+def test_offsets_shows_earliest_latest_maximum_timestamp_and_a_time(commands: Commands, topic: str) -> None:
     lines = [{"value": "v", "timestamp": timestamp} for timestamp in (1000, 5000, 3000)]
     commands.ok(*("produce", topic, "--json", "--partition", "1"), stdin="\n".join(map(json.dumps, lines)).encode())
 
@@ -511,9 +511,7 @@ def test_offsets_show_begin_end_maximum_timestamp_and_a_time(commands: Commands,
 
 
 @pytest.mark.parametrize("resource", [("--all-brokers",), ("--broker", "1")])
-def test_a_brokers_property_is_changed_while_it_runs_and_taken_back(
-    commands: Commands, resource: tuple[str, ...]
-) -> None:
+def test_a_brokers_property_is_set_and_unset_while_it_runs(commands: Commands, resource: tuple[str, ...]) -> None:
     def retention() -> tuple[str | None, str]:
         (entry,) = commands.json("config", "describe", "--broker", "1", "log.retention.ms")
         return entry["value"], entry["source"]
@@ -540,13 +538,13 @@ def test_a_property_that_cannot_change_while_running_is_refused(commands: Comman
     assert b"log.dirs" in result.stderr
 
 
-def test_a_brokers_properties_say_when_they_may_change(commands: Commands) -> None:
+def test_a_brokers_properties_are_shown_with_their_update_mode(commands: Commands) -> None:
     table = commands.ok("config", "describe", "--broker", "1", "log.dirs", "log.retention.ms").decode().splitlines()
 
     assert [row.split("  ")[-1].strip() for row in table] == ["may change", "at start", "while running"]
 
 
-def test_deleting_a_topic_where_that_is_disabled_says_so(tmp_path: Path) -> None:
+def test_deleting_a_topic_while_deletion_is_disabled_is_an_error(tmp_path: Path) -> None:
     with start_daemon(tmp_path, "delete.topic.enable=false") as daemon:
         commands = Commands(daemon.bootstrap)
         commands.ok("topic", "create", "kept")
@@ -557,7 +555,7 @@ def test_deleting_a_topic_where_that_is_disabled_says_so(tmp_path: Path) -> None
     assert b"(TOPIC_DELETION_DISABLED)" in result.stderr
 
 
-def test_a_topics_properties_say_where_they_come_from(commands: Commands, topic: str) -> None:
+def test_a_topics_properties_are_shown_with_their_source(commands: Commands, topic: str) -> None:
     commands.ok("config", "alter", "--topic", topic, "--config", "retention.ms=77")
 
     entries = {entry["name"]: entry for entry in commands.json("config", "describe", "--topic", topic, "--all")}
@@ -568,7 +566,7 @@ def test_a_topics_properties_say_where_they_come_from(commands: Commands, topic:
     assert [entry["name"] for entry in shown] == ["retention.ms"]
 
 
-def test_the_configuration_list_has_every_property_with_type_default_and_words() -> None:
+def test_config_list_has_every_property_with_type_default_and_meaning() -> None:
     entries = {entry["name"]: entry for entry in Commands("unused:1").json("config", "list")}
 
     assert entries["log.segment.bytes"]["type"] == "int"
@@ -595,11 +593,11 @@ def test_serve_refuses_a_bad_configuration_with_one_sentence_and_2(tmp_path: Pat
     _refused(result, 2, words)
 
 
-def test_serve_refuses_a_configuration_file_that_is_not_there(tmp_path: Path) -> None:
+def test_serve_refuses_a_missing_configuration_file(tmp_path: Path) -> None:
     _refused(Commands("unused:1").run("serve", "--config", str(tmp_path / "no.properties")), 2, "no.properties")
 
 
-def test_serve_says_who_has_the_directory_already(daemon: Daemon) -> None:
+def test_serve_names_the_process_that_has_the_directory(daemon: Daemon) -> None:
     result = Commands("unused:1").run(
         *("serve", "--log-level", "error", "--set", "listeners=127.0.0.1:0"),
         *("--set", f"log.dirs={daemon.data_directory}"),

@@ -89,7 +89,7 @@ async def test_batches_of_every_codec_are_read(broker: FakeBroker, codec: Codec)
         assert values(await read(consumer, 100)) == [b"%d" % number * 10 for number in range(100)]
 
 
-async def test_iteration_hands_out_every_record_once_and_goes_on_as_records_come(broker: FakeBroker) -> None:
+async def test_iteration_returns_every_record_once_and_waits_for_more(broker: FakeBroker) -> None:
     fill(broker, LINES, 0, 50)
     async with consuming(broker) as consumer:
         seen = []
@@ -188,7 +188,7 @@ async def test_seek_inside_of_an_iteration_takes_effect_with_the_next_record(bro
         assert seen == [0, 1, 2, 3, 90, 91, 2, 3]
 
 
-async def test_an_answer_to_a_question_from_before_the_seek_is_dropped(
+async def test_a_response_to_a_fetch_sent_before_the_seek_is_dropped(
     broker: FakeBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("barnabas.clients.consumer.fetcher.Fetcher.interrupt", lambda *arguments: None)
@@ -257,7 +257,7 @@ async def test_assign_keeps_positions_adds_and_removes(broker: FakeBroker) -> No
         assert consumer.buffered_bytes == 0
 
 
-async def test_assigning_what_does_not_exist_changes_nothing(
+async def test_assigning_an_unknown_partition_changes_nothing(
     broker: FakeBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("barnabas.clients.network.cluster.UNKNOWN_TOPIC_WAIT_S", 0.02)
@@ -350,8 +350,8 @@ async def test_a_read_committed_consumer_skips_aborted_records_and_another_one_d
         assert len(await read(consumer, 6)) == 6
 
 
-async def test_a_read_that_begins_behind_aborted_data_gives_what_follows_the_marker(broker: FakeBroker) -> None:
-    """The marker is then all of the aborted transaction that the answer holds."""
+async def test_a_read_that_begins_after_aborted_data_returns_records_after_the_marker(broker: FakeBroker) -> None:
+    """The response then has only the marker of the aborted transaction."""
     log = broker.log("lines")
     log.append(batch([b"aborted"], is_transactional=True, producer_id=7, producer_epoch=0, base_sequence=0))
     log.append(control_batch(0, 7))
@@ -379,8 +379,8 @@ async def test_a_batch_larger_than_the_fetch_size_is_read(broker: FakeBroker) ->
         assert [len(value or b"") for value in values(await read(consumer, 3))] == [5, 300_000, 11]
 
 
-async def test_a_batch_that_does_not_fit_behind_others_has_its_turn_at_the_front(broker: FakeBroker) -> None:
-    """A broker may cut any but a request's first batch short: the partition must not starve."""
+async def test_a_batch_that_does_not_fit_after_others_is_requested_first(broker: FakeBroker) -> None:
+    """A broker may truncate all but a request's first batch: the partition must not starve."""
     fill(broker, ORDERS[0], 0, 100)
     broker.log("orders", 1).append(batch([bytes(5000)]))
     read_partition = broker._read_partition
@@ -437,7 +437,7 @@ async def test_prefetch_bytes_bound_many_partitions_together(broker: FakeBroker)
         assert all(request.max_bytes > 0 for request in broker.asked(ApiKey.FETCH))
 
 
-async def test_what_nobody_reads_is_fetched_once_and_no_more(broker: FakeBroker) -> None:
+async def test_unread_records_are_fetched_only_once(broker: FakeBroker) -> None:
     for _ in range(100):
         broker.log("lines").append(batch([bytes(1000)]))
     async with consuming(broker, max_partition_bytes=5_000) as consumer:
@@ -449,7 +449,7 @@ async def test_what_nobody_reads_is_fetched_once_and_no_more(broker: FakeBroker)
         assert len(await read(consumer, 99)) == 99
 
 
-async def test_an_iteration_over_what_is_buffered_lets_other_tasks_run(broker: FakeBroker) -> None:
+async def test_an_iteration_over_buffered_records_lets_other_tasks_run(broker: FakeBroker) -> None:
     for _ in range(4):
         broker.log("lines").append(batch([b"v"] * 1000))
     async with consuming(broker) as consumer:
@@ -501,7 +501,7 @@ async def test_partitions_take_turns(broker: FakeBroker) -> None:
     assert min(counts) > 200
 
 
-async def test_a_busy_partition_does_not_keep_a_quiet_one_from_being_heard(broker: FakeBroker) -> None:
+async def test_a_busy_partition_does_not_starve_a_quiet_one(broker: FakeBroker) -> None:
     for _ in range(200):
         broker.log("orders", 0).append(batch([bytes(1000)] * 2))
     async with consuming(broker, ORDERS[:2], max_partition_bytes=4_000, max_wait_ms=60_000) as consumer:
@@ -518,7 +518,7 @@ async def test_a_busy_partition_does_not_keep_a_quiet_one_from_being_heard(broke
         assert len(seen) < 390  # before the busy one ran dry
 
 
-async def test_fetches_wait_at_the_broker_instead_of_asking_again_and_again(broker: FakeBroker) -> None:
+async def test_fetches_wait_at_the_broker_instead_of_polling(broker: FakeBroker) -> None:
     fill(broker, LINES, 0, 10)
     async with consuming(broker, max_wait_ms=10_000) as consumer:
         await read(consumer, 10)
@@ -528,7 +528,7 @@ async def test_fetches_wait_at_the_broker_instead_of_asking_again_and_again(brok
         assert (request.max_wait_ms, request.min_bytes) == (10_000, 1)
 
 
-async def test_metadata_and_offsets_do_not_wait_behind_a_waiting_fetch(broker: FakeBroker) -> None:
+async def test_metadata_and_offset_requests_do_not_wait_for_a_waiting_fetch(broker: FakeBroker) -> None:
     async with consuming(broker, max_wait_ms=60_000) as consumer:
         assert await consumer.poll(timeout_ms=20) == []
         async with asyncio.timeout(5):
@@ -549,14 +549,14 @@ async def test_close_ends_a_waiting_poll_and_a_waiting_iteration(broker: FakeBro
         await anext(consumer)
 
 
-async def test_a_consumer_that_was_not_started_says_so_and_a_wrong_address_at_once() -> None:
+async def test_using_an_unstarted_consumer_and_a_wrong_address_fail_immediately() -> None:
     with pytest.raises(ClosedError, match="not started"):
         await Consumer().poll()
     with pytest.raises(BrokerConnectionError, match=r"cannot connect to 127\.0\.0\.1:1"):
         await Consumer(ConsumerConfig(bootstrap="127.0.0.1:1")).start()
 
 
-async def test_closing_leaves_no_connection_behind(broker: FakeBroker) -> None:
+async def test_close_leaves_no_connection_open(broker: FakeBroker) -> None:
     async with consuming(broker) as consumer:
         await consumer.poll(timeout_ms=20)
         assert broker.open_connections == 2  # one for control, one for fetches

@@ -1,4 +1,4 @@
-"""One group, members of two libraries and two protocols: ours natively, librdkafka by Kafka's. Either may lead."""
+"""One group with members of two libraries and protocols: Barnabas's (native) and librdkafka (Kafka). Either may lead."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 
 class Member(RebalanceListener):
-    """What a member has, and the values that it read."""
+    """A member's partitions, and the values that it read."""
 
     def __init__(self) -> None:
         self.owned: list[int] = []

@@ -1,4 +1,4 @@
-"""Members of a group come, leave and die in a random order: every record is read, and no committed offset goes back."""
+"""Members of a group join, leave and die in random order: every record is read, and no committed offset goes back."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Member:
         await self.consumer.close()
 
     async def die(self) -> None:
-        """No leave, no commit, no heartbeat: as a killed process."""
+        """End without leaving, committing or heartbeats, like a killed process."""
         await self._stop_reading()
         member, self.consumer._subscription.membership = self.consumer._subscription.membership, None
         if member is not None and member._task is not None:

@@ -1,4 +1,4 @@
-"""What the consumer does when offsets are gone, batches damaged, and brokers away."""
+"""Errors of the consumer: lost offsets, damaged batches, unreachable brokers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from barnabas.protocol.messages.data.fetch import FetchPartitionResult, FetchRes
 from barnabas.protocol.native.fetch import FetchedRecords
 from barnabas.protocol.records.builder import RecordBatchBuilder
 from barnabas.protocol.topic_partition import TopicPartition
-from tests.clients.fake_broker import Answer, Drop, FakeBroker, RefusePartitions
+from tests.clients.fake_broker import Drop, FakeBroker, RefusePartitions, Respond
 from tests.clients.waiting import turns
 
 LINES = TopicPartition("lines", 0)
@@ -64,7 +64,7 @@ async def offsets(consumer: Consumer, count: int) -> list[int]:
 
 
 async def fails(consumer: Consumer) -> ClientError:
-    """The error that the next polls meet."""
+    """The error that the next polls raise."""
     async with asyncio.timeout(10):
         while True:
             try:
@@ -74,7 +74,7 @@ async def fails(consumer: Consumer) -> ClientError:
 
 
 @pytest.mark.parametrize(("policy", "first"), [("earliest", 5), ("latest", 20)])
-async def test_an_offset_out_of_range_goes_where_offset_reset_says(broker: FakeBroker, policy: str, first: int) -> None:
+async def test_an_offset_out_of_range_is_reset_by_offset_reset(broker: FakeBroker, policy: str, first: int) -> None:
     fill(broker, LINES, 0, 20)
     broker.log("lines").start_offset = 5
     del broker.log("lines").batches[:5]
@@ -87,7 +87,7 @@ async def test_an_offset_out_of_range_goes_where_offset_reset_says(broker: FakeB
         assert await poll == [first]
 
 
-async def test_an_offset_out_of_range_is_an_error_where_offset_reset_says_so(broker: FakeBroker) -> None:
+async def test_an_offset_out_of_range_is_an_error_with_offset_reset_error(broker: FakeBroker) -> None:
     fill(broker, LINES, 0, 3)
     async with consuming(broker, offset_reset="error") as consumer:
         consumer.seek(LINES, 10)
@@ -100,7 +100,7 @@ async def test_an_offset_out_of_range_is_an_error_where_offset_reset_says_so(bro
         assert await offsets(consumer, 2) == [1, 2]
 
 
-async def test_what_was_fetched_before_the_log_lost_it_is_handed_out_first(broker: FakeBroker) -> None:
+async def test_records_fetched_before_the_log_lost_them_are_returned_first(broker: FakeBroker) -> None:
     fill(broker, LINES, 0, 50)
     async with consuming(broker, offset_reset="error", max_partition_bytes=600) as consumer:
         consumer.seek(LINES, 0)
@@ -166,7 +166,7 @@ async def test_a_batch_with_an_impossible_size_is_an_error_and_not_an_endless_lo
         if api is not ApiKey.FETCH:
             return None
         result = FetchPartitionResult(0, ErrorCode.NONE, 3, 3, 0, [], FetchedRecords(memoryview(bytes(stored))))
-        return Answer(FetchResponse([FetchTopicResult("lines", [result])]))
+        return Respond(FetchResponse([FetchTopicResult("lines", [result])]))
 
     broker.intercept = intercept
     async with consuming(broker) as consumer:
@@ -208,7 +208,7 @@ async def test_an_error_of_one_partition_leaves_the_others_and_their_records_alo
     "code",
     [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.KAFKA_STORAGE_ERROR],
 )
-async def test_a_passing_refusal_is_asked_again(broker: FakeBroker, code: ErrorCode) -> None:
+async def test_a_retriable_error_is_retried(broker: FakeBroker, code: ErrorCode) -> None:
     fill(broker, LINES, 0, 3)
     left = 3
 
@@ -224,7 +224,7 @@ async def test_a_passing_refusal_is_asked_again(broker: FakeBroker, code: ErrorC
         assert await offsets(consumer, 3) == [0, 1, 2]
 
 
-async def test_a_refusal_for_good_is_raised_with_its_code(broker: FakeBroker) -> None:
+async def test_a_final_error_is_raised_with_its_code(broker: FakeBroker) -> None:
     broker.intercept = lambda api, request: (
         RefusePartitions(ErrorCode.UNKNOWN_SERVER_ERROR) if api is ApiKey.FETCH else None
     )
@@ -236,12 +236,12 @@ async def test_a_refusal_for_good_is_raised_with_its_code(broker: FakeBroker) ->
 
 
 async def test_a_partition_that_the_broker_leaves_out_is_an_error(broker: FakeBroker) -> None:
-    broker.intercept = lambda api, request: Answer(FetchResponse([])) if api is ApiKey.FETCH else None
+    broker.intercept = lambda api, request: Respond(FetchResponse([])) if api is ApiKey.FETCH else None
     async with consuming(broker) as consumer:
         assert "lines-0: the broker left it out" in str(await fails(consumer))
 
 
-async def test_a_broker_that_restarts_is_read_on_without_loss_or_repetition(broker: FakeBroker) -> None:
+async def test_reading_continues_over_a_broker_restart_without_loss_or_repetition(broker: FakeBroker) -> None:
     fill(broker, LINES, 0, 20)
     async with consuming(broker, max_wait_ms=50) as consumer:
         assert await offsets(consumer, 20) == list(range(20))
@@ -252,7 +252,7 @@ async def test_a_broker_that_restarts_is_read_on_without_loss_or_repetition(brok
         assert await offsets(consumer, 20) == list(range(20, 40))
 
 
-async def test_connections_that_are_cut_again_and_again_cost_nothing(broker: FakeBroker) -> None:
+async def test_repeatedly_cut_connections_lose_and_repeat_no_record(broker: FakeBroker) -> None:
     fill(broker, LINES, 0, 300)
     count = 0
 
@@ -280,7 +280,7 @@ async def test_a_broker_that_stays_away_is_an_error_after_api_timeout_ms(broker:
         assert await offsets(consumer, 1) == [1]
 
 
-async def test_offsets_that_cannot_be_asked_for_are_an_error_after_api_timeout_ms(broker: FakeBroker) -> None:
+async def test_unavailable_offsets_are_an_error_after_api_timeout_ms(broker: FakeBroker) -> None:
     async with consuming(broker, api_timeout_ms=100) as consumer:
         await broker.stop()
         with pytest.raises(BrokerConnectionError, match=r"list_offsets: gave up after .* attempts in 100 ms"):
@@ -314,7 +314,7 @@ async def test_a_partition_that_moves_to_another_broker_is_followed(broker: Fake
         assert other.asked(ApiKey.FETCH)
 
 
-async def test_an_error_of_our_own_ends_the_wait_instead_of_lasting_for_ever(
+async def test_an_internal_error_of_the_fetcher_is_raised_by_the_next_read(
     broker: FakeBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*arguments: Any) -> bool:

@@ -1,4 +1,4 @@
-"""A consumer with a group commits where it is, and goes on there."""
+"""A consumer with a group commits its positions, and continues at them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def consumer(bootstrap: str, group: str | None) -> Consumer:
     return Consumer(ConsumerConfig(bootstrap=bootstrap, group=group, offset_reset="earliest"))
 
 
-async def test_a_consumer_goes_on_where_its_group_committed(bootstrap: str) -> None:
+async def test_a_consumer_starts_at_its_groups_committed_offset(bootstrap: str) -> None:
     async with consumer(bootstrap, "goes-on") as first:
         await first.assign([FIRST, SECOND])
         offsets = [(await anext(first)).offset for _ in range(4)]
@@ -45,7 +45,7 @@ async def test_a_consumer_goes_on_where_its_group_committed(bootstrap: str) -> N
         assert (await anext(other)).offset == 0
 
 
-async def test_what_was_polled_and_nothing_else_is_committed(bootstrap: str) -> None:
+async def test_only_polled_records_are_committed(bootstrap: str) -> None:
     async with consumer(bootstrap, "polled") as reading:
         await reading.assign([FIRST])
         assert await reading.committed([FIRST]) == {}
@@ -56,7 +56,7 @@ async def test_what_was_polled_and_nothing_else_is_committed(bootstrap: str) -> 
         assert await reading.committed([FIRST, SECOND]) == {FIRST: 3, SECOND: 0}
 
 
-async def test_a_seek_wins_over_what_is_committed(bootstrap: str) -> None:
+async def test_a_seek_overrides_the_committed_offset(bootstrap: str) -> None:
     async with consumer(bootstrap, "sought") as reading:
         await reading.commit({FIRST: 7})
         await reading.assign([FIRST])

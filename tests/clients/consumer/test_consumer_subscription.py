@@ -1,4 +1,4 @@
-"""Subscribed consumers share partitions, give them up in order, and commit no more than their reader has worked on."""
+"""Subscribed consumers share partitions, give them up in order, and commit only records that were processed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 @pytest.fixture
 def topic(daemon: Daemon) -> str:
-    """A topic of its own, and the group's name."""
+    """A new topic, whose name is also the group's."""
     name = f"orders-{next(_numbers)}"
     daemon.create_topic(name, partitions=PARTITIONS)
     return name
@@ -67,7 +67,7 @@ class Events(RebalanceListener):
 
     @property
     def owned(self) -> list[int]:
-        """The partitions of the last event, none where that took them away."""
+        """The partitions of the last event, empty after a revocation."""
         return self.seen[-1][1] if self.seen and self.seen[-1][0] == "assigned" else []
 
 
@@ -81,11 +81,11 @@ class Reader:
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Poll on."""
+        """Continue polling."""
         self._task = asyncio.create_task(self._read())
 
     async def rest(self) -> None:
-        """Poll no more."""
+        """Stop polling."""
         assert self._task is not None
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
@@ -120,7 +120,7 @@ async def reader(daemon: Daemon, topic: str, **changes: Any) -> AsyncIterator[Re
 
 
 async def produce(daemon: Daemon, topic: str, values: range) -> None:
-    """One value after the other, round the partitions."""
+    """Send the values to the partitions in turn."""
     async with Producer(ProducerConfig(bootstrap=daemon.bootstrap)) as producer:
         for number in values:
             await producer.send(topic, b"%d" % number, partition=number % PARTITIONS)
@@ -140,7 +140,9 @@ async def state(daemon: Daemon, group: str) -> str:
         return {each.group_id: each.state for each in await admin.list_groups()}[group]
 
 
-async def test_one_member_has_all_partitions_and_leaves_what_it_read_to_the_next(daemon: Daemon, topic: str) -> None:
+async def test_a_single_member_has_all_partitions_and_the_next_one_continues_after_it(
+    daemon: Daemon, topic: str
+) -> None:
     await produce(daemon, topic, range(20))
     async with Consumer(config(daemon, topic)) as first:
         await first.subscribe([topic])
@@ -157,7 +159,7 @@ async def test_one_member_has_all_partitions_and_leaves_what_it_read_to_the_next
         assert set(second.values) == numbers(range(20, 24))
 
 
-async def test_members_share_partitions_and_take_over_those_of_who_leaves(daemon: Daemon, topic: str) -> None:
+async def test_members_share_partitions_and_take_over_those_of_a_leaving_member(daemon: Daemon, topic: str) -> None:
     async with reader(daemon, topic) as first:
         await until(lambda: first.events.owned == [0, 1, 2, 3])
         async with AsyncExitStack() as stack:
@@ -182,7 +184,7 @@ async def test_more_members_than_partitions_leave_one_with_nothing(daemon: Daemo
         await until(lambda: ("assigned", []) in first.events.seen + second.events.seen)
 
 
-async def test_a_member_that_is_not_heard_of_loses_its_partitions(daemon: Daemon, topic: str) -> None:
+async def test_a_member_without_heartbeats_loses_its_partitions(daemon: Daemon, topic: str) -> None:
     await produce(daemon, topic, range(8))
     async with Consumer(config(daemon, topic, session_timeout_ms=300, heartbeat_interval_ms=299)) as silent:
         await silent.subscribe([topic])
@@ -221,7 +223,7 @@ async def read(consumer: Consumer, wanted: int) -> list[bytes | None]:
     return values
 
 
-async def test_a_member_of_a_group_that_was_deleted_meanwhile_joins_it_anew(daemon: Daemon, topic: str) -> None:
+async def test_a_member_of_a_deleted_group_joins_it_again(daemon: Daemon, topic: str) -> None:
     async with Consumer(config(daemon, topic, session_timeout_ms=100, heartbeat_interval_ms=99)) as consumer:
         events = Events()
         await consumer.subscribe([topic], events)
@@ -238,9 +240,7 @@ async def test_a_member_of_a_group_that_was_deleted_meanwhile_joins_it_anew(daem
         await asyncio.gather(waiting, return_exceptions=True)
 
 
-async def test_an_iteration_over_a_batch_counts_as_reading_and_standing_still_does_not(
-    daemon: Daemon, topic: str
-) -> None:
+async def test_an_iteration_within_a_batch_counts_as_reading_only_while_it_advances(daemon: Daemon, topic: str) -> None:
     await produce(daemon, topic, range(0, 4 * PARTITIONS, PARTITIONS))
     async with Consumer(config(daemon, topic)) as consumer:
         await consumer.subscribe([topic])
@@ -252,7 +252,7 @@ async def test_an_iteration_over_a_batch_counts_as_reading_and_standing_still_do
             assert consumer._activity.last_read() > last
 
 
-async def test_a_read_commits_what_was_handed_out_before_it_and_no_more(daemon: Daemon, topic: str) -> None:
+async def test_a_read_commits_only_records_returned_before_it(daemon: Daemon, topic: str) -> None:
     await produce(daemon, topic, range(0, 3 * PARTITIONS, PARTITIONS))
     async with Consumer(config(daemon, topic, auto_commit_interval_ms=1)) as consumer:
         await consumer.subscribe([topic])
@@ -262,7 +262,7 @@ async def test_a_read_commits_what_was_handed_out_before_it_and_no_more(daemon: 
             assert (await committed(daemon, topic)).get(0, 0) == done
 
 
-async def test_a_block_that_fails_commits_nothing_of_what_it_was_given(daemon: Daemon, topic: str) -> None:
+async def test_leaving_the_context_by_an_exception_commits_nothing(daemon: Daemon, topic: str) -> None:
     await produce(daemon, topic, range(8))
 
     async def fail() -> None:
@@ -288,7 +288,7 @@ async def test_without_auto_commit_only_commit_commits(daemon: Daemon, topic: st
     assert await committed(daemon, topic) == {each.partition: offset for each, offset in first.items()}
 
 
-async def test_a_listener_may_seek_what_it_is_given_and_commit_what_it_gives_up(daemon: Daemon, topic: str) -> None:
+async def test_a_listener_may_seek_assigned_and_commit_revoked_partitions(daemon: Daemon, topic: str) -> None:
     class Careful(RebalanceListener):
         async def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
             for partition in partitions:
@@ -304,7 +304,7 @@ async def test_a_listener_may_seek_what_it_is_given_and_commit_what_it_gives_up(
     assert await committed(daemon, topic) == dict.fromkeys(range(PARTITIONS), 7)
 
 
-async def test_a_static_member_comes_back_to_its_partitions_without_a_rebalance(daemon: Daemon, topic: str) -> None:
+async def test_a_static_member_returns_to_its_partitions_without_a_rebalance(daemon: Daemon, topic: str) -> None:
     async with reader(daemon, topic, group_instance_id="one") as staying:
         async with reader(daemon, topic, group_instance_id="two") as restarting:
             await until(lambda: len(staying.events.owned) == len(restarting.events.owned) == 2)
@@ -314,7 +314,7 @@ async def test_a_static_member_comes_back_to_its_partitions_without_a_rebalance(
             assert staying.events.seen == events
 
 
-async def test_who_takes_an_instance_id_ends_the_one_that_had_it(daemon: Daemon, topic: str) -> None:
+async def test_taking_an_instance_id_ends_its_previous_member(daemon: Daemon, topic: str) -> None:
     async with Consumer(config(daemon, topic, group_instance_id="one")) as first:
         await first.subscribe([topic])
         assert await first.poll(timeout_ms=1) == []
@@ -353,7 +353,7 @@ async def test_a_subscription_changes_and_ends(daemon: Daemon, topic: str) -> No
             await consumer.subscribe([topic])
 
 
-async def test_what_cannot_be_subscribed_is_refused(daemon: Daemon, topic: str) -> None:
+async def test_an_invalid_subscription_is_refused(daemon: Daemon, topic: str) -> None:
     async with Consumer(config(daemon, topic)) as consumer:
         with pytest.raises(UnknownTopicError, match="no-such-topic"):
             await consumer.subscribe(["no-such-topic"])
@@ -398,7 +398,7 @@ async def test_members_live_through_a_restart_and_a_kill_of_the_broker(tmp_path:
         assert sum((await committed(own, "t")).values()) == 80
 
 
-async def test_close_lets_who_waits_go_and_leaves(daemon: Daemon, topic: str) -> None:
+async def test_close_ends_a_waiting_read_and_leaves_the_group(daemon: Daemon, topic: str) -> None:
     consumer = Consumer(config(daemon, topic))
     await consumer.start()
     events = Events()
@@ -412,7 +412,7 @@ async def test_close_lets_who_waits_go_and_leaves(daemon: Daemon, topic: str) ->
     assert await state(daemon, topic) == "Empty"
 
 
-async def test_an_error_of_the_listener_comes_out_of_the_read_and_the_group_goes_on(daemon: Daemon, topic: str) -> None:
+async def test_an_error_of_the_listener_is_raised_by_the_read_and_the_member_stays(daemon: Daemon, topic: str) -> None:
     class Failing(Events):
         async def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:
             await super().on_partitions_revoked(partitions)

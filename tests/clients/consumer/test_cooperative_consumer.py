@@ -1,4 +1,4 @@
-"""Cooperative consumers keep what they have: only what moves is given up, and only after that somebody else gets it."""
+"""Cooperative consumers keep their partitions: only those that move are revoked, before another member gets them."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 @pytest.fixture
 def topic(daemon: Daemon) -> str:
-    """A topic of its own, and the group's name."""
+    """A new topic, whose name is also the group's."""
     name = f"orders-{next(_numbers)}"
     daemon.create_topic(name, partitions=PARTITIONS)
     return name
 
 
 class Reader(RebalanceListener):
-    """A subscribed consumer with a task that polls it, and what its listener was told."""
+    """A subscribed consumer with a task that polls it, and the calls of its listener."""
 
     def __init__(self, consumer: Consumer) -> None:
         self.consumer = consumer
@@ -72,12 +72,12 @@ class Reader(RebalanceListener):
 
     @property
     def owned(self) -> set[int]:
-        """By the consumer; what the listener was told must come to the same."""
+        """The consumer's assignment, which must agree with the listener's calls."""
         return {each.partition for each in self.consumer.assignment}
 
     @property
     def told(self) -> set[int]:
-        """What it has by what its listener was told."""
+        """The assignment by the listener's calls."""
         found: set[int] = set()
         for kind, partitions in self.events:
             if kind == "assigned":
@@ -89,17 +89,17 @@ class Reader(RebalanceListener):
         return found
 
     def begin(self) -> None:
-        """Poll on."""
+        """Continue polling."""
         self._task = asyncio.create_task(self._read())
 
     async def rest(self) -> None:
-        """Poll no more."""
+        """Stop polling."""
         assert self._task is not None
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
     def hang(self) -> None:
-        """As if its process did: no heartbeats, no joins."""
+        """End like a killed process: no heartbeats, no joins."""
         assert self.consumer._subscription.membership is not None
         assert self.consumer._subscription.membership._task is not None
         self.consumer._subscription.membership._task.cancel()
@@ -135,7 +135,7 @@ async def reader(daemon: Daemon, topic: str, kind: type[Reader] = Reader, **chan
 
 
 def shared(*readers: Reader) -> bool:
-    """Whether they have all partitions, each of them some, and were told so."""
+    """Whether they have all partitions, each of them some, and their listeners were called."""
     found = [number for each in readers for number in each.owned]
     return (
         sorted(found) == [*range(PARTITIONS)]
@@ -145,7 +145,7 @@ def shared(*readers: Reader) -> bool:
 
 
 async def produce(daemon: Daemon, topic: str, values: range) -> None:
-    """One value after the other, round the partitions."""
+    """Send the values to the partitions in turn."""
     async with Producer(ProducerConfig(bootstrap=daemon.bootstrap)) as producer:
         for number in values:
             await producer.send(topic, b"%d" % number, partition=number % PARTITIONS)
@@ -160,7 +160,7 @@ async def committed(daemon: Daemon, group: str) -> dict[int, int]:
         return {each.partition: at.offset for each, at in (await admin.group_offsets(group)).items()}
 
 
-async def test_only_what_moves_is_revoked_and_listeners_hear_of_nothing_else(daemon: Daemon, topic: str) -> None:
+async def test_only_partitions_that_move_are_revoked_and_reported_to_listeners(daemon: Daemon, topic: str) -> None:
     await produce(daemon, topic, range(20))
     async with reader(daemon, topic) as first:
         await until(lambda: len(first.values) == 20)
@@ -179,7 +179,7 @@ async def test_only_what_moves_is_revoked_and_listeners_hear_of_nothing_else(dae
     assert Counter(first.values + second.values) == Counter(numbers(range(80)))
 
 
-async def test_a_member_reads_on_while_another_one_keeps_the_group_waiting(
+async def test_a_member_reads_on_while_another_one_delays_the_rebalance(
     daemon: Daemon, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The leader does not assign until the kept partitions were read and committed in the middle of it."""
@@ -220,7 +220,7 @@ async def test_a_member_reads_on_while_another_one_keeps_the_group_waiting(
             assert second.values == []
 
 
-async def test_a_commit_that_waited_does_not_undo_what_the_next_owner_has_committed(
+async def test_a_delayed_commit_does_not_overwrite_the_next_owners_commit(
     daemon: Daemon, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It waits for the next generation in one task while another one reads, and gives half of the partitions up."""
@@ -255,7 +255,7 @@ async def test_a_commit_that_waited_does_not_undo_what_the_next_owner_has_commit
             assert await committed(daemon, topic) == dict.fromkeys(moved, 7)
 
 
-async def test_what_a_member_gave_up_and_took_into_its_grave_goes_to_the_others(daemon: Daemon, topic: str) -> None:
+async def test_partitions_given_up_by_a_member_that_dies_go_to_the_others(daemon: Daemon, topic: str) -> None:
     class Dying(Reader):
         async def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:
             await super().on_partitions_revoked(partitions)
@@ -270,7 +270,7 @@ async def test_what_a_member_gave_up_and_took_into_its_grave_goes_to_the_others(
             await until(lambda: {*second.values} == {*numbers(range(8, 16))})  # it had committed what it gave up
 
 
-async def test_who_was_taken_for_dead_loses_all_of_it_and_comes_back_without_claims(daemon: Daemon, topic: str) -> None:
+async def test_an_expired_member_loses_its_partitions_and_rejoins_without_claims(daemon: Daemon, topic: str) -> None:
     async with reader(daemon, topic) as first, reader(daemon, topic) as second:
         await until(lambda: shared(first, second))
         had = second.owned
@@ -301,9 +301,7 @@ async def test_a_kill_of_the_broker_between_revocation_and_rejoin_loses_nothing(
         assert sum((await committed(own, "t")).values()) == 60
 
 
-async def test_topics_that_are_not_subscribed_any_more_are_given_up_and_the_others_kept(
-    daemon: Daemon, topic: str
-) -> None:
+async def test_unsubscribed_topics_are_given_up_and_the_others_kept(daemon: Daemon, topic: str) -> None:
     other = f"{topic}-other"
     daemon.create_topic(other)
     async with reader(daemon, topic) as first:
@@ -334,7 +332,7 @@ async def test_a_group_is_moved_from_eager_to_cooperative_member_by_member(daemo
 async def test_no_partition_has_two_owners_at_any_time_while_members_come_leave_and_die(
     daemon: Daemon, topic: str
 ) -> None:
-    """Looked at all the time. What dies is taken off the list: its partitions are others' in time."""
+    """Checked all the time. A dead member is removed from the list: its partitions go to others later."""
 
     class Slow(Reader):
         async def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:
@@ -357,7 +355,7 @@ async def test_no_partition_has_two_owners_at_any_time_while_members_come_leave_
         if kill:
             found.hang()
             await found.rest()
-            found.consumer._subscription.membership = None  # which nobody hears of
+            found.consumer._subscription.membership = None  # without leaving the group
         await stack.aclose()
 
     async def watch() -> None:

@@ -1,4 +1,4 @@
-"""A consumer that is subscribed to a pattern reads the topics that come, and lets go of those that are deleted."""
+"""A consumer subscribed to a pattern reads matching topics as they are created, and gives up deleted ones."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 
 class Reader(RebalanceListener):
-    """A subscribed consumer, what it had to give up, and what it read."""
+    """A subscribed consumer, with the partitions it gave up and the records it read."""
 
     def __init__(self, consumer: Consumer) -> None:
         self.consumer = consumer
@@ -67,7 +67,7 @@ def config(daemon: Daemon, group: str, **changes: Any) -> ConsumerConfig:
 
 @asynccontextmanager
 async def reading(daemon: Daemon, pattern: str | re.Pattern[str], **changes: Any) -> AsyncIterator[Reader]:
-    """A member of the group of the pattern's name. What its poll raises is raised at the end."""
+    """A member of the group of the pattern's name. An error of its poll is raised at the end."""
     group = pattern if isinstance(pattern, str) else pattern.pattern
     async with Consumer(config(daemon, group, **changes)) as consumer:
         reader = Reader(consumer)
@@ -93,9 +93,7 @@ async def send(daemon: Daemon, topic: str, value: bytes) -> None:
 
 
 @both
-async def test_topics_that_come_are_read_and_those_that_are_deleted_are_not(
-    daemon: Daemon, assignors: tuple[str, ...]
-) -> None:
+async def test_created_topics_are_read_and_deleted_ones_given_up(daemon: Daemon, assignors: tuple[str, ...]) -> None:
     kind = assignors[0][0]
     one, two, other = (f"{kind}-{name}" for name in ("one", "two", "xother"))
     daemon.create_topic(other)
@@ -122,7 +120,7 @@ async def test_topics_that_come_are_read_and_those_that_are_deleted_are_not(
         await until(lambda: {*reader.values} == {b"1", b"2", b"3"})
 
 
-async def test_a_deletion_that_a_fetch_notices_first_is_no_error(daemon: Daemon) -> None:
+async def test_a_deletion_noticed_by_a_fetch_first_is_not_an_error(daemon: Daemon) -> None:
     daemon.create_topic("fetched-a")
     daemon.create_topic("fetched-b")
     slow = {
@@ -138,7 +136,7 @@ async def test_a_deletion_that_a_fetch_notices_first_is_no_error(daemon: Daemon)
 
 
 @both
-async def test_members_of_one_pattern_share_what_comes(daemon: Daemon, assignors: tuple[str, ...]) -> None:
+async def test_members_with_one_pattern_share_new_topics(daemon: Daemon, assignors: tuple[str, ...]) -> None:
     topics = [f"shared-{assignors[0]}-{number}" for number in range(2)]
     pattern = re.compile(rf"shared-{assignors[0]}-\d")
     async with (
@@ -152,7 +150,7 @@ async def test_members_of_one_pattern_share_what_comes(daemon: Daemon, assignors
             await until(lambda: len(first.consumer.assignment) == len(second.consumer.assignment))
 
 
-async def test_internal_topics_match_only_where_that_is_wanted_and_whole_names_do(daemon: Daemon) -> None:
+async def test_patterns_match_whole_names_and_internal_topics_only_on_request(daemon: Daemon) -> None:
     for name in ("whole", "whole-name"):
         daemon.create_topic(name)
     async with Consumer(config(daemon, "anything")) as consumer:
@@ -169,7 +167,7 @@ async def test_internal_topics_match_only_where_that_is_wanted_and_whole_names_d
         assert consumer.subscription == ("__consumer_offsets",)
 
 
-async def test_a_pattern_that_is_none_is_refused_and_changes_nothing(daemon: Daemon) -> None:
+async def test_an_invalid_pattern_is_refused_and_changes_nothing(daemon: Daemon) -> None:
     daemon.create_topic("kept")
     async with Consumer(config(daemon, "refused")) as consumer:
         await consumer.subscribe(["kept"])

@@ -1,4 +1,4 @@
-"""What a leader of ours shares out is what a leader of Kafka's would."""
+"""The assignors give the results of Kafka's."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def as_text(assignment: Assignment) -> dict[str, str]:
     return {member: " ".join(f"{each.topic}{each.partition}" for each in owned) for member, owned in assignment.items()}
 
 
-def test_range_gives_the_first_members_of_each_topic_what_is_left_over() -> None:
+def test_range_gives_each_topics_remainder_to_the_first_members() -> None:
     """The example of Kafka's RangeAssignor: two members, two topics of three partitions."""
     assert as_text(assign_range(members(c1="ab", c0="ab"), {"a": 3, "b": 3})) == {"c0": "a0 a1 b0 b1", "c1": "a2 b2"}
     assert as_text(assign_range(members(c0="a", c1="a", c2="a"), {"a": 2})) == {"c0": "a0", "c1": "a1", "c2": ""}
     assert as_text(assign_range(members(c0="a", c1="ab"), {"a": 2, "b": 2})) == {"c0": "a0", "c1": "a1 b0 b1"}
 
 
-def test_round_robin_goes_round_over_all_topics_and_passes_over_who_has_not_subscribed() -> None:
+def test_round_robin_cycles_over_all_topics_and_skips_members_without_the_topic() -> None:
     """The examples of Kafka's RoundRobinAssignor."""
     assert as_text(assign_round_robin(members(c1="ab", c0="ab"), {"a": 3, "b": 3})) == {
         "c0": "a0 a2 b1",
@@ -50,7 +50,7 @@ def test_static_members_come_first_by_their_instance_ids(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ASSIGNORS)
-def test_a_topic_that_is_not_there_is_nobodys(name: str) -> None:
+def test_a_topic_that_does_not_exist_is_not_assigned(name: str) -> None:
     assert as_text(ASSIGNORS[name](members(c0="ax"), {"a": 1, "x": 0})) == {"c0": "a0"}
     assert as_text(ASSIGNORS[name](members(c0="ax"), {"a": 1})) == {"c0": "a0"}
 
@@ -73,5 +73,5 @@ def test_every_partition_goes_to_one_subscriber_of_its_topic(name: str) -> None:
         assert sorted(chain.from_iterable(assignment.values())) == expected, turn
 
 
-def test_the_configuration_knows_the_assignors_that_there_are() -> None:
+def test_the_configuration_has_the_implemented_assignors() -> None:
     assert tuple(ASSIGNORS) == ASSIGNOR_NAMES

@@ -31,7 +31,7 @@ def numbers(assignment: Assignment) -> dict[str, list[int]]:
 
 
 def settle(members: Sequence[Subscriber], counts: Mapping[str, int]) -> tuple[list[Assignment], list[Subscriber]]:
-    """Generations until nobody has to give anything up, as members live them."""
+    """Simulate generations until no member has to give a partition up."""
     generations = []
     for generation in range(2, 9):
         assignment = assign_cooperative_sticky(members, counts)
@@ -50,7 +50,7 @@ def settle(members: Sequence[Subscriber], counts: Mapping[str, int]) -> tuple[li
     raise AssertionError("it never settles")
 
 
-def test_the_first_members_share_evenly_and_who_comes_waits_for_what_moves() -> None:
+def test_first_members_share_evenly_and_a_new_one_waits_for_moving_partitions() -> None:
     assert numbers(assign_cooperative_sticky([claiming("a"), claiming("b")], {"t": 5})) == {"a": [0, 2, 4], "b": [1, 3]}
     one = claiming("a", 0, 1, 2, 3)
     first, second = settle([one, claiming("b", generation=NO_GENERATION)], {"t": 4})[0]
@@ -61,12 +61,12 @@ def test_the_first_members_share_evenly_and_who_comes_waits_for_what_moves() -> 
     assert sorted(second["b"]) == sorted(parts(0, 1, 2, 3).difference(kept))
 
 
-def test_a_departure_moves_nothing_of_those_who_stay() -> None:
+def test_a_departure_moves_no_partition_of_the_remaining_members() -> None:
     found = numbers(assign_cooperative_sticky([claiming("a", 0, 3), claiming("b", 1, 4)], {"t": 6}))
     assert found == {"a": [0, 2, 3], "b": [1, 4, 5]}
 
 
-def test_of_two_claims_the_newer_generation_counts_and_of_one_generation_neither_is_confirmed_over_the_other() -> None:
+def test_the_claim_of_the_newer_generation_counts_and_claims_of_one_generation_cancel() -> None:
     stale, fresh = claiming("a", 0, 1, generation=4), claiming("b", 0, 1, generation=5)
     third = claiming("c", 2, 3, generation=5)
     assert numbers(assign_cooperative_sticky([stale, fresh, third], {"t": 4}))["b"] in ([0, 1], [0], [1])
@@ -75,7 +75,7 @@ def test_of_two_claims_the_newer_generation_counts_and_of_one_generation_neither
     assert len(owners) == 1
 
 
-def test_claims_of_topics_that_are_gone_or_not_subscribed_any_more_say_nothing() -> None:
+def test_claims_of_deleted_or_unsubscribed_topics_are_ignored() -> None:
     odd = Subscriber("a", None, {"t"}, parts(0, 7) | parts(0, topic="gone") | parts(1, topic="other"), 3)
     other = Subscriber("b", None, {"t", "other"}, (), 3)
     found = assign_cooperative_sticky([odd, other], {"t": 2, "other": 2, "gone": 0})
@@ -84,7 +84,7 @@ def test_claims_of_topics_that_are_gone_or_not_subscribed_any_more_say_nothing()
     assert TopicPartition("other", 0) in found["b"]
 
 
-def test_any_group_settles_evenly_and_keeps_what_it_can() -> None:
+def test_any_group_settles_evenly_and_keeps_partitions_where_possible() -> None:
     generator = random.Random("sticky")
     for turn in range(200):
         counts = {topic: generator.randint(0, 8) for topic in "abc"}
@@ -140,15 +140,13 @@ def test_a_subscription_is_kafkas_bytes() -> None:
         (4, b"whatever comes", 9),
     ],
 )
-def test_user_data_that_is_not_a_generation_says_nothing(
-    version: int, user_data: bytes | None, generation: int
-) -> None:
+def test_user_data_that_is_not_a_generation_is_ignored(version: int, user_data: bytes | None, generation: int) -> None:
     wire = encode_subscription(Subscription(["t"], user_data, {"t": [1]}, 9, None, version))
     found = subscriber(JoinedMember("m", None, wire))
     assert (found.generation, found.owned) == (generation, parts(1) if version else frozenset())
 
 
-def test_a_subscription_that_is_none_is_refused() -> None:
+def test_an_undecodable_subscription_is_refused() -> None:
     wire = encode_subscription(Subscription(["t"], None, {"t": [1]}, 9))
     for size in range(len(wire)):
         with pytest.raises(DecodeError):

@@ -1,4 +1,4 @@
-"""A producer that goes on under the id and epoch of one that has gone."""
+"""A producer that continues under the id and epoch of an earlier one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def config_of(bootstrap: str) -> ProducerConfig:
 
 
 async def send(config: ProducerConfig, identity: ProducerIdentity, values: list[bytes]) -> int:
-    """As a task that is run again does it: all values in order but those that are there. How many were there."""
+    """Send all values in order except stored ones, like a repeated task. Returns how many were stored."""
     async with Producer(config, identity=ProducerIdentity(identity.producer_id, identity.epoch)) as producer:
         assert producer.identity is not None
         await producer.resume("t")
@@ -44,7 +44,7 @@ async def read(bootstrap: str) -> list[bytes | None]:
     return values
 
 
-async def test_what_is_sent_again_is_stored_once_through_attempts_epochs_and_a_restart(tmp_path: Path) -> None:
+async def test_repeated_records_are_stored_once_over_attempts_epochs_and_a_restart(tmp_path: Path) -> None:
     daemon = start_daemon(tmp_path)
     try:
         config = config_of(daemon.bootstrap)

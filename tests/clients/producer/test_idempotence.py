@@ -1,4 +1,4 @@
-"""No batch is stored twice, out of order or not at all, whatever is lost on the way: against the fake broker."""
+"""Every batch is stored once and in order, whatever is lost on the way: against the fake broker."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def producing(broker: FakeBroker, **settings: Any) -> AsyncIterator[Produc
 
 
 class Script:
-    """What befalls the produce requests (or those of another API), in order; None and what follows is served."""
+    """Faults of the produce requests (or those of another API), in order; None and later requests are served."""
 
     def __init__(self, *actions: Action | None, api: ApiKey = ApiKey.PRODUCE) -> None:
         self._actions = list(actions)
@@ -50,7 +50,7 @@ class Script:
 
 
 def sent_batches(broker: FakeBroker) -> list[bytes]:
-    """Every batch that ever came, stored or not."""
+    """Every received batch, stored or not."""
     return [
         bytes(partition.records)
         for request in broker.asked(ApiKey.PRODUCE)
@@ -72,7 +72,7 @@ def line_of(producer: Producer, topic: str = "lines", partition: int = 0) -> Lin
 # configuration
 
 
-def test_idempotence_is_on_where_nothing_speaks_against_it() -> None:
+def test_idempotence_is_on_by_default() -> None:
     assert ProducerConfig().idempotent
     assert ProducerConfig(enable_idempotence=True).idempotent
     assert ProducerConfig(max_in_flight=100).idempotent  # of one partition there is only ever one
@@ -80,7 +80,7 @@ def test_idempotence_is_on_where_nothing_speaks_against_it() -> None:
 
 
 @pytest.mark.parametrize(("settings"), [{"acks": 0}, {"acks": 1}, {"retries": 0}], ids=str)
-def test_settings_that_forbid_it_turn_it_off_unless_it_was_asked_for(settings: dict[str, Any]) -> None:
+def test_conflicting_settings_turn_idempotence_off_unless_it_is_set(settings: dict[str, Any]) -> None:
     assert not ProducerConfig(**settings).idempotent
     with pytest.raises(ClientConfigError, match=f"enable_idempotence=True needs {next(iter(settings))}"):
         ProducerConfig(**settings, enable_idempotence=True)
@@ -111,7 +111,7 @@ async def test_one_id_serves_all_partitions_and_each_counts_its_own_records(brok
 
 
 @pytest.mark.parametrize("settings", [{"acks": 1}, {"acks": 0}, {"enable_idempotence": False}], ids=str)
-async def test_without_idempotence_no_id_is_asked_for_or_sent(broker: FakeBroker, settings: dict[str, Any]) -> None:
+async def test_without_idempotence_no_id_is_requested_or_sent(broker: FakeBroker, settings: dict[str, Any]) -> None:
     async with producing(broker, **settings) as producer:
         await producer.send_and_wait("lines", b"v")
         await until(lambda: bool(broker.log("lines").batches))
@@ -124,7 +124,7 @@ async def test_without_idempotence_no_id_is_asked_for_or_sent(broker: FakeBroker
     [Drop(), Drop(serve_first=True), Refuse(ErrorCode.KAFKA_STORAGE_ERROR), Silence()],
     ids=str,
 )
-async def test_an_id_is_asked_for_until_one_comes(broker: FakeBroker, trouble: Action) -> None:
+async def test_the_request_for_an_id_is_retried(broker: FakeBroker, trouble: Action) -> None:
     broker.intercept = Script(trouble, trouble, api=ApiKey.INIT_PRODUCER_ID)
     async with producing(broker, request_timeout_ms=50) as producer:
         futures = [await producer.send("orders", b"v", partition=partition) for partition in range(3)]
@@ -139,7 +139,7 @@ async def test_an_id_that_never_comes_fails_the_records_in_delivery_timeout_ms(b
             await producer.send_and_wait("lines", b"v")
 
 
-async def test_a_broker_without_producer_ids_is_refused_with_the_way_out(broker: FakeBroker) -> None:
+async def test_a_broker_without_producer_ids_is_an_error_that_names_the_setting(broker: FakeBroker) -> None:
     broker.apis.remove(ApiKey.INIT_PRODUCER_ID)
     async with producing(broker) as producer:
         with pytest.raises(RefusedError, match=r"does not serve init_producer_id.* needs enable_idempotence=False"):
@@ -152,7 +152,7 @@ async def test_a_broker_without_producer_ids_is_refused_with_the_way_out(broker:
 
 
 @pytest.mark.parametrize("codec", ["none", "lz4"])
-async def test_a_batch_whose_answer_was_lost_is_stored_once_and_its_futures_name_the_place(
+async def test_a_batch_whose_response_was_lost_is_stored_once_and_its_futures_have_the_offsets(
     broker: FakeBroker, codec: str
 ) -> None:
     cut = Drop(serve_first=True)
@@ -229,7 +229,7 @@ async def test_after_a_batch_that_was_given_up_a_new_epoch_locks_its_late_copies
     assert broker.log("lines").values() == [b"before", b"after", b"and on"]
 
 
-async def test_a_batch_that_was_stored_and_given_up_leaves_no_gap_behind_it(broker: FakeBroker) -> None:
+async def test_a_batch_that_was_stored_and_given_up_leaves_no_gap(broker: FakeBroker) -> None:
     async with producing(broker, request_timeout_ms=100, delivery_timeout_ms=100) as producer:
         broker.intercept = Script(*[Drop(serve_first=True)] * 1000)
         with pytest.raises(DeliveryTimeoutError):
@@ -239,7 +239,7 @@ async def test_a_batch_that_was_stored_and_given_up_leaves_no_gap_behind_it(brok
     assert broker.log("lines").values() == [b"stored, and nobody knows", b"after"]
 
 
-async def test_batches_that_were_never_sent_take_no_sequence_with_them(broker: FakeBroker) -> None:
+async def test_batches_that_were_never_sent_use_no_sequence(broker: FakeBroker) -> None:
     async with producing(broker, request_timeout_ms=100, delivery_timeout_ms=100) as producer:
         await producer.send_and_wait("lines", b"before")
         await broker.stop()
@@ -250,7 +250,7 @@ async def test_batches_that_were_never_sent_take_no_sequence_with_them(broker: F
     assert places(broker.log("lines").batches) == [(1000, 0, 0), (1000, 0, 1)]
 
 
-async def test_a_refusal_of_one_batch_does_not_stop_those_behind_it(broker: FakeBroker) -> None:
+async def test_a_refused_batch_does_not_stop_later_ones(broker: FakeBroker) -> None:
     broker.intercept = Script(RefusePartitions(ErrorCode.INVALID_RECORD))
     async with producing(broker, batch_size=100) as producer:
         refused = await producer.send("lines", bytes(90))
@@ -260,7 +260,7 @@ async def test_a_refusal_of_one_batch_does_not_stop_those_behind_it(broker: Fake
         assert [(await future).offset for future in behind] == list(range(5))
 
 
-async def test_after_the_last_epoch_comes_a_new_id(broker: FakeBroker) -> None:
+async def test_after_the_last_epoch_a_new_id_is_fetched(broker: FakeBroker) -> None:
     async with producing(broker) as producer:
         await producer.send_and_wait("orders", b"v", partition=0)
         await producer.send_and_wait("orders", b"v", partition=1)
@@ -314,7 +314,7 @@ async def test_a_broker_that_never_accepts_a_sequence_is_given_up(broker: FakeBr
         assert (await producer.send_and_wait("lines", b"w")).offset == 0
 
 
-async def test_an_epoch_that_somebody_overtook_means_a_new_id_and_the_batch_again(broker: FakeBroker) -> None:
+async def test_after_a_later_epoch_a_new_id_is_fetched_and_the_batch_sent_again(broker: FakeBroker) -> None:
     async with producing(broker) as producer:
         await producer.send_and_wait("lines", b"0")
         broker.log("lines").producers[1000].epoch = 7
@@ -333,7 +333,7 @@ async def test_a_batch_that_may_be_stored_is_not_sent_under_a_new_id(broker: Fak
     assert places(broker.log("lines").batches) == [(1000, 0, 0), (1001, 0, 0)]
 
 
-async def test_closing_while_an_id_is_asked_for_ends_at_once(broker: FakeBroker) -> None:
+async def test_close_does_not_wait_for_an_id(broker: FakeBroker) -> None:
     broker.intercept = Script(Silence(), api=ApiKey.INIT_PRODUCER_ID)
     producer = Producer(ProducerConfig(bootstrap=broker.bootstrap))
     await producer.start()

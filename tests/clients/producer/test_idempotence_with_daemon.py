@@ -1,4 +1,4 @@
-"""Exactly once in order, against a real broker: behind a proxy that loses answers, and through kill -9."""
+"""Exactly once in order, against a real broker: through a proxy that loses responses, and through kill -9."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def send_all(
     ],
     ids=["plain", "zstd", "split", "flushed"],
 )
-async def test_lost_answers_cost_no_record_no_order_and_store_nothing_twice(
+async def test_lost_responses_cause_no_loss_no_reordering_and_no_duplicates(
     tmp_path: Path, seed: int, settings: dict[str, Any], configs: dict[str, str]
 ) -> None:
     named = {name.replace("_", "."): value for name, value in configs.items()}
@@ -110,9 +110,7 @@ async def test_without_idempotence_lost_answers_store_records_twice(tmp_path: Pa
 
 
 @pytest.mark.parametrize("clean", [False, True], ids=["killed", "stopped"])
-async def test_a_restart_while_answers_are_lost_costs_nothing_and_stores_nothing_twice(
-    tmp_path: Path, clean: bool
-) -> None:
+async def test_a_restart_with_lost_responses_causes_no_loss_and_no_duplicates(tmp_path: Path, clean: bool) -> None:
     async with CuttingProxy(random.Random(6), cut_rate=0.3) as proxy:
         with await start_behind(proxy, tmp_path, **{"segment.bytes": "20000"}) as daemon:
             config = ProducerConfig(bootstrap=proxy.address, **QUICK, **SMALL)
@@ -137,7 +135,7 @@ async def test_a_restart_while_answers_are_lost_costs_nothing_and_stores_nothing
         assert where.offset == number // PARTITIONS
 
 
-async def test_records_that_were_given_up_do_not_come_back_behind_later_ones(tmp_path: Path) -> None:
+async def test_given_up_records_are_not_stored_after_later_ones(tmp_path: Path) -> None:
     async with CuttingProxy(random.Random(7), cut_rate=1.0) as proxy:
         with await start_behind(proxy, tmp_path) as daemon:
             config = ProducerConfig(

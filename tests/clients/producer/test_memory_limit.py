@@ -15,7 +15,7 @@ async def started(coroutine: Coroutine[None, None, None]) -> asyncio.Task[None]:
     return task
 
 
-async def test_waiters_are_served_in_the_order_they_came_even_when_a_later_one_would_fit() -> None:
+async def test_waiters_are_served_in_order_even_if_a_later_one_would_fit() -> None:
     memory = MemoryLimit(100)
     assert memory.try_take(80)
     large = await started(memory.take(50, 5))
@@ -29,7 +29,7 @@ async def test_waiters_are_served_in_the_order_they_came_even_when_a_later_one_w
     assert memory.available == 40
 
 
-async def test_a_waiter_whose_time_is_over_takes_nothing_and_lets_the_next_one_through() -> None:
+async def test_a_waiter_that_times_out_takes_nothing_and_lets_the_next_one_through() -> None:
     memory = MemoryLimit(100)
     assert memory.try_take(60)
     large = await started(memory.take(50, 0.01))
@@ -40,7 +40,7 @@ async def test_a_waiter_whose_time_is_over_takes_nothing_and_lets_the_next_one_t
     assert memory.available == 30
 
 
-async def test_a_cancelled_waiter_gives_back_what_it_was_granted_in_the_same_moment() -> None:
+async def test_a_waiter_cancelled_as_it_is_granted_returns_its_bytes() -> None:
     memory = MemoryLimit(100)
     assert memory.try_take(100)
     waiter = await started(memory.take(50, 5))
@@ -52,7 +52,7 @@ async def test_a_cancelled_waiter_gives_back_what_it_was_granted_in_the_same_mom
     assert not memory.has_waiters
 
 
-async def test_closing_fails_whoever_waits() -> None:
+async def test_closing_fails_waiters() -> None:
     memory = MemoryLimit(10)
     assert memory.try_take(10)
     waiter = await started(memory.take(5, 5))

@@ -18,7 +18,7 @@ from barnabas.clients.producer.partitioner import StickyPartition, partition_for
         (b"abc", 479470107),
     ],
 )
-def test_a_key_goes_where_javas_producer_sends_it(key: bytes, java_hash: int) -> None:
+def test_a_key_goes_to_the_partition_that_javas_producer_chooses(key: bytes, java_hash: int) -> None:
     for count in (1, 2, 7, 1000):
         assert partition_for_key(key, count) == (java_hash & 0x7FFFFFFF) % count
         assert partition_for_key(memoryview(key), count) == partition_for_key(bytearray(key), count)
@@ -39,7 +39,7 @@ def test_without_a_key_partitions_without_a_leader_are_avoided() -> None:
     assert sticky.choose(10, [-1, -1]) in (0, 1)  # nobody leads: any will have to wait
 
 
-def test_a_partition_that_loses_its_leader_is_left_at_once() -> None:
+def test_a_partition_that_loses_its_leader_is_left_immediately() -> None:
     sticky = StickyPartition(1000)
     first = sticky.choose(1, [1, 1])
     leaders = [1, 1]

@@ -37,7 +37,7 @@ def only(api_wanted: ApiKey, action: Any) -> Any:
     return lambda api, request: action if api is api_wanted else None
 
 
-async def test_a_record_arrives_as_it_was_sent_and_its_future_says_where(broker: FakeBroker) -> None:
+async def test_a_record_arrives_as_it_was_sent_and_its_future_has_its_offset(broker: FakeBroker) -> None:
     async with producing(broker) as producer:
         headers = [("trace", b"\x00\xff"), ("empty", b""), ("none", None), ("trace", b"again")]
         sent = await producer.send_and_wait("lines", b"value", b"key", headers=headers, timestamp_ms=1234)
@@ -58,13 +58,13 @@ async def test_null_keys_and_null_values_arrive_as_null(broker: FakeBroker) -> N
     ]
 
 
-async def test_a_record_without_a_timestamp_gets_the_clocks(broker: FakeBroker) -> None:
+async def test_a_record_without_a_timestamp_gets_the_time_of_the_clock(broker: FakeBroker) -> None:
     async with Producer(ProducerConfig(bootstrap=broker.bootstrap), clock=lambda: 42) as producer:
         assert (await producer.send_and_wait("lines", b"v")).timestamp == 42
         assert (await producer.send_and_wait("lines", b"v", timestamp_ms=-1)).timestamp == -1
 
 
-async def test_the_brokers_time_wins_where_it_stamps_the_batch(broker: FakeBroker) -> None:
+async def test_log_append_time_overrides_the_records_timestamp(broker: FakeBroker) -> None:
     serve = broker._append
 
     def stamped(topic: str, entry: Any) -> Any:
@@ -89,7 +89,7 @@ async def test_records_of_a_partition_keep_their_order_and_their_offsets(broker:
     assert {RecordBatch(batch).codec.name.lower() for batch in broker.log("lines").batches} == {compression}
 
 
-async def test_keyed_records_go_to_their_keys_partition_and_explicit_ones_where_they_are_told(
+async def test_records_go_to_their_keys_partition_or_the_explicit_one(
     broker: FakeBroker,
 ) -> None:
     async with producing(broker) as producer:
@@ -129,7 +129,7 @@ async def test_linger_collects_records_until_its_time_is_over(broker: FakeBroker
     assert len(broker.asked(ApiKey.PRODUCE)) == 1
 
 
-async def test_a_batch_lingers_although_the_one_before_it_is_answered(broker: FakeBroker) -> None:
+async def test_a_batch_lingers_even_when_the_one_before_it_is_acknowledged(broker: FakeBroker) -> None:
     async with producing(broker, linger_ms=60_000, batch_size=1000) as producer:
         futures = [await producer.send("lines", bytes(400)) for _ in range(3)]  # the first two fill a batch
         await futures[0]
@@ -146,7 +146,7 @@ async def test_a_full_batch_does_not_linger(broker: FakeBroker) -> None:
         assert not futures[-1].done()
 
 
-async def test_flush_sends_what_lingers_and_waits_for_it(broker: FakeBroker) -> None:
+async def test_flush_sends_lingering_batches_and_waits_for_them(broker: FakeBroker) -> None:
     async with producing(broker, linger_ms=60_000) as producer:
         futures = [await producer.send("orders", b"v", partition=partition) for partition in range(3)]
         async with asyncio.timeout(5):
@@ -157,14 +157,14 @@ async def test_flush_sends_what_lingers_and_waits_for_it(broker: FakeBroker) -> 
         assert producer.buffered_bytes == 0
 
 
-async def test_the_end_of_the_context_delivers_what_is_buffered(broker: FakeBroker) -> None:
+async def test_leaving_the_context_delivers_buffered_records(broker: FakeBroker) -> None:
     async with producing(broker, linger_ms=60_000) as producer:
         future = await producer.send("lines", b"last words")
     assert future.result().offset == 0
     assert broker.log("lines").values() == [b"last words"]
 
 
-async def test_close_with_a_time_limit_fails_what_is_left(broker: FakeBroker) -> None:
+async def test_close_with_a_timeout_fails_remaining_records(broker: FakeBroker) -> None:
     broker.intercept = only(ApiKey.PRODUCE, Silence())
     producer = Producer(ProducerConfig(bootstrap=broker.bootstrap))
     await producer.start()
@@ -184,15 +184,15 @@ async def test_close_ends_sends_that_wait_for_metadata_or_for_room(broker: FakeB
     broker.intercept = lambda api, request: Silence()
     pouring = asyncio.ensure_future(_pour(producer, 20))
     await until(lambda: producer._memory.has_waiters)
-    asking = asyncio.ensure_future(producer.send("orders", b"v"))
+    sending = asyncio.ensure_future(producer.send("orders", b"v"))
     await turns()
     await producer.close(timeout_ms=1)
-    for task in (pouring, asking):
+    for task in (pouring, sending):
         with pytest.raises(ClosedError):
             await task
 
 
-async def test_a_producer_that_was_not_started_says_so() -> None:
+async def test_using_an_unstarted_producer_is_an_error() -> None:
     with pytest.raises(ClosedError, match="not started"):
         await Producer().send("lines", b"v")
 
@@ -277,14 +277,14 @@ async def test_a_buffer_that_stays_full_is_an_error_after_max_block_ms(broker: F
     assert producer.buffered_bytes == 0
 
 
-async def test_a_lingering_batch_leaves_when_its_memory_is_wanted(broker: FakeBroker) -> None:
+async def test_a_lingering_batch_is_sent_when_its_memory_is_needed(broker: FakeBroker) -> None:
     async with producing(broker, linger_ms=60_000, buffer_memory=10_000, batch_size=9_000) as producer:
         async with asyncio.timeout(5):
             for partition in (0, 1, 2, 0, 1, 2):
                 await producer.send("orders", bytes(3000), partition=partition)
 
 
-async def test_a_record_above_a_limit_is_refused_at_once_and_takes_no_memory(broker: FakeBroker) -> None:
+async def test_a_record_above_a_limit_is_refused_immediately_and_takes_no_memory(broker: FakeBroker) -> None:
     async with producing(broker, max_request_bytes=100_000, buffer_memory=150_000) as producer:
         with pytest.raises(RecordTooLargeError, match=r"lines-0: a record of 200000 bytes is above max_request_bytes"):
             await producer.send("lines", bytes(200_000), partition=0)
@@ -312,7 +312,7 @@ async def test_a_record_far_above_batch_size_travels_alone(broker: FakeBroker) -
         ({"value": b"v", "headers": [("name", "text")]}, "header 'name' must be bytes or None, not str"),
     ],
 )
-async def test_what_is_no_bytes_is_refused_with_a_sentence(
+async def test_values_that_are_not_bytes_are_refused(
     broker: FakeBroker, arguments: dict[str, Any], sentence: str
 ) -> None:
     async with producing(broker) as producer:
@@ -331,7 +331,7 @@ async def test_a_timestamp_that_no_batch_can_hold_fails_that_record_only(broker:
     assert broker.log("lines").values() == [b"good"]
 
 
-async def test_an_unknown_topic_is_said_after_a_short_search(
+async def test_an_unknown_topic_is_an_error_after_a_short_wait(
     broker: FakeBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("barnabas.clients.network.cluster.UNKNOWN_TOPIC_WAIT_S", 0.05)
@@ -341,13 +341,13 @@ async def test_an_unknown_topic_is_said_after_a_short_search(
         assert producer.buffered_bytes == 0
 
 
-async def test_a_topic_that_the_broker_creates_on_being_asked_is_used(broker: FakeBroker) -> None:
+async def test_a_topic_that_the_broker_creates_on_request_is_used(broker: FakeBroker) -> None:
     broker.create_missing_topics = True
     async with producing(broker) as producer:
         assert (await producer.send_and_wait("new", b"v")).offset == 0
 
 
-async def test_a_partition_that_does_not_exist_is_refused_and_one_added_since_is_found(broker: FakeBroker) -> None:
+async def test_an_unknown_partition_is_refused_and_an_added_one_found(broker: FakeBroker) -> None:
     async with producing(broker) as producer:
         with pytest.raises(UnknownTopicError, match=r"orders-3: the topic has 3 partitions, 0\.\.2"):
             await producer.send("orders", b"v", partition=3)
@@ -358,7 +358,7 @@ async def test_a_partition_that_does_not_exist_is_refused_and_one_added_since_is
         assert await producer.partitions_for("orders") == 5
 
 
-async def test_acks_0_asks_for_no_answer_and_knows_no_offset(broker: FakeBroker) -> None:
+async def test_acks_0_has_no_response_and_no_offset(broker: FakeBroker) -> None:
     async with producing(broker, acks=0) as producer:
         results = [await producer.send_and_wait("lines", b"%d" % number) for number in range(10)]
         assert {result.offset for result in results} == {-1}
@@ -368,7 +368,7 @@ async def test_acks_0_asks_for_no_answer_and_knows_no_offset(broker: FakeBroker)
     assert broker.log("lines").values() == [b"%d" % number for number in range(10)]
 
 
-async def test_acks_0_holds_back_when_the_socket_takes_no_more(broker: FakeBroker) -> None:
+async def test_acks_0_stops_sending_while_the_socket_is_full(broker: FakeBroker) -> None:
     release = asyncio.Event()
     broker.intercept = only(ApiKey.PRODUCE, Hold(release))
     async with producing(broker, acks=0, buffer_memory=2_000_000, batch_size=100_000) as producer:
@@ -392,13 +392,13 @@ async def test_acks_and_timeout_are_in_the_request(broker: FakeBroker) -> None:
     assert (request.acks, request.timeout_ms) == (1, 12_345)
 
 
-async def test_a_broker_that_is_not_there_at_the_start_is_said_at_once() -> None:
+async def test_an_unreachable_broker_is_an_immediate_error_at_start() -> None:
     with pytest.raises(BrokerConnectionError, match=r"cannot connect to 127\.0\.0\.1:1: "):
         async with Producer(ProducerConfig(bootstrap="127.0.0.1:1")):
             pass
 
 
-async def test_any_broker_of_the_bootstrap_list_will_do(broker: FakeBroker) -> None:
+async def test_one_reachable_broker_of_the_bootstrap_list_is_enough(broker: FakeBroker) -> None:
     async with Producer(ProducerConfig(bootstrap=f"127.0.0.1:1,{broker.bootstrap}")) as producer:
         await producer.send_and_wait("lines", b"v")
     with pytest.raises(BrokerConnectionError, match=r"none of 2 brokers can be reached: .*:1: .*; .*:2: "):
@@ -413,7 +413,7 @@ async def test_a_cancelled_future_does_not_disturb_its_batch(broker: FakeBroker)
         assert futures[2].result().offset == 2
 
 
-async def test_many_tasks_may_send_at_once(broker: FakeBroker) -> None:
+async def test_many_tasks_may_send_concurrently(broker: FakeBroker) -> None:
     async with producing(broker, batch_size=2000) as producer:
 
         async def task(number: int) -> list[int]:
@@ -433,7 +433,7 @@ async def test_the_compression_ratio_makes_batches_fuller(broker: FakeBroker) ->
     assert all(batch.size_bytes <= 4000 for batch in batches)
 
 
-async def test_what_the_broker_refuses_for_good_fails_its_own_partition_only(broker: FakeBroker) -> None:
+async def test_a_final_error_fails_its_own_partition_only(broker: FakeBroker) -> None:
     append = broker._append
 
     def picky(topic: str, entry: Any) -> Any:

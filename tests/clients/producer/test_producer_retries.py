@@ -1,4 +1,4 @@
-"""What the producer does when brokers go, come back, refuse, say nothing, or are the wrong ones."""
+"""Retries of the producer: brokers that stop, restart, refuse, stay silent, or are not the leader."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.produce import ProducePartitionResult, ProduceResponse, ProduceTopicResult
 from barnabas.protocol.topic_partition import TopicPartition
-from tests.clients.fake_broker import Action, Answer, Drop, FakeBroker, Hold, Refuse, RefusePartitions, Silence
+from tests.clients.fake_broker import Action, Drop, FakeBroker, Hold, Refuse, RefusePartitions, Respond, Silence
 from tests.clients.waiting import turns, until
 
 QUICK: dict[str, Any] = {
@@ -41,7 +41,7 @@ async def producing(broker: FakeBroker, **settings: Any) -> AsyncIterator[Produc
 
 
 def first(count: int, action: Action, api_wanted: ApiKey = ApiKey.PRODUCE) -> Any:
-    """The first `count` requests of an API meet the action."""
+    """Apply the action to the first `count` requests of an API."""
     left = count
 
     def intercept(api: ApiKey, request: Any) -> Action | None:
@@ -69,7 +69,7 @@ def first(count: int, action: Action, api_wanted: ApiKey = ApiKey.PRODUCE) -> An
     ],
     ids=str,
 )
-async def test_a_passing_trouble_costs_neither_records_nor_order(broker: FakeBroker, action: Action) -> None:
+async def test_retriable_errors_lose_and_reorder_no_records(broker: FakeBroker, action: Action) -> None:
     broker.intercept = first(3, action)
     async with producing(broker, batch_size=300) as producer:
         futures = [await producer.send("lines", b"%03d" % number) for number in range(200)]
@@ -78,7 +78,7 @@ async def test_a_passing_trouble_costs_neither_records_nor_order(broker: FakeBro
     assert broker.log("lines").values() == [b"%03d" % number for number in range(200)]
 
 
-async def test_between_two_attempts_nothing_of_the_partition_is_sent(broker: FakeBroker) -> None:
+async def test_between_two_attempts_no_batch_of_the_partition_is_sent(broker: FakeBroker) -> None:
     broker.intercept = first(1, RefusePartitions(ErrorCode.NOT_ENOUGH_REPLICAS))
     producer = Producer(
         ProducerConfig(bootstrap=broker.bootstrap, retry_backoff_ms=60_000, retry_backoff_max_ms=60_000)
@@ -96,7 +96,7 @@ async def test_between_two_attempts_nothing_of_the_partition_is_sent(broker: Fak
     await producer.close(timeout_ms=1)
 
 
-async def test_without_idempotence_a_lost_answer_means_storing_twice_but_never_out_of_order(broker: FakeBroker) -> None:
+async def test_without_idempotence_a_lost_response_may_store_twice_but_never_out_of_order(broker: FakeBroker) -> None:
     broker.intercept = first(2, Drop(serve_first=True))
     async with producing(broker, batch_size=300, enable_idempotence=False) as producer:
         futures = [await producer.send("lines", b"%03d" % number) for number in range(200)]
@@ -107,7 +107,7 @@ async def test_without_idempotence_a_lost_answer_means_storing_twice_but_never_o
     assert len(values) > 200  # at least once: it cannot know
 
 
-async def test_a_broker_that_restarts_is_found_again_and_gets_everything(broker: FakeBroker) -> None:
+async def test_all_records_arrive_over_a_broker_restart(broker: FakeBroker) -> None:
     async with producing(broker, batch_size=500) as producer:
         futures = [await producer.send("lines", b"%04d" % number) for number in range(100)]
         await producer.flush()
@@ -142,14 +142,14 @@ async def test_a_broker_that_stays_away_fails_the_records_in_delivery_timeout_ms
         assert producer.failed_records == 3
 
 
-async def test_a_broker_that_says_nothing_is_asked_again_on_a_new_connection(broker: FakeBroker) -> None:
+async def test_a_silent_broker_is_retried_on_a_new_connection(broker: FakeBroker) -> None:
     broker.intercept = first(1, Silence())
     async with producing(broker, request_timeout_ms=50) as producer:
         assert (await producer.send_and_wait("lines", b"v")).offset == 0
     assert broker.connections_made >= 2
 
 
-async def test_records_that_were_overdue_in_flight_are_failed_once_and_the_line_goes_on(broker: FakeBroker) -> None:
+async def test_records_overdue_in_flight_fail_once_and_the_queue_goes_on(broker: FakeBroker) -> None:
     broker.intercept = first(1, Silence())
     async with producing(broker, request_timeout_ms=200, delivery_timeout_ms=200, batch_size=200) as producer:
         doomed = await producer.send("lines", bytes(150))
@@ -159,7 +159,7 @@ async def test_records_that_were_overdue_in_flight_are_failed_once_and_the_line_
     assert broker.log("lines").values() == [b"next"]
 
 
-async def test_an_answer_that_comes_after_the_delivery_timeout_is_ignored(
+async def test_a_response_after_the_delivery_timeout_is_ignored(
     broker: FakeBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     release = asyncio.Event()
@@ -179,7 +179,7 @@ async def test_an_answer_that_comes_after_the_delivery_timeout_is_ignored(
     assert [record for record in caplog.records if record.name == "asyncio"] == []
 
 
-async def test_retries_0_gives_up_at_the_first_trouble(broker: FakeBroker) -> None:
+async def test_retries_0_gives_up_at_the_first_error(broker: FakeBroker) -> None:
     async with producing(broker, retries=0) as producer:
         broker.intercept = first(1, RefusePartitions(ErrorCode.NOT_ENOUGH_REPLICAS, "1 of 2 in sync"))
         with pytest.raises(RefusedError, match="lines-0: 1 of 2 in sync") as refusal:
@@ -223,7 +223,7 @@ async def test_a_batch_that_is_too_large_for_the_topic_is_split_until_it_fits(br
 
 
 async def test_a_result_that_the_broker_left_out_fails_that_batch(broker: FakeBroker) -> None:
-    broker.intercept = first(1, Answer(ProduceResponse([ProduceTopicResult("lines", [])])))
+    broker.intercept = first(1, Respond(ProduceResponse([ProduceTopicResult("lines", [])])))
     async with producing(broker) as producer:
         with pytest.raises(RefusedError, match="lines-0: the broker left it out"):
             await producer.send_and_wait("lines", b"v")
@@ -281,7 +281,7 @@ async def test_an_advertised_address_that_cannot_be_reached_is_named_with_the_se
             await producer.send_and_wait("lines", b"v")
 
 
-async def test_metadata_that_does_not_come_is_an_error_after_max_block_ms(broker: FakeBroker) -> None:
+async def test_missing_metadata_is_an_error_after_max_block_ms(broker: FakeBroker) -> None:
     async with producing(broker, max_block_ms=60) as producer:
         broker.intercept = first(1000, Drop(), ApiKey.METADATA)
         with pytest.raises(BrokerConnectionError, match="no metadata of topic 'lines' within 60 ms"):
