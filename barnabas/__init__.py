@@ -5,7 +5,7 @@
     async with Producer(ProducerConfig(bootstrap="127.0.0.1:9092")) as producer:
         metadata = await producer.send_and_wait("orders", b"value", key=b"key")
 
-The names below load at first use, so that `barnabas serve` does not load the client.
+The public names load at first use, so that `barnabas serve` does not load the client.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.1.0"  # the only place; setuptools reads it from here without importing the package
 
 if TYPE_CHECKING:
     from barnabas.clients.admin.admin import (
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from barnabas.protocol.errors import BrokerError, ErrorCode
     from barnabas.protocol.topic_partition import TopicPartition
 
-_HOMES = {
+_MODULES = {
     "barnabas.clients.admin.admin": (
         "Admin",
         "ClusterDescription",
@@ -81,9 +81,9 @@ _HOMES = {
     "barnabas.protocol.errors": ("BrokerError", "ErrorCode"),
     "barnabas.protocol.topic_partition": ("TopicPartition",),
 }
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
-__all__ = [  # noqa: RUF022 - by what they are for
+__all__ = [  # noqa: RUF022 - by purpose
     "Producer",
     "ProducerConfig",
     "RecordMetadata",
@@ -121,15 +121,15 @@ __all__ = [  # noqa: RUF022 - by what they are for
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name where it lives."""
-    home = _HOME_OF.get(name)
-    if home is None:
+    """Import a public name from its module."""
+    module = _MODULE_OF.get(name)
+    if module is None:
         raise AttributeError(f"module 'barnabas' has no attribute {name!r}")
-    value = getattr(import_module(home), name)
+    value = getattr(import_module(module), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    """The public names, loaded or not."""
+    """List the public names, loaded or not."""
     return sorted({*globals(), *__all__})

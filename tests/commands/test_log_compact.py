@@ -1,4 +1,4 @@
-"""`barnabas log compact` on a daemon's directory: removed records, the dry run's output, and the daemon's next start."""
+"""`barnabas log compact` on a daemon's directory: removed records, the dry run's output, the daemon's next start."""
 
 from __future__ import annotations
 

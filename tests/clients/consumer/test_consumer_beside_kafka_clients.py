@@ -1,4 +1,4 @@
-"""One group with members of two libraries and protocols: Barnabas's (native) and librdkafka (Kafka). Either may lead."""
+"""One group with members of two libraries and protocols: Barnabas's (native) and librdkafka (Kafka). Either leads."""
 
 from __future__ import annotations
 
