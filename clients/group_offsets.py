@@ -29,7 +29,7 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 
 class Committer(NamedTuple):
-    """Identity under which offsets are committed. The defaults stand for a client that is no member of the group."""
+    """Identity under which offsets are committed. The defaults stand for a client that is not a member."""
 
     generation: int = NO_GENERATION
     member_id: str = ""
@@ -72,7 +72,7 @@ async def commit_offsets(
     )
 
     async def attempt() -> None:
-        connection = await cluster.any_connection()
+        connection = await cluster.connections.any_connection()
         response: OffsetCommitResponse = await connection.request(ApiKey.OFFSET_COMMIT, request)
         for result in response.topics:
             for entry in result.partitions:
@@ -102,7 +102,7 @@ async def fetch_offsets(
     request = OffsetFetchRequest([OffsetFetchGroup(group, topics)])
 
     async def attempt() -> dict[TopicPartition, CommittedOffset]:
-        connection = await cluster.any_connection()
+        connection = await cluster.connections.any_connection()
         response: OffsetFetchResponse = await connection.request(ApiKey.OFFSET_FETCH, request)
         (answered,) = response.groups
         if answered.error is not ErrorCode.NONE:

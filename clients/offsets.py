@@ -45,7 +45,7 @@ async def list_offsets(
             leader = await _leader(cluster, config, partition)
             by_leader.setdefault(leader, {})[partition] = timestamp
         outcomes = await asyncio.gather(
-            *(_ask(cluster, leader, asked, isolation, found) for leader, asked in by_leader.items()),
+            *(_ask(cluster, leader, requested, isolation, found) for leader, requested in by_leader.items()),
             return_exceptions=True,
         )
         failures = [outcome for outcome in outcomes if outcome is not None]
@@ -58,7 +58,7 @@ async def list_offsets(
 
 
 async def ensure_partition(cluster: Cluster, config: ClientConfig, topic_partition: TopicPartition) -> None:
-    """Raises RefusedError when the topic does not exist or has no such partition."""
+    """Raises RefusedError if the topic or partition does not exist."""
     view = await cluster.require_topic(topic_partition.topic, config.api_timeout_ms)
     if topic_partition.partition >= len(view.leaders):  # perhaps it was added meanwhile
         await cluster.load([topic_partition.topic])
@@ -83,15 +83,15 @@ async def _leader(cluster: Cluster, config: ClientConfig, topic_partition: Topic
 async def _ask(
     cluster: Cluster,
     leader: int,
-    asked: Mapping[TopicPartition, int],
+    requested: Mapping[TopicPartition, int],
     isolation: int,
     found: dict[TopicPartition, ListedOffset],
 ) -> None:
     topics: dict[str, list[ListOffsetsPartition]] = {}
-    for (topic, partition), timestamp in asked.items():
+    for (topic, partition), timestamp in requested.items():
         topics.setdefault(topic, []).append(ListOffsetsPartition(partition, timestamp))
     request = ListOffsetsRequest(isolation, [ListOffsetsTopic(name, entries) for name, entries in topics.items()])
-    connection = await cluster.connect(leader)
+    connection = await cluster.connections.connect(leader)
     response: ListOffsetsResponse = await connection.request(ApiKey.LIST_OFFSETS, request)
     refusal: RefusedError | None = None
     for topic_result in response.topics:
@@ -103,6 +103,6 @@ async def _ask(
                 refusal = RefusedError.of_partition(topic_partition, result.error, None)
     if refusal is not None:
         raise refusal
-    unanswered = [partition for partition in asked if partition not in found]
+    unanswered = [partition for partition in requested if partition not in found]
     if unanswered:
         raise RefusedError.of_partition(unanswered[0], ErrorCode.UNKNOWN_SERVER_ERROR, "the broker left it out")

@@ -38,7 +38,7 @@ _LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
     "overrides",
     multiple=True,
     metavar="K=V",
-    help="Set a property, over the file and the environment (BARNABAS_LOG_RETENTION_MS and the like). Repeatable.",
+    help="Set a property, overriding the file and the environment (BARNABAS_LOG_RETENTION_MS, ...). Repeatable.",
 )
 @click.option(
     "--ready-file",

@@ -4,7 +4,7 @@
         await admin.create_topic("orders", partitions=4, configs={"retention.ms": "-1"})
 
 A broker's error raises RefusedError with its wire code and message. Lost connections are reopened for api_timeout_ms;
-a command that may have been carried out already is never sent twice, and the error says so.
+a command that may have been carried out already is never sent twice: the error says that its result is unknown.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class Admin:
 
         async def attempt() -> ClusterDescription:
             response = await self._cluster.load([])
-            hello = (await self._cluster.any_connection()).hello
+            hello = (await self._cluster.connections.any_connection()).hello
             return ClusterDescription(
                 response.cluster_id,
                 tuple(BrokerDescription(broker.node_id, broker.host, broker.port) for broker in response.brokers),
@@ -233,12 +233,12 @@ class Admin:
         Raises RefusedError.
         """
         resource = _resource(topic, broker)
-        asked = None if names is None else list(names)
+        requested = None if names is None else list(names)
         response: DescribeConfigsResponse = await ask_any(
             self._cluster,
             self.config,
             ApiKey.DESCRIBE_CONFIGS,
-            DescribeConfigsRequest([DescribeConfigsResource(resource, asked)]),
+            DescribeConfigsRequest([DescribeConfigsResource(resource, requested)]),
         )
         for result in response.results:
             ensure_no_error(result.error, result.message, _label(resource))

@@ -50,7 +50,7 @@ async def describe_group(cluster: Cluster, config: ClientConfig, group: str) -> 
     """Describe a group of either protocol. Raises RefusedError for an unknown group."""
 
     async def attempt() -> GroupDescription:
-        connection = await cluster.any_connection()
+        connection = await cluster.connections.any_connection()
         request = DescribeGroupsRequest([group])
         response: DescribeGroupsResponse = await connection.request(ApiKey.DESCRIBE_GROUPS, request)
         (found,) = response.groups

@@ -27,7 +27,7 @@ async def delete_group(cluster: Cluster, config: ClientConfig, group: str) -> No
     """Delete a group without members, with its offsets. Raises RefusedError if it is unknown or has members."""
 
     async def attempt() -> None:
-        connection = await cluster.any_connection()
+        connection = await cluster.connections.any_connection()
         response: DeleteGroupsResponse = await connection.request(ApiKey.DELETE_GROUPS, DeleteGroupsRequest([group]))
         (result,) = response.results
         if result.error is ErrorCode.GROUP_ID_NOT_FOUND:

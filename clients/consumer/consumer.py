@@ -92,7 +92,7 @@ class Consumer:
     async def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
         """Read exactly these partitions from now on. Partitions that were assigned before keep their positions.
 
-        A new one starts at its `seek`, else with a group at the committed offset, else as offset_reset says.
+        A new one starts at its `seek`, else with a group at the committed offset, else by offset_reset.
         Raises UnknownTopicError, with nothing changed, when one does not exist.
         """
         await self._subscription.assign(partitions)
@@ -114,8 +114,8 @@ class Consumer:
         `pattern` instead of topics is a regular expression that must match a topic's whole name. Matching topics that
         are created later are read within metadata_max_age_ms; deleted ones are given up.
 
-        The group assigns the partitions. Each starts at the group's committed offset, else as offset_reset says. The
-        topics replace those of an earlier call. Raises UnknownTopicError, with nothing changed, when one does not
+        The group assigns the partitions. Each starts at the group's committed offset, else by offset_reset. The topics
+        replace those of an earlier call. Raises UnknownTopicError, with nothing changed, when one does not
         exist, ClientError without a group or when partitions were assigned by hand.
         """
         await self._subscription.subscribe(topics, listener, pattern)

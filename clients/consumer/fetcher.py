@@ -34,8 +34,9 @@ from barnabas.clients.errors import (
     RefusedError,
 )
 from barnabas.clients.network.backoff import backoff_s
-from barnabas.clients.network.cluster import NO_LEADER, Cluster, Purpose
+from barnabas.clients.network.cluster import NO_LEADER, Cluster
 from barnabas.clients.network.connection import Connection
+from barnabas.clients.network.node_connections import Purpose
 from barnabas.protocol.errors import RETRIABLE_CODES, DecodeError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.fetch import (
@@ -223,20 +224,20 @@ class Fetcher:
 
     async def _fetch(self, leader: int, node: _NodeLoop, wanted: list[AssignedPartition], *, may_wait: bool) -> bool:
         """Send one request and take in its response. Returns whether it had data."""
-        connection = await self._cluster.connect(leader, Purpose.FETCH)
+        connection = await self._cluster.connections.connect(leader, Purpose.FETCH)
         # Positions may have moved while this connected: build the request from the current ones.
-        asked = [
+        requested = [
             (state, state.epoch, state.fetch_offset)
             for state in wanted
             if state.position != NO_POSITION and self.states.get(state.topic_partition) is state
         ]
-        if not asked:
+        if not requested:
             return False
         limit = max(1, min(self._config.max_bytes, self._free_bytes()))
         if wanted[0].fetch_bytes > self._config.max_partition_bytes:
             limit = max(limit, wanted[0].fetch_bytes)  # its next batch does not fit into less
         topics: dict[str, list[FetchPartition]] = {}
-        for state, _, offset in asked:
+        for state, _, offset in requested:
             topic, partition = state.topic_partition
             topics.setdefault(topic, []).append(FetchPartition(partition, offset, state.fetch_bytes))
         request = FetchRequest(
@@ -249,7 +250,7 @@ class Fetcher:
         node.interrupted = False
         node.reserved_bytes = limit
         node.waiting_on = connection
-        for state, _, _ in asked:
+        for state, _, _ in requested:
             state.in_request = True
         try:
             response: FetchResponse = await connection.request(
@@ -258,9 +259,9 @@ class Fetcher:
         finally:
             node.waiting_on = None
             node.reserved_bytes = 0
-            for state, _, _ in asked:
+            for state, _, _ in requested:
                 state.in_request = False
-        return self._take_in(asked, response)
+        return self._take_in(requested, response)
 
     async def _pause_before_probe(self, node: _NodeLoop) -> None:
         try:
@@ -271,7 +272,7 @@ class Fetcher:
 
     # responses
 
-    def _take_in(self, asked: list[tuple[AssignedPartition, int, int]], response: FetchResponse) -> bool:
+    def _take_in(self, requested: list[tuple[AssignedPartition, int, int]], response: FetchResponse) -> bool:
         results = {
             TopicPartition(topic.name, result.partition): result
             for topic in response.topics
@@ -281,7 +282,7 @@ class Fetcher:
         size = sum(result.records.size for result in results.values() if result.records is not None)
         frame = FetchedFrame(size, 1)  # held by this function, so that it is not released half way
         self.buffered_bytes += size
-        for state, epoch, offset in asked:
+        for state, epoch, offset in requested:
             result = results.get(state.topic_partition)
             if state.epoch != epoch or self.states.get(state.topic_partition) is not state:
                 continue  # sought, or no longer assigned

@@ -27,7 +27,7 @@ class LogOffsets:
         return await self.query({TopicPartition(*partition): timestamp for partition in partitions})
 
     async def for_times(self, timestamps_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, ListedOffset | None]:
-        """Return the first record of each at or after a time, None where there is none. Raises ValueError."""
+        """Return the first record of each at or after a time, None without one. Raises ValueError."""
         for partition, timestamp in timestamps_ms.items():
             if timestamp < 0:
                 raise ValueError(f"{partition}: timestamp {timestamp} is negative")

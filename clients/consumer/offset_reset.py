@@ -80,14 +80,14 @@ class OffsetResetter:
             await self._ask({state: state.epoch for state in lost}, timestamp)
             self._partitions.changed()
 
-    async def _ask(self, asked: dict[AssignedPartition, int], timestamp: int) -> None:
-        wanted = {state.topic_partition: timestamp for state in asked}
+    async def _ask(self, requested: dict[AssignedPartition, int], timestamp: int) -> None:
+        wanted = {state.topic_partition: timestamp for state in requested}
         failure: ClientError | None = None
         try:
             offsets = await list_offsets(self._cluster, self._config, wanted, isolation_level(self._config))
         except ClientError as error:
             failure = error
-        for state, epoch in asked.items():
+        for state, epoch in requested.items():
             if state.epoch != epoch:
                 continue  # sought meanwhile
             if failure is not None:

@@ -72,7 +72,7 @@ _SENTENCES: Final = {
     "and group.max.session.timeout.ms",
     ErrorCode.GROUP_MAX_SIZE_REACHED: "it has as many members as the broker's group.max.size allows",
     ErrorCode.INVALID_GROUP_ID: "the broker does not accept this name",
-    ErrorCode.NOT_COORDINATOR: "the broker that was asked is stopping, or does not coordinate it",
+    ErrorCode.NOT_COORDINATOR: "the broker is stopping, or does not coordinate it",
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "its coordinator is not available",
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "the broker is still loading it",
 }

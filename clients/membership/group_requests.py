@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from barnabas.clients.config import ConsumerConfig
 from barnabas.clients.errors import ClientError, ClosedError, RefusedError
-from barnabas.clients.network.cluster import Cluster, Purpose
+from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.network.connection import Connection
+from barnabas.clients.network.node_connections import Purpose
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.groups.consumer_protocol import CONSUMER
 from barnabas.protocol.messages.api_key import ApiKey
@@ -80,7 +81,7 @@ class GroupRequests:
     async def leave(self, member_id: str, reason: str) -> None:
         """Leave the group, so that it need not wait for the session's end. Raises ClientError."""
         request = LeaveGroupRequest(self._group, [LeavingMember(member_id, None, reason)])
-        connection = await self._cluster.any_connection()
+        connection = await self._cluster.connections.any_connection()
         await connection.request(ApiKey.LEAVE_GROUP, request, timeout_ms=LEAVE_TIMEOUT_MS)
 
     def close(self) -> None:
@@ -91,8 +92,8 @@ class GroupRequests:
     async def _ask(self, api: ApiKey, request: Any, timeout_ms: int, refused: Callable[[ErrorCode], Any]) -> Any:
         """Send a request. An error about the member may also come as a refusal of the whole request."""
         if self._connection is None or self._connection.closed:
-            way_in = await self._cluster.any_connection()
-            self._connection = await self._cluster.connect(way_in.node_id, Purpose.GROUP)
+            way_in = await self._cluster.connections.any_connection()
+            self._connection = await self._cluster.connections.connect(way_in.node_id, Purpose.GROUP)
         try:
             return await self._connection.request(api, request, timeout_ms=timeout_ms)
         except asyncio.CancelledError:

@@ -51,7 +51,7 @@ async def ask_any(cluster: Cluster, config: ClientConfig, api: ApiKey, request: 
     """Send any broker a request that may be repeated, and return the response."""
 
     async def attempt() -> Any:
-        connection = await cluster.any_connection()
+        connection = await cluster.connections.any_connection()
         return await connection.request(api, request)
 
     return await with_retries(config, api.label, attempt)
@@ -59,7 +59,7 @@ async def ask_any(cluster: Cluster, config: ClientConfig, api: ApiKey, request: 
 
 async def command_any(cluster: Cluster, config: ClientConfig, api: ApiKey, request: Any, timeout_ms: int) -> Any:
     """Send any broker a request that must not be repeated once it may have arrived. Only connecting is retried."""
-    connection = await with_retries(config, api.label, cluster.any_connection)
+    connection = await with_retries(config, api.label, cluster.connections.any_connection)
     try:
         return await connection.request(api, request, timeout_ms=timeout_ms)
     except (BrokerConnectionError, BrokerTimeoutError) as error:

@@ -63,7 +63,7 @@ class Idempotence:
                 backoff_s(self._failures, self._config.retry_backoff_ms, self._config.retry_backoff_max_ms)
             )
         try:
-            connection = await self._cluster.any_connection()
+            connection = await self._cluster.connections.any_connection()
             response: InitProducerIdResponse = await connection.request(
                 ApiKey.INIT_PRODUCER_ID, InitProducerIdRequest()
             )

@@ -153,7 +153,7 @@ class Sender:
                 del self._marked[queue]
                 continue
             leader = self._cluster.leader(queue.topic_partition)
-            connection = None if leader == NO_LEADER else self._cluster.connected(leader)
+            connection = None if leader == NO_LEADER else self._cluster.connections.connected(leader)
             if connection is None:
                 del self._marked[queue]
                 self._park(queue, leader)
@@ -240,7 +240,7 @@ class Sender:
 
     async def _connect(self, leader: int) -> None:
         try:
-            await self._cluster.connect(leader)
+            await self._cluster.connections.connect(leader)
         except ClientError as error:
             logger.info("broker %d not connected, its batches will be retried: %s", leader, error)
             for queue in self._parked[leader]:

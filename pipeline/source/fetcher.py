@@ -80,7 +80,7 @@ class PartFetcher:
         self._sent = None
         if self._cluster is not None:
             leader = self._cluster.leader(self._topic_partition)
-            connection = self._cluster.connected(leader)
+            connection = self._cluster.connections.connected(leader)
             if connection is not None:
                 self._sent = self._loop.run_until_complete(self._send_on(connection))
 
@@ -151,7 +151,7 @@ class PartFetcher:
                 leader = self._cluster.leader(self._topic_partition)
             if leader == NO_LEADER:
                 raise RefusedError.of_partition(self._topic_partition, ErrorCode.LEADER_NOT_AVAILABLE, None)
-            sent = await self._send_on(await self._cluster.connect(leader))
+            sent = await self._send_on(await self._cluster.connections.connect(leader))
         response = await sent
         code = response.topics[0].partitions[0].error
         if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self._cluster is not None:

@@ -9,7 +9,8 @@ import pytest
 
 from barnabas.clients.config import ClientConfig
 from barnabas.clients.errors import BrokerConnectionError, BrokerTimeoutError, ClosedError, RefusedError
-from barnabas.clients.network.cluster import Cluster, Purpose
+from barnabas.clients.network.cluster import Cluster
+from barnabas.clients.network.node_connections import Purpose
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.topics.metadata import MetadataResponse, TopicMetadata
@@ -31,13 +32,13 @@ async def started(broker: FakeBroker, **settings: Any) -> AsyncIterator[Cluster]
 async def test_the_bootstrap_connection_is_kept_if_the_address_is_the_advertised_one(broker: FakeBroker) -> None:
     async with started(broker) as cluster:
         assert cluster.cluster_id == "fake-cluster"
-        assert await cluster.connect(1) is await cluster.any_connection()
+        assert await cluster.connections.connect(1) is await cluster.connections.any_connection()
         assert broker.connections_made == 1
 
 
 async def test_concurrent_callers_share_one_connection_attempt(broker: FakeBroker) -> None:
     async with started(broker) as cluster:
-        connections = await asyncio.gather(*(cluster.connect(1, Purpose.FETCH) for _ in range(10)))
+        connections = await asyncio.gather(*(cluster.connections.connect(1, Purpose.FETCH) for _ in range(10)))
         assert len(set(connections)) == 1
         assert broker.connections_made == 2
 
@@ -63,11 +64,11 @@ async def test_cancelling_one_caller_does_not_cancel_the_shared_request(broker: 
 
 async def test_a_lost_connection_is_reopened_when_it_is_next_used(broker: FakeBroker) -> None:
     async with started(broker) as cluster:
-        first = await cluster.connect(1)
+        first = await cluster.connections.connect(1)
         broker.drop_connections()
         await until(lambda: first.closed)
-        assert cluster.connected(1) is None
-        second = await cluster.connect(1)
+        assert cluster.connections.connected(1) is None
+        second = await cluster.connections.connect(1)
         assert second is not first
         await cluster.load(["orders"])
 
@@ -77,14 +78,14 @@ async def test_adopting_the_bootstrap_connection_while_connecting_leaves_one_con
 ) -> None:
     async with started(broker) as cluster:
         broker.drop_connections()
-        await until(lambda: cluster.connected(1) is None and broker.open_connections == 0)
+        await until(lambda: cluster.connections.connected(1) is None and broker.open_connections == 0)
         release = asyncio.Event()
         broker.intercept = lambda api, request: Hold(release)
-        connecting = asyncio.ensure_future(cluster.connect(1))
+        connecting = asyncio.ensure_future(cluster.connections.connect(1))
         await until(lambda: len(broker.asked(ApiKey.API_VERSIONS)) == 2)
         broker.intercept = lambda api, request: None
         await cluster.load(["orders"])
-        adopted = cluster.connected(1)
+        adopted = cluster.connections.connected(1)
         release.set()
         assert await connecting is adopted
         await until(lambda: broker.open_connections == 1)
@@ -110,7 +111,7 @@ async def test_a_topic_without_a_leader_is_requested_until_the_timeout(broker: F
 async def test_when_the_known_brokers_are_gone_the_bootstrap_list_is_used_again(broker: FakeBroker) -> None:
     broker.advertised = ("127.0.0.1", 1)
     async with started(broker) as cluster:
-        assert cluster.brokers[1].port == 1
+        assert cluster.connections.brokers[1].port == 1
         broker.drop_connections()
         await until(lambda: broker.open_connections == 0)
         await cluster.load(["orders"])
@@ -119,11 +120,11 @@ async def test_when_the_known_brokers_are_gone_the_bootstrap_list_is_used_again(
 
 async def test_an_address_that_now_belongs_to_another_node_is_not_used(broker: FakeBroker) -> None:
     async with started(broker) as cluster:
-        cluster.brokers[9] = cluster.brokers[1]
+        cluster.connections.brokers[9] = cluster.connections.brokers[1]
         with pytest.raises(BrokerConnectionError, match="is node 1 where node 9 was expected"):
-            await cluster.connect(9)
+            await cluster.connections.connect(9)
         with pytest.raises(BrokerConnectionError, match="node 77 leads the partition, but is not among the brokers"):
-            await cluster.connect(77)
+            await cluster.connections.connect(77)
 
 
 async def test_refreshes_are_not_more_frequent_than_their_back_off(broker: FakeBroker) -> None:
@@ -154,4 +155,4 @@ async def test_closing_ends_waiting_calls(broker: FakeBroker) -> None:
         with pytest.raises(ClosedError):
             await waiting
         with pytest.raises(ClosedError):
-            await cluster.connect(1)
+            await cluster.connections.connect(1)

@@ -166,7 +166,7 @@ async def test_a_response_after_the_delivery_timeout_is_ignored(
     broker.intercept = first(1, Hold(release))
     async with producing(broker, request_timeout_ms=100, delivery_timeout_ms=100) as producer:
         await producer.partitions_for("lines")
-        connection = producer._cluster.connected(1)
+        connection = producer._cluster.connections.connected(1)
         assert connection is not None
         connection._settings = dataclasses.replace(connection._settings, request_timeout_ms=60_000)
         with pytest.raises(DeliveryTimeoutError):

@@ -1,0 +1,200 @@
+"""One connection per broker and purpose, opened when it is needed.
+
+Connections are shared by concurrent callers and reopened with back-off after a failure. A bootstrap address serves only
+the first contact: afterwards brokers are reached at their advertised addresses, and the bootstrap list is used again
+when none of those answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeVar
+
+from barnabas import __version__
+from barnabas.clients.addresses import Address, parse_bootstrap
+from barnabas.clients.config import ClientConfig
+from barnabas.clients.errors import BrokerConnectionError, ClosedError
+from barnabas.clients.network.backoff import backoff_s
+from barnabas.clients.network.connection import Connection, ConnectionSettings
+
+T = TypeVar("T")
+
+
+class Purpose(Enum):
+    """Fetches and joins have connections of their own: they wait long, and so do later requests on their connection."""
+
+    CONTROL = "control"
+    FETCH = "fetch"
+    GROUP = "group"
+
+
+@dataclass(slots=True)
+class _Failures:
+    """Consecutive failed connection attempts to one node, and the loop's time of the earliest next attempt."""
+
+    count: int
+    not_before: float
+
+
+class NodeConnections:
+    """Owned by one Cluster, which passes it the brokers' addresses."""
+
+    def __init__(self, config: ClientConfig) -> None:
+        self.brokers: dict[int, Address] = {}
+        self._config = config
+        self._seeds = parse_bootstrap(config.bootstrap)
+        self._settings = ConnectionSettings(
+            client_id=config.client_id,
+            client_version=__version__,
+            connect_timeout_ms=config.connect_timeout_ms,
+            request_timeout_ms=config.request_timeout_ms,
+            max_frame_bytes=config.max_frame_bytes,
+        )
+        self._connections: dict[tuple[int, Purpose], Connection] = {}
+        self._way_in: Connection | None = None
+        self._connecting: dict[tuple[int, Purpose], asyncio.Task[Connection]] = {}
+        self._finding_way_in: asyncio.Task[Connection] | None = None
+        self._failures: dict[int, _Failures] = {}
+        self._closed = False
+
+    def begin_closing(self) -> None:
+        """Make later calls, and shared tasks that are cancelled from now on, raise ClosedError."""
+        self._closed = True
+
+    async def close(self) -> None:
+        """End every attempt to connect and close every connection. Idempotent."""
+        self._closed = True
+        tasks = [*self._connecting.values()]
+        if self._finding_way_in is not None:
+            tasks.append(self._finding_way_in)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        connections = [*self._connections.values(), *([self._way_in] if self._way_in else [])]
+        for connection in connections:
+            connection.close()
+        await asyncio.gather(*(connection.wait_closed() for connection in connections))
+        self._connections.clear()
+
+    def ensure_open(self) -> None:
+        """Raises ClosedError after close()."""
+        if self._closed:
+            raise ClosedError("used after close()")
+
+    def update_brokers(self, brokers: dict[int, Address]) -> None:
+        """Replace the brokers' addresses by those of new metadata."""
+        self.brokers = brokers
+        self._adopt_way_in()
+
+    def connected(self, node_id: int, purpose: Purpose = Purpose.CONTROL) -> Connection | None:
+        """The open connection to that node, or None."""
+        connection = self._connections.get((node_id, purpose))
+        return None if connection is None or connection.closed else connection
+
+    async def connect(self, node_id: int, purpose: Purpose = Purpose.CONTROL) -> Connection:
+        """Return an open connection to that node, opening it after the back-off of the last failure.
+
+        Raises BrokerConnectionError, naming the broker's advertised address.
+        """
+        connection = self.connected(node_id, purpose)
+        if connection is not None:
+            return connection
+        self.ensure_open()
+        task = self._connecting.get((node_id, purpose))
+        if task is None:
+            task = asyncio.create_task(self._connect(node_id, purpose), name=f"barnabas-connect-{node_id}")
+            self._connecting[node_id, purpose] = task
+            task.add_done_callback(lambda done: self._connecting.pop((node_id, purpose), None))
+        return await self.result_of(task)
+
+    async def any_connection(self) -> Connection:
+        """Return an open connection to any broker, else one to the first known or bootstrap broker that answers.
+
+        Raises BrokerConnectionError with the error of each of them.
+        """
+        self.ensure_open()
+        for (_, purpose), connection in self._connections.items():
+            if purpose is Purpose.CONTROL and not connection.closed:
+                return connection
+        if self._way_in is not None and not self._way_in.closed:
+            return self._way_in
+        if self._finding_way_in is None or self._finding_way_in.done():
+            self._finding_way_in = asyncio.create_task(self._find_way_in(), name="barnabas-bootstrap")
+        return await self.result_of(self._finding_way_in)
+
+    async def result_of(self, task: asyncio.Task[T]) -> T:
+        """Return the result of a task that callers share. Cancelling the caller does not cancel the task."""
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if self._closed and task.cancelled():  # by close(), not by the caller's cancellation
+                raise ClosedError("closed while waiting for this") from None
+            raise
+
+    async def _find_way_in(self) -> Connection:
+        failures = []
+        for address in dict.fromkeys([*self.brokers.values(), *self._seeds]):
+            try:
+                self._way_in = await Connection.open(address, self._settings)
+            except BrokerConnectionError as error:
+                failures.append(error)
+                continue
+            return self._way_in
+        if len(failures) == 1:
+            raise failures[0]
+        reasons = "; ".join(str(failure) for failure in failures)
+        raise BrokerConnectionError(f"none of {len(failures)} brokers can be reached: {reasons}")
+
+    async def _connect(self, node_id: int, purpose: Purpose) -> Connection:
+        loop = asyncio.get_running_loop()
+        failures = self._failures.get(node_id)
+        if failures is not None and failures.not_before > loop.time():
+            await asyncio.sleep(failures.not_before - loop.time())
+        address = self.brokers.get(node_id)
+        if address is None:
+            raise BrokerConnectionError(f"node {node_id} leads the partition, but is not among the brokers")
+        try:
+            connection = await self._open_node(node_id, address)
+        except BrokerConnectionError as error:
+            count = 1 if failures is None else failures.count + 1
+            pause = backoff_s(count, self._config.reconnect_backoff_ms, self._config.reconnect_backoff_max_ms)
+            self._failures[node_id] = _Failures(count, loop.time() + pause)
+            if address in self._seeds:
+                raise
+            raise BrokerConnectionError(
+                f"{error} (broker {node_id} advertises this address; if it is wrong, set advertised.listeners there)"
+            ) from error
+        self._failures.pop(node_id, None)
+        adopted = self.connected(node_id, purpose)
+        if adopted is not None:  # the bootstrap connection was adopted meanwhile: keep one
+            connection.close()
+            return adopted
+        self._keep(node_id, purpose, connection)
+        return connection
+
+    async def _open_node(self, node_id: int, address: Address) -> Connection:
+        connection = await Connection.open(address, self._settings)
+        if connection.node_id != node_id:
+            connection.close()
+            raise BrokerConnectionError(f"{address} is node {connection.node_id} where node {node_id} was expected")
+        return connection
+
+    def _keep(self, node_id: int, purpose: Purpose, connection: Connection) -> None:
+        def forget(closed: Connection) -> None:
+            if self._connections.get((node_id, purpose)) is closed:
+                del self._connections[node_id, purpose]
+
+        self._connections[node_id, purpose] = connection
+        connection.on_closed = forget
+
+    def _adopt_way_in(self) -> None:
+        """Keep the bootstrap connection as the broker's own one, if its address is the advertised one."""
+        connection = self._way_in
+        if connection is None or connection.closed:
+            return
+        key = (connection.node_id, Purpose.CONTROL)
+        if self.brokers.get(connection.node_id) == connection.address and key not in self._connections:
+            self._keep(connection.node_id, Purpose.CONTROL, connection)
+            self._way_in = None
