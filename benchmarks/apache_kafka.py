@@ -1,7 +1,7 @@
 """Apache Kafka as a second system: one KRaft node, its distribution's own JVM flags, run from a folder of jars.
 
-What its start scripts would set is set here. The jars come from Maven (`kafka_2.13` and `kafka-tools` with all they
-depend on, and a log4j binding); tests/support/kafka/jars.py fetches such a folder.
+The settings of its start scripts are repeated here. The jars come from Maven (`kafka_2.13` and `kafka-tools` with their
+dependencies, and a log4j binding); tests/support/kafka/jars.py fetches such a folder.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ transaction.state.log.min.isr=1
 
 
 class ApacheKafka:
-    """Kafka of whatever version the jars are."""
+    """Kafka, in the version of the jars."""
 
     name = "Apache Kafka"
     dialect: Dialect = KafkaDialect()
     warm_gigabytes = 10.0
-    """A JVM needs that much to compile what it runs (design: measuring)."""
+    """The amount that a JVM needs to compile its hot code."""
     warm_seconds = 15.0
 
     def __init__(self, jars: Path) -> None:
@@ -51,7 +51,7 @@ class ApacheKafka:
         self.version = next(jars.glob("kafka_2.13-*.jar")).stem.removeprefix("kafka_2.13-")
 
     def start(self, directory: Path) -> Running:
-        """Format `directory` and start; returns when ApiVersions was answered. The formatting is not timed."""
+        """Format `directory`, start, and wait for an answer to ApiVersions. Formatting is not timed."""
         port = free_port()
         properties = directory / "server.properties"
         properties.write_text(_PROPERTIES.format(port=port, controller_port=free_port(), directory=directory / "data"))

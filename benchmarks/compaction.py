@@ -1,9 +1,9 @@
 """One round of the cleaner over one log, in a process of its own: `python -m benchmarks.compaction DIRECTORY BYTES`.
 
 Records of 200 bytes in batches of 16 KiB, keys drawn from half a million per GiB, in segments of 100 MiB; everything is
-dirty. The log is appended as a broker appends it, then cleaned with the default buffers. Printed as JSON: MB/s and CPU
-seconds per GB of log, both passes together; the time of `cp` over the same files in relation; and memory above what
-the process had before, less the buffers that are configured.
+dirty. The log is appended as by a broker, then cleaned with the default buffers. Printed as JSON: MB/s and CPU seconds
+per GB of log, both passes together; the ratio to the time of `cp` over the same files; and the growth of the process's
+memory, without the configured buffers.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Unthrottled:
     """No limit."""
 
     def note(self, size_bytes: int) -> None:
-        """Nothing."""
+        """Ignore the bytes."""
 
 
 def compaction(directory: Path, size_bytes: int) -> Columns:
-    """The figures of one round over `size_bytes` of log, made in `directory`."""
+    """Measure one cleaning of `size_bytes` of log, created in `directory`."""
     command = [sys.executable, "-m", "benchmarks.compaction", str(directory), str(size_bytes)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     columns: Columns = json.loads(done.stdout)
@@ -51,7 +51,7 @@ def compaction(directory: Path, size_bytes: int) -> Columns:
 
 
 def measure(directory: Path, size_bytes: int) -> Columns:
-    """As `compaction`, in this process."""
+    """Measure `compaction` in this process."""
     config = BrokerConfig.of({name: Setting(value, "benchmark") for name, value in SETTINGS.items()})
     log = _filled_log(directory / "bench-0", config, size_bytes)
     dirty = [segment.log.path for segment in log.segments[:-1]]

@@ -48,11 +48,11 @@ SETTINGS = [
     "log.cleaner.backoff.ms=1",
     "log.cleaner.min.cleanable.ratio=1.0",
 ]
-"""Of all lines but the first: few partitions of small segments, so that there is always one to compact."""
+"""Settings of all lines except the first: few partitions of small segments, so that one can always be compacted."""
 
 
 def commit_frame(group: str, offset: int) -> bytes:
-    """OffsetCommit version 7 of a consumer that is no member: all partitions."""
+    """Encode OffsetCommit version 7 of a simple consumer, for all partitions."""
     body = (
         string(group)
         + struct.pack(">i", -1)
@@ -67,7 +67,7 @@ def commit_frame(group: str, offset: int) -> bytes:
 
 
 def committed(connection: socket.socket, group: str) -> list[int]:
-    """The group's offsets by partition, -1 for none."""
+    """Return the group's offsets by partition, -1 without one."""
     numbers = struct.pack(f">{PARTITIONS}i", *range(PARTITIONS))
     body = string(group) + struct.pack(">i", 1) + string(TOPIC) + struct.pack(">i", PARTITIONS) + numbers
     answer = call(connection, frame(_OFFSET_FETCH, 5, body))
@@ -81,7 +81,7 @@ def committed(connection: socket.socket, group: str) -> list[int]:
 
 
 def begin_compaction(connection: socket.socket) -> None:
-    """From now on the cleaner takes whatever is dirty."""
+    """Let the cleaner take every dirty log from now on."""
     entry = string("min.cleanable.dirty.ratio") + struct.pack(">b", _SET) + string("0.0")
     body = struct.pack(">ib", 1, _TOPIC_RESOURCE) + string(OFFSETS_TOPIC) + struct.pack(">i", 1) + entry + b"\x00"
     (error,) = struct.unpack_from(">h", call(connection, frame(_ALTER_CONFIGS, 0, body)), 8)
@@ -89,7 +89,7 @@ def begin_compaction(connection: socket.socket) -> None:
 
 
 def load_seconds(running: Running) -> float:
-    """Ask for the list of groups until none is being loaded."""
+    """List groups until no coordinator is loading; return the seconds."""
     started = time.monotonic()
     with running.connect() as connection:
         while struct.unpack_from(">h", call(connection, frame(_LIST_GROUPS, 0, b"")))[0] == LOADING:
@@ -111,7 +111,7 @@ class GroupLines:
         self._system = Barnabas([*SETTINGS, f"metrics.listener=127.0.0.1:{self._metrics_port}"], KafkaDialect())
 
     def run(self) -> None:
-        """All of them."""
+        """Measure all lines."""
         plain = self._directory / "plain"
         plain.mkdir()
         with Barnabas([], KafkaDialect()).start(plain) as running:
@@ -176,7 +176,7 @@ class GroupLines:
         return path
 
     def _rounds(self) -> float:
-        """Of the cleaner, so far."""
+        """Return the number of cleanings so far."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self._metrics_port}/metrics", timeout=30) as answer:
             lines = answer.read().decode().splitlines()
         return sum(float(line.split()[-1]) for line in lines if line.startswith(ROUNDS_METRIC))
@@ -204,24 +204,24 @@ class GroupLines:
 
 
 def call(connection: socket.socket, request: bytes) -> bytes:
-    """The answer behind its correlation id."""
+    """Send a request; return the answer after its correlation id."""
     connection.sendall(request)
     return receive_exactly(connection, int.from_bytes(receive_exactly(connection, 4), "big"))[4:]
 
 
 def frame(api: int, version: int, body: bytes) -> bytes:
-    """A request with its size in front and a classic header."""
+    """Build a request with its size prefix and a classic header."""
     header = struct.pack(">hhi", api, version, 1) + string("benchmark")
     return struct.pack(">i", len(header) + len(body)) + header + body
 
 
 def string(text: str) -> bytes:
-    """A classic string."""
+    """Encode a classic string."""
     return struct.pack(">h", len(text)) + text.encode()
 
 
 def say(text: str) -> None:
-    """One line."""
+    """Print one line."""
     print(text, flush=True)
 
 

@@ -1,12 +1,12 @@
-"""What one librdkafka client gets out of a broker: `python -m benchmarks.librdkafka`, or `make bench-kafka`.
+"""Throughput of one librdkafka client: `python -m benchmarks.librdkafka`, or `make bench-kafka`.
 
     produce   records of 100 bytes and of 1 KiB to one partition, acks=1, linger.ms=5, not compressed
     consume   the same records again, from the beginning
-    mock      producing to librdkafka's own cluster inside the client's process, which keeps nothing: what the client
-              alone can do
+    mock      producing to librdkafka's mock cluster inside the client's process, which stores nothing: the client's
+              own limit
 
-Barnabas is asked in Kafka's protocol, as by any Kafka client; Apache Kafka, where --kafka-jars names its jars, in the
-same rounds by the same program (native/librdkafka/client.c, which needs Debian's librdkafka-dev). The CPU time is the
+Barnabas is measured in Kafka's protocol; Apache Kafka, if --kafka-jars names its jars, in the same rounds with the same
+program (native/librdkafka/client.c, which needs Debian's librdkafka-dev). The CPU time is the
 broker's; 1 GB is 10^9 bytes of values.
 """
 

@@ -1,7 +1,7 @@
-"""What is measured: one function a line. Each answers its columns as plain numbers, in the units that their names say.
+"""The measurements: one function per line, which returns its columns as numbers in the units of their names.
 
-CPU seconds are those of the measured system's process, from /proc. 1 GB is 10^9 bytes of record batches as they lie on
-disk. A line checks that the system did the work: end offsets after a produce, bytes after a fetch.
+CPU seconds are those of the measured system's process, from /proc. 1 GB is 10^9 bytes of record batches on disk. A line
+verifies the work: end offsets after a produce, bytes after a fetch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LATENCY_REQUESTS_MAX = 3_000_000
 SYNC_ROUNDS = 500
 DURABLE_PARTITIONS = (1, 64)
 SMALL_ANSWER_BYTES = 64
-"""About what the answer to a one-record produce has."""
+"""About the size of the answer to a one-record produce."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Bench:
         self.work = work
 
     def footprint(self) -> Columns:
-        """Right after the start: nothing was sent but one hello."""
+        """Measure right after the start, when only one hello was sent."""
         cpu = self.running.cpu_seconds()
         time.sleep(IDLE_SECONDS)
         idle_cpu = self.running.cpu_seconds() - cpu
@@ -74,7 +74,7 @@ class Bench:
                 self.dialect.create(connection, f"durable-{partitions}", partitions, {"flush.messages": "1"})
 
     def warm(self, gigabytes: float, seconds: float) -> None:
-        """Every path has run before it is measured; a JVM wants more of it than others."""
+        """Run every path before it is measured; a JVM needs more of this than others."""
         work = self.work
         requests = max(1, int(gigabytes * GB) // len(work.bulk_batch.data))
         self._produce("warm", work.bulk_batch, connections=1, depth=work.produce_depth, requests=requests)

@@ -1,12 +1,13 @@
 """Starts and lookups of the log engine, without a broker around it: `python -m benchmarks.loading`.
 
-    clean start           1,000 partitions of 10 segments behind a clean-shutdown marker, until all logs are loaded
+    clean start           1,000 partitions of 10 segments after a clean shutdown, until all logs are loaded
     recovery              after kill -9, of one log in 64 segments and in 1, with batches of 16 KiB, of 1 KiB and of 170
                           bytes; as a ratio to `cat` of the same files to a null device, right before, in the same round
     lookups               by offset and by timestamp in one segment of 1 GiB, each of another random target
 
-Each start runs in a process of its own. Segments lie there as a killed broker leaves them: the indexes of the newest
-have their full size and are full of zeros, there is no marker and no recovery point. `--gigabytes 0.1` is a quick look.
+Each start runs in a process of its own. Segments are left as by a killed broker: the indexes of the newest have their
+full size and are full of zeros, and there is no clean-shutdown file and no recovery point. `--gigabytes 0.1` is a quick
+look.
 """
 
 from __future__ import annotations
@@ -44,18 +45,18 @@ _OFFSET = struct.Struct(">q")
 
 
 def load_once(log_dir: str) -> None:
-    """In a process of its own: load all logs, print the seconds, the CPU seconds and how many there were."""
+    """Load all logs, in a process of its own; print the seconds, the CPU seconds and the number of logs."""
     manager = _manager(Path(log_dir))
     started, cpu = time.perf_counter(), time.process_time()
     count = manager.load_logs(lambda _: manager.config.log_config)
     print(time.perf_counter() - started, time.process_time() - cpu, count)
     for log in manager.logs():
         log.go_offline()
-    os._exit(0)  # as a kill would: what was loaded is left as it is
+    os._exit(0)  # like a kill: leaves the files as they are
 
 
 def clean_start(home: Path, rounds: int, partitions: int) -> dict[str, list[float]]:
-    """Seconds and CPU seconds of clean starts; the first one, which finds nothing cached, is not counted."""
+    """Measure seconds and CPU seconds of clean starts; the first one, with cold caches, is not counted."""
     batch = bytearray(build_batch(1, 100).data)
     model: dict[str, bytes] = {}
     for segment in range(SEGMENTS_EACH):
@@ -84,7 +85,7 @@ def clean_start(home: Path, rounds: int, partitions: int) -> dict[str, list[floa
 
 
 def recovery(home: Path, rounds: int, total_bytes: int, segments: int, value_bytes: int) -> dict[str, list[float]]:
-    """Seconds of a start that recovers everything, and of `cat`; one round more is run and not counted."""
+    """Measure seconds of a start that recovers everything, and of `cat`; an extra first round is not counted."""
     log_dir = home / "recovery"
     directory = log_dir / "bench-0"
     directory.mkdir(parents=True)
@@ -109,7 +110,7 @@ def recovery(home: Path, rounds: int, total_bytes: int, segments: int, value_byt
 
 
 def lookups(home: Path, rounds: int, segment_bytes: int) -> dict[str, list[float]]:
-    """Microseconds of a lookup by offset and of one by timestamp, each round's mean, in one sealed segment."""
+    """Measure the mean microseconds of lookups by offset and by timestamp in one sealed segment."""
     log_dir = home / "lookups"
     directory = log_dir / "bench-0"
     directory.mkdir(parents=True)
@@ -164,7 +165,7 @@ def _load_in_process(log_dir: Path) -> tuple[float, float, int]:
 def _write_segments(
     directory: Path, total_bytes: int, segments: int, value_bytes: int, *, rising: bool = False
 ) -> list[int]:
-    """One log as a killed broker leaves it; the base offsets. `rising`: a ms between two batches."""
+    """Write one log as a killed broker leaves it; return the base offsets. `rising`: one ms between batches."""
     batch = bytearray(build_batch(1, value_bytes).data)
     count = max(total_bytes // segments // len(batch), 1)
     bases = [segment * count for segment in range(segments)]
@@ -188,13 +189,13 @@ def _zero_newest_indexes(directory: Path, base: int) -> None:
 
 
 def _at(batch: bytearray, offset: int) -> bytes:
-    """The batch at an offset: that lies outside of its CRC."""
+    """Return the batch with another base offset, which the CRC does not cover."""
     _OFFSET.pack_into(batch, 0, offset)
     return bytes(batch)
 
 
 def _stamp(batch: bytearray, timestamp: int) -> None:
-    """Another time for its record."""
+    """Set the record's timestamp."""
     from crc32c import crc32c
 
     struct.pack_into(">qq", batch, 27, timestamp, timestamp)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def describe() -> list[tuple[str, str]]:
-    """(what, value) rows. No host name, no path."""
+    """Return (name, value) rows, without host names and paths."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / (1 << 30)
     return [
         ("processor", f"{_processor()}, {os.cpu_count()} cores"),

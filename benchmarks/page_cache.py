@@ -1,8 +1,7 @@
 """Keeps the page cache full, as on a machine that has run for a while.
 
-Virtual machines may give freed memory back to their host; the first touch of a fresh page then costs seconds per GB
-of system time and drowns what is measured. With a full cache the kernel recycles pages instead (5 GB/s), and figures
-repeat.
+Virtual machines may return freed memory to their host; the first access to a fresh page then costs seconds of system
+time per GB and hides the measurement. With a full cache the kernel recycles pages instead (5 GB/s), and figures repeat.
 So: write one file as large as memory less 2 GB, once, and read it before each measured line. What is free even then
 (programs that have ended, files that were removed) is the next one's to touch first, and whoever comes first pays for
 it: it is taken up by a second file.
@@ -15,14 +14,14 @@ from pathlib import Path
 
 LEFT_FREE_BYTES = 2 << 30
 FREE_BYTES = 320 << 20
-"""About what the kernel keeps free by itself."""
+"""About the amount that the kernel itself keeps free."""
 REST_BYTES_MAX = 6 << 30
-"""The second file is never larger."""
+"""Maximum size of the second file."""
 _BLOCK_BYTES = 8 << 20
 
 
 class PageCacheFiller:
-    """The file `path`, written when it is made, read by `refill`, removed by `remove`."""
+    """The file `path`: written on creation, read by `refill`, removed by `remove`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -40,7 +39,7 @@ class PageCacheFiller:
             os.fdatasync(file.fileno())
 
     def refill(self) -> None:
-        """Read the file: its pages are the ones that the next line's data will replace."""
+        """Read the file, so that the next line's data replaces its pages."""
         if not self._path.exists():
             return
         with self._path.open("rb", buffering=0) as file:
@@ -59,7 +58,7 @@ class PageCacheFiller:
 
 
 def _free_bytes() -> int:
-    """Memory that nothing uses, not even the page cache."""
+    """Return the memory that nothing uses, not even the page cache."""
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemFree:"):
             return int(line.split()[1]) * 1024

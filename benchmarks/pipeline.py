@@ -60,7 +60,7 @@ class Lines:
         self._from("barnabas").load().write.parquet(self._parquet)
 
     def measure(self) -> dict[str, float]:
-        """Rows/s by line."""
+        """Measure rows/s by line."""
         spark = self._spark
         segments = spark.read.format("barnabas").option("subscribe", TOPIC)
         lines: dict[str, Callable[[], DataFrame]] = {
@@ -110,7 +110,7 @@ class Lines:
 
 
 def fill(running: Running, records: int) -> int:
-    """Create the topic and produce; the number of records that are there."""
+    """Create the topic and produce; return the number of records in it."""
     dialect = NativeDialect()
     batch = build_batch(BATCH_RECORDS, VALUE_BYTES)
     frames = [dialect.produce(TOPIC, batch.data, partition=partition) for partition in range(PARTITIONS)]
@@ -159,7 +159,7 @@ def main(arguments: list[str]) -> int:
 
 
 def table(samples: Samples) -> str:
-    """Medians with least and largest, and the ratio to the connector, or without it to Parquet, round by round."""
+    """Render medians with minimum and maximum, and the ratio to the connector (without it, to Parquet) by round."""
     base = "kafka connector" if "kafka connector" in samples else "parquet"
     rows = [f"| line | rows/s | to {base} |", "|---|---|---|"]
     for name, values in samples.items():

@@ -14,7 +14,7 @@ SOURCES = Path(__file__).parent / "native"
 
 
 class Programs:
-    """The compiled programs in `directory`; a call runs one and answers its JSON."""
+    """The compiled programs in `directory`; a call runs one and returns its JSON."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -35,17 +35,17 @@ class Programs:
         requests: int,
         seconds: float | None = None,
     ) -> dict[str, Any]:
-        """Send `frames` round and round, at most `depth` unanswered per connection. Result: see load.c."""
+        """Send `frames` repeatedly, at most `depth` unanswered per connection. Result: see load.c."""
         limit = [] if seconds is None else [str(seconds)]
         return self._run("load", host, str(port), str(frames), str(connections), str(depth), str(requests), *limit)
 
     def limits(self, what: str, *arguments: int | Path) -> dict[str, Any]:
-        """One of the limits; arguments and result are described in limits.c."""
+        """Measure one limit; limits.c describes arguments and result."""
         return self._run("limits", what, *map(str, arguments))
 
     @contextmanager
     def smallest_server(self, answer_bytes: int) -> Iterator[tuple[int, int]]:
-        """(pid, port) of the C server that answers every frame with `answer_bytes` and does nothing else."""
+        """Run the C server that only answers every frame with `answer_bytes`; yield (pid, port)."""
         command = [str(self._directory / "limits"), "server", str(answer_bytes)]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as server:
             try:
@@ -63,7 +63,7 @@ class Programs:
 
 
 def compile_program(source: Path, program: Path, *libraries: str) -> None:
-    """Compile one C file. Raises RuntimeError without a compiler, or when it fails: a header that is missing, say."""
+    """Compile one C file. Raises RuntimeError without a compiler, or when it fails, for example on a missing header."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         raise RuntimeError("the benchmark's load generator needs a C compiler: none of cc, gcc, clang is on the PATH")

@@ -1,6 +1,6 @@
-"""Builds the record batches that are sent.
+"""Builds the record batches to send.
 
-Written here, and not with the broker's own builder, so that a mistake in the latter cannot hide in a comparison.
+Independent of the broker's own builder, so that a mistake there cannot hide in a comparison.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Batch:
 
 
 def build_batch(record_count: int, value_bytes: int, *, seed: int = 7) -> Batch:
-    """`record_count` records without key and headers, each with `value_bytes` of noise, all with the present time."""
+    """Build `record_count` records without key and headers, each with `value_bytes` of noise and the current time."""
     noise = random.Random(seed)
     records = bytearray()
     for index in range(record_count):
@@ -44,7 +44,7 @@ def build_batch(record_count: int, value_bytes: int, *, seed: int = 7) -> Batch:
 
 
 def build_full_batch(max_bytes: int, value_bytes: int) -> Batch:
-    """As many records as fit into `max_bytes`, header included."""
+    """Build a batch with as many records as fit into `max_bytes`, including the header."""
     record_bytes = len(build_batch(2, value_bytes).data) - len(build_batch(1, value_bytes).data)
     count = (max_bytes - BATCH_HEADER_BYTES) // (record_bytes + 1)  # offset deltas above 63 take a second byte
     batch = build_batch(count, value_bytes)

@@ -1,4 +1,4 @@
-"""Turns samples into the page docs/performance.md: every cell is a median with minimum and maximum."""
+"""Renders samples as the page docs/performance.md; every cell is a median with minimum and maximum."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.rounds import Samples
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One figure of a table: where it comes from and how it is written. `goal` is said after it."""
+    """One figure of a table: its sample, its format, and a `goal` to append."""
 
     line: str
     column: str
@@ -145,7 +145,7 @@ TABLES = (
 
 
 def render_tables(samples: Samples) -> str:
-    """The tables in Markdown. Rows of other systems that were measured stand below those of Barnabas."""
+    """Render the tables in Markdown. Rows of other systems follow those of Barnabas."""
     return "\n".join(_render(table, samples) for table in TABLES)
 
 
@@ -184,7 +184,7 @@ def _text(cell: Cell | None, samples: Samples) -> str:
 
 
 def write_page(page: str, samples: Samples, machine: list[tuple[str, str]], command: str, rounds: int) -> str:
-    """`page` with what lies between its two marks replaced by the tables. Raises ValueError without the marks."""
+    """Replace the text between the two marks of `page` by the tables. Raises ValueError without the marks."""
     begin, end = "<!-- measured: begin -->\n", "<!-- measured: end -->"
     head, mark, rest = page.partition(begin)
     _, second_mark, tail = rest.partition(end)

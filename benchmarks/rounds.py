@@ -1,4 +1,4 @@
-"""Runs all lines in alternating rounds, each with a fresh broker on an empty directory, and keeps every sample."""
+"""Runs all lines in alternating rounds, each with a fresh broker on an empty directory; keeps every sample."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ CONNECTIONS = (1, 8, 64)
 BARNABAS = "Barnabas"
 
 Samples = dict[str, list[Columns]]
-"""Line -> one entry per round. The lines of other systems than Barnabas carry their name in front."""
+"""Line -> one entry per round. Lines of systems other than Barnabas are prefixed with the name."""
 
 
 def line_of(system: System, line: str) -> str:
-    """The key of a system's line."""
+    """Return the key of a system's line."""
     return line if system.name == BARNABAS else f"{system.name}: {line}"
 
 
@@ -38,7 +38,7 @@ def run_rounds(
     fill_page_cache: bool,
     say: Callable[[str], None],
 ) -> Samples:
-    """Measure. `directory` is on the file system under test; everything in it is removed at the end."""
+    """Measure all lines. `directory` is on the file system under test; the run removes its files at the end."""
     samples: Samples = defaultdict(list)
     home = Path(tempfile.mkdtemp(prefix="barnabas-bench-", dir=directory))
     try:

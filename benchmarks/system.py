@@ -1,6 +1,6 @@
-"""What is measured: a system that can be started on an empty directory, and its running process seen through /proc.
+"""The systems under measurement: how to start one on an empty directory, and its process's figures from /proc.
 
-Barnabas is one, Apache Kafka (apache_kafka) another.
+Implementations: Barnabas here, Apache Kafka in apache_kafka.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class System(Protocol):
-    """What can be measured."""
+    """A system that can be measured."""
 
     name: str
     dialect: Dialect
     warm_gigabytes: float
-    """Produced and fetched before anything is measured."""
+    """Produced and fetched as a warm-up."""
     warm_seconds: float
-    """Of one-record requests, likewise."""
+    """Duration of the warm-up with one-record requests."""
 
     def start(self, directory: Path) -> Running: ...
 
@@ -38,7 +38,7 @@ class System(Protocol):
 
 
 class Barnabas:
-    """The broker of this repository, run by this Python; asked in another dialect it is another system by `name`."""
+    """The broker of this repository, run by this Python. Each dialect is a system of its own, with its own `name`."""
 
     warm_gigabytes = 0.1
     warm_seconds = 0.2
@@ -49,7 +49,7 @@ class Barnabas:
         self._settings = settings
 
     def start(self, directory: Path) -> Running:
-        """Start on an empty `directory` and wait for an answer. Raises RuntimeError when it ends instead."""
+        """Start on an empty `directory` and wait for an answer. Raises RuntimeError when the process exits instead."""
         port = free_port()
         settings = [
             f"listeners=127.0.0.1:{port}",
@@ -68,7 +68,7 @@ class Barnabas:
 
 
 def start_process(command: list[str], directory: Path, port: int, dialect: Dialect) -> Running:
-    """Run `command` until it answers on `port`; its output goes to a file, which is shown when it ends instead."""
+    """Run `command` and wait until it answers on `port`; its output goes to a file, shown if it exits instead."""
     with (directory / "broker.log").open("wb") as log:
         started = time.monotonic()
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -104,23 +104,23 @@ class Running:
         return connection
 
     def cpu_seconds(self) -> float:
-        """User and system time of all its threads so far, in steps of the kernel's clock tick (10 ms)."""
+        """Return user and system time of all threads so far, in clock ticks of 10 ms."""
         return cpu_seconds_of(self.pid)
 
     def rss_mib(self) -> float:
-        """Resident memory: VmRSS, shared pages of files included."""
+        """Return resident memory: VmRSS, including shared file pages."""
         for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
             if line.startswith("VmRSS:"):
                 return int(line.split()[1]) / 1024
         raise RuntimeError(f"process {self.pid} is gone")
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL and wait."""
         self._process.kill()
         self._process.wait()
 
     def stop(self) -> None:
-        """SIGTERM, and SIGKILL when that takes too long. Raises RuntimeError unless it exits 0."""
+        """Send SIGTERM, and SIGKILL after a timeout. Raises RuntimeError unless the exit code is 0."""
         self._process.send_signal(signal.SIGTERM)
         try:
             code = self._process.wait(STOP_SECONDS_MAX)
@@ -144,7 +144,7 @@ class Running:
 
 
 def cpu_seconds_of(pid: int) -> float:
-    """User and system time of all threads of a process so far, in steps of the kernel's clock tick (10 ms)."""
+    """Return user and system time of all threads of a process so far, in clock ticks of 10 ms."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / _CLOCK_TICKS
 
@@ -166,7 +166,7 @@ def _await_hello(process: subprocess.Popen[bytes], port: int, dialect: Dialect) 
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody has now."""
+    """Return a free port of 127.0.0.1."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

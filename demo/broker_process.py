@@ -1,4 +1,4 @@
-"""A broker of our own: `barnabas serve` as a process on free ports, stopped by SIGTERM like any service, and timed."""
+"""`barnabas serve` as a process on free ports, stopped by SIGTERM like any service; start and stop are timed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class BrokerProcess(testing.BrokerProcess):
     start_seconds = 0.0
 
     def start(self) -> None:
-        """Start it, and take the time. Raises BrokerProcessError."""
+        """Start the process and measure the time. Raises BrokerProcessError."""
         began = time.monotonic()
         super().start()
         self.start_seconds = time.monotonic() - began
 
     def stop_cleanly(self) -> float:
-        """SIGTERM, wait, and the seconds that it took. Raises BrokerProcessError unless the exit code is 0."""
+        """Send SIGTERM and wait; return the seconds. Raises BrokerProcessError unless the exit code is 0."""
         began = time.monotonic()
         code = self.stop()
         if code != 0:
@@ -28,10 +28,10 @@ class BrokerProcess(testing.BrokerProcess):
         return time.monotonic() - began
 
     def resident_mib(self) -> float | None:
-        """The process's resident memory in MiB; None where /proc does not tell."""
+        """Return the process's resident memory in MiB; None without /proc."""
         try:
             status = Path(f"/proc/{self.pid}/status").read_text()
-        except OSError:  # no Linux
+        except OSError:  # not Linux
             return None
         for line in status.splitlines():
             if line.startswith("VmRSS:"):

@@ -1,4 +1,4 @@
-"""What a stopped broker left on disk, counted from file names and sizes alone.
+"""The files of a stopped broker, counted from names and sizes.
 
 An offset index has 8 bytes an entry and a time index 12. A clean stop has trimmed both, so their sizes count them.
 """
@@ -40,7 +40,7 @@ def partition_files(directory: Path) -> PartitionFiles:
 
 
 def topic_files(data_directory: Path, topic: str) -> list[PartitionFiles]:
-    """One entry a partition, by number."""
+    """Return one entry for each partition, by number."""
     prefix = f"{topic}-"
     directories = [path for path in data_directory.iterdir() if path.is_dir() and path.name.startswith(prefix)]
     directories.sort(key=lambda path: int(path.name.removeprefix(prefix)))

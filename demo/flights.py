@@ -1,7 +1,7 @@
 """The input: every flight that left New York in 2013, one CSV line each, in the order of their scheduled hour.
 
-A record's key is the aircraft's tail number (`NA`, unknown, is a key like any other), its value the line as it is, its
-timestamp the column `time_hour`.
+A record's key is the aircraft's tail number (including `NA`, unknown), its value the unchanged line, its timestamp the
+column `time_hour`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HOUR_COLUMN = b"time_hour"
 
 
 class Flight(NamedTuple):
-    """One record to be."""
+    """One record to send."""
 
     key: bytes
     value: bytes
@@ -29,7 +29,7 @@ class Flight(NamedTuple):
 
 
 def load_flights(rows: int | None = None, path: Path = DATA_FILE) -> list[Flight]:
-    """The first `rows` lines of the file (None: all), sorted by `time_hour`; equal hours keep the file's order."""
+    """Load the first `rows` lines of the file (None: all), sorted by `time_hour`; equal hours keep the file's order."""
     with lzma.open(path, "rb") as file:
         head = file.readline().rstrip(b"\n").split(b",")
         flights = list(_flights(islice(file, rows), head.index(_TAIL_NUMBER_COLUMN), head.index(_HOUR_COLUMN)))

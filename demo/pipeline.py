@@ -1,7 +1,7 @@
 """`make pipeline-demo`: the flights through the broker and the jobs of `barnabas pipeline`, with a kill in the middle.
 
-Each job is the command that a user would run, in a process of its own; what it did is checked here without Spark, from
-its files and through the client. See README.md.
+Each job runs as a user's command, in a process of its own; its results are checked without Spark, from its files and
+through the client. See README.md.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from demo.verification import Comparison
 TOPIC = "flights"
 REPLAYED = "flights-replayed"
 MICRO_BATCHES = 6
-"""The archive takes the topic in so many, so that there is a middle to kill it in."""
+"""Number of micro-batches of the archive, so that it can be killed in the middle."""
 
 ROWS = 60_000
 """Flights of two months and some: an archive by the hour has some 2,500 files then, and the demo takes minutes."""
 
 
 class PipelineDemo:
-    """One run. `run` returns whether everything was as it must be."""
+    """One run. `run` returns whether all checks passed."""
 
     def __init__(self, directory: Path, screen: Screen, *, rows: int | None, partitions: int, master: str) -> None:
         self._directory = directory

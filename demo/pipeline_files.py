@@ -1,4 +1,4 @@
-"""What jobs wrote, read without Spark."""
+"""Readers of the jobs' output without Spark."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 
 
 def archived_offsets(topic_directory: Path) -> list[tuple[int, int]]:
-    """(partition, offset) of every row of every file."""
+    """Return (partition, offset) of every row of every file."""
     found: list[tuple[int, int]] = []
     for path in sorted(topic_directory.rglob("*.parquet")):
         table = pq.ParquetFile(path).read(columns=["partition", "offset"])
@@ -17,7 +17,7 @@ def archived_offsets(topic_directory: Path) -> list[tuple[int, int]]:
 
 
 def hours_that_differ(topic_directory: Path) -> int:
-    """Rows whose `time_hour`, the last column of the value, is not the hour that their directory says."""
+    """Count rows whose `time_hour`, the last column of the value, differs from the hour of their directory."""
     differing = 0
     for path in sorted(topic_directory.rglob("*.parquet")):
         date, hour = (part.partition("=")[2] for part in path.parts[-3:-1])
@@ -29,7 +29,7 @@ def hours_that_differ(topic_directory: Path) -> int:
 
 
 def snapshot_rows(topic_directory: Path) -> dict[bytes, bytes]:
-    """Key -> value."""
+    """Return key -> value."""
     rows: dict[bytes, bytes] = {}
     for path in sorted(topic_directory.glob("*.parquet")):
         table = pq.ParquetFile(path).read(columns=["key", "value"])

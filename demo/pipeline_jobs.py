@@ -1,4 +1,4 @@
-"""Jobs of `barnabas pipeline` as processes: run to their end and summed up, or killed in the middle."""
+"""Jobs of `barnabas pipeline` as processes, run to their end or killed in the middle."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from typing import IO
 JOB_DEADLINE_S = 900.0
 _LOOK_S = 0.05
 _SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For six JVMs of a minute each: they would spend most of it on compiling themselves as for a day's work."""
+"""JVM flags for six jobs of a minute each, which would otherwise spend most of it in the optimizing compiler."""
 
 
 class JobError(Exception):
-    """A job that failed, or did not end; the message has the end of what it said."""
+    """A job failed or did not end; the message has the end of its output."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobSummary:
-    """What a job printed with --json."""
+    """The summary that a job printed with --json."""
 
     records: int
     size_bytes: int
@@ -35,7 +35,7 @@ class JobSummary:
 
 
 class PipelineJobs:
-    """Runs jobs, one at a time. What they say on standard error is kept in `directory`/jobs.log."""
+    """Runs jobs, one at a time. Their standard error is kept in `directory`/jobs.log."""
 
     def __init__(self, directory: Path, master: str) -> None:
         self.done: list[tuple[str, JobSummary]] = []

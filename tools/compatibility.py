@@ -1,8 +1,8 @@
-"""Writes docs/compatibility.md from docs/compatibility.json, which a run of the clients' matrix leaves behind.
+"""Writes docs/compatibility.md from docs/compatibility.json, the result of a run of the clients' matrix.
 
 make compatibility                       runs the matrix, writes both
 python -m tools.compatibility --write    the page alone
-python -m tools.compatibility --check    exit code 1 unless the page is what the JSON gives
+python -m tools.compatibility --check    exit code 1 unless the page matches the JSON
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PAGE = DOCS / "compatibility.md"
 
 
 def render(result: Mapping[str, Any]) -> str:
-    """The page."""
+    """Render the page."""
     clients: dict[str, str] = result["clients"]
     outcomes: dict[str, dict[str, str]] = result["outcomes"]
     notes: list[str] = []

@@ -1,7 +1,7 @@
-"""A contract for import-linter that reads like a row of the import table in docs/architecture.md.
+"""A kind of import-linter contract for the rows of the import table in docs/architecture.md.
 
-import-linter's own kinds forbid named modules; a row names what is allowed, and a module that is added later must
-fall under it by itself.
+import-linter's own kinds forbid named modules. A row of the table names the allowed imports, so that it also applies
+to modules added later.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ _FROM = re.compile(r"from\s+([\w.]+)\s+import\s+(.*)")
 
 
 def is_within(module: str, package: str) -> bool:
-    """Whether `module` is `package` or lies in it."""
+    """Return whether `module` is `package` or inside it."""
     return module == package or module.startswith(package + ".")
 
 
 def imports_of(graph: ImportGraph, importer: str) -> Iterator[tuple[str, int]]:
-    """What `importer` imports directly, with the line.
+    """Yield the direct imports of `importer`, with their lines.
 
-    The graph knows Python files only and books everything else (a compiled module, a name that `__init__.py` defines)
-    on the root package; there the import's own text says what is meant.
+    The graph contains only Python files and attributes every other import (a compiled module, a name defined in
+    `__init__.py`) to the root package; for those, the import statement's text names the module.
     """
     for imported in sorted(graph.find_modules_directly_imported_by(importer)):
         for detail in graph.get_import_details(importer=importer, imported=imported):

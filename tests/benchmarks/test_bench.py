@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
 from barnabas.protocol.records import RecordBatch, read_records
-from benchmarks import librdkafka, loading
+from benchmarks import librdkafka, loading, recovery
 from benchmarks.dialect import NativeDialect
 from benchmarks.programs import Programs
 from benchmarks.records import build_batch, build_full_batch
@@ -115,6 +116,16 @@ def test_measured_clean_starts_and_lookups_find_all_that_was_written(tmp_path: P
     assert [len(build_batch(1, size).data) for size in loading.VALUE_BYTES.values()] == [16384, 1024, 170]
 
 
+def test_a_killed_broker_is_measured_until_it_answers_the_right_end_offsets(tmp_path: Path) -> None:
+    arguments = ["--rounds", "1", "--gigabytes", "0.004", "--directory", str(tmp_path / "work")]
+    assert recovery.main([*arguments, "--json", str(tmp_path / "result.json")]) == 0
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["samples"]["Barnabas"][0]["seconds"] > 0
+    assert {"processor", "memory", "system", "load average"} <= result["machine"].keys()
+    assert result["options"] == {"rounds": 1, "gigabytes": 0.004, "partitions": 4, "set": []}
+    assert list((tmp_path / "work").iterdir()) == []
+
+
 needs_librdkafka = pytest.mark.skipif(
     not Path("/usr/include/librdkafka/rdkafka.h").exists(), reason="librdkafka's headers are not here (librdkafka-dev)"
 )
@@ -127,7 +138,7 @@ def test_librdkafka_produces_and_consumes_what_it_is_asked(
 ) -> None:
     monkeypatch.setattr(librdkafka, "WORK", tmp_path)
     arguments = ["--rounds", "1", "--gigabytes", "0.001", "--no-page-cache-fill", "--directory", str(tmp_path)]
-    assert librdkafka.main(arguments) == 0
+    assert librdkafka.main([*arguments, "--json", str(tmp_path / "result.json")]) == 0
     table = capsys.readouterr().out
     for line in ("produce 100 B, Barnabas", "consume 1024 B, Barnabas", "produce 1024 B, librdkafka's mock cluster"):
         assert f"| {line} | **" in table
