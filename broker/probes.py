@@ -1,8 +1,8 @@
 """The daemon's counters: plain integers that the hot paths increment and a scrape reads.
 
-No lock and no Prometheus: one thread (the event loop) writes, the metrics thread reads at scrape time. A reader may see
-a request counted whose seconds are not added yet; the next scrape has both. Counters only grow, so that a missed
-scrape loses nothing.
+No lock and no Prometheus: one thread (the event loop) writes, the metrics thread reads at scrape time. A scrape may see
+a request counted whose seconds are not added yet; the next one has both. Counters only grow, so that a missed scrape
+loses nothing.
 
 Cost, measured with CPython 3.11: `observe` 0.15 us, a topic's `bytes_in += n` 0.03 us.
 """
@@ -39,10 +39,10 @@ LOOP_LAG_BOUNDS_SECONDS: Final = (0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0
 
 
 class LatencyHistogram:
-    """How many observations fell below each bound, and their sum in seconds.
+    """Counts of observations per bucket, and their sum in seconds.
 
-    `counts` has one entry more than `bounds`: the last one is for what lies above all of them. An entry counts only its
-    own bucket; the exposition adds them up.
+    `counts` has one entry more than `bounds`: the last one is for observations above all bounds. Each entry counts only
+    its own bucket; the exposition adds them up.
     """
 
     __slots__ = ("bounds", "counts", "sum_seconds")
@@ -61,7 +61,7 @@ class LatencyHistogram:
 class ApiProbe(LatencyHistogram):
     """One API's requests: a latency histogram, whose count is the number of answered requests, and errors by name.
 
-    `observe` is called once per request when its answer is handed to the socket (for acks=0: when it is worked off),
+    `observe` is called once per request when its response is handed to the socket (for acks=0: when it was served),
     with the seconds since its frame was complete. A fetch's time in the long poll is included: the client sees it.
     """
 
@@ -72,7 +72,7 @@ class ApiProbe(LatencyHistogram):
         self.errors: dict[str, int] = {}
 
     def count_error(self, error: str) -> None:
-        """Count one error that a client was told. `error` is the lower-case name of its ErrorCode.
+        """Count one error in a response. `error` is the lower-case name of its ErrorCode.
 
         One per partition or topic that failed, so one request may count several.
         """
@@ -82,7 +82,7 @@ class ApiProbe(LatencyHistogram):
 class TopicProbe:
     """One topic's traffic with clients. Bytes are those of the record batches as on disk, without framing.
 
-    `records_out` counts records when a client asks for what follows them: what sendfile sends is never looked at.
+    `records_out` counts records when a client fetches the offset after them: data sent by sendfile is never examined.
     """
 
     __slots__ = ("bytes_in", "bytes_out", "records_in", "records_out")
@@ -95,7 +95,7 @@ class TopicProbe:
 
 
 class ConnectionProbe:
-    """Connections of clients: how many are open, and why others are not (any more).
+    """Connections of clients: how many are open, were refused and were closed, and why.
 
     `refused` counts by reason those that were closed before their first request was read (`max_connections`,
     `draining`); `closed` counts by reason those that had been accepted (`client`, `idle`, `bad_frame`, `write_timeout`,
@@ -114,25 +114,25 @@ class ConnectionProbe:
         self.sent_bytes = 0
 
     def count_accepted(self) -> None:
-        """One more is open."""
+        """Count an accepted connection."""
         self.accepted += 1
         self.open += 1
 
     def count_closed(self, reason: str) -> None:
-        """One that was accepted is closed, by whichever side."""
+        """Count the close, by either side, of an accepted connection."""
         self.open -= 1
         self.closed[reason] = self.closed.get(reason, 0) + 1
 
     def count_refused(self, reason: str) -> None:
-        """One was turned away; it never counted as open."""
+        """Count a refused connection, which never counted as open."""
         self.refused[reason] = self.refused.get(reason, 0) + 1
 
 
 class LoopLagProbe(LatencyHistogram):
-    """How much later than planned a timer of the event loop fired: what every request waits on top of its own work.
+    """Delay of a timer of the event loop: the time that every request waits in addition to its own work.
 
-    `last_beat` is the monotonic time of the last such timer, None while there is no loop: /healthz looks at it, so that
-    a broker whose loop is stuck is not called healthy.
+    `last_beat` is the monotonic time when the timer last fired, None while no loop runs. /healthz checks it, so that a
+    broker whose loop is stuck is not healthy.
     """
 
     __slots__ = ("last_beat",)
@@ -143,7 +143,7 @@ class LoopLagProbe(LatencyHistogram):
 
 
 class GroupProbe:
-    """Consumer groups: how many are in each state (by Kafka's name), and how many rebalances ended in a stable one."""
+    """Consumer groups: number in each state (by Kafka's name), and number of completed rebalances."""
 
     __slots__ = ("completed_rebalances", "states")
 
@@ -152,11 +152,11 @@ class GroupProbe:
         self.completed_rebalances = 0
 
     def entered(self, state: str) -> None:
-        """One group more is in `state`."""
+        """Count a group that entered `state`."""
         self.states[state] = self.states.get(state, 0) + 1
 
     def left(self, state: str) -> None:
-        """One group less is in `state`."""
+        """Count a group that left `state`."""
         self.states[state] -= 1
 
 
@@ -172,13 +172,12 @@ class BrokerProbes:
         self.groups = GroupProbe()
         self.loop_lag = LoopLagProbe()
         self.fetches_waiting = 0
-        """Fetches that wait in a long poll now."""
+        """Fetches in a long poll now."""
 
     def api(self, name: str) -> ApiProbe:
-        """The probe of an API, made at the first call. `name` is `ApiKey.label`: `produce`, `list_offsets`.
+        """Return the probe of an API, created at the first call. `name` is `ApiKey.label`: `produce`, `list_offsets`.
 
-        The dispatch table asks once per API at start and keeps the answer, so that a scrape shows the API before its
-        first request.
+        The dispatcher calls this for every API at start, so that a scrape shows an API before its first request.
         """
         probe = self.apis.get(name)
         if probe is None:
@@ -186,9 +185,9 @@ class BrokerProbes:
         return probe
 
     def topic(self, name: str) -> TopicProbe:
-        """The probe of a topic, made at the first call. Whoever appends often keeps the answer.
+        """Return the probe of a topic, created at the first call.
 
-        Call it only for topics that exist: clients must not be able to make label values by asking for names.
+        Call it only for existing topics: clients must not be able to create label values by requesting names.
         """
         probe = self.topics.get(name)
         if probe is None:
@@ -196,5 +195,5 @@ class BrokerProbes:
         return probe
 
     def forget_topic(self, name: str) -> None:
-        """Drop a deleted topic's counters from later scrapes. Unknown names are fine."""
+        """Drop a deleted topic's counters, if there are any, from later scrapes."""
         self.topics.pop(name, None)

@@ -1,4 +1,4 @@
-"""The frame that both dialects share: an int32 size, then that many bytes, whose first byte names the dialect.
+"""The frame that both dialects share: an int32 size, then that many bytes, the first of which identifies the dialect.
 
     frame := int32 size | size bytes        big-endian; `size` does not count itself
 
@@ -13,7 +13,7 @@ from typing import Final
 from barnabas.protocol.errors import DecodeError
 
 SIZE_PREFIX = 4
-"""Bytes of the size field."""
+"""Size of the size field in bytes."""
 
 KAFKA_MAGIC = 0x00
 NATIVE_MAGIC = 0xB7
@@ -24,17 +24,17 @@ _STRANGERS: Final = {
     b"\x16\x03": ": this is how TLS begins, and there is none here (security.protocol=PLAINTEXT)",
     **dict.fromkeys((b"GET ", b"POST", b"HEAD", b"PUT "), ": this is how HTTP begins"),
 }
-"""What clients of other protocols begin with, which would be very large frames."""
+"""First bytes of other protocols, which would be read as very large frame sizes."""
 
 
 class FrameError(DecodeError):
-    """Framing that cannot be trusted any more: the connection must be closed."""
+    """A frame after which the stream cannot be trusted: the connection must be closed."""
 
 
 def frame_size(buffer: bytearray | memoryview, position: int, max_frame_bytes: int) -> int:
-    """The size field at `position`, which has at least 4 bytes behind it.
+    """Return the size field at `position`; the buffer must contain its 4 bytes.
 
-    Raises FrameError when it is not positive or above `max_frame_bytes` (socket.request.max.bytes).
+    Raises FrameError if the size is not positive or above `max_frame_bytes` (socket.request.max.bytes).
     """
     size: int = _SIZE.unpack_from(buffer, position)[0]
     if 0 < size <= max_frame_bytes:

@@ -1,9 +1,8 @@
-"""What the broker tells about itself: plain counters, Prometheus collectors, and the port that serves them.
+"""The broker's metrics: Prometheus collectors, and the port that serves them. The counters are in `broker.probes`.
 
-    probes        plain-integer counters that the daemon's hot paths increment; knows no Prometheus
-    state         what the collectors may look at: the phase of the broker and its log manager
+    state         the state that collectors read: the broker's phase, its log manager, its flusher
     server        the metrics port: /metrics and /healthz from one daemon thread
 
 Only this package imports prometheus_client, and only when the first request for /metrics or /healthz arrives: a broker
-that nobody scrapes pays neither the time nor the memory.
+that is never scraped pays neither the time nor the memory.
 """

@@ -1,7 +1,7 @@
-"""What the metrics port answers, as a WSGI application.
+"""The metrics port's WSGI application.
 
 GET /metrics    the Prometheus text (or OpenMetrics, or gzip, as the scraper's headers ask)
-GET /healthz    200 while the broker serves, else 503; the body says why in one line
+GET /healthz    200 while the broker serves, else 503 with the reason in one line
 anything else   404 with a hint, 405 for other methods
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 LOOP_STUCK_SECONDS: Final = 10.0
-"""An event loop that has not run its half-second timer for so long is stuck: /healthz says so."""
+"""/healthz reports an event loop as stuck that has not run its half-second timer for this long."""
 
 _METHODS: Final = ("GET", "HEAD")
 
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 def make_application(
     probes: BrokerProbes, state: BrokerState, *, monotonic: Callable[[], float] = time.monotonic
 ) -> WSGIApplication:
-    """The application over one broker's counters, with a Prometheus registry of its own."""
+    """Return the application for one broker's counters, with a Prometheus registry of its own."""
     metrics_app = make_wsgi_app(make_registry(probes, state))
 
     def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -49,7 +49,7 @@ def make_application(
         try:
             body: Iterable[bytes] = metrics_app({**environ, "REQUEST_METHOD": "GET"}, start_response)
         except Exception:
-            # A collector's bug must not take the port down, and must not pass for a broker without data.
+            # A bug in a collector must not take the port down, nor look like a broker without data.
             logger.exception("cannot render the metrics")
             return _text(start_response, method, "500 Internal Server Error", "cannot render, see the broker's log")
         return [] if method == "HEAD" else body
@@ -58,7 +58,7 @@ def make_application(
 
 
 def why_unhealthy(probes: BrokerProbes, state: BrokerState, now: float) -> str | None:
-    """One line that says why the broker does not serve, or None when it does. `now` is monotonic seconds."""
+    """Return one line on why the broker does not serve, or None if it does. `now` is monotonic seconds."""
     if not state.ready:
         return f"not serving: {state.phase}"
     last_beat = probes.loop_lag.last_beat

@@ -1,7 +1,7 @@
 """Collectors over the daemon's own counters: requests, topics, connections, the event loop, the broker as a whole.
 
-They run in the metrics thread while the event loop counts on: a dict is copied (one step that no other thread
-interrupts) before it is walked.
+They run in the metrics thread while the event loop keeps counting: a dict is copied (atomically under the GIL) before
+it is iterated.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The declaration of a metric family: what a collector renders and what docs/metrics.md is made from.
+"""Declaration of a metric family: the source of the exposition and of docs/metrics.md.
 
-Names carry the prefix, the base unit and, for a counter, `_total`. Labels come from a short list, so that no client can
-make label values without bound: those of `topic` and `partition` exist in the metadata, those of `group` have committed
-offsets (and are there only with metrics.group.lag.enable), the others are fixed in code.
+Names have the prefix, the base unit and, for a counter, `_total`. Labels come from a short list, so that no client can
+create unlimited label values: `topic` and `partition` exist in the metadata, a `group` has committed offsets (and is
+shown only with metrics.group.lag.enable), and the values of the others are fixed in code.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Family:
     bounds: tuple[float, ...] = field(default=(), kw_only=True)
 
     def render(self, rows: Iterable[Row]) -> Metric:
-        """A counter or gauge with its samples."""
+        """Return a counter or gauge with its samples."""
         kind = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
         metric = kind(self.name, self.help, labels=self.labels)
         for labels, value in rows:
@@ -50,11 +50,11 @@ class Family:
         return metric
 
     def render_summary(self, count: int, total: float) -> Metric:
-        """A summary without labels and quantiles: how many observations, and their sum."""
+        """Return a summary without labels and quantiles: the count of observations and their sum."""
         return SummaryMetricFamily(self.name, self.help, count_value=count, sum_value=total)
 
     def render_histograms(self, rows: Iterable[tuple[Sequence[str], LatencyHistogram]]) -> Metric:
-        """A histogram with its samples. Its count is the sum of its buckets, so the two always agree."""
+        """Return a histogram with its samples. Its count is the sum of its buckets, so the two always agree."""
         metric = HistogramMetricFamily(self.name, self.help, labels=self.labels)
         bounds = [*map(floatToGoString, self.bounds), "+Inf"]
         for labels, histogram in rows:

@@ -1,4 +1,4 @@
-"""Collector over consumer groups: Kafka's NumGroups and its kin, and the rebalances."""
+"""Collector over consumer groups: Kafka's NumGroups metrics, and the rebalances."""
 
 from __future__ import annotations
 

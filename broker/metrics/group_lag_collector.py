@@ -1,7 +1,9 @@
-"""Collector over what groups have committed, beside how far their partitions go. Only with metrics.group.lag.enable.
+"""Collector over groups' committed offsets and lag. Only with metrics.group.lag.enable.
 
-Two samples for each partition of each group that has committed there; where the topic is gone, or its log is not
-loaded, none. On the metrics thread, which copies each group's offsets and never waits for the event loop.
+Two samples for each partition with committed offsets of a group, none if the topic was deleted or its log is not
+loaded. Runs on the metrics thread, which copies each group's offsets and never waits for the event loop. It still slows
+the loop down: one thread runs at a time, and the loop waits up to 5 ms for its turn after every call that releases the
+interpreter. Two seconds of rendering are four seconds at 15 % of the speed; hence the property.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ class GroupLagCollector:
         lags: list[Row] = []
         committed: list[Row] = []
         if offsets is not None and manager is not None:
-            # Before the logs: a group may commit what is appended meanwhile, and its lag must not be below nothing.
+            # Read before the logs: a group may commit records appended meanwhile, and its lag must not be negative.
             groups = offsets.snapshot()
             ends = {(*log.topic_partition,): log.high_watermark for log in manager.logs()}
             for group, by_partition in groups:

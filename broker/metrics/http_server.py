@@ -1,8 +1,8 @@
 """Serves the metrics port's HTTP: wsgiref for the protocol, prometheus_client for the text, bounds for both.
 
 Imported only when the first connection arrives (see `server`). HTTP/1.0, one request per connection, a thread for
-each of at most `CONNECTIONS_MAX`; one more is closed at once. A connection that has not got its answer within
-`CONNECTION_SECONDS_MAX`, however slowly it trickles, is closed too. No thread here ever waits for the event loop, nor
+each of at most `CONNECTIONS_MAX`; one more is closed at once. A connection that is not answered within
+`CONNECTION_SECONDS_MAX` is closed too, however slow the client. No thread here ever waits for the event loop, nor
 the loop for them.
 """
 
@@ -31,12 +31,12 @@ logger = logging.getLogger(__name__)
 
 
 class _QuietHandler(WSGIRequestHandler):
-    """One request. Says nothing about requests that went well; a broken one is a debug line."""
+    """One request. Logs only broken requests, at debug level."""
 
     timeout = CONNECTION_SECONDS_MAX
 
     def address_string(self) -> str:
-        # The inherited one is fine today; asking a name server for each scrape, as it once did, would not be.
+        # Must never query a name server, as older versions of the inherited method did for each request.
         return str(self.client_address[0])
 
     def log_message(self, format: str, *args: Any) -> None:
@@ -44,7 +44,7 @@ class _QuietHandler(WSGIRequestHandler):
 
 
 class BoundedHttpServer(ThreadingMixIn, WSGIServer):
-    """A WSGI server on a socket that listens already. Its owner calls `accept` when that socket is readable."""
+    """A WSGI server on a listening socket. The owner calls `accept` when the socket is readable."""
 
     daemon_threads = True
     block_on_close = False
@@ -65,11 +65,11 @@ class BoundedHttpServer(ThreadingMixIn, WSGIServer):
 
     @property
     def open_connections(self) -> int:
-        """How many are being served now."""
+        """Number of connections being served."""
         return len(self._deadlines)
 
     def accept(self) -> bool:
-        """Take one connection and serve it in a thread. False when the process is out of file descriptors."""
+        """Serve one connection in a thread. Returns False if the process is out of file descriptors."""
         self._accept_failed = False
         self.handle_request()
         return not self._accept_failed
@@ -90,7 +90,7 @@ class BoundedHttpServer(ThreadingMixIn, WSGIServer):
         super().server_close()
 
     def get_request(self) -> tuple[socket.socket, Any]:
-        """Accept; remembers when that failed for want of file descriptors."""
+        """Accept a connection; remember a failure for lack of file descriptors."""
         try:
             return self.socket.accept()
         except OSError as error:
@@ -98,26 +98,26 @@ class BoundedHttpServer(ThreadingMixIn, WSGIServer):
             raise
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
-        """Whether there is room for one more; socketserver closes it otherwise."""
+        """Return whether the connection is within the limit; otherwise socketserver closes it."""
         if len(self._deadlines) < CONNECTIONS_MAX:
             return True
         logger.debug("metrics port: closing a connection of %s, open=%d", client_address[0], CONNECTIONS_MAX)
         return False
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve it in a thread, from now on against the clock."""
+        """Start the connection's deadline and serve it in a thread."""
         with self._lock:
             self._deadlines[request] = time.monotonic() + CONNECTION_SECONDS_MAX
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """Its thread is done with it."""
+        """Forget the deadline of a connection that its thread has served."""
         with self._lock:
             self._deadlines.pop(request, None)
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """What went wrong between the client and us is the client's affair: one debug line, no traceback."""
+        """Log a failed connection as one debug line: its cause is the client."""
         logger.debug("metrics port: connection of %s ended: %s", client_address[0], sys.exc_info()[1])
 
 
@@ -125,5 +125,5 @@ def _cut(connection: socket.socket) -> None:
     try:
         connection.shutdown(socket.SHUT_RDWR)
     except OSError:
-        # Already closed by its own thread or by the client: what was wanted.
+        # Already closed by its own thread or by the client.
         return

@@ -1,7 +1,7 @@
-"""Measures how late the event loop runs what is due: a timer that is set again and again.
+"""Measures how late the event loop runs its callbacks, with a periodic timer.
 
 One timer every half second: 0.002 % of a core. libuv's timers count whole milliseconds, so a quiet loop shows lags
-of up to one millisecond; what matters is far above that.
+of up to one millisecond; lags that matter are far above that.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ INTERVAL_SECONDS: Final = 0.5
 
 
 class LoopLagTimer:
-    """Feeds a `LoopLagProbe` from a running loop until `stop`. Make and stop it in the loop's thread."""
+    """Feeds a `LoopLagProbe` from a running loop until `stop`. Create and stop it in the loop's thread."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class LoopLagTimer:
         self._set(now)
 
     def stop(self) -> None:
-        """Set no more timers; the probe's heart no longer beats and is no longer looked at."""
+        """Cancel the timer; `last_beat` becomes None, so that it is no longer checked."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None

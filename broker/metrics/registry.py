@@ -31,7 +31,7 @@ from barnabas.broker.probes import BrokerProbes
 
 
 class DeclaredCollector(Protocol):
-    """A collector class that says what it renders."""
+    """A collector class with its families."""
 
     families: tuple[Family, ...]
 
@@ -58,7 +58,7 @@ COLLECTORS: Final = cast(
 
 
 def make_registry(probes: BrokerProbes, state: BrokerState) -> CollectorRegistry:
-    """A registry that reads `probes` and `state` at each scrape."""
+    """Return a registry that reads `probes` and `state` at each scrape."""
     from barnabas.protocol.records.kernels.kernel import KERNEL
 
     registry = CollectorRegistry(auto_describe=True)

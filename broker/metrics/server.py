@@ -1,8 +1,8 @@
 """The metrics port: one listening socket and one daemon thread that serves /metrics and /healthz.
 
-The port is bound before the logs are loaded, by the caller's thread, so that a port in use is known at once. What
-serves it (wsgiref and prometheus_client: 30 ms and 4 MiB) is imported when the first connection arrives: a broker that
-nobody asks pays nothing. The thread sleeps in poll without a timeout while nobody is connected.
+The port is bound before the logs are loaded, by the caller's thread, so that a port in use is reported immediately.
+The HTTP code (wsgiref and prometheus_client: 30 ms and 4 MiB) is imported when the first connection arrives: a broker
+that is never scraped pays nothing. The thread sleeps in poll without a timeout while no connection is open.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class MetricsServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop accepting and cut the answers on their way. Waits two seconds at most. May be called twice."""
+        """Stop accepting and abort responses in progress. Waits two seconds at most. May be called twice."""
         if self._wake_sender.fileno() < 0:
             return
         self._wake_sender.close()
@@ -75,7 +75,7 @@ class MetricsServer:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """A listening, non-blocking socket. Binding by name takes the first address of it; an empty host all of them."""
+    """Return a listening, non-blocking socket, on the first address of `host`, or on all interfaces if it is empty."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

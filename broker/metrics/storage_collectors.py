@@ -1,7 +1,6 @@
-"""Collectors over the log engine's plain attributes. Nothing here takes a lock of the engine's or waits for a disk.
+"""Collectors over the log engine's plain attributes. They take none of its locks and never wait for a disk.
 
-What the engine does not have yet (no log manager before the data directories are open) renders as families without
-samples.
+Before the data directories are open there is no log manager: its families then have no samples.
 """
 
 from __future__ import annotations

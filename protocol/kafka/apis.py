@@ -1,12 +1,12 @@
-"""Which APIs and versions of Kafka's protocol are served: the one table, from which ApiVersions answers as well.
+"""The table of served APIs and versions of Kafka's protocol, from which ApiVersions answers too.
 
 An API has one module in `data`, `topics`, `groups` or `cluster`, named after its key, with three functions
 (`ApiCodec`). Serving one takes a row here and a handler for its key. The module, and what it imports, is loaded at the
 API's first request.
 
-A version is either classic or flexible (compact lengths, tagged fields). Both have their request header: v1 and v2.
-Their response headers are v0 and v1, but for ApiVersions, whose response header is always v0, because a client must be
-able to read it before it knows what the broker speaks. Source: Kafka's ApiKeys and the message definitions.
+A version is either classic or flexible (compact lengths, tagged fields), with request header v1 or v2 and response
+header v0 or v1. The exception is ApiVersions: its response header is always v0, because a client must be able to read
+it before it knows the broker's versions. Source: Kafka's ApiKeys and the message definitions.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ MAX_INT32: Final = 0x7FFF_FFFF
 
 
 class ApiCodec(Protocol):
-    """What the file of an API has, as functions of its module."""
+    """The functions of an API's module."""
 
     def decode_request(self, version: int, body: memoryview) -> Any:
-        """The neutral request.
+        """Return the neutral request.
 
         Raises DecodeError, which closes the connection, or BrokerError, which is answered by `encode_error`.
         """
         ...
 
     def encode_response(self, version: int, response: Any) -> bytes | Pieces:
-        """The answer's body."""
+        """Return the response's body."""
         ...
 
     def encode_error(self, version: int, request: Any, code: ErrorCode, message: str) -> bytes | Pieces:
-        """The body that refuses a request as a whole, as Kafka's getErrorResponse does.
+        """Return the body that refuses a whole request, like Kafka's getErrorResponse.
 
-        `request` is None where `decode_request` raised a BrokerError.
+        `request` is None if `decode_request` raised a BrokerError.
         """
         ...
 
@@ -52,29 +52,29 @@ class KafkaApi(NamedTuple):
     highest: int
     flexible_from: int
     room: str
-    """The folder beside this file that has its codec, a module with the API's name."""
+    """Folder beside this file with the codec, a module with the API's name."""
     advertised_from: int | None = None
-    """ApiVersions says this in the place of `lowest`."""
+    """ApiVersions answers this instead of `lowest`."""
     max_body_bytes: int = 2 * 1024 * 1024
-    """Of a request: decoded, a body may take a hundred times its bytes, so that a larger one is refused."""
+    """Limit for requests: a decoded body may take a hundred times its bytes."""
 
     @property
     def module(self) -> str:
-        """The full name of the codec's module."""
+        """Full name of the codec's module."""
         return f"barnabas.protocol.kafka.{self.room}.{self.key.label}"
 
 
 KAFKA_APIS: Sequence[KafkaApi] = (
-    # librdkafka stops compressing when Produce 0 is not there; Kafka 4.x says 0 as well and reads from 3 on.
+    # librdkafka stops compressing unless Produce 0 is advertised; Kafka 4.x advertises 0 too, and reads from 3 on.
     KafkaApi(ApiKey.PRODUCE, 3, 13, 9, "data", advertised_from=0, max_body_bytes=MAX_INT32),
     KafkaApi(ApiKey.FETCH, 4, 18, 12, "data"),
     KafkaApi(ApiKey.LIST_OFFSETS, 1, 11, 6, "data"),
     KafkaApi(ApiKey.METADATA, 0, 13, 9, "topics"),
-    # librdkafka before 2.11.1 has groups only where these exact lowest versions are there.
+    # librdkafka before 2.11.1 supports groups only with these exact lowest versions.
     KafkaApi(ApiKey.OFFSET_COMMIT, 2, 10, 8, "groups"),
     KafkaApi(ApiKey.OFFSET_FETCH, 1, 10, 6, "groups"),
     KafkaApi(ApiKey.FIND_COORDINATOR, 0, 6, 3, "groups"),
-    # librdkafka before 2.11.1 turns groups on by version 0 of the first four: never raise their minima.
+    # librdkafka before 2.11.1 enables groups by version 0 of the first four: never raise their minima.
     KafkaApi(ApiKey.JOIN_GROUP, 0, 9, 6, "groups"),
     KafkaApi(ApiKey.HEARTBEAT, 0, 4, 4, "groups"),
     KafkaApi(ApiKey.LEAVE_GROUP, 0, 5, 4, "groups"),
@@ -110,7 +110,7 @@ KAFKA_APIS: Sequence[KafkaApi] = (
 
 
 class Route:
-    """One version of one API, as a request finds it."""
+    """One version of one API."""
 
     __slots__ = ("_codec", "api", "is_flexible", "response_is_flexible", "version")
 
@@ -123,7 +123,7 @@ class Route:
 
     @property
     def codec(self) -> ApiCodec:
-        """The API's file, loaded at its first use."""
+        """The API's module, imported at its first use."""
         codec = self._codec
         if codec is None:
             codec = self._codec = cast(ApiCodec, import_module(self.api.module))

@@ -1,17 +1,17 @@
-"""The other side of this dialect: a client's requests and the answers to them, for tools that ask a broker.
+"""The client's side of this dialect: requests, and the responses to them, for tools that query a broker.
 
     frame             := int32 size | int16 api key | int16 version | int32 correlation id | string client id | body
-    answer            := int32 size | int32 correlation id | body
+    response          := int32 size | int32 correlation id | body
     string            := int16 size (-1 = null) | UTF-8
     array             := int32 count (-1 = null) | items
 
     ApiVersions v0    request: nothing
-                      answer: int16 error | array of (int16 key | int16 lowest | int16 highest)
-    Metadata v4       request: array of topic names (empty: none) | boolean whether to create what is missing
-                      answer: int32 throttle ms | array of brokers (int32 node id | string host | int32 port |
+                      response: int16 error | array of (int16 key | int16 lowest | int16 highest)
+    Metadata v4       request: array of topic names (empty: none) | boolean whether to create missing topics
+                      response: int32 throttle ms | array of brokers (int32 node id | string host | int32 port |
                       string rack) | string cluster id | int32 controller | array of topics, which is not read
 
-Written by hand because the two are small, and classic, so that every broker since Kafka 0.11 answers them.
+Written by hand because the two are small, in classic versions that every broker since Kafka 0.11 answers.
 Source: Kafka's message definitions.
 """
 
@@ -36,19 +36,19 @@ _NO_TOPICS = b"\x00\x00\x00\x00\x00"  # an empty array, and create nothing
 
 
 class ClusterView(NamedTuple):
-    """What Metadata says of the cluster."""
+    """The cluster as described by Metadata."""
 
     cluster_id: str | None
     brokers: tuple[BrokerAddress, ...]
 
 
 def api_versions_request(correlation_id: int, client_id: str) -> bytes:
-    """A whole frame."""
+    """Return an ApiVersions request as a whole frame."""
     return _frame(ApiKey.API_VERSIONS, _API_VERSIONS_VERSION, correlation_id, client_id, b"")
 
 
 def api_versions_answer(correlation_id: int, answer: bytes) -> dict[int, tuple[int, int]]:
-    """The ranges of versions by API key, out of an answer without its size. Raises DecodeError."""
+    """Read a response without its size field; return the version range of each API key. Raises DecodeError."""
     reader = _body(correlation_id, answer)
     if error := reader.int16():
         raise DecodeError(f"ApiVersions was answered with error {error}")
@@ -56,12 +56,12 @@ def api_versions_answer(correlation_id: int, answer: bytes) -> dict[int, tuple[i
 
 
 def metadata_request(correlation_id: int, client_id: str) -> bytes:
-    """A whole frame; it asks for no topic."""
+    """Return a Metadata request without topics as a whole frame."""
     return _frame(ApiKey.METADATA, _METADATA_VERSION, correlation_id, client_id, _NO_TOPICS)
 
 
 def metadata_answer(correlation_id: int, answer: bytes) -> ClusterView:
-    """The cluster, out of an answer without its size. Raises DecodeError."""
+    """Read a response without its size field; return the cluster. Raises DecodeError."""
     reader = _body(correlation_id, answer)
     reader.int32()
 

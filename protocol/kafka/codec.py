@@ -4,10 +4,8 @@
                  | tagged fields (header v2 only) | body
     response  := int32 size | int32 correlation_id | tagged fields (header v1 only) | body
 
-All integers big-endian; `client_id` is an int16 length (-1: null) and UTF-8, in header v2 as well. Which header a
-version has is said in apis.py.
-
-Source: Kafka's RequestHeader, RequestContext.
+All integers big-endian; `client_id` is an int16 length (-1: null) and UTF-8, also in header v2. The header
+version of each API version follows from apis.py. Source: Kafka's RequestHeader, RequestContext.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ _new_tuple = tuple.__new__
 
 
 class RequestHeader(NamedTuple):
-    """A request whose body, a view of the frame, is not decoded yet. `route` is None for what is not served."""
+    """A request whose body, a view of the frame, is not decoded yet. `route` is None for an unknown API or version."""
 
     api: int
     version: int
@@ -44,12 +42,12 @@ class RequestHeader(NamedTuple):
     body: memoryview
 
     def without_frame(self) -> RequestHeader:
-        """What an answer needs of it, once the frame has gone."""
+        """Return the header without views of the frame; enough to encode a response."""
         return self._replace(body=_NO_BODY)
 
 
 def read_request(frame: memoryview) -> RequestHeader:
-    """The header of a request's frame (without its size field). Raises FrameError."""
+    """Read the header of a request's frame (without its size field). Raises FrameError."""
     try:
         api, version, correlation_id, length = _unpack_fixed(frame)
     except struct.error:
@@ -75,14 +73,14 @@ def read_request(frame: memoryview) -> RequestHeader:
 
 
 def is_supported(header: RequestHeader) -> bool:
-    """Whether `decode_body` knows the request's api in that version."""
+    """Return whether `decode_body` handles this API and version."""
     return header.route is not None
 
 
 def decode_body(header: RequestHeader) -> Any:
-    """The neutral request.
+    """Return the neutral request.
 
-    Raises FrameError (nobody can be answered), BrokerError (answer with `encode_error`).
+    Raises FrameError (close the connection), BrokerError (answer with `encode_error`).
     """
     route = header.route
     assert route is not None
@@ -101,7 +99,7 @@ def decode_body(header: RequestHeader) -> Any:
 
 
 def encode_response(header: RequestHeader, response: Any) -> tuple[bytes, Sequence[Piece]]:
-    """The frame that answers `header`: its first bytes, and what follows them."""
+    """Return the frame that answers `header`: its first bytes, and the pieces that follow."""
     route = header.route
     assert route is not None
     body = route.codec.encode_response(header.version, response)
@@ -109,7 +107,7 @@ def encode_response(header: RequestHeader, response: Any) -> tuple[bytes, Sequen
 
 
 def encode_error(header: RequestHeader, request: Any, code: ErrorCode, message: str) -> tuple[bytes, Sequence[Piece]]:
-    """The frame that refuses `request` (None: it was never decoded) as a whole. Raises FrameError: close instead."""
+    """Return the frame that refuses `request` (None: not decoded) as a whole. Raises FrameError: close instead."""
     route = header.route
     assert route is not None
     return response_frame(
@@ -130,7 +128,7 @@ def response_frame(correlation_id: int, route: Route, body: Any) -> tuple[bytes,
 
 
 def _after_tagged_fields(frame: memoryview, position: int) -> int:
-    """The position behind a header's tagged fields; none is one zero byte."""
+    """Return the position after a header's tagged fields."""
     try:
         if frame[position] == 0:
             return position + 1

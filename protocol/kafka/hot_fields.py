@@ -20,12 +20,12 @@ from barnabas.protocol import varint
 from barnabas.protocol.errors import DecodeError
 
 MAX_ITEMS: Final = 50_000
-"""Topics and partitions of one request, all together: each holds the event loop for 5 to 17 us."""
+"""Limit of topics and partitions in one request: each takes 5 to 17 us of the event loop, existing or not."""
 
 INT16 = struct.Struct(">h")
 INT32 = struct.Struct(">i")
 ID_SIZE: Final = 16
-"""Of a topic id."""
+"""Size of a topic id in bytes."""
 
 NO_TAGS: Final = b"\x00"
 
@@ -39,7 +39,7 @@ _unpack_int32 = INT32.unpack_from
 
 
 def cut_short(error: Exception) -> DecodeError:
-    """What a struct.error or an IndexError in a reader means."""
+    """Return the DecodeError for a struct.error or an IndexError of a reader."""
     return DecodeError(f"the request ends within a field: {error}")
 
 
@@ -56,20 +56,20 @@ def decoder(decode: Callable[[int, memoryview], Request]) -> Callable[[int, memo
 
 
 def read_string(body: memoryview, position: int) -> tuple[str | None, int]:
-    """A classic nullable string, and the position behind it."""
+    """Read a classic nullable string; return it and the position after it."""
     (length,) = _unpack_int16(body, position)
     start = position + 2
     return (None, start) if length < 0 else _text(body, start, start + length)
 
 
 def read_compact_string(body: memoryview, position: int) -> tuple[str | None, int]:
-    """A compact nullable string, and the position behind it."""
+    """Read a compact nullable string; return it and the position after it."""
     size, start = read_unsigned(body, position)
     return (None, start) if size == 0 else _text(body, start, start + size - 1)
 
 
 def read_present(read: ReadString, body: memoryview, position: int, what: str) -> tuple[str, int]:
-    """A string by `read` that may not be null, and the position behind it; `what` is its name in the error."""
+    """Read a non-null string with `read`; `what` names it in the error. Returns it and the position after it."""
     value, position = read(body, position)
     if value is None:
         raise DecodeError(f"{what} is null")
@@ -77,19 +77,19 @@ def read_present(read: ReadString, body: memoryview, position: int, what: str) -
 
 
 def read_count(body: memoryview, position: int) -> tuple[int, int]:
-    """The count of a classic array, 0 where it is null, and the position behind it."""
+    """Read the count of a classic array (0 for null); return it and the position after it."""
     (count,) = _unpack_int32(body, position)
     return max(count, 0), position + 4
 
 
 def read_compact_count(body: memoryview, position: int) -> tuple[int, int]:
-    """The count of a compact array, 0 where it is null, and the position behind it."""
+    """Read the count of a compact array (0 for null); return it and the position after it."""
     size, position = read_unsigned(body, position)
     return (size - 1 if size else 0), position
 
 
 def read_unsigned(body: memoryview, position: int) -> tuple[int, int]:
-    """An unsigned varint, and the position behind it."""
+    """Read an unsigned varint; return it and the position after it."""
     value = body[position]
     if value < 0x80:
         return value, position + 1
@@ -97,7 +97,7 @@ def read_unsigned(body: memoryview, position: int) -> tuple[int, int]:
 
 
 def read_topic_id(body: memoryview, position: int) -> tuple[bytes, int]:
-    """16 bytes, and the position behind them."""
+    """Read 16 bytes; return them and the position after them."""
     end = position + ID_SIZE
     topic_id = bytes(body[position:end])
     if len(topic_id) != ID_SIZE:
@@ -115,7 +115,7 @@ def read_topic(body: memoryview, position: int, by_id: bool, read_text: ReadStri
 
 
 def skip_tags(body: memoryview, position: int) -> int:
-    """The position behind a structure's tagged fields."""
+    """Return the position after a structure's tagged fields."""
     if body[position] == 0:
         return position + 1
     count, position = read_unsigned(body, position)
@@ -129,7 +129,7 @@ def skip_tags(body: memoryview, position: int) -> int:
 
 
 def count_items(items: int, more: int) -> int:
-    """`items` and `more`. Raises DecodeError above MAX_ITEMS."""
+    """Return `items + more`. Raises DecodeError above MAX_ITEMS."""
     items += more
     if items > MAX_ITEMS:
         raise DecodeError(f"more than {MAX_ITEMS} topics and partitions in one request")
@@ -137,7 +137,7 @@ def count_items(items: int, more: int) -> int:
 
 
 def unsigned(value: int) -> bytes:
-    """An unsigned varint."""
+    """Encode an unsigned varint."""
     if value < 0x80:
         return _ONE_BYTE[value]
     out = bytearray()
@@ -149,29 +149,29 @@ _ONE_BYTE: Final = [bytes((value,)) for value in range(0x80)]
 
 
 def compact_count(count: int) -> bytes:
-    """The count of a compact array."""
+    """Encode the count of a compact array."""
     return unsigned(count + 1)
 
 
 def string(value: str) -> bytes:
-    """A classic string."""
+    """Encode a classic string."""
     data = value.encode()
     return INT16.pack(len(data)) + data
 
 
 def nullable_string(value: str | None) -> bytes:
-    """A classic string or null; one that is too long is cut."""
+    """Encode a classic string or null, cut to 8,000 characters."""
     return b"\xff\xff" if value is None else string(value[:8000])
 
 
 def compact_string(value: str) -> bytes:
-    """A compact string."""
+    """Encode a compact string."""
     data = value.encode()
     return unsigned(len(data) + 1) + data
 
 
 def compact_nullable_string(value: str | None) -> bytes:
-    """A compact string or null."""
+    """Encode a compact string or null."""
     return NO_TAGS if value is None else compact_string(value)
 
 

@@ -1,4 +1,4 @@
-"""The body of an answer that has record batches between its fields, as Fetch's has."""
+"""The body of a response with record batches between its fields: that of Fetch."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import NamedTuple, TypeAlias
 from barnabas.protocol.messages.data.fetch import RecordsPart
 
 Piece: TypeAlias = bytes | RecordsPart
-"""Bytes, or records that are sent from where they lie."""
+"""Bytes, or records that are sent from their file."""
 
 
 class Pieces(NamedTuple):
-    """`head`, then `parts` in their order: `size` bytes in all."""
+    """`head`, then `parts` in order: `size` bytes in all."""
 
     head: bytes
     parts: Sequence[Piece]

@@ -1,7 +1,7 @@
-"""Requests that name a partition more than once: Kafka puts what it is asked into a map.
+"""Requests that list a partition more than once, reduced as Kafka does by reading them into a map.
 
-So the last one asked counts, in the place of the first, and a topic without partitions is not there at all. No client
-asks so on purpose; one that does gets the answer that Kafka would give. Source: Kafka's FetchRequest.fetchData,
+The last entry counts, at the position of the first, and a topic without partitions is dropped. No client does this on
+purpose; one that does gets Kafka's response. Source: Kafka's FetchRequest.fetchData,
 KafkaApis.handleDeleteRecordsRequest.
 """
 
@@ -17,7 +17,7 @@ T = TypeVar("T", FetchTopic, DeleteRecordsTopic)
 
 
 def without_repetitions(topics: list[T]) -> list[T]:
-    """Each topic and each of its partitions once: `topics` itself where that is so already."""
+    """Return each topic, and each of its partitions, once; `topics` itself if nothing repeats."""
     first: dict[bytes | str, T] = {}
     partitions: dict[bytes | str, dict[int, Any]] = {}
     total = 0

@@ -173,7 +173,7 @@ def encode_response(version: int, response: FetchResponse) -> Pieces:
 
 
 def encode_error(version: int, request: FetchRequest, code: ErrorCode, message: str) -> Pieces:
-    """The code for the whole answer, and up to version 12, whose clients may not read that, for every partition."""
+    """Return the body with `code` for the whole and, up to version 12, for every partition."""
     topics: list[FetchTopicResult] = []
     if version < _TOPIC_IDS_FROM:
         for topic in request.topics:

@@ -2,15 +2,15 @@
 
     request    3+   transactional_id nullable string, acks int16, timeout_ms int32,
                     [name string, [index int32, records nullable bytes]]
-               9+   flexible        13+  topic_id uuid in the place of name
+               9+   flexible        13+  topic_id uuid instead of name
     response   3+   [name string, [index int32, error int16, base_offset int64, log_append_time int64,
                5+       log_start_offset int64,
                8+       [batch_index int32, message nullable string], error_message nullable string]],
                     throttle int32
-               9+   flexible        13+  topic_id in the place of name
+               9+   flexible        13+  topic_id instead of name
 
-A batch's `records` are a view of the frame, which is the receive buffer: they are stamped in place. The tagged fields
-that version 10 adds to an answer (where the leader is instead) are never written: this node leads all that it has.
+A batch's `records` are a view of the frame, that is of the receive buffer, and are patched in place. The tagged fields
+that version 10 adds to a response (the current leader) are never written: this node leads all its partitions.
 Written by hand, see hot_fields.py. Source: Kafka's ProduceRequest.json, ProduceResponse.json.
 """
 
@@ -73,7 +73,7 @@ _pack_result_v5 = _RESULT_V5.pack
 
 
 def decode_request(version: int, body: memoryview) -> ProduceRequest:
-    """Each partition's `records` is its slice of `body`. Raises DecodeError."""
+    """Return the request; each partition's `records` is its slice of `body`. Raises DecodeError."""
     try:
         return _decode_flexible(version, body) if version >= _FLEXIBLE_FROM else _decode_classic(version, body)
     except (struct.error, IndexError) as error:
@@ -151,7 +151,7 @@ def _decode_flexible(version: int, body: memoryview) -> ProduceRequest:
 
 
 def encode_response(version: int, response: ProduceResponse) -> bytes:
-    """The body of an answer."""
+    """Return the body of a response."""
     return _encode_flexible(version, response) if version >= _FLEXIBLE_FROM else _encode_classic(version, response)
 
 
@@ -184,7 +184,7 @@ def _encode_flexible(version: int, response: ProduceResponse) -> bytes:
         for p in topic.partitions:
             out += _pack_result_v5(p.partition, p.error, p.base_offset, p.log_append_time_ms, p.log_start_offset)
             if p.message is None and not p.record_errors:
-                out += _NOTHING_TO_SAY
+                out += _NO_ERRORS
                 continue
             out += unsigned(len(p.record_errors) + 1)
             for index, message in p.record_errors:
@@ -198,14 +198,14 @@ def _encode_flexible(version: int, response: ProduceResponse) -> bytes:
     return bytes(out)
 
 
-_NOTHING_TO_SAY: Final = b"\x01\x00\x00"
+_NO_ERRORS: Final = b"\x01\x00\x00"
 """No record errors, a null message, no tagged fields."""
 
 _END: Final = _NO_THROTTLE + NO_TAGS
 
 
 def encode_error(version: int, request: ProduceRequest, code: ErrorCode, message: str) -> bytes:
-    """The code for every partition. Raises FrameError for acks=0, to which there is no answer."""
+    """Return the body with `code` for every partition. Raises FrameError for acks=0, which has no response."""
     if request.acks == ACKS_NONE:
         raise FrameError(f"a produce with acks=0 failed: {code.name}: {message}")
     topics = [
