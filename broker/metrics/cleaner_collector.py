@@ -26,7 +26,7 @@ class CleanerCollector:
     dirty_ratio = Family(
         "barnabas_cleaner_dirty_ratio",
         "gauge",
-        "Share of the log that is dirty, without what cannot be compacted yet; when the cleaner last looked. Above "
+        "Share of the log that is dirty, as last measured, without records that cannot be compacted yet. Above "
         "min.cleanable.dirty.ratio for long: the cleaner does not keep up.",
         labels=_PARTITION,
     )
@@ -42,14 +42,14 @@ class CleanerCollector:
     first_dirty_offset = Family(
         "barnabas_cleaner_first_dirty_offset",
         "gauge",
-        "The clean offset: below it a key has one record at most.",
+        "The clean offset: below it a key has at most one record.",
         labels=_PARTITION,
     )
     uncleanable_partitions = Family(
         "barnabas_cleaner_uncleanable_partitions",
         "gauge",
-        "Partitions that are neither compacted nor deleted from any more; the broker's log and `barnabas topic "
-        "describe` say why.",
+        "Partitions that are no longer compacted or deleted from; the broker's log and `barnabas topic "
+        "describe` give the reason.",
         labels=_LOG_DIR,
     )
     uncleanable_bytes = Family(
@@ -58,25 +58,25 @@ class CleanerCollector:
     delay = Family(
         "barnabas_cleaner_max_delay_seconds",
         "gauge",
-        "For how long the most overdue log has been over its max.compaction.lag.ms; 0 when none is.",
+        "Time by which the most overdue log exceeds its max.compaction.lag.ms; 0 if none does.",
     )
     since_last_run = Family(
-        "barnabas_cleaner_since_last_run_seconds", "gauge", "Time since a thread last looked for a log to clean."
+        "barnabas_cleaner_since_last_run_seconds", "gauge", "Time since a thread last searched for a log to clean."
     )
-    threads = Family("barnabas_cleaner_threads", "gauge", "Cleaner threads that live.")
-    dead_threads = Family(
-        "barnabas_cleaner_dead_threads", "gauge", "Cleaner threads that ended though nobody asked them to: a bug."
-    )
+    threads = Family("barnabas_cleaner_threads", "gauge", "Cleaner threads that are running.")
+    dead_threads = Family("barnabas_cleaner_dead_threads", "gauge", "Cleaner threads that ended unexpectedly: a bug.")
     failed_passes = Family(
-        "barnabas_cleaner_failed_passes_total", "counter", "Looks for work that failed: each is a bug, and in the log."
+        "barnabas_cleaner_failed_passes_total",
+        "counter",
+        "Searches for work that failed: each is a bug, and is logged.",
     )
     duration = Family(
         "barnabas_cleaner_round_duration_seconds",
         "summary",
-        "Time of rounds that came to their end, throttling included.",
+        "Time of completed rounds, throttling included.",
     )
     last_duration = Family(
-        "barnabas_cleaner_last_round_duration_seconds", "gauge", "How long the last such round took."
+        "barnabas_cleaner_last_round_duration_seconds", "gauge", "Duration of the last completed round."
     )
     aborted = Family(
         "barnabas_cleaner_aborted_rounds_total",
@@ -86,7 +86,7 @@ class CleanerCollector:
     out_of_room = Family(
         "barnabas_cleaner_out_of_room_rounds_total",
         "counter",
-        "Rounds that ended for want of disk, descriptors or memory; they are tried again after log.cleaner.backoff.ms.",
+        "Rounds that ended for lack of disk space, descriptors or memory; retried after log.cleaner.backoff.ms.",
     )
     failures = Family(
         "barnabas_cleaner_failed_rounds_total", "counter", "Rounds that left their partition marked as uncleanable."
@@ -99,18 +99,18 @@ class CleanerCollector:
         "barnabas_cleaner_map_read_bytes_total", "counter", "Bytes that first passes read to fill the offset maps."
     )
     without_key = Family(
-        "barnabas_cleaner_keyless_records_total", "counter", "Records without a key that were found, and dropped."
+        "barnabas_cleaner_keyless_records_total", "counter", "Records without a key, which were dropped."
     )
     map_utilization = Family(
         "barnabas_cleaner_map_utilization_ratio",
         "gauge",
-        "How full the offset map of the last round was; near log.cleaner.io.buffer.load.factor a round did not get "
-        "through the log: raise log.cleaner.dedupe.buffer.size.",
+        "How full the offset map of the last round was; near log.cleaner.io.buffer.load.factor a round did not "
+        "cover the log: raise log.cleaner.dedupe.buffer.size.",
     )
     throttled = Family(
         "barnabas_cleaner_throttled_seconds_total",
         "counter",
-        "Time that threads slept to keep to log.cleaner.io.max.bytes.per.second.",
+        "Time that threads slept to stay within log.cleaner.io.max.bytes.per.second.",
     )
     families: ClassVar = (
         dirty_ratio,

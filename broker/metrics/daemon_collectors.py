@@ -22,24 +22,24 @@ from barnabas.broker.probes import (
 
 
 class RequestCollector:
-    """What clients asked for, by API, and what they were refused."""
+    """Requests by API: their duration and their errors."""
 
     duration = Family(
         "barnabas_request_duration_seconds",
         "histogram",
-        "Time from a request's arrival to its answer being handed to the socket, long polls included; "
-        "the count is the number of requests that were answered.",
+        "Time from a request's arrival to handing its response to the socket, long polls included; "
+        "the count is the number of answered requests.",
         labels=("api",),
         bounds=REQUEST_LATENCY_BOUNDS_SECONDS,
     )
     errors = Family(
         "barnabas_request_errors_total",
         "counter",
-        "Errors that clients were told: one for each topic or partition of a request that failed.",
+        "Errors in responses: one for each topic or partition of a request that failed.",
         labels=("api", "error"),
     )
     waiting = Family(
-        "barnabas_fetches_waiting", "gauge", "Fetches that wait in a long poll for more bytes or their time to pass."
+        "barnabas_fetches_waiting", "gauge", "Fetches in a long poll, waiting for more bytes or their timeout."
     )
     families: ClassVar = (duration, errors, waiting)
 
@@ -80,7 +80,7 @@ class TopicCollector:
     sent_records = Family(
         "barnabas_topic_sent_records_total",
         "counter",
-        "Records that clients fetched, counted by their offsets when a client asks for what follows them.",
+        "Records that clients fetched, counted by offset when a client fetches the offset after them.",
         labels=("topic",),
     )
     families: ClassVar = (received_bytes, received_records, sent_bytes, sent_records)
@@ -109,13 +109,13 @@ class ConnectionCollector:
     refused = Family(
         "barnabas_connections_refused_total",
         "counter",
-        "Connections that were turned away at once, by reason (max_connections, draining).",
+        "Connections that were refused, by reason (max_connections, draining).",
         labels=("error",),
     )
     closed = Family(
         "barnabas_connections_closed_total",
         "counter",
-        "Accepted connections that have ended, by reason; `client` is a client that hung up, which is no fault.",
+        "Accepted connections that have ended, by reason; `client`: the client disconnected, which is not a fault.",
         labels=("error",),
     )
     received = Family(
@@ -139,12 +139,12 @@ class ConnectionCollector:
 
 
 class EventLoopCollector:
-    """How late the event loop runs what is due."""
+    """Lag of the event loop."""
 
     lag = Family(
         "barnabas_event_loop_lag_seconds",
         "histogram",
-        "How much later than planned a timer fired, twice a second: what a request waits before its own work begins.",
+        "Delay of a timer that fires twice a second: the time that a request waits before its own work begins.",
         bounds=LOOP_LAG_BOUNDS_SECONDS,
     )
     families: ClassVar = (lag,)
@@ -160,11 +160,11 @@ class EventLoopCollector:
 class BrokerCollector:
     """The broker as a whole."""
 
-    ready = Family("barnabas_ready", "gauge", "1 while the broker serves clients, else 0; as /healthz says.")
+    ready = Family("barnabas_ready", "gauge", "1 while the broker serves clients, else 0, like /healthz.")
     build = Family(
         "barnabas_build_info",
         "gauge",
-        "Always 1. Labels: the version, and which record kernel runs (compiled or python).",
+        "Always 1. Labels: the version, and the record kernel (compiled or python).",
         labels=("version", "kernel"),
     )
     families: ClassVar = (ready, build)

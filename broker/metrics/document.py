@@ -15,7 +15,7 @@ from barnabas.broker.metrics.family import Family
 from barnabas.broker.metrics.registry import COLLECTORS
 
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
-"""In the source tree; an installed package has no docs folder."""
+"""Path in the source tree; an installed package has no docs folder."""
 
 _HEALTHZ: Final = (
     "200 while the broker serves clients; 503 and the reason in one line while it starts, loads its logs, drains, "
@@ -34,12 +34,12 @@ The broker answers HTTP on the address of the property `metrics.listener` (`127.
 | `/metrics` | everything below, in Prometheus' text format, or OpenMetrics or gzip where the scraper asks for it |
 | `/healthz` | {_HEALTHZ} |
 
-The port opens before the logs are loaded, so that the progress of a long recovery can be watched. Eight connections
-at a time are served, each for 30 seconds at most. The answer to `/metrics` is made at each scrape from plain counters;
-a broker with 1,000 partitions needs about 0.05 s of CPU for it, so scrape every 5 seconds at most. With
-`metrics.group.lag.enable=true` (off unless said) it also has the lag of groups: 0.02 s of CPU for 1,000 partitions in
-which groups have committed, 0.2 s for 10,000, 2.1 s for 100,000. Python runs one thread at a time, so requests pay for
-it: beside a rendering of 100,000 an event loop that only echoes did 15 % of what it does alone, p99 7 ms, not 0.5.
+The port opens before the logs are loaded, so that the progress of a long recovery can be watched. Up to eight
+connections are served at a time, each for 30 seconds at most. Each scrape renders `/metrics` from plain counters; a
+broker with 1,000 partitions needs about 0.05 s of CPU for it, so scrape at most every 5 seconds. With
+`metrics.group.lag.enable=true` (default false) it also has the lag of groups: 0.02 s of CPU for 1,000 partitions with
+committed offsets, 0.2 s for 10,000, 2.1 s for 100,000. Python runs one thread at a time, so requests are slowed down:
+during a rendering of 100,000 an event loop that only echoes reached 15 % of its normal rate, with p99 7 ms, not 0.5.
 
 Names end in their base unit, and in `_total` where they only grow. A counter starts at 0 with the process.
 """
@@ -53,7 +53,7 @@ From prometheus_client's process collector: `process_cpu_seconds_total`, `proces
 
 
 def render_page() -> str:
-    """The page, ending in a newline."""
+    """Return the page, ending in a newline."""
     sections = [_HEAD]
     for collector in COLLECTORS:
         title = (collector.__doc__ or "").splitlines()[0].rstrip(".")
@@ -72,7 +72,7 @@ def _row(family: Family) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command; the exit code."""
+    """Run the command and return its exit code."""
     page = render_page()
     if arguments == ["--write"]:
         PAGE.write_text(page)

@@ -13,20 +13,20 @@ from barnabas.broker.probes import BrokerProbes
 
 _STATES: Final = (
     (GroupState.EMPTY.value, "empty", "Groups without members."),
-    (GroupState.PREPARING_REBALANCE.value, "preparing_rebalance", "Groups that wait for their members to join."),
-    (GroupState.COMPLETING_REBALANCE.value, "completing_rebalance", "Groups that wait for their leader's assignment."),
+    (GroupState.PREPARING_REBALANCE.value, "preparing_rebalance", "Groups waiting for their members to join."),
+    (GroupState.COMPLETING_REBALANCE.value, "completing_rebalance", "Groups waiting for their leader's assignment."),
     (GroupState.ASSIGNING.value, "assigning", "Groups of the consumer protocol that need a new assignment."),
     (
         GroupState.RECONCILING.value,
         "reconciling",
-        "Groups of the consumer protocol whose members give up and take over partitions.",
+        "Groups of the consumer protocol whose members are revoking and taking over partitions.",
     ),
     (GroupState.STABLE.value, "stable", "Groups whose members have their assignments."),
 )
 
 
 class GroupCollector:
-    """How many groups there are in each state."""
+    """Consumer groups by state, and rebalances."""
 
     by_state: ClassVar = {
         state: Family(f"barnabas_groups_{name}", "gauge", meaning) for state, name, meaning in _STATES

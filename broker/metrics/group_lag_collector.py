@@ -20,18 +20,18 @@ _LABELS: Final = ("group", "topic", "partition")
 
 
 class GroupLagCollector:
-    """What groups have committed and have still to read. Only with metrics.group.lag.enable."""
+    """Committed offsets and lag of groups. Only with metrics.group.lag.enable."""
 
     lag = Family(
         "barnabas_group_lag_records",
         "gauge",
-        "Offsets between what the group has committed in the partition and its high watermark.",
+        "Difference between the partition's high watermark and the group's committed offset.",
         labels=_LABELS,
     )
     committed = Family(
         "barnabas_group_committed_offset",
         "gauge",
-        "Offset of the next record that the group will read in the partition, as it committed.",
+        "Offset of the next record that the group will read in the partition, as committed.",
         labels=_LABELS,
     )
     families: ClassVar = (lag, committed)

@@ -23,7 +23,7 @@ _PARTITION: Final = ("topic", "partition")
 _LOG_DIR: Final = ("log_dir",)
 
 LOG_STATES: Final = {"online": 0, "loading": 1, "recovering": 2, "failed": 3, "offline": 3, "closed": 4}
-"""What `barnabas_log_state` says for a state of the engine's."""
+"""Value of `barnabas_log_state` by state of a log."""
 
 
 class LogCollector:
@@ -41,7 +41,7 @@ class LogCollector:
     recovery_point = Family(
         "barnabas_log_recovery_point",
         "gauge",
-        "Offset up to which the log is known to be on the disk; what lies above it is checked after a crash.",
+        "Offset up to which the log is known to be on the disk; records above it are checked after a crash.",
         labels=_PARTITION,
     )
     state = Family(
@@ -53,7 +53,7 @@ class LogCollector:
     segments_left = Family(
         "barnabas_log_loading_segments",
         "gauge",
-        "Segments that are still to be loaded or recovered; only of logs that are being loaded.",
+        "Segments still to be loaded or recovered; only for logs that are being loaded.",
         labels=_PARTITION,
     )
     families: ClassVar = (size, segments, start, end, high_watermark, recovery_point, state, segments_left)
@@ -91,12 +91,12 @@ class LogCollector:
 
 
 class LogDirCollector:
-    """Each data directory: whether it works, how far its loading is, how much it holds."""
+    """Each data directory: its state, the progress of its loading, its size."""
 
     online = Family(
         "barnabas_log_dir_online",
         "gauge",
-        "1 while the directory is in use, 0 once it failed: its partitions then answer kafka_storage_error.",
+        "1 while the directory is in use, 0 after it failed: its partitions then answer kafka_storage_error.",
         labels=_LOG_DIR,
     )
     found = Family("barnabas_log_dir_found_logs", "gauge", "Logs that the directory held at start.", labels=_LOG_DIR)
@@ -138,18 +138,18 @@ class LogDirCollector:
 
 
 class MoveCollector:
-    """Partitions on their way from one log directory to another."""
+    """Moves of partitions between log directories."""
 
-    running = Family("barnabas_partition_moves_running", "gauge", "Partitions that are being moved now.")
+    running = Family("barnabas_partition_moves_running", "gauge", "Partitions being moved now.")
     remaining = Family(
-        "barnabas_partition_moves_remaining_bytes", "gauge", "Bytes that the running moves have still to copy."
+        "barnabas_partition_moves_remaining_bytes", "gauge", "Bytes still to be copied by the running moves."
     )
     copied = Family("barnabas_partition_moves_copied_bytes_total", "counter", "Bytes that moves have copied.")
-    completed = Family("barnabas_partition_moves_total", "counter", "Moves that have ended as they should.")
+    completed = Family("barnabas_partition_moves_total", "counter", "Moves that succeeded.")
     failures = Family(
         "barnabas_partition_moves_failures_total",
         "counter",
-        "Moves that were given up because of a failed directory or a damaged batch; the log says which.",
+        "Moves that failed because of a failed directory or a damaged batch; the log has the details.",
     )
     families: ClassVar = (running, remaining, copied, completed, failures)
 
@@ -167,9 +167,9 @@ class MoveCollector:
 
 
 class FlushCollector:
-    """Group commits: what makes appends durable for producers that wait for it (flush.messages, flush.ms)."""
+    """Group commits, which make appends durable for waiting producers (flush.messages, flush.ms)."""
 
-    requests = Family("barnabas_flush_requests_total", "counter", "Appends whose answer waited for a group commit.")
+    requests = Family("barnabas_flush_requests_total", "counter", "Appends whose response waited for a group commit.")
     duration = Family(
         "barnabas_flush_duration_seconds", "summary", "Time of a log's sync in a group commit; the count is of syncs."
     )
@@ -200,7 +200,7 @@ class TaskCollector:
     failures = Family(
         "barnabas_task_failures_total",
         "counter",
-        "Runs that ended with an error; the log says which.",
+        "Runs that ended with an error, which is logged.",
         labels=("task",),
     )
     duration = Family("barnabas_task_last_duration_seconds", "gauge", "How long the last run took.", labels=("task",))
@@ -219,7 +219,7 @@ class TaskCollector:
 
 
 def _all_logs(manager: ServedLogs[ReadableLog] | None) -> list[ReadableLog]:
-    """The partitions' logs and the metadata log."""
+    """Return the partitions' logs and the metadata log."""
     if manager is None:
         return []
     metadata_log = manager.metadata_log

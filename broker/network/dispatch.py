@@ -82,7 +82,7 @@ class Dispatcher:
                 return self._serve_repeated(session, frame, repeated)
         dialect = DIALECTS.get(frame[0])
         if dialect is None:
-            raise FrameError(f"a frame that begins with 0x{frame[0]:02x} is of no protocol that is served here")
+            raise FrameError(f"a frame that begins with 0x{frame[0]:02x} belongs to no supported protocol")
         started = perf_counter()
         header = dialect.read_request(frame)
         session.client_id = header.client_id

@@ -9,4 +9,4 @@ from barnabas.protocol.messages.data.fetch import READ_COMMITTED, READ_UNCOMMITT
 def ensure_isolation(isolation: int) -> None:
     """Raise BrokerError UNKNOWN_SERVER_ERROR, as Kafka does (IllegalArgumentException there), for an unknown level."""
     if isolation not in (READ_UNCOMMITTED, READ_COMMITTED):
-        raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {isolation} is none: 0 or 1")
+        raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"unknown isolation level {isolation}, expected 0 or 1")
