@@ -2,9 +2,9 @@
 
 Virtual machines may return freed memory to their host; the first access to a fresh page then costs seconds of system
 time per GB and hides the measurement. With a full cache the kernel recycles pages instead (5 GB/s), and figures repeat.
-So: write one file as large as memory less 2 GB, once, and read it before each measured line. What is free even then
-(programs that have ended, files that were removed) is the next one's to touch first, and whoever comes first pays for
-it: it is taken up by a second file.
+So one file as large as memory less 2 GB is written once and read before each measured line. A second file takes up the
+memory that is free even then (of ended programs and removed files), because the next process would pay for its first
+touch.
 """
 
 from __future__ import annotations

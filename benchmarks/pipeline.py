@@ -7,7 +7,7 @@
     snapshot, archive     the jobs, whole; rows that were read
     micro-batches         milliseconds and CPU beside the records, in a table of their own (micro_batches.py)
 
-All to noop but the jobs. One round more than said is run and not counted. Ratios are to the connector (or to Parquet)
+All except the jobs write to noop. One extra warm-up round is not counted. Ratios are to the connector (or to Parquet)
 in the same round: rates of different runs do not compare. `--plain` takes the kernel's plain Python twin.
 """
 

@@ -1,4 +1,4 @@
-"""A real broker for tests of any client program: a process of its own, ready in about 0.3 s.
+"""A real broker for tests of any client program: a process of its own, ready in well under a second.
 
     from barnabas.clients.testing import broker
 

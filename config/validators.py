@@ -1,6 +1,6 @@
 """Rules for a property's value beyond its type. Each validator describes its rule for messages and documents.
 
-Named tuples, because a dataclass costs half a millisecond at import, and a broker starts in 0.2 s.
+Named tuples, because a dataclass costs half a millisecond at import, and a start should take 0.2 s.
 """
 
 from __future__ import annotations

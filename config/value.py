@@ -1,6 +1,6 @@
 """A property's value with its layer and exact origin.
 
-Named tuples, because a dataclass costs half a millisecond at import, and a broker starts in 0.2 s.
+Named tuples, because a dataclass costs half a millisecond at import, and a start should take 0.2 s.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The job whatif computes what retention and compaction settings would free in existing logs, without applying them.
 
-Retention is told to the byte, because it is by whole segments: the broker's own rules (log/retention) are
-said here once more, as windows over `segment_facts`. Compaction is an estimate: which records a round would drop is
+Retention is exact to the byte, because it deletes whole segments: the broker's rules (broker/storage/log/retention.py)
+are repeated here as windows over `segment_facts`. Compaction is an estimate: the records that a round would remove are
 counted exactly, by key; their bytes on disk are taken in proportion to the bytes of keys and values, because a batch
-may be compressed. Not known from files, and so left out: open transactions, which keep a round from what follows them.
+may be compressed. Open transactions, which hold the cleaner back, are not known from files and are left out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Neutral requests and responses, to which every dialect decodes and from which it encodes; one file per API.
+"""Neutral requests and responses, to which every dialect decodes and from which it encodes.
 
 Handlers use only these types and never a dialect's; a dialect is a codec over them, never a second implementation.
 Partition numbers, offsets and epochs are ints; timestamps are milliseconds since 1970; error codes are

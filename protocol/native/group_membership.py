@@ -16,7 +16,7 @@ describe_groups  request   groups [group]
                            [[member_id, instance_id, client_id, client_host, metadata bin, assignment bin]]]]
 
 Metadata and assignments are the clients' own bytes. Consumers' are in Kafka's format, so that a group may have members
-of both dialects (`protocol/groups/consumer_protocol.py`, `assignment.py`).
+of both dialects (`protocol/groups/consumer_protocol.py`).
 """
 
 from __future__ import annotations

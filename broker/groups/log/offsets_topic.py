@@ -3,7 +3,7 @@
 The partition is `abs(hash) % partitions` with Java's String.hashCode of the group id, where abs of the lowest int is 0.
 It is not the `toPositive` mask of Kafka's producer: they differ for every negative hash, and Kafka would look for half
 of the groups in the wrong partition. All records of a group are in that partition, which keeps their order. Once the
-topic exists, its own partition count counts. Source: Kafka's GroupCoordinatorService.partitionFor,
+topic exists, its own partition count is used. Source: Kafka's GroupCoordinatorService.partitionFor,
 groupMetadataTopicConfigs; Utils.abs.
 """
 

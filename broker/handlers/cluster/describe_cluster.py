@@ -1,7 +1,7 @@
 """DescribeCluster (key 60): the cluster id, and this broker's address on the client's listener.
 
-This broker is the controller too. MISMATCHED_ENDPOINT_TYPE for a request meant for a controller, which Kafka has on
-listeners of its own; UNSUPPORTED_ENDPOINT_TYPE for an unknown endpoint type.
+This broker is the controller too. A request for controllers' endpoints is answered MISMATCHED_ENDPOINT_TYPE, as by
+Kafka's brokers; an unknown endpoint type UNSUPPORTED_ENDPOINT_TYPE.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""LogRoller: begins a new active segment and seals the old one. Source: Kafka UnifiedLog.roll, LocalLog.roll."""
+"""LogRoller: begins a new active segment and seals the old one. LogSegment.should_roll decides when.
+
+Source: Kafka UnifiedLog.roll, LocalLog.roll.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One segment: its files and indexes, appends, lookups, scans, recovery, splits, replacement and deletion.
+"""One segment: its files and indexes, appends, lookups, scans, the decision to roll, splits, replacement and deletion.
 
 `log` and `cleaning` work on segments; nothing here imports them.
 """

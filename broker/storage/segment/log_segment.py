@@ -147,8 +147,8 @@ class LogSegment(SegmentIndexes):
     def should_roll(self, size: int, last_offset: int, max_timestamp: int, now_ms: int, segment_bytes: int) -> bool:
         """Return whether a batch (`size` in bytes) belongs in a new segment.
 
-        Because this one would exceed `segment_bytes`, an index is full, segment.ms is over, or `last_offset` does not
-        fit the four bytes of a relative offset. Only the last can be true of an empty segment.
+        It does when this segment would exceed `segment_bytes`, an index is full, segment.ms is over, or `last_offset`
+        does not fit the four bytes of a relative offset. An empty segment rolls only for the last reason.
         """
         size_bytes = self.log.size_bytes
         if size_bytes and (
