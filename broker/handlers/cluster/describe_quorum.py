@@ -1,9 +1,9 @@
 """DescribeQuorum (key 55): the quorum of the metadata log, whose only voter is this node.
 
 This node leads, so its log end offset equals the high watermark: the end of the durable records. Its times are the
-current time, as in Kafka for a leader. There is no controller listener: the node is described by the client's listener. A request
-for anything but the metadata log's partition is answered UNKNOWN_TOPIC_OR_PARTITION for each row, as in Kafka.
-Source: Kafka KafkaRaftClient.handleDescribeQuorumRequest, RaftUtil.singletonDescribeQuorumResponse.
+current time, as in Kafka for a leader. There is no controller listener: the node is described by the client's listener.
+A request for anything but the metadata log's partition is answered UNKNOWN_TOPIC_OR_PARTITION for each row, as in
+Kafka. Source: Kafka KafkaRaftClient.handleDescribeQuorumRequest, RaftUtil.singletonDescribeQuorumResponse.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Requests of real clients, broken in thousands of ways: nothing escapes, nothing grows, nothing hangs.
 
-The seed is fixed, so that a failure repeats; BARNABAS_FUZZ_SEED takes another one. Frames that once broke something are
-kept in tests/protocol/frames/kept.hex and are sent as they are, too.
+The seed is fixed, so that a failure repeats; BARNABAS_FUZZ_SEED takes another one. Add a frame that breaks something to
+tests/protocol/frames, so that it is sent in every run.
 """
 
 from __future__ import annotations
