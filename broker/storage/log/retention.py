@@ -21,8 +21,6 @@ from barnabas.config.log_config import LogConfig
 
 logger = logging.getLogger(__name__)
 
-UNLIMITED = -1
-
 
 class RetentionRule(Enum):
     """The reason for a deletion; the value is for log lines."""

@@ -53,8 +53,6 @@ _unpack_header = HEADER.unpack_from
 _REFUSED_MASK = CONTROL_MASK | DELETE_HORIZON_MASK | TRANSACTIONAL_MASK
 _PLAIN_MASK = CODEC_MASK | TIMESTAMP_TYPE_MASK
 
-NO_LIMIT_MS = 2**63 - 1
-
 
 class CheckedBatch(NamedTuple):
     """A valid batch, and the header fields that an append needs.
