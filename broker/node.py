@@ -1,4 +1,4 @@
-"""One broker: its parts, and the order in which they start and stop.
+"""One broker: composition of its parts, and the order in which they start and stop.
 
     start   bind the listeners; metrics port; open and lock the log directories; replay the metadata log; load the logs;
             begin the background tasks; accept clients
@@ -6,7 +6,7 @@
             tasks and the metadata writer; close the logs (which flushes, checkpoints and writes the clean-shutdown
             marker); metrics port
 
-No state of a broker is global to the process: a process may run several.
+No broker state is global to the process, so a process may run several brokers.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 DRAIN_SECONDS: Final = 10.0
-"""How long connections may take for their current request when the broker stops."""
+"""Time limit for connections to finish their current request when the broker stops."""
 
 BLOCKING_IO_THREADS: Final = 4
-"""Threads that read cold segments and look timestamps up."""
+"""Number of threads that read cold segments and search by timestamp."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class _Services:
 
 
 class Node:
-    """A broker that starts, serves and stops once."""
+    """One broker, which is started and stopped once."""
 
     def __init__(self, config: BrokerConfig, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
         self._config = config
@@ -110,7 +110,7 @@ class Node:
         self._metrics: MetricsServer | None = None
         self._services: _Services | None = None
         self.failed = asyncio.Event()
-        """Set when the broker cannot go on: the metadata log's directory has failed."""
+        """Set when the broker cannot continue: the log directory with the metadata log has failed."""
 
     @property
     def port(self) -> int:
@@ -120,11 +120,14 @@ class Node:
 
     @property
     def metrics_port(self) -> int | None:
-        """Port of the metrics listener; None where metrics.listener is empty."""
+        """Port of the metrics listener; None if metrics.listener is empty."""
         return None if self._metrics is None else self._metrics.port
 
     async def start(self) -> None:
-        """Start serving. Raises StartupError with one sentence, after closing everything that was opened."""
+        """Start serving.
+
+        Raises StartupError with a one-sentence message, after closing everything that was opened.
+        """
         config = self._config
         try:
             self._sockets = bind(
@@ -144,7 +147,7 @@ class Node:
             raise
 
     async def stop(self) -> bool:
-        """Stop a started broker; return whether everything is on disk and the clean-shutdown markers are written."""
+        """Stop a started broker; return whether all data was flushed and the clean-shutdown markers were written."""
         services = self._services
         assert services is not None
         self._state.drain()
@@ -175,7 +178,10 @@ class Node:
             ) from error
 
     def _open_storage(self) -> _Storage:
-        """Open directories, metadata and logs, with garbage collection off: nothing that is loaded is garbage."""
+        """Open directories, metadata and logs.
+
+        Garbage collection is off meanwhile: loading allocates many objects, none of which can be collected.
+        """
         config, clock = self._config, self._clock
         self._state.phase = Phase.LOADING
         gc.disable()
@@ -208,7 +214,7 @@ class Node:
         manager.open_directories()
 
     def _assemble(self, storage: _Storage) -> _Services:
-        """Build the parts that serve clients, and take the loaded logs into service."""
+        """Build the parts that serve clients, and make the loaded logs available to them."""
         config, loop, probes = self._config, self._loop, self._probes
         log_manager, metadata, live = storage.log_manager, storage.metadata, storage.config
         applier = ImageApplier(metadata, log_manager, self._partitions, live, probes, loop)
@@ -290,7 +296,10 @@ class Node:
         return storage.log_manager.shutdown(NO_BROKER_EPOCH if storage.store is None else storage.store.broker_epoch)
 
     def _directory_failed(self, directory: Path, partitions: tuple[TopicPartition, ...]) -> None:
-        """Runs on a background thread. Failed logs refuse by themselves; without its metadata log the broker stops."""
+        """Wake requests that wait on the failed directory; stop the broker if the directory has the metadata log.
+
+        Runs on a background thread. The logs of the directory are marked as offline by the log manager.
+        """
         self._loop.call_soon_threadsafe(self._partitions.wake, partitions)
         if directory == self._config.metadata_log_dir:
             logger.error("stopping: the metadata log's directory has failed, directory=%s", directory)

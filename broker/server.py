@@ -1,8 +1,8 @@
 """`barnabas serve`: one node in this process, from its configuration to its exit code.
 
-SIGTERM and SIGINT stop it in order: current requests are finished, everything is flushed and checkpointed, the
+SIGTERM and SIGINT start a clean shutdown: current requests finish, logs are flushed and checkpointed, the
 clean-shutdown marker is written, and the exit code is 0. A second signal ends the process immediately; the next start
-then recovers. Exit code 1: it could not start, or could not stop cleanly.
+then recovers. Exit code 1 means that the broker could not start, or could not stop cleanly.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ async def _serve(config: BrokerConfig, ready_file: Path | None) -> int:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _signalled, number, stop)
+        loop.add_signal_handler(number, _on_signal, number, stop)
     node = Node(config, loop, SystemClock())
     await node.start()
     try:
@@ -73,9 +73,9 @@ async def _first_of(*events: asyncio.Event) -> None:
         wait.cancel()
 
 
-def _signalled(number: signal.Signals, stop: asyncio.Event) -> None:
+def _on_signal(number: signal.Signals, stop: asyncio.Event) -> None:
     if stop.is_set():
-        logger.warning("second signal (%s): exiting at once, the next start recovers", number.name)
+        logger.warning("second signal (%s): exiting immediately, the next start recovers", number.name)
         os._exit(128 + number)
     logger.info("stopping, signal=%s", number.name)
     stop.set()

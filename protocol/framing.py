@@ -1,8 +1,9 @@
-"""The frame that both dialects share: an int32 size, then that many bytes, the first of which identifies the dialect.
+"""Frames, common to both dialects: an int32 size, then that many bytes. The first byte identifies the dialect.
 
     frame := int32 size | size bytes        big-endian; `size` does not count itself
 
-Kafka's first field is an int16 api_key below 256, so its first byte is 0x00; a native frame has its magic 0xB7 there.
+A Kafka frame begins with an int16 api_key below 256, so its first byte is 0x00. A native frame begins with the magic
+0xB7.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ NATIVE_MAGIC = 0xB7
 
 _SIZE = struct.Struct(">i")
 
-_STRANGERS: Final = {
-    b"\x16\x03": ": this is how TLS begins, and there is none here (security.protocol=PLAINTEXT)",
-    **dict.fromkeys((b"GET ", b"POST", b"HEAD", b"PUT "), ": this is how HTTP begins"),
+_OTHER_PROTOCOLS: Final = {
+    b"\x16\x03": ": the bytes look like TLS, which is not supported (use security.protocol=PLAINTEXT)",
+    **dict.fromkeys((b"GET ", b"POST", b"HEAD", b"PUT "), ": the bytes look like an HTTP request"),
 }
-"""First bytes of other protocols, which would be read as very large frame sizes."""
+"""First bytes of other protocols and the hint for the error text. As a size field they are very large numbers."""
 
 
 class FrameError(DecodeError):
-    """A frame after which the stream cannot be trusted: the connection must be closed."""
+    """Invalid frame size. The rest of the stream cannot be parsed, so the connection must be closed."""
 
 
 def frame_size(buffer: bytearray | memoryview, position: int, max_frame_bytes: int) -> int:
@@ -41,6 +42,6 @@ def frame_size(buffer: bytearray | memoryview, position: int, max_frame_bytes: i
         return size
     if size <= 0:
         raise FrameError(f"frame size {size} is not positive")
-    begins = bytes(buffer[position : position + SIZE_PREFIX])
-    hint = next((words for start, words in _STRANGERS.items() if begins.startswith(start)), "")
+    first_bytes = bytes(buffer[position : position + SIZE_PREFIX])
+    hint = next((hint for start, hint in _OTHER_PROTOCOLS.items() if first_bytes.startswith(start)), "")
     raise FrameError(f"frame size {size} is above socket.request.max.bytes={max_frame_bytes}{hint}")

@@ -1,9 +1,9 @@
-"""Serves the metrics port's HTTP: wsgiref for the protocol, prometheus_client for the text, bounds for both.
+"""HTTP server of the metrics port: wsgiref for the protocol, prometheus_client for the text, limits on connections.
 
-Imported only when the first connection arrives (see `server`). HTTP/1.0, one request per connection, a thread for
-each of at most `CONNECTIONS_MAX`; one more is closed at once. A connection that is not answered within
-`CONNECTION_SECONDS_MAX` is closed too, however slow the client. No thread here ever waits for the event loop, nor
-the loop for them.
+Imported only when the first connection arrives (see `server`). HTTP/1.0, one request per connection, one thread per
+connection. Connections above `CONNECTIONS_MAX` are closed immediately. A connection without a complete response after
+`CONNECTION_SECONDS_MAX` is closed, so slow clients cannot occupy threads. The threads and the event loop never wait
+for each other.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ logger = logging.getLogger(__name__)
 
 
 class _QuietHandler(WSGIRequestHandler):
-    """One request. Logs only broken requests, at debug level."""
+    """Handler of one request, which logs broken requests at debug level and nothing else."""
 
     timeout = CONNECTION_SECONDS_MAX
 
     def address_string(self) -> str:
-        # Must never query a name server, as older versions of the inherited method did for each request.
+        # Overridden because older versions of the inherited method query a name server for each request.
         return str(self.client_address[0])
 
     def log_message(self, format: str, *args: Any) -> None:
@@ -44,7 +44,7 @@ class _QuietHandler(WSGIRequestHandler):
 
 
 class BoundedHttpServer(ThreadingMixIn, WSGIServer):
-    """A WSGI server on a listening socket. The owner calls `accept` when the socket is readable."""
+    """WSGI server on an open listening socket. The owner calls `accept` when the socket is readable."""
 
     daemon_threads = True
     block_on_close = False
@@ -55,7 +55,7 @@ class BoundedHttpServer(ThreadingMixIn, WSGIServer):
         super().__init__(address, _QuietHandler, bind_and_activate=False)
         self.socket.close()
         self.socket = listener
-        # What server_bind would set, without its look-up of the host's full name.
+        # server_bind would set these too, but looks up the host's full name.
         self.server_name, self.server_port = str(address[0]), int(address[1])
         self.setup_environ()
         self.set_app(make_application(probes, state))
@@ -75,22 +75,22 @@ class BoundedHttpServer(ThreadingMixIn, WSGIServer):
         return not self._accept_failed
 
     def close_overdue(self) -> None:
-        """Cut the connections that are over their time; their threads then end with an error and close them."""
+        """Shut down connections past their deadline; their threads then fail and close them."""
         now = time.monotonic()
         with self._lock:
             overdue = [connection for connection, deadline in self._deadlines.items() if deadline < now]
             for connection in overdue:
-                _cut(connection)
+                _shut_down(connection)
 
     def server_close(self) -> None:
-        """Close the listener and cut every connection."""
+        """Close the listener and shut down every connection."""
         with self._lock:
             for connection in self._deadlines:
-                _cut(connection)
+                _shut_down(connection)
         super().server_close()
 
     def get_request(self) -> tuple[socket.socket, Any]:
-        """Accept a connection; remember a failure for lack of file descriptors."""
+        """Accept a connection; note whether a failure was due to a lack of file descriptors."""
         try:
             return self.socket.accept()
         except OSError as error:
@@ -98,7 +98,7 @@ class BoundedHttpServer(ThreadingMixIn, WSGIServer):
             raise
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
-        """Return whether the connection is within the limit; otherwise socketserver closes it."""
+        """Return whether the connection is within the limit. If not, socketserver closes it."""
         if len(self._deadlines) < CONNECTIONS_MAX:
             return True
         logger.debug("metrics port: closing a connection of %s, open=%d", client_address[0], CONNECTIONS_MAX)
@@ -111,17 +111,17 @@ class BoundedHttpServer(ThreadingMixIn, WSGIServer):
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """Forget the deadline of a connection that its thread has served."""
+        """Remove the deadline of a served connection, and close it."""
         with self._lock:
             self._deadlines.pop(request, None)
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log a failed connection as one debug line: its cause is the client."""
+        """Log a failed connection at debug level, without a traceback: the cause is the client."""
         logger.debug("metrics port: connection of %s ended: %s", client_address[0], sys.exc_info()[1])
 
 
-def _cut(connection: socket.socket) -> None:
+def _shut_down(connection: socket.socket) -> None:
     try:
         connection.shutdown(socket.SHUT_RDWR)
     except OSError:

@@ -49,7 +49,7 @@ class ApiVersionsHandler:
         )
 
     def __call__(self, session: Session, request: ApiVersionsRequest) -> ApiVersionsResponse:
-        """The answer to one request; the contract is at the top of the file."""
+        """Answer one ApiVersions request as the module docstring specifies."""
         image = self._store.image
         if image.level is None:
             return self._response

@@ -58,7 +58,7 @@ class DescribeConfigsHandler:
         self._probe = probe
 
     def __call__(self, session: Session, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-        """The answer to one request; the contract is at the top of the file."""
+        """Answer one DescribeConfigs request as the module docstring specifies."""
         results = []
         times_named = Counter((entry.resource.type, entry.resource.name) for entry in request.resources)
         same: dict[Hashable, list[ConfigEntry]] = {}
@@ -148,7 +148,7 @@ class AlterConfigsHandler:
         self._probe = probe
 
     async def __call__(self, session: Session, request: AlterConfigsRequest) -> AlterConfigsResponse:
-        """The answer to one request; the contract is at the top of the file."""
+        """Answer one AlterConfigs request as the module docstring specifies."""
         response = await self._changes.alter_configs(request)
         for result in response.results:
             if result.error is not ErrorCode.NONE:

@@ -38,7 +38,7 @@ class DescribeClientQuotasHandler:
         self._store = store
 
     def __call__(self, session: Session, request: DescribeClientQuotasRequest) -> DescribeClientQuotasResponse:
-        """The answer to one request; the contract is at the top of the file."""
+        """Answer one DescribeClientQuotas request as the module docstring specifies."""
         _check(request.filters)
         entries: dict[object, QuotaEntry] = {}
         for record in self._store.image.carried:

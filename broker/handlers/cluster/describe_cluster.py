@@ -31,7 +31,7 @@ class DescribeClusterHandler:
         self._addresses = addresses
 
     def __call__(self, session: Session, request: DescribeClusterRequest) -> DescribeClusterResponse:
-        """The answer to one request; the contract is at the top of the file."""
+        """Answer one DescribeCluster request as the module docstring specifies."""
         if request.endpoint_type == CONTROLLER_ENDPOINT:
             message = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
             raise BrokerError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, message)

@@ -40,7 +40,7 @@ class DescribeQuorumHandler:
         self._clock = clock
 
     def __call__(self, session: Session, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
-        """The answer to one request; the contract is at the top of the file."""
+        """Answer one DescribeQuorum request as the module docstring specifies."""
         if request.topics != _THE_LOG:
             return DescribeQuorumResponse(
                 [

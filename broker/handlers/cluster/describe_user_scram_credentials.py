@@ -32,7 +32,7 @@ class DescribeUserScramCredentialsHandler:
     def __call__(
         self, session: Session, request: DescribeUserScramCredentialsRequest
     ) -> DescribeUserScramCredentialsResponse:
-        """The answer to one request; the contract is at the top of the file."""
+        """Answer one DescribeUserScramCredentials request as the module docstring specifies."""
         known: dict[str, list[ScramCredentialInfo]] = {}
         for record in self._store.image.carried:
             credential = read_scram_credential(record)

@@ -29,7 +29,7 @@ class ListConfigResourcesHandler:
         self._store = store
 
     def __call__(self, session: Session, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
-        """The answer to one request; the contract is at the top of the file."""
+        """Answer one ListConfigResources request as the module docstring specifies."""
         unknown = set(request.types) - _WITHOUT_RESOURCES - {TOPIC_RESOURCE, BROKER_RESOURCE, GROUP_RESOURCE}
         if unknown:
             raise BrokerError(ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {min(unknown)}")

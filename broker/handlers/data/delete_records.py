@@ -40,7 +40,7 @@ class DeleteRecordsHandler:
         self._probe = probe
 
     def __call__(self, session: Session, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-        """The answer to one request; the contract is at the top of the file."""
+        """Answer one DeleteRecords request as the module docstring specifies."""
         return DeleteRecordsResponse(
             [
                 DeleteRecordsTopicResult(topic.name, [self._delete(topic.name, entry) for entry in topic.partitions])

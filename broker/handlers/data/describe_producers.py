@@ -31,7 +31,7 @@ class DescribeProducersHandler:
         self._probe = probe
 
     def __call__(self, session: Session, request: DescribeProducersRequest) -> DescribeProducersResponse:
-        """The answer to one request; the contract is at the top of the file."""
+        """Answer one DescribeProducers request as the module docstring specifies."""
         return DescribeProducersResponse(
             [
                 DescribeProducersTopicResult(

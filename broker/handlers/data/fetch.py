@@ -83,7 +83,7 @@ class FetchHandler:
     def __call__(
         self, session: Session, request: FetchRequest
     ) -> FetchResponse | Deferred[FetchResponse | Exception] | Coroutine[None, None, FetchResponse]:
-        """The answer to one request; the contract is at the top of the file."""
+        """Read the partitions. Returns a Deferred for a long poll, a coroutine if old formats must be converted."""
         if request.session_epoch not in _WHOLE_REQUESTS:
             raise BrokerError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"there is no fetch session {request.session_id}")
         ensure_isolation(request.isolation)
@@ -136,7 +136,7 @@ class FetchHandler:
             for entry in topic.partitions:
                 try:
                     if name is None:
-                        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, "there is no topic with that id here")
+                        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, "unknown topic id")
                     results.append(self._read_one(session, name, entry, attempt, request))
                 except BrokerError as error:
                     attempt.failed = True

@@ -28,7 +28,7 @@ class InitProducerIdHandler:
         self._producer_ids = producer_ids
 
     async def __call__(self, session: Session, request: InitProducerIdRequest) -> InitProducerIdResponse:
-        """The answer to one request; the contract is at the top of the file."""
+        """Answer one InitProducerId request as the module docstring specifies."""
         if (request.producer_id == -1) != (request.producer_epoch == -1):
             message = f"producer id {request.producer_id} with epoch {request.producer_epoch}: one without the other"
             raise BrokerError(ErrorCode.INVALID_REQUEST, message)

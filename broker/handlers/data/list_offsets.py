@@ -59,7 +59,7 @@ class ListOffsetsHandler:
     def __call__(
         self, session: Session, request: ListOffsetsRequest
     ) -> ListOffsetsResponse | Coroutine[None, None, ListOffsetsResponse]:
-        """The answer to one request; the contract is at the top of the file."""
+        """Look up the offsets. Returns a coroutine if the lookup must read the log."""
         ensure_isolation(request.isolation)
         reads = any(
             entry.timestamp >= 0 or entry.timestamp == MAX_TIMESTAMP

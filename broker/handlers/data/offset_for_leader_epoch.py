@@ -32,7 +32,7 @@ class OffsetForLeaderEpochHandler:
         self._probe = probe
 
     def __call__(self, session: Session, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
-        """The answer to one request; the contract is at the top of the file."""
+        """Answer one OffsetForLeaderEpoch request as the module docstring specifies."""
         return OffsetForLeaderEpochResponse(
             [
                 EpochTopicResult(topic.name, [self._look_up(topic.name, entry) for entry in topic.partitions])

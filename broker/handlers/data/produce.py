@@ -62,7 +62,7 @@ class ProduceHandler:
     def __call__(
         self, session: Session, request: ProduceRequest
     ) -> ProduceResponse | Deferred[ProduceResponse | None] | None:
-        """The answer to one request; the contract is at the top of the file."""
+        """Append the batches. Returns a Deferred if the response must wait for a flush, and None with acks=0."""
         if request.transactional_id is not None:
             raise BrokerError(
                 ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
@@ -125,9 +125,9 @@ class ProduceHandler:
         if not ACKS_ALL <= acks <= ACKS_LEADER:
             raise BrokerError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks} is not 0, 1 or -1")
         if topic is None:
-            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, "there is no topic with that id here")
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, "unknown topic id")
         if topic in INTERNAL_TOPICS and session.client_id != ADMIN_CLIENT_ID:
-            raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is written by the broker alone")
+            raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"only the broker writes to {topic}")
         partition = self._partitions.get(topic, number)
         if partition is None:
             raise self._partitions.refusal(topic, number)

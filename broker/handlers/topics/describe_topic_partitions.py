@@ -39,7 +39,7 @@ class DescribeTopicPartitionsHandler:
         self._partitions = partitions
 
     def __call__(self, session: Session, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
-        """The answer to one request; the contract is at the top of the file."""
+        """Answer one DescribeTopicPartitions request as the module docstring specifies."""
         topics = self._store.image.topics
         cursor = request.cursor
         first = "" if cursor is None else cursor.topic

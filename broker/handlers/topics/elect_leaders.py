@@ -42,7 +42,7 @@ class ElectLeadersHandler:
         self._probe = probe
 
     def __call__(self, session: Session, request: ElectLeadersRequest) -> ElectLeadersResponse:
-        """The answer to one request; the contract is at the top of the file."""
+        """Answer one ElectLeaders request as the module docstring specifies."""
         no_leader = _NO_LEADER.get(request.election_type)
         if no_leader is None and (request.topics is None or request.topics):
             raise BrokerError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")

@@ -59,7 +59,7 @@ class DescribeLogDirsHandler:
         self._probe = probe
 
     async def __call__(self, session: Session, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
-        """The answer to one request; the contract is at the top of the file."""
+        """Answer one DescribeLogDirs request as the module docstring specifies."""
         return await asyncio.get_running_loop().run_in_executor(self._blocking_io, self._answer, request)
 
     def _answer(self, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
@@ -126,7 +126,7 @@ class AlterReplicaLogDirsHandler:
         self._paths = {os.path.abspath(path): path for path in log_manager.config.log_dirs}
 
     async def __call__(self, session: Session, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
-        """The answer to one request; the contract is at the top of the file."""
+        """Answer one AlterReplicaLogDirs request as the module docstring specifies."""
         return await asyncio.get_running_loop().run_in_executor(self._blocking_io, self._answer, request)
 
     def _answer(self, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:

@@ -56,7 +56,7 @@ class MetadataHandler:
     def __call__(
         self, session: Session, request: MetadataRequest
     ) -> MetadataResponse | Coroutine[None, None, MetadataResponse]:
-        """The answer to one request; the contract is at the top of the file."""
+        """Describe the topics. Returns a coroutine if topics must be created first."""
         image = self._store.image
         if request.topic_ids is not None:
             return self._response(

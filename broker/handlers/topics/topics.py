@@ -34,7 +34,7 @@ class CreateTopicsHandler:
         self._probe = probe
 
     async def __call__(self, session: Session, request: CreateTopicsRequest) -> TopicsResponse:
-        """The answer to one request; the contract is at the top of the file."""
+        """Answer one CreateTopics request as the module docstring specifies."""
         response = _counted(await self._changes.create_topics(request), self._probe)
         if request.describe:
             for asked, result in zip(request.topics, response.topics, strict=True):
@@ -52,7 +52,7 @@ class DeleteTopicsHandler:
         self._probe = probe
 
     async def __call__(self, session: Session, request: DeleteTopicsRequest) -> TopicsResponse:
-        """The answer to one request; the contract is at the top of the file."""
+        """Answer one DeleteTopics request as the module docstring specifies."""
         return _counted(await self._changes.delete_topics(request), self._probe)
 
 
@@ -64,7 +64,7 @@ class CreatePartitionsHandler:
         self._probe = probe
 
     async def __call__(self, session: Session, request: CreatePartitionsRequest) -> TopicsResponse:
-        """The answer to one request; the contract is at the top of the file."""
+        """Answer one CreatePartitions request as the module docstring specifies."""
         return _counted(await self._changes.create_partitions(request), self._probe)
 
 
