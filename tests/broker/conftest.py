@@ -1,4 +1,4 @@
-"""A daemon that the tests of a module share, and what they send to it."""
+"""One daemon for all tests of a module, a connection to it, and batches to send."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ Batch = Callable[..., bytearray]
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """One broker for the tests of a module; each uses topics of its own."""
+    """Start one broker for the tests of a module; each test uses its own topics."""
     with start_daemon(tmp_path_factory.mktemp("daemon")) as running:
         yield running
 
 
 @pytest.fixture
 def wire(daemon: Daemon) -> Iterator[WireClient]:
-    """A connection to it."""
+    """Connect to the module's broker."""
     with WireClient(daemon.host, daemon.port) as client:
         yield client
 
 
 @pytest.fixture(scope="session")
 def batch() -> Batch:
-    """Makes one uncompressed batch: batch(b"v1", b"v2", timestamp=..., key=...)."""
+    """Build an uncompressed batch: batch(b"v1", b"v2", timestamp=..., key=...)."""
 
     def make(*values: bytes | None, timestamp: int = 1_700_000_000_000, key: bytes | None = b"k") -> bytearray:
         builder = RecordBatchBuilder(Codec.NONE, max_bytes=64 << 20)

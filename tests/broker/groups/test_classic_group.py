@@ -1,4 +1,4 @@
-"""The classic protocol's state machine, as Kafka's group coordinator answers."""
+"""The classic protocol's state machine responds like Kafka's group coordinator."""
 
 from __future__ import annotations
 
@@ -294,7 +294,7 @@ def test_a_member_whose_write_took_longer_than_its_session_can_still_time_out(ho
     host.sync(member_id, 1, {member_id: b"mine"}, instance="i")
     host.write_done()
     replaced = host.join(instance="i", version=3)
-    host.pass_time(SESSION_MS)  # its replacement is being written: it is not the member that is late
+    host.pass_time(SESSION_MS)  # the record of its replacement is being written, so the late member must not be removed
     assert replaced not in host.answers
     assert host.group.wake_at < math.inf
     host.write_done()

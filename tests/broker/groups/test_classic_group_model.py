@@ -1,7 +1,7 @@
-"""A group under random joins, leaves, timeouts, late and repeated messages and failing writes keeps Kafka's invariants.
+"""A classic group keeps Kafka's invariants under random requests, lost responses and failing writes.
 
-One generation at a time, whose number only grows; a partition belongs to at most one member of a generation; only
-members of the generation commit; and nobody who asked is left without an answer.
+Joins, leaves, timeouts, late and repeated requests come in any order. The generation number only grows; a partition
+belongs to at most one member of a generation; only members of the generation commit; every request gets a response.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ ERRORS = st.sampled_from([ErrorCode.NONE, ErrorCode.NONE, ErrorCode.NONE, ErrorC
 
 
 class GroupMachine(RuleBasedStateMachine):
-    """Clients that send any request at any time, with any id and generation that they were ever told."""
+    """Clients that send any request at any time, with any id and generation that a response has contained."""
 
     def __init__(self) -> None:
         super().__init__()
         self.host = GroupHost(GroupSettings(max_size=4))
         self.generation = 0
         self.told: dict[int, JoinGroupResponse] = {}
-        """Answers to joins, by the number of the request."""
+        """Responses to joins, by request number."""
         self.instances: dict[int, str | None] = {}
         self.syncs: dict[int, tuple[int, str]] = {}
-        """By number of the request: the generation and the member that syncs, a static one by its instance id."""
+        """By request number: the generation and the member that syncs, a static one by its instance id."""
         self.owners: dict[int, dict[int, str]] = {}
         """By generation and partition."""
 
     def known(self, data: st.DataObject) -> tuple[JoinGroupResponse, str | None] | None:
-        """Ids and generations that clients were told."""
+        """Record the ids and generations that clients have received."""
         if not self.told:
             return None
         number = data.draw(st.sampled_from(sorted(self.told)))
@@ -73,7 +73,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(protocols=PROTOCOLS, writes=ERRORS)
     def all_members_do_as_they_should(self, protocols: tuple[tuple[str, bytes], ...], writes: ErrorCode) -> None:
-        """Let all members join and sync: without this the group would hardly ever be stable."""
+        """Let all members join and sync; with random requests alone the group would rarely be stable."""
         members = self.host.group.describe().members
         for each in members:
             number = self.host.join(each.member_id, protocols, instance=each.group_instance_id)

@@ -1,4 +1,4 @@
-"""A group of the consumer protocol: assignment, fencing, and what its records restore."""
+"""Groups of the consumer protocol: assignment, fencing, and the state restored from their records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consumer groups whose log is flushed before a response: events between the append and the flush."""
+"""Consumer groups whose log is flushed before a response: events between append and flush."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def host() -> ConsumerGroupHost:
 
 
 def ask(host: ConsumerGroupHost, member: str, epoch: int) -> Deferred[object]:
-    """A heartbeat that may have to wait for the flush; a first one joins."""
+    """Send a heartbeat whose response may wait for the flush; the first one joins."""
     joins = {"rebalance_timeout_ms": REBALANCE_MS, "topic_names": ["t"], "owned": {}} if epoch == 0 else {}
     request = ConsumerGroupHeartbeatRequest(GROUP, member, epoch, **joins)  # type: ignore[arg-type]
     return host.groups.heartbeat(request, CLIENT, ApiProbe())  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""A group is upgraded and downgraded while its members are replaced; no partition ever has two owners."""
+"""Upgrades and downgrades of a group, member by member; no partition ever has two owners."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A consumer group under random joins, leaves, timeouts, lost answers, failing writes and restarts.
+"""A consumer group under random joins, leaves, timeouts, lost responses, failing writes and restarts.
 
-A partition belongs to at most one member, in the group and in what clients believe; epochs only grow; nobody commits
-for a partition that is not theirs; and once the log takes records again and all members send heartbeats, everything
-is assigned.
+A partition belongs to at most one member, in the group's state and in the clients' views; epochs only grow; members
+commit only for partitions that they own; once the log accepts appends again and all members send heartbeats, every
+partition is assigned.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ ASSIGNORS = st.sampled_from([None, "uniform", "range"])
 
 
 class Client:
-    """A consumer. `owned`: the partitions it reads. `missed`: its last request failed, so it sends all fields."""
+    """A consumer.
+
+    `owned` are the partitions it reads. `missed` means that its last request failed, so the next one has all fields.
+    """
 
     def __init__(self, member_id: str, instance: str | None) -> None:
         self.member_id = member_id
@@ -103,7 +106,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         group = self.host.groups.get(GROUP)
         for client in list(
             self.clients.values()
-        ):  # a removed member notices before it reads on: its own session is over
+        ):  # a removed member stops reading in time, because its own session timeout has passed
             if milliseconds >= SESSION_MS or group is None or client.member_id not in group.members:
                 client.owned, client.epoch = {}, 0
 

@@ -26,7 +26,7 @@ def kafka(daemon: Daemon) -> Iterator[KafkaWire]:
 
 @pytest.fixture
 def group(request: pytest.FixtureRequest) -> str:
-    """A name of the test's own: the daemon is shared."""
+    """Return a group id for one test; the daemon is shared."""
     name: str = request.node.name
     return name
 
@@ -104,7 +104,7 @@ def test_a_group_is_formed_listed_described_deleted_and_outlives_a_kill(tmp_path
 
 @contextmanager
 def connected(daemon: Daemon) -> Iterator[KafkaWire]:
-    """Connect, and retry until the groups' records are loaded, as clients do."""
+    """Connect, and retry until the groups are loaded, as clients do."""
     with KafkaWire(daemon.host, daemon.port) as kafka:
         while kafka.call("list_groups", 0).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             pass
@@ -207,7 +207,7 @@ def test_heartbeats_are_answered_if_every_record_is_flushed_first(tmp_path: Path
 
 @pytest.mark.parametrize("what", ["instance_id", "rack_id", "subscribed_topic_regex", "topic", "member"])
 def test_texts_that_apache_kafka_could_not_read_again_are_refused(kafka: KafkaWire, what: str) -> None:
-    """Strings in records have at most 32,767 bytes: Kafka could not load a partition with a longer one."""
+    """Strings in records have at most 32,767 bytes; Kafka could not load a partition with a longer one."""
     long = "n" * 32_768
     fields: dict[str, Any] = {} if what in ("topic", "member") else {what: long}
     topic, member = (long if what == each else each for each in ("topic", "member"))

@@ -1,4 +1,4 @@
-"""Server-side assignors: each partition has one reader of its topic, evenly, and is not moved without need."""
+"""Server-side assignors: one reader per partition, evenly spread, no partition moved without need."""
 
 from __future__ import annotations
 

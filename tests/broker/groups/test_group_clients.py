@@ -1,6 +1,6 @@
-"""Groups of clients in processes of their own: members join, leave and are killed, and so is the broker.
+"""Groups of client processes: members join, leave and are killed, and the broker is killed.
 
-Every record is processed at least once, and what is committed never goes back.
+Every record is processed at least once, and committed offsets never go back.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.support.metrics import metric, wait_for_metric
 
 
 class LibraryGroup:
-    """A group whose members are all of one library, at a daemon of its own."""
+    """A group whose members use one client library, with its own daemon."""
 
     def __init__(self, daemon: Daemon, library: str, stack: ExitStack, assignor: str) -> None:
         self.daemon = daemon

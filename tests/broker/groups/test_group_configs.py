@@ -1,4 +1,4 @@
-"""Configs of single groups (resource type 32): set, listed, described, refused, and their effect on members."""
+"""Configs of groups (resource type 32): set, listed, described, rejected, and their effect on members."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def describe(kafka: KafkaWire, group: str) -> dict[str, Any]:
 
 
 def told_interval(kafka: KafkaWire, group: str, epoch: int = 0) -> tuple[int, timedelta]:
-    """Send a heartbeat; return the epoch and the interval to the next one."""
+    """Send a heartbeat; return the epoch and the heartbeat interval in the response."""
     joins: dict[str, Any] = {"rebalance_timeout": timedelta(milliseconds=-1), "topic_partitions": None}
     if epoch == 0:
         joins = {"rebalance_timeout": timedelta(seconds=60), "topic_partitions": ()}
@@ -148,7 +148,7 @@ def test_a_stored_value_outside_of_the_bounds_is_drawn_to_them() -> None:
 
 
 def test_names_that_apache_kafka_could_not_read_again_are_refused(kafka: KafkaWire) -> None:
-    """Strings in records have at most 32,767 bytes: Kafka could not start on a directory with a longer one."""
+    """Strings in records have at most 32,767 bytes; Kafka could not start on a directory with a longer one."""
     assert alter(kafka, "g" * 32_767, SESSION, "50000") == (ErrorCode.NONE, "")
     assert alter(kafka, "g" * 32_768, SESSION, "50000") == (
         ErrorCode.INVALID_REQUEST,

@@ -1,6 +1,6 @@
-"""`__consumer_offsets` under faults: in its creation and load, and in the sync of a commit.
+"""`__consumer_offsets` under faults: during its creation, its load, and the sync of a commit.
 
-The faults are put into a real daemon by a `sitecustomize` module of the test's, which Python runs before the broker.
+A `sitecustomize` module, which Python imports before the broker starts, injects the faults into a real daemon.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ partition_steps.PAUSE_FACTOR = 10**9
 
 
 def with_fault(directory: Path, code: str) -> dict[str, str]:
-    """Return the environment of a daemon that runs `code` first."""
+    """Return the environment of a daemon in which `code` runs first."""
     folder = directory / "fault"
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(code)
@@ -126,7 +126,7 @@ def test_the_first_group_of_a_broker_waits_only_for_its_own_partition(tmp_path: 
 
 
 def test_partitions_without_waiting_groups_are_created_after_the_others(tmp_path: Path) -> None:
-    """With endless pauses only the requested partitions exist, and other topics are created and deleted meanwhile."""
+    """With endless pauses only the requested partitions exist; other topics are created and deleted meanwhile."""
     groups = ("first", "second", "third")
     own = {partition_of(group, 50) for group in groups}
     assert len(own) == 3
@@ -155,7 +155,7 @@ def test_a_clean_stop_creates_the_rest_and_a_deletion_does_not_wait_for_it(tmp_p
             deleted = kafka.call("delete_topics", 6, topics=(state,), timeout=timedelta(seconds=30))
             assert [each.error_code for each in deleted.responses] == [0]
             assert directories(tmp_path) == set()
-            while commit(kafka, "first", "t", {0: 2}) == [15]:  # until the creation that it was deleted from has ended
+            while commit(kafka, "first", "t", {0: 2}) == [15]:  # until the interrupted creation has ended
                 pass
             assert fetch(kafka, "first", "t") == {0: (2, 0, "")}
             assert directories(tmp_path) == {partition_of("first", 50)}
@@ -175,7 +175,7 @@ def test_the_creation_of_fifty_logs_is_one_line_of_the_broker_log(tmp_path: Path
 
 
 def test_when_a_disk_fails_in_the_middle_the_rest_is_created_on_the_other_one(tmp_path: Path) -> None:
-    """Only the partition that met the failure is refused until the next start, like those on the failed disk."""
+    """Only the partition whose creation failed is refused until the next start, like those on the failed disk."""
     one, other = tmp_path / "one", tmp_path / "other"
     groups = [f"group-{number}" for number in range(30)]
     with start_daemon(tmp_path, f"log.dirs={one},{other}", environ=with_fault(tmp_path, LONG_PAUSES)) as daemon:
@@ -198,7 +198,7 @@ def test_when_a_disk_fails_in_the_middle_the_rest_is_created_on_the_other_one(tm
 
 
 def directories(tmp_path: Path) -> set[int]:
-    """Return the partitions of the topic that have a directory."""
+    """Return the topic's partitions that have a directory."""
     found = (tmp_path / "data").glob(f"{OFFSETS_TOPIC}-*")
     return {int(number) for path in found if (number := path.name.removeprefix(f"{OFFSETS_TOPIC}-")).isdigit()}
 
@@ -280,5 +280,5 @@ def test_a_commit_whose_sync_fails_is_not_acknowledged(tmp_path: Path) -> None:
 
 
 def syncs_of_offsets(notes: Path) -> int:
-    """Return how often the log of the one partition was synced."""
+    """Return how often the log of the only partition was synced."""
     return sum(line.endswith(".log") and OFFSETS_TOPIC in line for line in notes.read_text().splitlines())

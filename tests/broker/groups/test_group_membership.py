@@ -1,4 +1,4 @@
-"""Members of groups over Kafka's protocol, against a real daemon: refusals, and what outlives the broker."""
+"""Group members over Kafka's protocol, against a real daemon: rejections, and the state that survives a restart."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def kafka(daemon: Daemon) -> Iterator[KafkaWire]:
 
 @pytest.fixture
 def group(request: pytest.FixtureRequest) -> str:
-    """A name of the test's own: the daemon is shared."""
+    """Return a group id for one test; the daemon is shared."""
     name: str = request.node.name
     return name
 

@@ -1,4 +1,4 @@
-"""Committed offsets over Kafka's protocol, against a real daemon: they are served after any end of the broker."""
+"""Committed offsets over Kafka's protocol, against a real daemon: they survive clean stops and crashes."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_the_topic_is_internal_compacted_and_closed_to_producers(kafka: KafkaWir
 
 
 def stored(directory: Path, group: str, partitions: int) -> list[Any]:
-    """Return the records of the group's partition on disk."""
+    """Return the records in the group's partition on disk."""
     log_dir = directory / "data" / f"{OFFSETS_TOPIC}-{partition_of(group, partitions)}"
     found = []
     for path in sorted(log_dir.glob("*.log")):
@@ -263,7 +263,7 @@ def test_committed_offsets_never_go_back_when_the_broker_is_killed_amid_commits(
                 acknowledged = offset
             first = acknowledged
             killer = threading.Thread(target=daemon.kill)
-            with contextlib.suppress(OSError, EOFError):  # the broker is killed in the middle of one
+            with contextlib.suppress(OSError, EOFError):  # the broker is killed during a commit
                 while True:
                     assert commit(kafka, "g", "t", {0: acknowledged + 1}) == [0]
                     acknowledged += 1
@@ -279,7 +279,7 @@ def test_a_commit_with_a_retention_of_its_own_expires_and_its_group_with_it(tmp_
         assert commit(kafka, "stays", "t", {0: 1}) == [0]
         assert commit(kafka, "expires", "t", {0: 1}, version=4, retention_ms=1) == [0]
         while "expires" in {each.group_id for each in kafka.call("list_groups", 5).groups}:
-            pass  # each turn is a request to the broker, which has its own interval
+            pass  # every iteration waits for a response; the broker's check runs at its own interval
         assert fetch(kafka, "expires", "t") == {0: (-1, 0, "")}
         assert fetch(kafka, "stays", "t") == {0: (1, 0, "")}
 

@@ -17,14 +17,14 @@ GROUP = "billing"
 RECORDS = 60
 END = 20
 CLOSE_LIMIT_S = 10.0
-"""A bound on a wait; without a coordinator to be found, librdkafka's close takes 46 s."""
+"""Timeout of one wait. librdkafka's close takes 46 s if it finds no coordinator."""
 
 
 class Client(Protocol):
     """One client library."""
 
     def read_and_commit(self, bootstrap: str, count: int) -> list[bytes]:
-        """Read `count` values from the committed offset on, and commit each."""
+        """Read `count` values from the committed offset, and commit each."""
         ...
 
     def committed(self, bootstrap: str) -> int:

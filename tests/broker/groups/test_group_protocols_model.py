@@ -1,8 +1,8 @@
-"""A group id used by clients of both protocols, on a log whose flushes come late or never, through power cuts.
+"""One group id used by clients of both protocols, on a log that flushes late or never, through power cuts.
 
-Two clients never read the same partition; an answer was durable when it was given, so no client is ahead of a log that
-was cut behind the last flush; a commit that was acknowledged is there until its topic goes or it expires; and once the
-log is well again everybody is in and every partition is read.
+Two clients never read the same partition. A response is sent only after its records are durable, so no client is ahead
+of a log that was cut after its last flush. An acknowledged commit stays until its topic is deleted or it expires. Once
+the log works again, every client is a member and every partition is read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MILLISECONDS = (1, 1000, SESSION_MS // 2, SESSION_MS, REBALANCE_MS, RETENTION_MI
 
 
 class GroupProtocolsMachine(RuleBasedStateMachine):
-    """Events between a request, its records, their flush and its response."""
+    """Random events between a request, its records, their flush and its response."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class GroupProtocolsMachine(RuleBasedStateMachine):
         self.requests = count(1)
         self.acknowledged: dict[tuple[str, int], int] = {}
         self.offered: dict[tuple[str, int], set[int]] = {}
-        """Commits after the last acknowledged one without a response: they may be in the log or not."""
+        """Commits without a response that followed the last acknowledged one; they may be in the log or not."""
         self.offsets = count(1)
 
     def make(self, name: str) -> None:
@@ -67,7 +67,7 @@ class GroupProtocolsMachine(RuleBasedStateMachine):
 
         def answered(answer: Any) -> None:
             if client.waits_for != number or host is not self.host or client.name not in self.clients:
-                return  # it sent the request again, it died, or its connection did
+                return  # the client has sent the request again, has died, or has lost its connection
             client.waits_for = 0
             if is_lost:
                 client.missed()
@@ -82,7 +82,8 @@ class GroupProtocolsMachine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.clients) < 4)
     @rule(is_new=st.booleans(), instance=st.sampled_from([None, None, "i"]))
     def a_client_comes(self, is_new: bool, instance: str | None) -> None:
-        if instance is not None:  # a restarted process: of two with one instance id the first reads until it is told
+        # a restarted process; of two with the same instance id, the first reads until its next response
+        if instance is not None:
             self.clients = {name: each for name, each in self.clients.items() if each.instance != instance}
         name = f"m{next(self.named)}"
         client = self.clients[name] = NewClient(name, instance) if is_new else OldClient(name, instance)
@@ -94,7 +95,7 @@ class GroupProtocolsMachine(RuleBasedStateMachine):
     def a_client_goes_on(self, data: st.DataObject, is_lost: bool) -> None:
         client = self.drawn(data)
         if client.waits_for:
-            client.missed()  # it has waited long enough
+            client.missed()  # its request has timed out
         self.send(client, is_lost=is_lost)
 
     @precondition(lambda self: self.clients)
@@ -171,7 +172,7 @@ class GroupProtocolsMachine(RuleBasedStateMachine):
 
     @rule(milliseconds=st.sampled_from(MILLISECONDS))
     def time_passes(self, milliseconds: int) -> None:
-        for client in list(self.clients.values()):  # their own clocks run, too
+        for client in list(self.clients.values()):  # clients count their session timeouts themselves
             if client.heard_at + SESSION_MS / 1000 <= self.host.clock.now + milliseconds / 1000:
                 client.expire()
         self.host.clock.pass_time(milliseconds)
@@ -240,11 +241,11 @@ class GroupProtocolsMachine(RuleBasedStateMachine):
             del self.acknowledged[key]
         self.host.delete_gone_offsets()
 
-    # --- what holds
+    # --- invariants
 
     @invariant()
     def it_holds(self) -> None:
-        """The id has one protocol, no partition has two readers, and acknowledged commits are in the log."""
+        """The id has one protocol, no partition has two readers, acknowledged commits are in the log."""
         self.members()
         read = [partition for client in self.clients.values() for partition in client.owned]
         assert len(read) == len(set(read)), {each.name: each.owned for each in self.clients.values()}

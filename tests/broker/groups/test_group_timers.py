@@ -1,4 +1,4 @@
-"""The deadlines of a group: their order, and the cost of thousands that pass together."""
+"""Deadlines of a group: their order, and the cost of thousands that expire together."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Clock:
 
 
 class CountedName(str):
-    """A member id that counts how often a deadline is looked up by it."""
+    """A member id that counts how often it is hashed to look up a deadline."""
 
     __slots__ = ()
     lookups = 0

@@ -1,4 +1,4 @@
-"""When an offset expires: Kafka's rule, case by case."""
+"""Expiry of committed offsets: Kafka's rule, case by case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The partition of a group in `__consumer_offsets`. The hashes were computed by a JVM."""
+"""The mapping of groups to partitions of `__consumer_offsets`. The expected hashes were computed by a JVM."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def test_the_hash_is_that_of_a_java_string(text: str, hashed: int) -> None:
 
 
 def test_a_negative_hash_loses_its_sign_and_not_its_highest_bit() -> None:
-    assert partition_of("my-group", 50) == 12  # 36 with the mask of Kafka's producer
+    assert partition_of("my-group", 50) == 12  # 36 if masked as by Kafka's producer
 
 
 def test_the_lowest_hash_belongs_to_partition_0() -> None:
-    assert partition_of("polygenelubricants", 50) == 0  # abs() would make it 48
+    assert partition_of("polygenelubricants", 50) == 0  # 48 if made positive by abs()

@@ -1,4 +1,4 @@
-"""Expressions over topic names: they match as in Python's `re`, in linear time, and refusals are clear."""
+"""Regular expressions over topic names match like Python's `re`, in linear time, with clear errors."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_syntax_of_re2_that_python_lacks(expression: str, name: str, expected: b
         r"\x",
         r"\x4",
         r"\x+4",
-        r"\x{41",  # read from its beginning again, for ever
+        r"\x{41",  # made the parser start again from the beginning, forever
         r"\x{4141",
         r"\x{}",
         r"\x{4_1}",

@@ -1,4 +1,4 @@
-"""A group's metadata hash is Kafka's. The expected values were computed by hash4j 0.22, which Kafka 4.3 uses."""
+"""A group's metadata hash equals Kafka's. hash4j 0.22, which Kafka 4.3 uses, computed the expected values."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Requests of real clients, broken in thousands of ways: nothing escapes, nothing grows, nothing hangs.
+"""Thousands of mutations of real clients' requests cause no unexpected exception, no memory growth and no hang.
 
-The seed is fixed, so that a failure repeats; BARNABAS_FUZZ_SEED takes another one. Add a frame that breaks something to
-tests/protocol/frames, so that it is sent in every run.
+The seed is fixed, so a failure repeats; BARNABAS_FUZZ_SEED sets another one. Add a frame that breaks something to
+tests/protocol/frames, so that every run sends it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SERVED = sorted({key for key, _ in ROUTES} & set(FRAMES))
 
 
 def decode(key: int, version: int, body: bytes) -> None:
-    """As dispatch does; only what is answered or closes one connection may be raised."""
+    """Decode as dispatch does; only errors with a response or that close the connection may be raised."""
     try:
         ROUTES[key, version].codec.decode_request(version, memoryview(bytearray(body)))
     except (DecodeError, BrokerError):
@@ -87,7 +87,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 
 def send(daemon: Daemon, frame: bytes) -> None:
-    """One connection for one frame: the broker answers or not, and has to close after our end."""
+    """Send one frame on a new connection; the broker may respond, and must close after our shutdown."""
     with socket.create_connection((daemon.host, daemon.port), ANSWER_TIMEOUT_S) as connection:
         try:
             connection.sendall(frame)
@@ -113,7 +113,7 @@ def assert_serves(daemon: Daemon, topic: str) -> None:
 
 
 def mutants() -> Iterator[bytes]:
-    """Whole frames with their sizes; a few of the sizes lie."""
+    """Yield whole frames with their size fields, a few of which are wrong."""
     for frame in (frame for frames in FRAMES.values() for frame in frames):
         yield struct.pack(">i", len(frame.data)) + frame.data
     for key, frames in FRAMES.items():

@@ -1,4 +1,4 @@
-"""The admin clients of confluent-kafka, kafka-python and aiokafka, none patched; the daemon restarts in between."""
+"""Unpatched admin clients of confluent-kafka, kafka-python and aiokafka, with a restart of the daemon in between."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
 
 
 def done(futures: dict[Any, Future[Any]]) -> Any:
-    """The one result."""
+    """Return the result of the only future."""
     (future,) = futures.values()
     return future.result(TIMEOUT_S)
 
@@ -31,7 +31,7 @@ def done(futures: dict[Any, Future[Any]]) -> Any:
 def test_confluent_kafka_administers(daemon: Daemon) -> None:
     from confluent_kafka import KafkaException, TopicCollection
 
-    api: Any = import_module("confluent_kafka.admin")  # it does not export its names to mypy
+    api: Any = import_module("confluent_kafka.admin")  # confluent_kafka.admin does not export its names to mypy
 
     admin = api.AdminClient({"bootstrap.servers": daemon.bootstrap})
     done(admin.create_topics([api.NewTopic("t", 2, 1, config={"retention.ms": "5000"})]))
@@ -60,7 +60,8 @@ def test_confluent_kafka_administers(daemon: Daemon) -> None:
     assert "t" not in admin.list_topics(timeout=TIMEOUT_S).topics
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # its own: importlib.resources.read_text
+# kafka-python calls the deprecated importlib.resources.read_text
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_kafka_python_administers(daemon: Daemon) -> None:
     from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, NewPartitions, NewTopic
     from kafka.errors import TopicAlreadyExistsError

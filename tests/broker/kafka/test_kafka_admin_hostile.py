@@ -1,6 +1,6 @@
-"""Random and spoiled frames of Kafka's admin APIs: the broker lives, and no handler or encoder meets a bug.
+"""Random and corrupted frames of Kafka's admin APIs: the broker stays up, and no handler or encoder hits a bug.
 
-The frames come from a seeded generator; a failure names its seed and number.
+The frames come from a seeded generator; a failure message contains its seed and number.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def test_any_request_is_answered_and_a_spoiled_one_at_most_closes_its_connection
 
 
 def long_names() -> list[tuple[str, int, dict[str, Any]]]:
-    """Requests of classic versions whose strings are as long as they can be."""
+    """Requests of classic versions with strings of the maximum length."""
     topics = schema("create_topics", 4, "request")
     growth = schema("create_partitions", 1, "request")
     described = schema("describe_configs", 3, "request")

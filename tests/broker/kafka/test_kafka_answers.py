@@ -1,6 +1,6 @@
-"""Requests that are slightly wrong, and what Apache Kafka 4.3.0 answered when it was asked the same bytes.
+"""Slightly wrong requests get the same answers as from Apache Kafka 4.3.0.
 
-Each row was recorded at a real broker of that version; what the API is asked with is the version that was asked there.
+Each row was recorded from a real broker of that release; the API version is the one used in the recording.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def kafka(daemon: Daemon) -> Iterator[KafkaWire]:
 
 @pytest.fixture
 def topic(wire: WireClient, batch: Batch) -> str:
-    """A topic of the test's own with two partitions, and records in the first."""
+    """Create a topic for one test with two partitions, and records in the first."""
     name = f"t{next(_NUMBERS)}"
     wire.create_topic(name, 2)
     wire.produce(name, batch(*[b"v"] * RECORDS))

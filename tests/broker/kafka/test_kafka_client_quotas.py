@@ -33,8 +33,8 @@ def described(*filters: tuple[str, int, str | None], strict: bool = False) -> li
     builder = CarriedRecords().builder()
     for record in (
         UnknownRecord(11, 0, b"another kind"),
-        UnknownRecord(14, 0, b"\2\5us"),  # ends too early
-        quota("request_percentage", 0.0, user="nobody", removed=True),  # kept, and not a limit
+        UnknownRecord(14, 0, b"\2\5us"),  # truncated value
+        quota("request_percentage", 0.0, user="nobody", removed=True),  # a removal: carried, but no quota is left
         quota("producer_byte_rate", 1024.0, user="alice"),
         quota("consumer_byte_rate", 2048.0, user="alice"),
         quota("producer_byte_rate", 5.0, client_id="c", user="alice"),

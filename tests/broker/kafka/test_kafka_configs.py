@@ -45,7 +45,7 @@ def kafka(daemon: Daemon) -> Iterator[KafkaWire]:
 
 
 def describe(kafka: KafkaWire, scope: Scope, *names: str) -> dict[str, Any]:
-    """What the broker says of these properties, or of all."""
+    """Return the broker's answer for these configs, or for all."""
     kinds = schema("describe_configs", 4, "request")
     resource = kinds.DescribeConfigsResource(
         resource_type=scope.kind, resource_name=scope.name, configuration_keys=names or None
@@ -59,7 +59,7 @@ def describe(kafka: KafkaWire, scope: Scope, *names: str) -> dict[str, Any]:
 def alter(
     kafka: KafkaWire, scope: Scope, operation: int, name: str, value: str | None = None, *, validate_only: bool = False
 ) -> tuple[int, str | None]:
-    """One operation on one property."""
+    """Apply one operation to one config."""
     kinds = schema("incremental_alter_configs", 1, "request")
     config = kinds.AlterableConfig(name=name, config_operation=operation, value=value)
     resource = kinds.AlterConfigsResource(resource_type=scope.kind, resource_name=scope.name, configs=(config,))
@@ -69,7 +69,7 @@ def alter(
 
 
 def replace(kafka: KafkaWire, scope: Scope, **configs: str) -> int:
-    """Config names with underscores for dots."""
+    """Replace all configs; names with underscores for dots."""
     kinds = schema("alter_configs", 2, "request")
     rows = tuple(kinds.AlterableConfig(name=key.replace("_", "."), value=value) for key, value in configs.items())
     resource = kinds.AlterConfigsResource(resource_type=scope.kind, resource_name=scope.name, configs=rows)

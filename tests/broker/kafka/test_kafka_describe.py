@@ -1,4 +1,4 @@
-"""The cluster, pages of topics, producers and resources with configs of Kafka's protocol against a daemon."""
+"""The describe APIs of Kafka's protocol for the cluster, topics (paged), producers and config resources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The frame of Kafka's protocol against a real daemon: headers, unknown APIs and versions, ApiVersions."""
+"""Frames of Kafka's protocol against a real daemon: headers, unknown APIs and versions, ApiVersions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def ranges(answer: object) -> list[tuple[int, int, int]]:
 
 
 def closings(daemon: Daemon) -> list[str]:
-    """The lines that say why a connection was closed."""
+    """Return the log lines about closed connections."""
     return [line for line in daemon.log.splitlines() if "closing the connection" in line]
 
 

@@ -1,4 +1,4 @@
-"""One smoke each with clients that we did not write, none patched: produce, and consume by assign."""
+"""One smoke test each with unpatched third-party clients: produce, and consume by assign."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VALUES = [f"v{number}".encode() for number in range(RECORDS)]
 
 @pytest.fixture
 def produced(daemon: Daemon) -> Iterator[list[str]]:
-    """Topics that a test produced to; each must hold the records once, whoever wrote them."""
+    """Topics written by the tests; each must hold the records once, whichever client wrote them."""
     topics: list[str] = []
     yield topics
     with WireClient(daemon.host, daemon.port) as native:
@@ -48,7 +48,8 @@ def test_confluent_kafka_produces_idempotently_and_consumes(daemon: Daemon, prod
     consumer.close()
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # its own: importlib.resources.read_text
+# kafka-python calls the deprecated importlib.resources.read_text
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_kafka_python_produces_and_consumes(daemon: Daemon, produced: list[str]) -> None:
     from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 

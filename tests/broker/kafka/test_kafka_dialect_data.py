@@ -1,4 +1,4 @@
-"""Produce, Fetch and what goes with them in Kafka's protocol, every version, against a real daemon."""
+"""Produce, Fetch and the related APIs of Kafka's protocol, in every version, against a real daemon."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_records_of_many_partitions_lie_between_the_fields_of_a_large_answer(
     wire.create_topic(topic, partitions=7)
     expected = {}
     for number in range(7):
-        if number != 3:  # one in the middle stays empty
+        if number != 3:  # the middle partition stays empty
             wire.produce(topic, batch(random.Random(number).randbytes(size)), number)
             expected[number] = bytes(wire.fetch(topic, 0, number).records.data)  # type: ignore[union-attr]
     kio = schema("fetch", version, "request")
@@ -87,7 +87,7 @@ def test_records_of_many_partitions_lie_between_the_fields_of_a_large_answer(
     )
     key = {"topic_id": topic_id} if version >= 13 else {"topic": topic}
     kafka.send(replace(whole, topics=(kio.FetchTopic(**key, partitions=entries),)))
-    kafka.send(metadata_request(4, topic))  # and the next answer follows in its place
+    kafka.send(metadata_request(4, topic))  # the next response must follow the complete fetch response
     kafka.correlation_id -= 1
     (found,) = kafka.receive("fetch", version).responses
     kafka.correlation_id += 1

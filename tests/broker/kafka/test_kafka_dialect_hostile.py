@@ -1,6 +1,6 @@
-"""Spoiled frames of Kafka's data APIs: the broker lives, neighbours are served, no handler meets a bug, no memory goes.
+"""Corrupted frames of Kafka's data APIs: the broker stays up, other clients are served, no handler hits a bug, no leak.
 
-The frames come from a seeded generator; a failure names its seed and number.
+The frames come from a seeded generator; a failure message contains its seed and number.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.support.kafka.kafka_wire import (
 FRAMES = 1200
 MIB = 1 << 20
 LAST = 0x7EADBEEF
-"""The correlation id of the sound request behind a spoiled one."""
+"""The correlation id of the valid request that follows a corrupted one."""
 
 
 def resident_bytes(pid: int) -> int:
@@ -41,7 +41,7 @@ def resident_bytes(pid: int) -> int:
 
 
 def sound_frame(rng: random.Random, batch: Batch, topic_id: Any) -> bytes:
-    """A request of any data API in any version."""
+    """Return a valid request of any data API in any version."""
     api = rng.choice(["produce", "fetch", "list_offsets", "metadata", "api_versions", "init_producer_id", "epochs"])
     acks = rng.choice([1, -1])
     wait = rng.choice([0, 2])
@@ -70,7 +70,7 @@ def sound_frame(rng: random.Random, batch: Batch, topic_id: Any) -> bytes:
 
 
 def spoiled(rng: random.Random, frame: bytes) -> bytes:
-    """Some bytes are others, or the end is missing; the size is right, so that the connection can go on."""
+    """Return a frame with changed bytes or a missing end, and a correct size, so that the connection can continue."""
     data = bytearray(frame[4:])
     for _ in range(rng.randint(1, 4)):
         data[rng.randrange(len(data))] = rng.choice((0, 1, 127, 128, 255, rng.randrange(256)))

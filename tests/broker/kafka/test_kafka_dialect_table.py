@@ -1,4 +1,4 @@
-"""What ApiVersions promises is there: for every row of the table a handler, a codec file and a line in the docs."""
+"""Every row of the ApiVersions table has a handler, a codec file and a line in the docs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_every_row_has_a_handler(daemon: Daemon, api: KafkaApi) -> None:
         client.socket.sendall(framed(header))
         try:
             client.receive_frame()
-        except ConnectionError:  # most have a body that does not decode when it is empty
+        except ConnectionError:  # an empty body does not decode for most APIs
             assert f"{api.key.label} v{api.lowest} does not decode" in daemon.log
     assert f"api {int(api.key)} version" not in daemon.log
 

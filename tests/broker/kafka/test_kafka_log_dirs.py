@@ -16,7 +16,7 @@ WAIT_S = 20
 
 
 def directories_of(kafka: KafkaWire, topic: str) -> dict[str, list[bool]]:
-    """By directory, whether each log of the topic's partition 0 there is the copy that a move fills."""
+    """Map each log directory that has the topic's partition 0 to whether that log is the copy that a move fills."""
     kinds = schema("describe_log_dirs", 4, "request")
     wanted = kinds.DescribableLogDirTopic(topic=topic, partitions=(0,))
     results = kafka.call("describe_log_dirs", 4, topics=(wanted,)).results

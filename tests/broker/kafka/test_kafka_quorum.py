@@ -1,4 +1,4 @@
-"""DescribeQuorum against a daemon, against what its metadata log has on disk."""
+"""DescribeQuorum against a daemon, compared with its metadata log on disk."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def described(*users: str) -> tuple[list[Any], bytes]:
     builder = CarriedRecords().builder()
     for record in (
         UnknownRecord(14, 0, b"another kind"),
-        UnknownRecord(11, 0, b"\6alice\1"),  # ends too early
+        UnknownRecord(11, 0, b"\6alice\1"),  # truncated value
         credential("alice", SHA_256, 4096),
         credential("alice", SHA_512, 8192),
         credential("bob", SHA_512, 4096),

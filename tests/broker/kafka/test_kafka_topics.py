@@ -24,7 +24,7 @@ def kafka(daemon: Daemon) -> Iterator[KafkaWire]:
 
 
 def new_topic(name: str, partitions: int = 1, replicas: int = 1, **configs: str | None) -> Any:
-    """Config names with underscores for dots."""
+    """Return a topic to create; config names with underscores for dots."""
     kinds = schema("create_topics", 7, "request")
     return kinds.CreatableTopic(
         name=name,
@@ -58,7 +58,7 @@ def grow(kafka: KafkaWire, name: str, count: int, *assignments: tuple[int, ...])
 
 
 def partitions(kafka: KafkaWire, name: str) -> int:
-    """Of a topic as another API tells them; -1 where there is no such topic."""
+    """Return the partition count of a topic from DescribeTopicPartitions; -1 for an unknown topic."""
     kinds = schema("describe_topic_partitions", 0, "request")
     (topic,) = kafka.call("describe_topic_partitions", 0, topics=(kinds.TopicRequest(name=name),)).topics
     return -1 if topic.error_code else len(topic.partitions)

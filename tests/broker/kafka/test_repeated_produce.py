@@ -1,4 +1,4 @@
-"""The second and every later produce request of a connection is served as the first one is, by the shorter way."""
+"""Later produce requests of a connection take a shorter path, with the same results as the first."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_a_frame_that_is_spoiled_after_good_ones_closes_only_its_connection(
     kafka.topic_id("spoiled")
     frame = request_frame(produce_request(9, "spoiled", batch()), 1)
     assert [base_offset(9, answer(kafka, frame)) for _ in range(2)] == [0, 1]
-    kafka.socket.sendall(framed(frame[4:-1] + b"\x01"))  # a tagged field is announced and missing
+    kafka.socket.sendall(framed(frame[4:-1] + b"\x01"))  # a tagged field is announced but missing
     assert kafka.is_closed_by_broker()
     with KafkaWire(daemon.host, daemon.port) as other:
         assert base_offset(9, answer(other, frame)) == 2

@@ -1,7 +1,7 @@
-"""Produce requests by the hundred, also slightly wrong ones: a connection that is used on is told what new ones are.
+"""Hundreds of produce requests, some slightly wrong, get the same answers on a reused connection as on new ones.
 
-Two brokers get the same bytes in the same order. At one of them each request has a connection of its own, on which
-nothing can be known from earlier ones; so what differs is of the shorter way.
+Two brokers get the same bytes in the same order. One of them gets each request on a new connection, which has no cached
+request shape; so any difference is a bug of the shorter path.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ UNUSUAL = ("tags", "long size", "behind", "cut", "header tags")
 
 
 class Asked(NamedTuple):
-    """A request before it is bytes: two brokers have two ids of one topic."""
+    """A request before encoding: the two brokers have different ids for one topic."""
 
     version: int
     topic: str
@@ -70,7 +70,7 @@ class Asked(NamedTuple):
 
 
 class Broker(NamedTuple):
-    """A daemon with the topics, and their ids there."""
+    """A daemon with the topics, and their ids in it."""
 
     daemon: Daemon
     ids: dict[str, UUID]
@@ -79,7 +79,7 @@ class Broker(NamedTuple):
         return KafkaWire(self.daemon.host, self.daemon.port)
 
     def answer(self, kafka: KafkaWire, asked: Asked) -> bytes | None:
-        """With the ids of no broker; None where the connection is closed instead."""
+        """The response without the broker's topic ids; None if the connection is closed instead."""
         kafka.socket.sendall(asked.frame(self.ids.get(asked.topic, UUID(int=7))))
         try:
             found = kafka.receive_frame()
@@ -105,7 +105,7 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, 
 
 
 def requests(chance: random.Random, batch: Batch) -> Iterator[Asked]:
-    """Each mostly like the one before it."""
+    """Requests that each resemble the previous one."""
     version, topic, partition, acks = 9, "plain", 0, 1
     client_id: str | None = "one"
     for _ in range(REQUESTS):
