@@ -1,4 +1,4 @@
-"""The table of handlers names things that exist: modules, classes, and as many arguments as the class takes."""
+"""The table of handlers: its modules and classes exist, and the classes take the given number of arguments."""
 
 from __future__ import annotations
 

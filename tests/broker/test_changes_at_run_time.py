@@ -42,7 +42,7 @@ WAIT_S = 20
 
 
 class Scope(NamedTuple):
-    """Where a config is set."""
+    """The resource on which a config is set."""
 
     kind: int
     name: str
@@ -59,7 +59,7 @@ def topic(name: str) -> Scope:
 def alter(
     client: WireClient, scope: Scope, config: str, value: str | None, *, validate_only: bool = False
 ) -> ErrorCode:
-    """Set `config`, or take it away (None)."""
+    """Set `config`, or delete it (None)."""
     operation = AlterConfigOp(config, OP_DELETE if value is None else OP_SET, value)
     resource = AlterConfigsResource(ConfigResource(*scope), [operation])
     error: ErrorCode = (
@@ -168,7 +168,7 @@ def test_many_clients_may_ask_for_the_same_missing_topic_at_once(daemon: Daemon)
 
 
 def test_topics_come_and_go_while_clients_produce_and_fetch(tmp_path: Path, batch: Batch) -> None:
-    """Every answer is one of the expected ones, nothing is left waiting, and the stop is clean."""
+    """Every response is an expected one, no request stays unanswered, and the stop is clean."""
     done = threading.Event()
     one = batch(b"x" * 2000)
 

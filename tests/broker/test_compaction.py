@@ -1,4 +1,4 @@
-"""Compaction in a running daemon: what stays, who reads meanwhile, what a crash, a deletion or a full disk does."""
+"""Compaction in a running daemon: remaining records, concurrent reads, crashes, deletions and full disks."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ Row = tuple[bytes, bytes | None]
 
 
 def updates(count: int, keys: int, *, seed: int = 1, value_bytes: int = 100) -> list[Row]:
-    """`count` updates of `keys` keys in random order, each value another one."""
+    """Return `count` updates of `keys` keys in random order, each with a different value."""
     draw = random.Random(seed)
     return [(b"key-%d" % draw.randrange(keys), b"%d-" % number + bytes(value_bytes)) for number in range(count)]
 
 
 def cleaning_of(wire: WireClient, name: str, partition: int = 0) -> tuple[int, float, str]:
-    """What DescribeLogDirs says of the partition: clean offset, dirty ratio, state."""
+    """Return clean offset, dirty ratio and state of the partition from DescribeLogDirs."""
     request = DescribeLogDirsRequest([DescribeLogDirsTopic(name, [partition])])
     (described,) = wire.call(ApiKey.DESCRIBE_LOG_DIRS, request).results[0].topics[0].partitions
     return described.first_dirty_offset, described.dirty_ratio, described.cleaning_state
@@ -94,7 +94,7 @@ def test_consumers_that_read_during_compaction_miss_no_last_value(tmp_path: Path
         rows = updates(12_000, 60)
 
         def consume() -> int:
-            """Again and again from the start; how often."""
+            """Read from the start until `done`; return how often."""
             turns = 0
             with connect(daemon) as reader:
                 while not done.is_set() or turns == 0:
@@ -102,7 +102,7 @@ def test_consumers_that_read_during_compaction_miss_no_last_value(tmp_path: Path
                     found = read_all(reader, "table")
                     assert [each.offset for each in found] == sorted({each.offset for each in found})
                     assert all((each.key, each.value) == rows[each.offset] for each in found)
-                    # What was the last value when the read began is still that, or has been updated since.
+                    # A key's last value when the read began has not been removed, unless by a later update.
                     for key, offset in {rows[offset][0]: offset for offset in range(end)}.items():
                         latest = [each.offset for each in found if each.key == key][-1:]
                         assert latest, key
@@ -165,7 +165,7 @@ def test_the_checkpoint_is_where_it_was_after_a_restart_and_nothing_is_cleaned_t
 
 @pytest.fixture
 def slow(tmp_path: Path) -> Iterator[Daemon]:
-    """A daemon whose cleaner is in the middle of a round over `table`, for a minute or more."""
+    """Start a daemon whose cleaner spends a minute or more in a round over `table`."""
     settings = (*QUICK, "log.cleaner.io.buffer.size=16384", "log.cleaner.io.max.bytes.per.second=20000")
     with start_daemon(tmp_path, *settings) as daemon:
         with connect(daemon) as wire:
@@ -216,8 +216,8 @@ def test_threads_and_buffers_change_at_run_time_by_kafkas_rules(tmp_path: Path) 
         assert metric(daemon, "barnabas_cleaner_threads") == 2
         assert alter(wire, ALL_BROKERS, "log.cleaner.threads", "4") is ErrorCode.NONE
         assert metric(daemon, "barnabas_cleaner_threads") == 4
-        assert alter(wire, ALL_BROKERS, "log.cleaner.threads", None) is ErrorCode.INVALID_REQUEST  # to 1, from 4
-        # Each thread must get more than 1 MiB.
+        assert alter(wire, ALL_BROKERS, "log.cleaner.threads", None) is ErrorCode.INVALID_REQUEST  # from 4 to 1
+        # Each thread needs more than 1 MiB.
         assert alter(wire, ALL_BROKERS, "log.cleaner.dedupe.buffer.size", str(4 << 20)) is ErrorCode.INVALID_REQUEST
         assert alter(wire, ALL_BROKERS, "log.cleaner.dedupe.buffer.size", str(5 << 20)) is ErrorCode.NONE
         assert alter(wire, ALL_BROKERS, "log.cleaner.threads", "2") is ErrorCode.NONE
@@ -241,7 +241,7 @@ def test_threads_and_buffers_change_at_run_time_by_kafkas_rules(tmp_path: Path) 
     ],
 )
 def test_every_property_of_the_cleaner_changes_at_run_time(tmp_path: Path, name: str, value: str) -> None:
-    """Nothing is due before, because nothing is old or dirty enough; the change of the last property makes it so."""
+    """At first nothing is due, because nothing is old or dirty enough; changing the last property makes it so."""
     settings = [
         "log.cleaner.backoff.ms=3600000",
         "log.cleaner.min.cleanable.ratio=1.0",
@@ -295,7 +295,7 @@ def test_a_corrupt_batch_in_the_dirty_part_marks_its_partition_and_the_others_go
             assert segment.name in state
             feed(wire, "table", updates(1000, 20, seed=5), 1)
             assert await_clean(daemon, "table", 1) > clean_to
-            # Its retention waits, too; the other one's does not.
+            # Retention is suspended too, but not in the other partition.
             segments = len(list((daemon.data_directory / "table-0").glob("*.log")))
             assert alter(wire, topic("table"), "retention.bytes", "1") is ErrorCode.NONE
             await_until(
@@ -312,7 +312,7 @@ def test_a_corrupt_batch_in_the_dirty_part_marks_its_partition_and_the_others_go
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A real file system of 4 MiB."""
+    """Mount a real file system of 4 MiB."""
     path = tmp_path / "small"
     path.mkdir()
     mount = shutil.which("mount") or "mount"
@@ -324,7 +324,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill_up(path: Path) -> None:
-    """Write a file until the disk is full."""
+    """Extend a file until the disk is full."""
     with path.open("wb", buffering=0) as file, contextlib.suppress(OSError):
         while file.write(bytes(4096)) == 4096:
             pass
@@ -336,12 +336,13 @@ def test_a_full_disk_ends_the_round_which_is_tried_again_after_the_back_off(tmp_
         daemon.data_directory = small_disk / "data"
         configs = {**DIRTY_AT_ONCE, "min_cleanable_dirty_ratio": "1.0"}
         wire.create_topic("table", 1, segment_bytes="1048576", file_delete_delay_ms="0", **configs)
-        rows = [(b"key-%d" % number, bytes(1000)) for number in range(1500)]  # all different: nothing can go
+        # all keys differ, so compaction can remove nothing
+        rows = [(b"key-%d" % number, bytes(1000)) for number in range(1500)]
         feed(wire, "table", rows)
         before = read_all(wire, "table")
         filler = small_disk / "filler"
         fill_up(filler)
-        os.truncate(filler, max(filler.stat().st_size - 65536, 0))  # room for the metadata, not for the round
+        os.truncate(filler, max(filler.stat().st_size - 65536, 0))  # enough room for the metadata, not for the round
         assert alter(wire, topic("table"), "min.cleanable.dirty.ratio", "0.001") is ErrorCode.NONE
         await_until(
             daemon, lambda: metric(daemon, "barnabas_cleaner_out_of_room_rounds_total") >= 2, "two rounds without room"

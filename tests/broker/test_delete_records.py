@@ -1,4 +1,4 @@
-"""delete_records: what a client deletes cannot be read any more, and who waits for it is told so."""
+"""delete_records: deleted records cannot be read any more, and waiting fetches end with an error."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_fetch_that_waits_below_the_new_start_is_told_so(tmp_path: Path, batch
         client.create_topic("t")
         client.produce("t", batch(b"x"))
         client.produce("t", batch(b"x"))
-        # It waits for far more than the records of this test.
+        # min_bytes is far more than the records of this test.
         reader.send(ApiKey.FETCH, fetch_request("t", 0, max_wait_ms=LONG_POLL_MS, min_bytes=1_000_000))
         wait_for_metric(daemon, "barnabas_fetches_waiting", 1)
         started = time.monotonic()

@@ -1,4 +1,4 @@
-"""Fetch over the wire: long polls, limits, order, back-pressure."""
+"""Fetch over the wire: long polls, limits, order, backpressure."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_a_fetch_that_finds_nothing_answers_after_max_wait(wire: WireClient) -> 
     wire.create_topic("silence")
     started = time.monotonic()
     result = wire.fetch("silence", 0, max_wait_ms=100)
-    assert time.monotonic() - started >= 0.09  # the loop's clock ticks in milliseconds
+    assert time.monotonic() - started >= 0.09  # the loop's clock has millisecond resolution
     assert (result.error, result.records, result.high_watermark) == (ErrorCode.NONE, None, 0)
 
 

@@ -1,4 +1,4 @@
-"""A directory with segments of old brokers, served: the consumer gets version 2, whatever lies on disk."""
+"""Fetch from segments of old brokers: the consumer gets format version 2, whatever version is on disk."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOG_NAME = f"{0:020d}.log"
 
 
 def serve_old_log(tmp_path: Path, partitions: int = 1) -> Daemon:
-    """A daemon with a topic `old`, whose logs are of all formats."""
+    """Start a daemon with a topic `old`, whose logs have all format versions."""
     daemon = start_daemon(tmp_path)
     with WireClient(daemon.host, daemon.port) as wire:
         wire.create_topic("old", partitions=partitions)

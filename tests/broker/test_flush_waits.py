@@ -1,4 +1,4 @@
-"""Which answers wait for the group commit, and for how much of it."""
+"""Responses that wait for the group commit, and the flushes that each waits for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from barnabas.protocol.messages.data.produce import ProducePartitionResult, Prod
 
 
 class HeldFlusher:
-    """Remembers what was asked of it, call by call."""
+    """A flusher that only records its calls."""
 
     def __init__(self) -> None:
         self.asked: list[list[FlushRequest]] = []

@@ -1,4 +1,4 @@
-"""Producer ids, and batches that come twice."""
+"""Producer ids, and repeated batches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def batch(producer_id: int, sequence: int, count: int = 1, epoch: int = 0) -> by
         Codec.NONE, max_bytes=1 << 20, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence
     )
     for number in range(count):
-        # Now: a producer whose last batch is older than producer.id.expiration.ms is forgotten at a start.
+        # The current time, because a producer whose last batch is older than producer.id.expiration.ms is forgotten at
+        # a start.
         builder.append(int(time.time() * 1000), None, b"%d" % (sequence + number))
     return bytes(builder.build())
 

@@ -1,4 +1,4 @@
-"""A log directory that fails: its partitions refuse with KAFKA_STORAGE_ERROR, the others go on."""
+"""A failed log directory: its partitions respond with KAFKA_STORAGE_ERROR, the others still work."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LONG_POLL_MS = 20_000
 
 
 class TwoDirectories(NamedTuple):
-    """A broker with two log directories, the second of which holds partition `there` of topic t."""
+    """A broker with two log directories; partition `there` of topic t is in the second one."""
 
     daemon: Daemon
     second: Path
@@ -32,7 +32,7 @@ class TwoDirectories(NamedTuple):
     there: int
 
     def spoil(self) -> None:
-        """Make the next roll in the second directory fail: the partition's directory is a file now."""
+        """Replace the partition's directory in the second log directory by a file, so that the next roll fails."""
         partition = self.second / f"t-{self.there}"
         partition.rename(self.second.parent / "set-aside")
         partition.write_text("no directory")
@@ -59,7 +59,7 @@ def test_a_fetch_that_waits_is_told_when_its_directory_fails(two: TwoDirectories
         WireClient(two.daemon.host, two.daemon.port) as client,
         WireClient(two.daemon.host, two.daemon.port) as reader,
     ):
-        # It waits for far more than the records of this test.
+        # min_bytes is far more than the records of this test.
         reader.send(ApiKey.FETCH, fetch_request("t", 0, two.there, max_wait_ms=LONG_POLL_MS, min_bytes=1_000_000))
         wait_for_metric(two.daemon, "barnabas_fetches_waiting", 1)
         started = time.monotonic()
@@ -111,7 +111,7 @@ def test_a_directory_that_is_offline_at_start_is_no_unknown_partition(two: TwoDi
 
 
 def test_a_log_that_cannot_be_made_fails_its_own_topic_only(two: TwoDirectories, batch: Batch) -> None:
-    # A full small disk would do; a file in the directory's place does it without root.
+    # A small full disk would have the same effect, but needs root.
     (two.second / "blocked-0").write_text("no directory")
     (two.second.parent / "first" / "blocked-0").write_text("no directory")
     with WireClient(two.daemon.host, two.daemon.port) as client:

@@ -1,4 +1,4 @@
-"""Moving a partition between the log directories of a running broker, with a producer that goes on writing."""
+"""Moves of partitions between the log directories of a running broker, while a producer writes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ COMPLETED = "barnabas_partition_moves_total"
 
 
 class TwoDisks:
-    """A broker whose log.dirs are `a` and `b`; topic t has its partition in a. Moves are halted at first."""
+    """A broker with log.dirs `a` and `b`, topic t with its partition in a, and moves halted at first."""
 
     def __init__(self, root: Path) -> None:
         self.a, self.b = root / "a", root / "b"
@@ -62,7 +62,7 @@ class TwoDisks:
             assert client.call(ApiKey.ALTER_CONFIGS, request).results[0].error == ErrorCode.NONE
 
     def where(self, topic: str = "t") -> dict[str, LogDirPartition]:
-        """Directory -> what lies there of partition 0."""
+        """Return the logs of partition 0 by directory."""
         with self.client() as client:
             answer = client.call(ApiKey.DESCRIBE_LOG_DIRS, DescribeLogDirsRequest([DescribeLogDirsTopic(topic, [0])]))
         return {result.path: entry for result in answer.results for each in result.topics for entry in each.partitions}
@@ -88,7 +88,7 @@ def disks(tmp_path: Path) -> Iterator[TwoDisks]:
 
 
 def values(client: WireClient) -> list[int]:
-    """All offsets of t-0, fetch by fetch."""
+    """Read t-0 fetch by fetch; return all offsets."""
     offsets: list[int] = []
     end = client.end_offset("t")
     while len(offsets) < end:
@@ -102,7 +102,7 @@ def values(client: WireClient) -> list[int]:
 
 
 class Writing:
-    """A producer of its own that writes until it is told to stop; `acknowledged` are the offsets it was answered."""
+    """A producer that writes until stopped; `acknowledged` are the offsets in the responses."""
 
     def __init__(self, disks: TwoDisks, batch: Batch) -> None:
         self.acknowledged: list[int] = []

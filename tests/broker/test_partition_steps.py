@@ -1,4 +1,4 @@
-"""Logs are made one at a time, those first that somebody waits for."""
+"""Partitions are created one at a time, those with a waiting request first."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from barnabas.broker.partitions.creation_steps import PartitionSteps
 
 @pytest.fixture(autouse=True)
 def long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pause that is not cut short fails the test by its timeout."""
+    """Make pauses so long that one which is not cut short fails the test by its timeout."""
     monkeypatch.setattr(partition_steps, "PAUSE_FACTOR", 10**9)
 
 
 class Maker:
-    """Makes nothing, each number when it is told to."""
+    """A creator of nothing: each number is done when the test allows it."""
 
     def __init__(self) -> None:
         self.began: list[int] = []

@@ -1,4 +1,4 @@
-"""Produce over the wire: acks, durable acknowledgement, and clients that go."""
+"""Produce over the wire: acks, durable acknowledgement, and disconnecting clients."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXIT_TIMEOUT_S = 30
 
 
 def metric(daemon: Daemon, name: str) -> float:
-    """A metric without labels."""
+    """Return the value of a metric without labels."""
     with urllib.request.urlopen(f"http://127.0.0.1:{daemon.metrics_port}/metrics", timeout=10) as answer:
         lines = answer.read().decode().splitlines()
     return float(next(line for line in lines if line.startswith(name + " ")).split()[1])
@@ -78,7 +78,7 @@ def test_clients_that_go_before_their_durable_answer_disturb_nobody(
 
 
 def test_what_was_acknowledged_before_a_stop_is_there_after_it(tmp_path: Path, batch: Batch) -> None:
-    """Producers that never pause while the broker drains: durable and plain topics."""
+    """Producers write without pause while the broker drains, to durable and plain topics."""
 
     def produce_until_closed(daemon: Daemon, topic: str) -> int:
         acknowledged = 0
@@ -107,5 +107,6 @@ def test_what_was_acknowledged_before_a_stop_is_there_after_it(tmp_path: Path, b
         assert "Traceback" not in daemon.log
         daemon.start()
         with WireClient(daemon.host, daemon.port) as client:
-            # Answers in order on each connection, and a drain that loses none: what is stored was acknowledged.
+            # Responses are in order on each connection and the drain loses none, so every stored record was
+            # acknowledged.
             assert {topic: client.end_offset(topic) for topic in acknowledged} == acknowledged

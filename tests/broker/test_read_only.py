@@ -1,4 +1,4 @@
-"""A broker with read.only=true: consumers are served, every change is refused, and no byte on disk is touched."""
+"""A broker with read.only=true: consumers are served, every change is refused, and no byte on disk changes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TP0 = TopicPartition("orders", 0)
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data of a broker that was killed: two log directories, records, a group's offsets, half a batch at an end."""
+    """Return the data of a killed broker: two log directories, records, a group's offsets, a torn batch at one end."""
     directory = tmp_path_factory.mktemp("killed")
     with start_daemon(directory, f"log.dirs={directory}/data/one,{directory}/data/two", FEW) as daemon:
         with WireClient(daemon.host, daemon.port) as wire:
@@ -55,7 +55,7 @@ async def commit_offset(daemon: Daemon, offset: int) -> None:
 
 
 class ReadOnly:
-    """A copy of the killed directory, and a broker that only reads it."""
+    """A copy of the killed broker's directory, and brokers that only read it."""
 
     def __init__(self, killed: Path, scratch: Path) -> None:
         self.scratch = scratch
@@ -74,7 +74,7 @@ def copy(killed: Path, tmp_path: Path) -> ReadOnly:
 
 @pytest.fixture(scope="module")
 def served(killed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """For the tests that need no directory of their own; at the end nothing may have changed."""
+    """A read-only broker for tests without a directory of their own; fails if any file has changed at the end."""
     copy = ReadOnly(killed, tmp_path_factory.mktemp("served"))
     before = snapshot_of(copy.data)
     with copy.serve() as daemon:
@@ -84,7 +84,7 @@ def served(killed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[D
 
 
 async def values_of(daemon: Daemon, *partitions: TopicPartition) -> int:
-    """How many records of the partitions are read, from their start to their end."""
+    """Return the number of records read from start to end of the partitions."""
     async with Consumer(ConsumerConfig(bootstrap=daemon.bootstrap)) as consumer:
         await consumer.assign(list(partitions))
         await consumer.seek_to_beginning(*partitions)
@@ -188,13 +188,13 @@ async def test_a_directory_without_write_permission_is_served(copy: ReadOnly, mo
     for path in (copy.data, *copy.data.rglob("*")):
         path.chmod(0o555 if path.is_dir() else 0o444)
     before = snapshot_of(copy.data)
-    if os.geteuid() == 0:  # root may write everywhere, unless that is taken from it
+    if os.geteuid() == 0:  # root ignores permissions unless it gives the capability up
         if shutil.which("setpriv") is None:
             pytest.skip("root needs setpriv to be bound by permissions")
         ours = Daemon.command
         drop = ["setpriv", "--bounding-set=-dac_override", "--inh-caps=-dac_override"]
         monkeypatch.setattr(Daemon, "command", lambda self: drop + ours(self))
-    with pytest.raises(DaemonError):  # the permissions do bind: without read.only there is no start
+    with pytest.raises(DaemonError):  # the permissions are effective: without read.only the start fails
         start_daemon(copy.scratch / "refused", f"log.dirs={copy.data}/one")
     with copy.serve() as daemon:
         assert await values_of(daemon, *(TopicPartition("orders", number) for number in range(PARTITIONS))) == RECORDS
@@ -251,7 +251,7 @@ async def test_the_node_of_a_cluster_of_several_is_read_though_others_led_its_pa
 async def test_a_damaged_metadata_log_does_not_keep_records_from_being_served(copy: ReadOnly) -> None:
     (metadata,) = (copy.data / "one" / METADATA_DIRECTORY).glob("*.log")
     data = bytearray(metadata.read_bytes())
-    data[90] ^= 0xFF  # of the first batch: what follows it is whole
+    data[90] ^= 0xFF  # in the first batch; the following batches are undamaged
     metadata.write_bytes(data)
     before = snapshot_of(copy.data)
     with copy.serve() as daemon:

@@ -1,6 +1,6 @@
-"""read.only=true on a file system that is mounted read-only: a disk that was taken out of a machine.
+"""read.only=true on a file system that is mounted read-only, such as a disk from a failed machine.
 
-The mount is the daemon's alone (a mount namespace), so nothing of it is left when the daemon ends.
+The mount exists only in the daemon's mount namespace, and vanishes with the daemon.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _MOUNTED = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"
 
 
 def in_read_only_mount(directory: Path, command: list[str]) -> list[str]:
-    """`command`, for which `directory` is a read-only mount."""
+    """Return a command that runs `command` with `directory` mounted read-only."""
     return ["unshare", "--mount", "sh", "-c", _MOUNTED, str(directory), *command]
 
 
 def need_mounts(directory: Path) -> None:
-    """End the test where this user may not mount."""
+    """Skip the test if this user cannot mount."""
     if shutil.which("unshare") is None:
         pytest.skip("there is no unshare")
     command = in_read_only_mount(directory, ["touch", str(directory / "written")])
@@ -39,7 +39,7 @@ def need_mounts(directory: Path) -> None:
 
 
 def written(scratch: Path, *, killed: bool) -> Path:
-    """A directory with records, and a torn batch behind them after a kill."""
+    """Write a directory with records; if `killed`, with a torn batch at the end."""
     with start_daemon(scratch) as daemon:
         with WireClient(daemon.host, daemon.port) as wire:
             wire.create_topic("orders", 1)
@@ -57,7 +57,7 @@ def written(scratch: Path, *, killed: bool) -> Path:
 
 @pytest.fixture
 def mounted(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
-    """From then on every daemon finds the directory mounted read-only."""
+    """Return a function after whose call every daemon has the directory mounted read-only."""
     ours = Daemon.command
 
     def mount(directory: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_read_only_mount_is_served_whole(tmp_path: Path, mounted: Callable[[Pa
     before = snapshot_of(data)
     mounted(data)
     start = functools.partial(start_daemon, tmp_path / "after", f"log.dirs={data}")
-    with pytest.raises(DaemonError, match="Read-only file system"):  # the mount does bind
+    with pytest.raises(DaemonError, match="Read-only file system"):  # the mount is effective
         start()
     with start("read.only=true") as daemon:
         with WireClient(daemon.host, daemon.port) as wire:

@@ -1,4 +1,4 @@
-"""Starting, refusing to start, and stopping: what an operator sees."""
+"""Starts, refused starts and stops, as an operator sees them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EXIT_TIMEOUT_S = 30
 
 
 def serve(*settings: str) -> subprocess.CompletedProcess[str]:
-    """A start that is expected to fail."""
+    """Run a start that is expected to fail."""
     command = [sys.executable, "-m", "barnabas", "serve"]
     for setting in settings:
         command += ["--set", setting]
@@ -42,7 +42,7 @@ def serve(*settings: str) -> subprocess.CompletedProcess[str]:
 
 
 def wait_for_log(daemon: Daemon, text: str) -> None:
-    """Until the daemon's log has `text`; at most ten seconds."""
+    """Wait at most ten seconds until the daemon's log contains `text`."""
     deadline = time.monotonic() + 10
     while text not in daemon.log:
         assert time.monotonic() < deadline, f"no {text!r} in the log"
@@ -50,7 +50,7 @@ def wait_for_log(daemon: Daemon, text: str) -> None:
 
 
 def assert_refused(result: subprocess.CompletedProcess[str], *words: str) -> None:
-    """One clear sentence, a non-zero exit, no traceback."""
+    """Assert one clear sentence, a non-zero exit code and no traceback."""
     assert result.returncode not in (0, None)
     assert "Traceback" not in result.stderr
     last = result.stderr.strip().splitlines()[-1]
@@ -109,7 +109,7 @@ def test_a_node_id_other_than_the_directorys_is_refused(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A real file system of 1 MiB."""
+    """Mount a real file system of 1 MiB."""
     if os.geteuid() != 0:
         pytest.skip("mounting a tmpfs needs root")
     target = tmp_path / "disk"
@@ -170,7 +170,7 @@ def test_a_stop_answers_the_long_polls_and_closes_the_connections(tmp_path: Path
     with start_daemon(tmp_path) as daemon, ThreadPoolExecutor(1) as stopper:
         with WireClient(daemon.host, daemon.port) as idle, WireClient(daemon.host, daemon.port) as waiting:
             idle.create_topic("t")
-            for _ in range(2):  # the second behind the first
+            for _ in range(2):  # the second waits after the first
                 waiting.send(ApiKey.FETCH, fetch_request("t", 0, max_wait_ms=25_000))
             idle.call(ApiKey.METADATA, MetadataRequest([]))
             stopped = stopper.submit(daemon.stop)
@@ -188,7 +188,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path, batch: Batch) -> None:
         with WireClient(daemon.host, daemon.port) as client:
             client.create_topic("t", max_message_bytes="30000000")
             client.produce("t", batch(b"x" * 20_000_000))
-            # An answer that nobody reads: the drain waits for it.
+            # The client does not read this response, so the drain waits for it.
             client.send(ApiKey.FETCH, fetch_request("t", 0))
             stopped = stopper.submit(daemon.stop)
             wait_for_log(daemon, "stopping, signal=SIGTERM")

@@ -1,4 +1,4 @@
-"""Loading `__consumer_offsets`: the newest value of each key, transactions by their markers, nothing lost silently."""
+"""Loading `__consumer_offsets`: the newest value of each key, transactions by their markers, no silent losses."""
 
 from __future__ import annotations
 

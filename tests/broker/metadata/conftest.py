@@ -19,7 +19,7 @@ LEVEL = FeatureLevelRecord(METADATA_VERSION, INITIAL_LEVEL)
 
 
 class FakeClock:
-    """A clock that stands still."""
+    """A clock that never advances."""
 
     def wall_ms(self) -> int:
         return 1_700_000_000_000
@@ -29,7 +29,7 @@ class FakeClock:
 
 
 class LogDirectory:
-    """Writes batches and snapshots into a `__cluster_metadata-0` as somebody else's program would."""
+    """Writer of batches and snapshots into a `__cluster_metadata-0`, in place of another program."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -41,11 +41,11 @@ class LogDirectory:
         return self.path / f"{self.base_offset:020d}.log"
 
     def begin_at(self, offset: int) -> None:
-        """What is appended from now on is a segment of its own."""
+        """Start a new segment at this offset for later appends."""
         self.next_offset = self.base_offset = offset
 
     def append(self, *records: MetadataRecord, epoch: int = 1, level: int = INITIAL_LEVEL, size: int = 1 << 20) -> int:
-        """One change; returns the position at which it begins."""
+        """Append one change; return its position in the segment."""
         batches, self.next_offset = encode_change(
             records,
             level=level,
@@ -75,19 +75,19 @@ class LogDirectory:
 
 @pytest.fixture
 def metadata_log(tmp_path: Path) -> LogDirectory:
-    """An empty metadata log."""
+    """Return an empty metadata log."""
     return LogDirectory(tmp_path / "__cluster_metadata-0")
 
 
 @pytest.fixture
 def clock() -> FakeClock:
-    """A clock that stands still."""
+    """Return a clock that never advances."""
     return FakeClock()
 
 
 @pytest.fixture
 def image_of() -> Callable[[Sequence[MetadataRecord]], MetadataImage]:
-    """The image that records give."""
+    """Return a function that builds an image from records."""
 
     def build(records: Sequence[MetadataRecord]) -> MetadataImage:
         builder = ImageBuilder(MetadataImage())
@@ -100,7 +100,7 @@ def image_of() -> Callable[[Sequence[MetadataRecord]], MetadataImage]:
 
 @pytest.fixture
 def configuration() -> Callable[..., BrokerConfig]:
-    """A configuration from `name=value` texts."""
+    """Return a function that builds a configuration from `name=value` texts."""
 
     def build(*settings: str) -> BrokerConfig:
         pairs = (setting.split("=", 1) for setting in settings)

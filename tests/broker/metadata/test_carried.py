@@ -1,4 +1,4 @@
-"""Carried records: the latest state of known objects, every record of unknown ones."""
+"""Carried records: the latest state of known record types, every record of unknown ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of configs of topics and brokers."""
+"""Config changes of topics and brokers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STORED: list[MetadataRecord] = [
 
 @pytest.fixture
 def image(image_of: Callable[[list[MetadataRecord]], MetadataImage]) -> MetadataImage:
-    """A topic and a cluster default with configs, some of which we would refuse today."""
+    """Return an image with configs of a topic and of all brokers, some of which would be rejected today."""
     return image_of(STORED)
 
 

@@ -1,11 +1,12 @@
-"""A seeded search over damaged metadata directories: refused, untouched, or nothing acknowledged is lost.
+"""Randomly damaged metadata directories are either refused untouched or opened without loss of acknowledged state.
 
-Further seeds, and directories of others' (each with one or more log directories in it), by hand:
+Damages come from seeds. To try further seeds, and directories of other brokers (each with one or more log directories
+in it), by hand:
 
-    BARNABAS_DAMAGE_SEEDS=0:20000 BARNABAS_DAMAGE_DIRECTORIES="/tmp/of-kafka-3.9.1 ..." \\
+    BARNABAS_DAMAGE_SEEDS=0:20000 BARNABAS_DAMAGE_DIRECTORIES="/tmp/of-kafka-3.9.1 ..." \
         python -m pytest tests/broker/metadata/test_damaged_directories.py -q
 
-A failure names its seed; the same seed does the same damage again.
+A failure message contains its seed; the same seed causes the same damage.
 """
 
 from __future__ import annotations
@@ -32,13 +33,16 @@ QUOTA = UnknownRecord(14, 0, b"\2\5user\6alice\0" + b"\x13producer_byte_rate" + 
 
 
 def log_dirs(root: Path) -> list[Path]:
-    """The log directories below `root`; the one with the metadata log first, as Kafka has it."""
+    """Return the log directories below `root`; the one with the metadata log first, as Kafka has it."""
     found = sorted(path for path in root.iterdir() if path.is_dir() and path.name.startswith("disk"))
     return sorted(found, key=lambda path: not (path / "__cluster_metadata-0").exists())
 
 
 def write_some(root: Path, disks: int, snapshots: str) -> None:
-    """Every kind of record that we write, some that we carry; with `snapshots` "one", or "trimmed" behind two."""
+    """Write every kind of record that Barnabas writes, and a carried one.
+
+    `snapshots` is "none", "one", or "trimmed" for two snapshots with the log trimmed in between.
+    """
     directories = [root / f"disk-{number}" for number in range(disks)]
     with opened(*directories) as store:
         store.create(NewTopic("orders", 3), NewTopic("payments", 1, 1, {"retention.ms": "1000"}))
@@ -57,13 +61,13 @@ def write_some(root: Path, disks: int, snapshots: str) -> None:
 
 
 def as_killed(root: Path) -> None:
-    """Without the markers of a clean stop."""
+    """Remove the clean-shutdown markers, as if the broker had been killed."""
     for marker in root.rglob(".kafka_cleanshutdown"):
         marker.unlink()
 
 
 def check(root: Path, copy: Path, states: States, seed: int) -> str:
-    """One damage to a copy of `root`; "refused" or "opened"."""
+    """Open a copy of `root` after one damage; return "refused" or "opened"."""
     shutil.copytree(root, copy)
     done: Damage | None = None
     try:

@@ -1,4 +1,4 @@
-"""Examination of intact directories."""
+"""Examination of undamaged directories."""
 
 from __future__ import annotations
 

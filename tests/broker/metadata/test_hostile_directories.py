@@ -1,4 +1,4 @@
-"""Directories that are damaged, foreign or from the future: opened with one sentence, or refused without a change."""
+"""Damaged, foreign or newer directories are opened with a one-sentence warning, or refused and left unchanged."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ OTHER_ID = bytes([3] * 16)
 
 
 def write_node(directory: Path, **settings: str) -> None:
-    """A directory of one topic with a clean stop behind it."""
+    """Write a cleanly stopped directory with one topic."""
     with opened(directory, **settings) as store:
         store.create(NewTopic("orders", 2))
     assert (directory / ".kafka_cleanshutdown").exists()
@@ -143,7 +143,7 @@ def test_a_snapshot_with_misplaced_batches_is_skipped(tmp_path: Path) -> None:
     head = 12 + int.from_bytes(whole[8:12], "big")
     records = head + 12 + int.from_bytes(whole[head + 8 : head + 12], "big")
     path = (tmp_path / SEGMENT).with_name(f"{image.end_offset:020d}-0000000001.checkpoint")
-    path.write_bytes(whole[:head] + whole[records:] + whole[head:records])  # the footer before what it ends
+    path.write_bytes(whole[:head] + whole[records:] + whole[head:records])  # the footer before the records
     with opened(tmp_path) as store:
         assert list(store.store.image.topics) == ["orders"]
 
@@ -211,7 +211,7 @@ def damaged_at_the_end_of_a_clean_stop(directory: Path) -> None:
 
 
 def out_of_its_place(directory: Path) -> None:
-    """The CRC does not cover a batch's offset: here that of the second batch."""
+    """Change the offset of the second batch, which its CRC does not cover."""
     data = bytearray((directory / SEGMENT).read_bytes())
     second = 12 + int.from_bytes(data[8:12], "big")
     data[second + 7] ^= 8
@@ -227,7 +227,7 @@ def torn_before_another_segment(directory: Path) -> None:
 
 
 def shorter_than_the_clean_stop_left_it(directory: Path) -> None:
-    """Whole batches are missing from the end, and the first bytes of the next one are there."""
+    """Remove whole batches from the end, and leave the first bytes of the next one."""
     whole = (directory / SEGMENT).stat().st_size
     with opened(directory) as store:
         store.create(NewTopic("lost", 1), NewTopic("too", 1))
@@ -400,7 +400,7 @@ def test_serve_refuses_it_with_one_line_and_changes_nothing(tmp_path: Path, spoi
 
 def test_a_refused_start_creates_no_directory_and_removes_no_lock_file(tmp_path: Path) -> None:
     write_node(tmp_path / "kafka", node_id="7")
-    (tmp_path / "kafka" / ".lock").touch()  # Kafka leaves its own at each stop
+    (tmp_path / "kafka" / ".lock").touch()  # Kafka leaves its lock file at every stop
     settings = (f"log.dirs={tmp_path}/new/one,{tmp_path}/kafka", "node.id=3", "listeners=127.0.0.1:0")
     words = [word for setting in (*settings, "metrics.listener=") for word in ("--set", setting)]
     refused = CliRunner().invoke(main, ["serve", *words])

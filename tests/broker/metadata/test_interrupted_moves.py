@@ -1,4 +1,4 @@
-"""A move of a partition that dies at any moment: the next start loses nothing and has the partition in one place."""
+"""Partition moves interrupted at any moment: the next start loses nothing and has the partition in one directory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STAGES = ("copying", "before assign", "after assign", "old one renamed", "new on
 
 
 class Broker:
-    """Two log directories below a path, with the metadata log in a third one."""
+    """A broker with two log directories, and the metadata log in a third one."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -38,14 +38,14 @@ class Broker:
             "metadata.log.dir": str(self.meta),
             "log.segment.bytes": "1024",
             "log.retention.ms": "-1",
-            "replica.alter.log.dirs.io.max.bytes.per.second": "0",  # until a test lets them run
+            "replica.alter.log.dirs.io.max.bytes.per.second": "0",  # moves are halted until a test allows them
             "log.message.timestamp.after.max.ms": str(2**62),
         }
         self.opened = Opened(BrokerConfig.of({name: Setting(value, "test") for name, value in settings.items()}))
         return self.opened
 
     def copy_as(self, root: Path) -> Broker:
-        """What a kill -9 at this moment would leave."""
+        """Copy the files, as a kill -9 at this moment would leave them."""
         shutil.copytree(self.root, root, ignore=shutil.ignore_patterns(".lock"))
         return Broker(root)
 
@@ -74,7 +74,7 @@ def kinds(path: Path) -> list[str]:
 
 
 def assigned(opened: Opened) -> list[Path]:
-    """The directories that the metadata names."""
+    """Return the directories assigned by the metadata."""
     state = opened.store.image.partition(*TP)
     assert state is not None
     return [path for path, identity in opened.store.directory_ids.items() if identity in state.directories]
@@ -92,7 +92,7 @@ def start_with_log_in_a(broker: Broker) -> tuple[Opened, PartitionLog]:
 
 
 def move_and_keep_each_stage(broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Broker]:
-    """Moves orders-0 from a to b; the directories as they were at each stage."""
+    """Move orders-0 from a to b; return a copy of the directories at each stage."""
     opened, log = start_with_log_in_a(broker)
     kept: dict[str, Broker] = {}
 
@@ -157,7 +157,7 @@ def test_a_start_records_the_directory_in_which_a_log_is_found(broker: Broker) -
 
 
 def stop_in_the_middle(broker: Broker) -> Path:
-    """A clean stop with a half-filled copy of orders-0 in b; the copy."""
+    """Stop cleanly with a half-filled copy of orders-0 in b; return the copy's directory."""
     opened, log = start_with_log_in_a(broker)
     opened.log_manager.move(TP, broker.b)
     future = opened.log_manager.moves.futures()[0]
@@ -172,7 +172,7 @@ def test_a_copy_without_its_log_is_kept_as_stray(broker: Broker) -> None:
     opened = broker.open()
     log = opened.log_manager.get(TP)
     assert log is not None
-    assert log.log_end_offset == 0  # made anew, as a log that is missing always is
+    assert log.log_end_offset == 0  # created empty, as every missing log is
     assert kinds(broker.b) == ["orders-0-stray"]
 
 

@@ -1,4 +1,4 @@
-"""meta.properties: adoption of the node id, agreement of directories, and old versions."""
+"""meta.properties: adoption of the node id, consistency of the directories, and old versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records of an opening: bootstrap.checkpoint, leadership, and directories written with ZooKeeper."""
+"""Records written or read at opening: bootstrap.checkpoint, leadership, and directories from the ZooKeeper era."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replay of the metadata log: transactions, snapshots, torn tails, and what must be refused."""
+"""Replay of the metadata log: transactions, snapshots, torn tails, and rejected logs."""
 
 from __future__ import annotations
 
@@ -113,10 +113,10 @@ def test_a_log_torn_at_every_byte_of_its_last_batch_opens_without_it(metadata_lo
     start = metadata_log.append(*topic("b", ID_B))
     whole = metadata_log.segment.read_bytes()
     for size in range(start, len(whole)):
-        for tail in (b"", bytes(len(whole) - size)):  # cut off, or pages of zeros
+        for tail in (b"", bytes(len(whole) - size)):  # truncated, or filled with zero pages
             metadata_log.segment.write_bytes(whole[:size] + tail)
             image = replay_metadata_directory(metadata_log.path).image
-            if whole[size:] == tail:  # a last byte that is zero anyway
+            if whole[size:] == tail:  # the last bytes were zero already
                 continue
             assert list(image.topics) == ["a"]
             assert image.end_offset == end_offset

@@ -1,4 +1,4 @@
-"""A snapshot and the trimming of the log, killed at each step on disk: every start continues from there."""
+"""A kill at each disk step of taking a snapshot and trimming the log; every start continues from what is left."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STEPS = ("rename", "replace", "unlink", "fsync", "write", "ftruncate")
 
 
 class Crashes:
-    """Copies of a directory, as it was before each call of the system that changes something on disk."""
+    """Copies of a directory, taken before each system call that changes the disk."""
 
     def __init__(self, directory: Path, to: Path) -> None:
         self.left: list[Path] = []
@@ -64,7 +64,7 @@ def test_a_crash_at_any_step_leaves_a_log_that_barnabas_and_kafka_open(
         assert sorted(report.image.topics) == ["a", "b", "c"]
         metadata = left / "__cluster_metadata-0"
         starts = min(int(path.stem) for path in metadata.glob("*.log"))
-        # Kafka: a log that does not begin at 0 needs a snapshot at its start or above, and none may be above its end.
+        # Kafka requires a snapshot at or above the start of a log that does not begin at 0, and none above its end.
         assert any(starts <= each.end_offset <= report.image.end_offset for each in list_snapshots(metadata))
         with opened(left) as again:
             again.create(NewTopic("d", 1))

@@ -1,4 +1,4 @@
-"""Our snapshots: content, schedule, trimming of the log, and crashes."""
+"""Snapshots by Barnabas: content, schedule, trimming of the log, and crashes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ELR_STATE = STATE._replace(eligible_leaders=(2,), last_known_eligible=(3,))
 
 
 class Bench:
-    """One directory, opened again and again, with a clock and a scheduler that the test moves."""
+    """A directory that is opened repeatedly, with a clock and scheduler that the test advances."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -133,7 +133,7 @@ def test_a_snapshot_is_written_an_hour_after_the_first_change(bench: Bench) -> N
     store = bench.open()
     bench.scheduler.advance(HOUR_MS)
     first = bench.names(".checkpoint")
-    assert len(first) == 1  # what the opening wrote
+    assert len(first) == 1  # written at opening
     bench.scheduler.advance(3 * HOUR_MS)
     assert bench.names(".checkpoint") == first
     store.create(NewTopic("orders", 3, 1, {"retention.ms": "-1"}))
@@ -222,15 +222,15 @@ def test_a_crash_at_any_step_of_a_snapshot_leaves_the_same_image(bench: Bench, t
     rolled = f"{image.end_offset:020d}.log"
 
     (before / rolled).touch()
-    assert replay_metadata_directory(before).image == image  # a new segment, and no snapshot yet
+    assert replay_metadata_directory(before).image == image  # a new segment without a snapshot
     whole = (bench.metadata / snapshot).read_bytes()
     (before / f"{snapshot}.part").write_bytes(whole[:100])
     assert replay_metadata_directory(before).image == image  # half of a snapshot
     (before / snapshot).write_bytes(whole)
-    assert replay_metadata_directory(before).image == image  # nothing is trimmed yet
+    assert replay_metadata_directory(before).image == image  # before trimming
     for path in sorted(before.glob("*.checkpoint"))[:-1]:
         path.unlink()
-    assert replay_metadata_directory(before).image == image  # the old snapshot has gone
+    assert replay_metadata_directory(before).image == image  # the old snapshot is deleted
     for path in sorted(before.glob("*.log"))[:-1]:
         path.unlink()
     assert replay_metadata_directory(before).image == image

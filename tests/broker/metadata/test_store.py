@@ -1,4 +1,4 @@
-"""Opening data directories: what a first start writes, what later ones do, and what they refuse untouched."""
+"""Opening data directories: files that the first start writes, later starts, and directories refused untouched."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_restart_is_clean_with_the_metadata_log_outside_of_log_dirs_too(tmp_pa
     with opened(data, metadata_log_dir=str(meta)) as first:
         first.create(NewTopic("orders", 1))
     with opened(data, metadata_log_dir=str(meta)):
-        pass  # the metadata say where the partition is
+        pass  # the partition's directory comes from the metadata
     before = records_of(meta)
     with opened(data, metadata_log_dir=str(meta)) as again:
         assert again.log_manager.get(TopicPartition("orders", 0)) is not None

@@ -1,4 +1,4 @@
-"""Topic operations: names, counts, configs, and the wire code of each refusal."""
+"""Topic operations: names, counts, configs, and the wire error code of each rejection."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ Configuration = Callable[..., BrokerConfig]
 
 @pytest.fixture
 def image(image_of: ImageOf) -> MetadataImage:
-    """One topic, old.topic, of two partitions."""
+    """Return an image with one topic, old.topic, of two partitions."""
     return image_of(EXISTING)
 
 
 @pytest.fixture
 def placement(image: MetadataImage) -> Placement:
-    """Node 1 with one log directory."""
+    """Place partitions on node 1 with one log directory."""
     return Placement(1, [DIRECTORY], image)
 
 
 @pytest.fixture
 def config(configuration: Configuration) -> BrokerConfig:
-    """Three partitions by default."""
+    """Return a config with three partitions by default."""
     return configuration("num.partitions=3")
 
 
@@ -110,7 +110,7 @@ def test_an_invalid_topic_is_refused_with_its_code_and_leaves_no_record(
 def test_partitions_that_could_not_be_held_open_are_refused_before_anything_is_written(
     image: MetadataImage, config: BrokerConfig
 ) -> None:
-    placement = Placement(1, [DIRECTORY], image, partitions_max=6)  # two are there
+    placement = Placement(1, [DIRECTORY], image, partitions_max=6)  # two partitions exist
     asked = [NewTopic("a", 3), NewTopic("b", 2), NewTopic("c", 1), NewTopic("d", 1)]
     plan = plan_create_topics(image, asked, config=config, placement=placement)
     none, refused = ErrorCode.NONE, ErrorCode.POLICY_VIOLATION
@@ -172,7 +172,7 @@ def test_a_config_that_kafka_4_refuses_is_legal_with_a_warning(
 
 
 def test_partitions_go_to_the_directory_with_the_fewest(image: MetadataImage, config: BrokerConfig) -> None:
-    placement = Placement(1, [DIRECTORY, OTHER_DIRECTORY], image)  # two partitions are in the first
+    placement = Placement(1, [DIRECTORY, OTHER_DIRECTORY], image)  # the first directory has two partitions
     plan = plan_create_topics(image, [NewTopic("a", 4)], config=config, placement=placement)
     directories = [record.state.directories for record in plan.records if isinstance(record, PartitionRecord)]
     assert directories == [(OTHER_DIRECTORY,), (OTHER_DIRECTORY,), (DIRECTORY,), (OTHER_DIRECTORY,)]

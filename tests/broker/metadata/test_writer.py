@@ -1,4 +1,4 @@
-"""The one writer: order of durability and visibility, failures, and concurrency."""
+"""The metadata writer: order of durability and visibility, failures, and concurrency."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RECORD = ConfigRecord(4, "", "log.retention.ms", "1000")
 
 
 class FakeLog:
-    """Takes batches in memory, notes the order of calls, and fails when told to."""
+    """A log in memory that records the order of calls, and fails on request."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -53,13 +53,13 @@ class FakeLog:
 
 @pytest.fixture
 def log() -> FakeLog:
-    """An empty log in memory."""
+    """Return an empty log in memory."""
     return FakeLog()
 
 
 @pytest.fixture
 def writer(log: FakeLog, clock: FakeClock) -> MetadataWriter:
-    """A writer at epoch 3 on `log`."""
+    """Return a writer in epoch 3 on `log`."""
     return MetadataWriter(log, MetadataImage(), leader_epoch=3, level=19, clock=clock)
 
 

@@ -1,4 +1,4 @@
-"""What a scrape says about the cleaner of a real log manager."""
+"""Metrics of the cleaner of a real log manager."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _fill(manager: LogManager, topic_partition: TopicPartition, batches: int) ->
 
 
 def _scrape(manager: LogManager) -> dict[tuple[str, str], float]:
-    """(name without the prefix, the values of its labels, the topic first) -> value; the cleaner's only."""
+    """Return the cleaner's samples: (name without the prefix, label values with the topic first) -> value."""
     state = BrokerState()
     state.log_manager = manager
     text = generate_latest(make_registry(BrokerProbes(), state)).decode()

@@ -1,4 +1,4 @@
-"""What a scrape says about counters of known values."""
+"""Metrics of counters with known values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from barnabas.protocol.records.kernels.kernel import KERNEL
 
 
 class Scrape:
-    """The samples of one scrape; `value("name", label="...")` is one of them."""
+    """The samples of one scrape, looked up by `value("name", label="...")`."""
 
     def __init__(self, probes: BrokerProbes, state: BrokerState) -> None:
         text = generate_latest(make_registry(probes, state)).decode()

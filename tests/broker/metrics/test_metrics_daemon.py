@@ -1,4 +1,4 @@
-"""A real broker's metrics port: what it served is what a scrape says."""
+"""Metrics of a real broker match the requests that it served."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_what_was_produced_and_fetched_is_counted(daemon: Daemon) -> None:
     assert grew("barnabas_topic_received_records_total", topic="counted") == 9
     assert grew("barnabas_topic_received_bytes_total", topic="counted") == 3 * len(batch.data)
     assert grew("barnabas_topic_sent_bytes_total", topic="counted") == 3 * len(batch.data)
-    assert grew("barnabas_topic_sent_records_total", topic="counted") == 6  # asked for what follows them
+    assert grew("barnabas_topic_sent_records_total", topic="counted") == 6  # the second fetch started after them
     assert grew("barnabas_request_duration_seconds_count", api="produce") == 3
     assert grew("barnabas_request_duration_seconds_count", api="fetch") == 2
     assert grew("barnabas_network_received_bytes_total") > 3 * len(batch.data)

@@ -1,4 +1,4 @@
-"""How far groups are behind, as a scrape of a real broker says it."""
+"""The lag of groups in the metrics of a real broker."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
 
 
 async def fill_and_commit(daemon: Daemon) -> None:
-    """Ten records in partition 0 of orders, none in 1; billing has read four of them."""
+    """Produce ten records to partition 0 of orders and none to 1; commit offset 4 for billing."""
     async with Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin:
         await admin.create_topic("orders", partitions=3)
         async with Producer(ProducerConfig(bootstrap=daemon.bootstrap)) as producer:
@@ -40,7 +40,7 @@ async def test_a_groups_lag_is_what_it_has_still_to_read_in_each_partition(daemo
     assert metric(daemon, LAG % 2) is None
     async with Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin:
         await admin.set_group_offsets("billing", {TopicPartition("orders", 0): CommittedOffset(11)})
-        assert metric(daemon, LAG % 0) == 0  # it says that it has read what is not there: not less than nothing
+        assert metric(daemon, LAG % 0) == 0  # the committed offset is beyond the log end: the lag is 0, not negative
         await admin.delete_group("billing")
         assert metric(daemon, LAG % 0) is None
 
@@ -49,7 +49,7 @@ async def test_lag_is_there_after_a_restart_and_goes_with_the_topic(daemon: Daem
     await fill_and_commit(daemon)
     daemon.restart(clean=False)
     async with Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin:
-        assert await admin.group_offsets("billing")  # answered once they are loaded
+        assert await admin.group_offsets("billing")  # responds once the groups are loaded
         assert metric(daemon, LAG % 0) == 6
         await admin.delete_topic("orders")
     assert metric(daemon, LAG % 0) is None

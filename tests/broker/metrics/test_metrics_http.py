@@ -1,4 +1,4 @@
-"""The metrics port over real sockets: what it answers, what it refuses, and that nobody can hold it up."""
+"""The metrics port over real sockets: responses, rejections, and clients that try to block it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WAIT_S = 10
 
 
 class Port:
-    """A live metrics port with its counters and state."""
+    """A running metrics port with its counters and state."""
 
     def __init__(self) -> None:
         self.probes = BrokerProbes()

@@ -1,4 +1,4 @@
-"""What promtool would say of the metrics' declarations, and that the page about them is current."""
+"""Metric declarations follow promtool's rules, and the page about them is current."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The counters themselves, and the timer that feeds the event loop's lag."""
+"""The counters, and the timer that measures the event loop's lag."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_probes_need_no_prometheus() -> None:
 
 
 class SteppedLoop:
-    """A loop's `call_later` by hand: `run_timer` runs the one that was set, `late` seconds after its time."""
+    """An event loop whose `call_later` timer a test fires by `run_timer`, `late` seconds after its time."""
 
     def __init__(self) -> None:
         self.now = 100.0

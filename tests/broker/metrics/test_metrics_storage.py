@@ -1,4 +1,4 @@
-"""What a scrape says about a real log manager: offsets and sizes, loading, directories, tasks."""
+"""Metrics of a real log manager: offsets and sizes, loading, directories, tasks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TOPIC_ID = bytes(15) + b"\x01"
 
 
 class IdleScheduler:
-    """Keeps counters and runs nothing."""
+    """A scheduler that has counters and runs nothing."""
 
     def __init__(self) -> None:
         self.counters: dict[str, TaskCounters] = {}
@@ -55,7 +55,7 @@ def manager(tmp_path: Path, scheduler: IdleScheduler) -> Iterator[LogManager]:
 
 
 def scrape(manager: LogManager | None, flusher: GroupCommitFlusher | None = None) -> dict[tuple[str, str], float]:
-    """(name, the values of its labels in the labels' order, joined by a comma) -> value."""
+    """Return (name, label values in the order of the labels, joined by a comma) -> value."""
     state = BrokerState()
     state.log_manager = manager
     state.flusher = flusher
@@ -68,7 +68,7 @@ def scrape(manager: LogManager | None, flusher: GroupCommitFlusher | None = None
 
 
 def append(manager: LogManager, topic_partition: TopicPartition, records: int, value: bytes = b"v" * 400) -> int:
-    """The bytes appended, in batches of one record."""
+    """Append batches of one record; return the number of bytes."""
     log = manager.get_or_create(topic_partition, TOPIC_ID)
     size = 0
     for _ in range(records):

@@ -1,4 +1,4 @@
-"""Bad input: the right code or a closed connection, one log line, nothing written, and nobody else disturbed."""
+"""Bad input gets the right error code or a closed connection, one log line, no write; other clients notice nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.wire import WireClient, produce_request
 
 @pytest.fixture
 def neighbour(daemon: Daemon) -> Iterator[WireClient]:
-    """Another client, who must notice nothing."""
+    """Another client, which must not be affected."""
     with WireClient(daemon.host, daemon.port) as client:
         client.call(ApiKey.METADATA, MetadataRequest([]))
         yield client

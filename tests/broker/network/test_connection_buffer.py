@@ -1,4 +1,4 @@
-"""The receive buffer of a connection, fed piece by piece: no request is lost, torn or overtaken."""
+"""The receive buffer of a connection, fed piece by piece: no request is lost, torn or reordered."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from barnabas.config.listeners import Listener
 
 
 class Pipe:
-    """A transport that remembers what was written and whether reading is paused; while `is_full` it takes nothing."""
+    """A transport that records writes and whether reading is paused; while `is_full` it accepts no more data."""
 
     def __init__(self) -> None:
         self.written = b""
@@ -44,7 +44,7 @@ class Pipe:
             self.connection.pause_writing()
 
     def take_all(self) -> None:
-        """The client has read: everything leaves."""
+        """Drain the transport, as if the client had read everything."""
         self.is_full = False
         if self.paused_writing:
             self.paused_writing = False
@@ -91,15 +91,15 @@ class Harness:
         self.connection.connection_made(cast("asyncio.BaseTransport", self.pipe))
 
     def reads(self) -> bool:
-        """Whether the connection takes bytes."""
+        """Return whether the connection accepts bytes."""
         return self.pipe.reading and not self.pipe.closing
 
     def is_closed(self) -> bool:
-        """By us."""
+        """Return whether the broker closed the connection."""
         return self.pipe.closing
 
     def feed(self, data: bytes, at_most: Callable[[], int] = lambda: 1 << 30) -> bytes:
-        """Give the connection as much of `data` as it takes while it reads, in pieces; what is left."""
+        """Feed `data` in pieces while the connection reads; return the rest."""
         while data and self.reads():
             room = self.connection.get_buffer(-1)
             assert len(room) > 0, "a transport that reads needs room"
@@ -182,7 +182,7 @@ def test_a_bug_in_serving_closes_its_connection_with_one_traceback(caplog: pytes
 
 @pytest.mark.parametrize("seed", range(20))
 def test_however_the_bytes_come_every_request_is_served_whole_and_in_order(seed: int) -> None:
-    """Frames from one byte to more than the buffer, in pieces of any size, some answered later, some not at all."""
+    """Frames from one byte to more than the buffer, in pieces of any size; some get a late response, some none."""
     rng = random.Random(seed)
     waiting: list[tuple[bytes, Deferred[ResponseFrame | None]]] = []
     served: list[bytes] = []
@@ -244,7 +244,8 @@ def test_a_full_buffer_behind_answers_that_a_full_socket_holds_up_still_has_room
     harness.pipe.is_full = True
     small, unanswered = framed(b"small"), framed(b"acks 0")
     large = framed(bytes(RECEIVE_BUFFER_BYTES - len(small) - 4 - len(unanswered)))
-    # All of the buffer comes in one read. Two answers are held, the last frame has none, and nothing can leave.
+    # The whole buffer arrives in one read. Two responses are deferred, the last frame has no response, and the
+    # transport is full.
     assert harness.feed(small + large + unanswered) == b""
     assert harness.feed(framed(b"last")) == b""
     harness.pipe.take_all()

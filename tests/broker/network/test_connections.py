@@ -1,4 +1,4 @@
-"""Connections: how many, how long, and what they may cost."""
+"""Connections: their number, lifetime and cost."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MIB = 1 << 20
 
 
 class DaemonWithFewDescriptors(Daemon):
-    """It may have 128 files open."""
+    """A daemon limited to 128 open files."""
 
     def command(self) -> list[str]:
         return ["/bin/sh", "-c", 'ulimit -n 128 && exec "$@"', "sh", *super().command()]
@@ -50,7 +50,7 @@ def test_more_connections_than_descriptors_leave_enough_for_the_logs(tmp_path: P
         try:
             for _ in range(200):
                 crowd.append(socket.create_connection((daemon.host, daemon.port), timeout=10))
-            # Rolls make new files, reads open old ones.
+            # Segment rolls create files, and reads open old ones.
             for n in range(60):
                 assert client.produce("t", batch(b"x" * 300)).base_offset == n
             assert all(client.fetch("t", offset).error == ErrorCode.NONE for offset in range(0, 60, 5))
@@ -104,7 +104,7 @@ def test_a_slow_reader_that_still_reads_is_not_idle(tmp_path: Path, batch: Batch
             started, got = time.monotonic(), 0
             while got < size:
                 got += len(slow._read(min(MIB, size - got)))
-                # A client with a bounded speed, which takes twice the idle limit for the whole answer.
+                # A client of limited speed, which needs twice the idle limit for the whole response.
                 time.sleep(max(0.0, started + 4.0 * got / size - time.monotonic()))
             slow.call(ApiKey.METADATA, MetadataRequest([]))
 
@@ -117,7 +117,7 @@ def test_a_slow_writer_that_still_writes_is_not_idle(tmp_path: Path, batch: Batc
             frame = slow.frame(ApiKey.PRODUCE, produce_request("t", batch(b"x" * 100_000)))
             for start in range(0, len(frame), 5000):
                 slow.socket.sendall(frame[start : start + 5000])
-                time.sleep(0.16)  # 3.4 s in all, as above
+                time.sleep(0.16)  # 3.4 s in total, longer than the idle limit
             assert slow.receive().error == 0
 
 
@@ -132,7 +132,7 @@ def test_a_client_that_never_reads_is_cut_off_as_idle_and_costs_no_memory(tmp_pa
             frame = deaf.frame(ApiKey.FETCH, fetch_request("t", 0, max_bytes=20 * MIB))
             deaf.socket.settimeout(20)
             try:
-                for _ in range(100):  # until the broker takes no more of them, and then closes
+                for _ in range(100):  # until the broker stops reading, and then closes
                     deaf.socket.sendall(frame * 1000)
                 closed = False
             except ConnectionError:
@@ -174,7 +174,7 @@ def test_a_frame_that_is_announced_but_not_sent_costs_no_memory(daemon: Daemon, 
 
 
 def test_frames_of_every_size_around_the_buffers_end_are_taken(wire: WireClient, batch: Batch) -> None:
-    """256 KiB are the buffer of a new connection: what ends on it, before it, behind it, and half on it."""
+    """The buffer of a new connection has 256 KiB; the frames end at its end, before it, after it, and across it."""
     wire.create_topic("edges", max_message_bytes="10000000")
     overhead = len(wire.frame(ApiKey.PRODUCE, produce_request("edges", batch(b""))))
     expected = 0

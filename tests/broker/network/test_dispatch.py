@@ -1,4 +1,4 @@
-"""What becomes of a request whose handler fails, now or later: one answer, and no trouble for anybody else."""
+"""A request whose handler fails, immediately or later, gets one response and affects no other request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from barnabas.protocol.native import codec
 from tests.support.kafka.kafka_wire import answer_of, metadata_request, request_frame
 
 TOO_MUCH = MetadataResponse("cluster", [], [TopicMetadata("t" * 30_000)] * 600)
-"""18 MB of header."""
+"""A header of 18 MB."""
 
 SMALL = MetadataResponse("cluster", [], [])
 
@@ -40,7 +40,7 @@ def code_of(answer: LateResponse) -> int:
 
 
 def serve(give: Callable[[Deferred[Any]], object], request: memoryview | None = None) -> LateResponse:
-    """The answer to a request whose handler returns what `give` returns."""
+    """Return the response to a request whose handler returns the result of `give`."""
 
     async def run() -> LateResponse:
         deferred: Deferred[Any] = Deferred()
@@ -71,7 +71,7 @@ def returning(response: object) -> Callable[[Deferred[Any]], object]:
 
 
 def deferring(value: object) -> Callable[[Deferred[Any]], object]:
-    """The value comes in a later turn of the loop."""
+    """Return a handler whose value arrives in a later turn of the loop."""
 
     def give(deferred: Deferred[Any]) -> object:
         asyncio.get_running_loop().call_soon(deferred.resolve, value)

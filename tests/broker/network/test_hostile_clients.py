@@ -1,6 +1,6 @@
-"""Thousands of spoiled frames of every API: the broker lives, neighbours are served, no handler meets a bug.
+"""Thousands of corrupted frames of every API: the broker stays up, other clients are served, no handler hits a bug.
 
-The frames come from a seeded generator; a failure names its seed and number.
+The frames come from a seeded generator; a failure message contains its seed and number.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ HELLO = ApiVersionsRequest("tester", "1")
 
 
 def requests(rng: random.Random, batch: Batch) -> list[tuple[ApiKey, Any]]:
-    """One sound request of each API."""
+    """Return one valid request of each API."""
     topic = f"x{rng.randrange(20)}"
     offset = rng.choice([-1, -2, -3, 5, 1_700_000_000_000])
     return [
@@ -92,7 +92,7 @@ def requests(rng: random.Random, batch: Batch) -> list[tuple[ApiKey, Any]]:
 
 
 def any_value(rng: random.Random) -> Any:
-    """A value of any type that msgpack has."""
+    """Return a random value of any msgpack type."""
     return rng.choice(
         [
             *(None, True, 0, -1, 1 << 31, (1 << 64) - 1, -(1 << 63), 1.5, float("nan")),
@@ -103,7 +103,7 @@ def any_value(rng: random.Random) -> Any:
 
 
 def with_another_value(rng: random.Random, value: Any) -> Any:
-    """`value` with something in it replaced, removed or added."""
+    """Return `value` with an element replaced, removed or added."""
     if isinstance(value, list) and value and rng.random() < 0.85:
         changed = list(value)
         position = rng.randrange(len(changed))
@@ -124,7 +124,10 @@ def with_another_value(rng: random.Random, value: Any) -> Any:
 
 
 def with_other_bytes(rng: random.Random, frame: bytes) -> bytes:
-    """The size is left alone, so that the connection can go on where the header can be read."""
+    """Return a frame with changed bytes.
+
+    Its size stays, so that the connection can continue if the header is readable.
+    """
     spoiled = bytearray(frame)
     for _ in range(rng.randrange(1, 5)):
         spoiled[rng.randrange(SIZE_PREFIX, len(spoiled))] = rng.randrange(256)
@@ -132,7 +135,7 @@ def with_other_bytes(rng: random.Random, frame: bytes) -> bytes:
 
 
 def with_other_values(rng: random.Random, frame: bytes) -> bytes:
-    """A well-formed frame with another header."""
+    """Return a well-formed frame with a changed header."""
     header_end = PREFIX + int.from_bytes(frame[SIZE_PREFIX + 1 : PREFIX], "big")
     header = msgpack.unpackb(frame[PREFIX:header_end])
     header = (
@@ -144,7 +147,10 @@ def with_other_values(rng: random.Random, frame: bytes) -> bytes:
 
 
 def read_until_hello(client: WireClient) -> None:
-    """Read answers until that of a hello with the last correlation id. Raises ConnectionError when it is closed."""
+    """Read responses until the last correlation id, a hello's.
+
+    Raises ConnectionError when the connection is closed.
+    """
     while True:
         frame = client._read(int.from_bytes(client._read(SIZE_PREFIX), "big"))
         api, _, correlation_id, error, _ = msgpack.unpackb(frame[4 : 4 + int.from_bytes(frame[1:4], "big")])
@@ -238,7 +244,7 @@ def test_a_client_that_closes_within_every_kind_of_request_disturbs_nobody(
             with WireClient(daemon.host, daemon.port) as client:
                 frame = client.frame(api, request)
                 client.socket.sendall(frame * 3 + frame[: rng.randrange(len(frame))])
-                if rng.random() < 0.5:  # a reset instead of an end
+                if rng.random() < 0.5:  # a reset instead of an orderly close
                     client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     wire.call(ApiKey.METADATA, MetadataRequest(None))
     assert "a bug" not in daemon.log

@@ -1,4 +1,4 @@
-"""The writing half of a connection, on a real socket: without sendfile it copies, and closing leaves nothing open."""
+"""The sending half of a connection, on a real socket: it copies where sendfile fails, and closing leaks nothing."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from barnabas.broker.storage.files.open_files import FileHandle
 
 TIMEOUT_S = 10
 CONTENT = bytes(range(251)) * 40_000
-"""10 MB: more than a socket takes."""
+"""10 MB: more than a socket buffer holds."""
 
 
 class Sending(asyncio.Protocol):
-    """A connection that only sends; its sender's calls are counted."""
+    """A connection that only sends, and counts its sender's calls."""
 
     def __init__(self, executor: ThreadPoolExecutor) -> None:
         self._executor = executor
@@ -91,7 +91,7 @@ def play(scenario: Scenario) -> None:
 
 
 async def read(client: socket.socket, size: int) -> bytes:
-    """Exactly `size` bytes."""
+    """Read exactly `size` bytes."""
     loop = asyncio.get_running_loop()
     data = bytearray()
     while len(data) < size:
@@ -103,7 +103,7 @@ async def read(client: socket.socket, size: int) -> bytes:
 
 @pytest.fixture
 def records(tmp_path: Path) -> FileSlice:
-    """A slice in the middle of a file."""
+    """Return a slice in the middle of a file."""
     path = tmp_path / "segment.log"
     path.write_bytes(b"before" + CONTENT + b"behind")
     return FileSlice(FileHandle(os.open(path, os.O_RDONLY)), 6, len(CONTENT))
@@ -217,7 +217,7 @@ def test_a_client_that_goes_during_a_cold_read_gets_nothing_and_the_file_stays_o
         go_on.set()
         while not got:
             await asyncio.sleep(0)
-        for _ in range(3):  # the executor's result comes back to the loop
+        for _ in range(3):  # the executor's result returns to the loop
             await asyncio.sleep(0)
         assert sending.failure is None
         assert got == [CONTENT[:1000]]
@@ -241,7 +241,7 @@ def test_closing_while_the_socket_is_full_leaves_no_descriptor_open(records: Fil
     async def scenario(sending: Sending, client: socket.socket) -> None:
         before = open_descriptors()
         assert not sending.sender.send(ResponseFrame(b"header", [records]))
-        assert open_descriptors() == before + 1  # the duplicate
+        assert open_descriptors() == before + 1  # the duplicated descriptor
         sending.sender.close()
         sending.sender.close()
         assert open_descriptors() == before

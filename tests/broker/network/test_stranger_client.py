@@ -1,6 +1,6 @@
-"""A client written from docs/protocol.md alone: sockets and msgpack, nothing of ours but the broker it talks to.
+"""A client written from docs/protocol.md alone, with sockets and msgpack and no code of Barnabas.
 
-If this has to change for another reason than a mistake in it, the page has to change too.
+Change the page too if this client has to change for any reason but a mistake in it.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class StrangerClient:
         self.socket.close()
 
 
-# --- what it does
+# --- the tests
 
 
 @pytest.fixture(scope="module")
@@ -245,13 +245,14 @@ def test_a_stranger_joins_a_group_shares_it_and_leaves(daemon: Daemon, client: S
 
     other = StrangerClient(daemon.host, daemon.port)
     _, second, _ = other.request(11, joining)
-    other.socket.sendall(frame_of(11, {**joining, "member_id": second["member_id"]}, 99))  # waits for the first to join
+    # the broker waits for the first to join
+    other.socket.sendall(frame_of(11, {**joining, "member_id": second["member_id"]}, 99))
     while client.request(12, who)[1]["error"] != 27:
         pass
     _, rejoined, _ = client.request(11, {**joining, "member_id": me})
     assert sorted(member[0] for member in rejoined["members"]) == sorted([me, second["member_id"]])
     assert rejoined["generation"] == joined["generation"] + 1
-    assert client.request(12, who)[1]["error"] == 22  # the old generation's
+    assert client.request(12, who)[1]["error"] == 22  # the old generation
     other.close()
 
     commit = {**who, "topics": [["shared", [[0, 0, -1, None]]]]}
