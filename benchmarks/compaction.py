@@ -16,8 +16,8 @@ import sys
 import time
 from pathlib import Path
 
-from barnabas.broker.storage.cleaning.cleaner import Cleaner, LogToClean
 from barnabas.broker.storage.cleaning.offline import OfflineServices
+from barnabas.broker.storage.cleaning.rewriting.cleaner import Cleaner, LogToClean
 from barnabas.broker.storage.log.loading.loader import LoadRequest
 from barnabas.broker.storage.log.opening import open_log
 from barnabas.broker.storage.log.partition_log import PartitionLog

@@ -11,8 +11,8 @@ import logging
 from collections.abc import Callable, Iterable
 
 from barnabas.broker.storage.cleaning.cleanable_part import CleanablePart, measure_cleanable_part
-from barnabas.broker.storage.cleaning.cleaner import LogToClean
 from barnabas.broker.storage.cleaning.cleaning_context import CleaningContext
+from barnabas.broker.storage.cleaning.rewriting.cleaner import LogToClean
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.log.state import LogState
 from barnabas.broker.storage.services.log_dir_failure import is_shortage

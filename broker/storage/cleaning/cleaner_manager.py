@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from barnabas.broker.storage.cleaning.choosing import FilthiestLogChooser
 from barnabas.broker.storage.cleaning.cleanable_part import measure_cleanable_part
-from barnabas.broker.storage.cleaning.cleaner import Cleaner
 from barnabas.broker.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
 from barnabas.broker.storage.cleaning.cleaner_config import CleanerConfig
 from barnabas.broker.storage.cleaning.cleaner_threads import CleanerThreads, StopSign
@@ -23,6 +22,7 @@ from barnabas.broker.storage.cleaning.cleaning_context import CleaningContext
 from barnabas.broker.storage.cleaning.cleaning_pass import CleaningPass, LogCleaner
 from barnabas.broker.storage.cleaning.cleaning_states import CleaningStates
 from barnabas.broker.storage.cleaning.cleaning_statistics import CleaningStatistics
+from barnabas.broker.storage.cleaning.rewriting.cleaner import Cleaner
 from barnabas.broker.storage.cleaning.throttler import Throttler
 from barnabas.broker.storage.cleaning.uncleanable import UncleanablePartitions
 from barnabas.broker.storage.files.errors import StorageError

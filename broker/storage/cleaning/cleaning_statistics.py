@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from barnabas.broker.storage.cleaning.cleanable_part import CleanablePart
-from barnabas.broker.storage.cleaning.cleaner_stats import CleanerStats
+from barnabas.broker.storage.cleaning.rewriting.cleaner_stats import CleanerStats
 from barnabas.protocol.topic_partition import TopicPartition
 
 _NOTHING: Mapping[TopicPartition, CleanablePart] = MappingProxyType({})

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from barnabas.broker.storage.cleaning.cleanable_part import measure_cleanable_part
-from barnabas.broker.storage.cleaning.cleaner import Cleaner, LogToClean
 from barnabas.broker.storage.cleaning.cleaner_config import CleanerConfig
 from barnabas.broker.storage.cleaning.errors import UncleanableLogError
+from barnabas.broker.storage.cleaning.rewriting.cleaner import Cleaner, LogToClean
 from barnabas.broker.storage.files.open_files import OpenFiles
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.services.clock import SystemClock

@@ -13,7 +13,7 @@ from barnabas.broker.metrics.registry import make_registry
 from barnabas.broker.metrics.state import BrokerState
 from barnabas.broker.probes import BrokerProbes
 from barnabas.broker.storage.cleaning.cleaner_manager import CleanerManager
-from barnabas.broker.storage.cleaning.cleaner_stats import CleanerStats
+from barnabas.broker.storage.cleaning.rewriting.cleaner_stats import CleanerStats
 from barnabas.broker.storage.log_manager import LogManager
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.protocol.topic_partition import TopicPartition

@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import pytest
 
-from barnabas.broker.storage.cleaning.cleaner import Cleaner
 from barnabas.broker.storage.cleaning.errors import CleaningAborted, CleaningOutOfRoom, UncleanableLogError
+from barnabas.broker.storage.cleaning.rewriting.cleaner import Cleaner
 from barnabas.broker.storage.files import failpoints
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.log.state import LogState

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.storage.cleaning.cleaner import CleanResult, LogToClean
 from barnabas.broker.storage.cleaning.cleaner_config import CleanerConfig
 from barnabas.broker.storage.cleaning.cleaner_manager import CleanerManager
-from barnabas.broker.storage.cleaning.cleaner_stats import CleanerStats
 from barnabas.broker.storage.cleaning.cleaning_pass import LogCleaner
 from barnabas.broker.storage.cleaning.errors import CleaningOutOfRoom, UncleanableLogError
+from barnabas.broker.storage.cleaning.rewriting.cleaner import CleanResult, LogToClean
+from barnabas.broker.storage.cleaning.rewriting.cleaner_stats import CleanerStats
 from barnabas.broker.storage.cleaning.throttler import Throttler
 from barnabas.broker.storage.files.checkpoint_file import CLEANER_CHECKPOINT
 from barnabas.broker.storage.log.loading.loader import LoadRequest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from barnabas.broker.storage.cleaning.cleaner import Cleaner, CleanResult, LogToClean
+from barnabas.broker.storage.cleaning.rewriting.cleaner import Cleaner, CleanResult, LogToClean
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.protocol.records.kernels.cleaned import HASH_MASK
 from barnabas.protocol.records.record import Record

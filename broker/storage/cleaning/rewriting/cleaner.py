@@ -19,15 +19,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from barnabas.broker.storage.cleaning.batch_filter import BatchFilter
-from barnabas.broker.storage.cleaning.cleaned_transactions import CleanedTransactions
-from barnabas.broker.storage.cleaning.cleaner_stats import CleanerStats
 from barnabas.broker.storage.cleaning.errors import CleaningAborted, CleaningOutOfRoom, UncleanableLogError
-from barnabas.broker.storage.cleaning.map_building import MapBuilder
-from barnabas.broker.storage.cleaning.offset_map import OffsetMap, max_entries_of
-from barnabas.broker.storage.cleaning.segment_cleaning import SegmentCleaner
-from barnabas.broker.storage.cleaning.segment_groups import group_segments
-from barnabas.broker.storage.cleaning.segment_reading import IoBuffers
+from barnabas.broker.storage.cleaning.rewriting.batch_filter import BatchFilter
+from barnabas.broker.storage.cleaning.rewriting.cleaned_transactions import CleanedTransactions
+from barnabas.broker.storage.cleaning.rewriting.cleaner_stats import CleanerStats
+from barnabas.broker.storage.cleaning.rewriting.map_building import MapBuilder
+from barnabas.broker.storage.cleaning.rewriting.offset_map import OffsetMap, max_entries_of
+from barnabas.broker.storage.cleaning.rewriting.segment_cleaning import SegmentCleaner
+from barnabas.broker.storage.cleaning.rewriting.segment_groups import group_segments
+from barnabas.broker.storage.cleaning.rewriting.segment_reading import IoBuffers
 from barnabas.broker.storage.files.errors import CorruptFileError
 from barnabas.broker.storage.files.failpoints import failpoint
 from barnabas.broker.storage.files.file_names import CLEANED_SUFFIX

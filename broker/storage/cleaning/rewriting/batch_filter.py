@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from barnabas.broker.storage.cleaning.cleaned_transactions import CleanedTransactions
+from barnabas.broker.storage.cleaning.rewriting.cleaned_transactions import CleanedTransactions
 from barnabas.broker.storage.producers.entry import LastRecord
 from barnabas.protocol.compression import compress
 from barnabas.protocol.records.batch import RecordBatch

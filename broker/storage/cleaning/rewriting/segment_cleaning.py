@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from barnabas.broker.storage.cleaning.batch_filter import BatchFilter, FilteredBatch
-from barnabas.broker.storage.cleaning.cleaner_stats import CleanerStats
-from barnabas.broker.storage.cleaning.segment_reading import IoBuffers, read_through, whole_legacy_message
+from barnabas.broker.storage.cleaning.rewriting.batch_filter import BatchFilter, FilteredBatch
+from barnabas.broker.storage.cleaning.rewriting.cleaner_stats import CleanerStats
+from barnabas.broker.storage.cleaning.rewriting.segment_reading import IoBuffers, read_through, whole_legacy_message
 from barnabas.broker.storage.files.failpoints import failpoint
 from barnabas.broker.storage.segment.log_segment import MAX_RELATIVE_OFFSET, AppendedBatch, LogSegment
 from barnabas.protocol.records.batch import RecordBatch

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from barnabas.broker.storage.cleaning.cleaned_transactions import CleanedTransactions
-from barnabas.broker.storage.cleaning.cleaner_stats import CleanerStats
-from barnabas.broker.storage.cleaning.offset_map import OffsetMap
-from barnabas.broker.storage.cleaning.segment_reading import IoBuffers, read_through, whole_legacy_message
+from barnabas.broker.storage.cleaning.rewriting.cleaned_transactions import CleanedTransactions
+from barnabas.broker.storage.cleaning.rewriting.cleaner_stats import CleanerStats
+from barnabas.broker.storage.cleaning.rewriting.offset_map import OffsetMap
+from barnabas.broker.storage.cleaning.rewriting.segment_reading import IoBuffers, read_through, whole_legacy_message
 from barnabas.broker.storage.log.aborted_transactions import aborted_transactions
 from barnabas.broker.storage.segment.log_segment import LogSegment
 from barnabas.broker.storage.segment.log_segments import SegmentsView
