@@ -64,8 +64,8 @@ class ArchiveState:
         if found != query:
             raise PipelineError(
                 f"{self.archive}: micro-batch {batch_id} was archived by query {found}, this is {query}: the "
-                f"checkpoint {self._directory}/checkpoint is not the one that the archive was written with; restore "
-                "it, or archive to another directory"
+                f"archive was written with another checkpoint than {self._directory}/checkpoint; restore that one, or "
+                "archive to another directory"
             )
         return True
 
@@ -105,7 +105,7 @@ class ArchiveState:
                 continue
             if self.file_system.get_file_info(source).type is not fs.FileType.File:
                 raise PipelineError(
-                    f"{self.archive}: {file.final} is in a manifest, and lost: there is nothing to move"
+                    f"{self.archive}: {file.final} is listed in a manifest but missing, and so is {file.temporary}"
                 )
             directory = target.rpartition("/")[0]
             if directory not in directories:
@@ -123,8 +123,8 @@ class ArchiveState:
         if not isinstance(self.file_system, fs.LocalFileSystem) and left.size == size_at_target:
             return  # an object store moves by copy and deletion, and was stopped between them
         raise PipelineError(
-            f"{self.archive}: {file.final} is there already, of another topic that was called {file.topic!r}: move "
-            f"what is archived of that one elsewhere and run this again; nothing of {file.temporary} is lost"
+            f"{self.archive}: {file.final} already exists, from another topic named {file.topic!r}: move that topic's "
+            f"archive elsewhere and run this again; {file.temporary} is kept"
         )
 
     def _read(self, batch_id: int) -> tuple[str, list[ArchivedFile]]:
@@ -155,9 +155,9 @@ class ArchiveState:
         last = self._ends(self.batches()[-1]) or archived
         ends = {topic: partitions for source in last for topic, partitions in source.items() if partitions}
         raise PipelineError(
-            f"{self.archive}: micro-batch {batch_id} was archived up to {json.dumps(archived)}, its checkpoint plans "
-            f"it up to {json.dumps(planned)} now, because it is older than the archive; go on under another name "
-            f"(--name), from startingOffsets={json.dumps(ends)}"
+            f"{self.archive}: micro-batch {batch_id} was archived up to {json.dumps(archived)}, but the checkpoint "
+            f"plans it up to {json.dumps(planned)}, because it is older than the archive; continue under another "
+            f"name (--name), from startingOffsets={json.dumps(ends)}"
         )
 
     def _ends(self, batch_id: int) -> list[Any] | None:

@@ -61,7 +61,7 @@ class ArchiveWriter(DataSourceStreamArrowWriter):
         batch_id = None if context is None else context.getLocalProperty(_BATCH_ID)
         query = None if context is None else context.getLocalProperty(_QUERY_ID)
         if context is None or batch_id is None or query is None:
-            raise PipelineError("Spark did not say which micro-batch of which query this is")
+            raise PipelineError("Spark passed no query id or batch id to the task")
         with in_one_sentence():
             state = ArchiveState(self._archive, self._name)
             if state.is_committed(int(batch_id), query):

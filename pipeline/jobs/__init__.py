@@ -1,4 +1,4 @@
-"""The jobs of `barnabas pipeline`: each a pure transformation of DataFrames, and a `run` around it.
+"""The jobs of `barnabas pipeline`: each has pure transformations of DataFrames and a `run`.
 
-The commands enter through `record_source` (where a job reads from) and each job's `run`.
+The commands use `record_source` (where a job reads from) and each job's `run`.
 """

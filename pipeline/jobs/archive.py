@@ -1,10 +1,10 @@
-"""The archive job: topics to Parquet files by topic, date and hour, each record once, resumable.
+"""The job archive copies topics to Parquet files by topic, date and hour: each record once, resumable.
 
     <archive>/<topic>/date=2024-02-29/hour=13/<topic>-<partition>-<first offset>-<last offset>.parquet
 
 It is a streaming query whose checkpoint is in the archive: it continues where the last run stopped or crashed
-(archive/manifest.py). Hours are those of the records' timestamps in UTC. One archive directory can take several queries
-over different topics, each with its own name.
+(archive/manifest.py). Hours are those of the records' timestamps in UTC. Several queries, each with its own
+name and topics, can share an archive directory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MICROSECONDS_PER_HOUR = 3_600_000_000
 class ArchiveOptions:
     """`source`: options of `format("barnabas")`, with `path` for segment files.
 
-    `interval_s` None: stop at the current end; otherwise run on, with a micro-batch at this interval.
+    `interval_s` None: stop at the current end; otherwise keep running, with a micro-batch at this interval.
     """
 
     archive: str

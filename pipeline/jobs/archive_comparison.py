@@ -1,7 +1,7 @@
-"""Compares an archive with its log: every record once, with the same key, value, headers and timestamp.
+"""Comparison of an archive with its log: every record once, with the same key, value, headers and timestamp.
 
 Both sides are reduced to (topic, partition, offset, 64-bit hash of the content) and counted in one shuffle, so the cost
-is that of reading both. The state of an offset is one of
+is that of reading both. An offset's state is one of:
 
     matching     once on each side, with the same content
     missing      only in the log, although the archive has a later record of that partition

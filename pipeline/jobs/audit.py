@@ -32,7 +32,7 @@ def log_counts(batches: DataFrame) -> DataFrame:
     end_offset       long    after the last batch
     gaps             long    number of gaps between two batches
     missing_offsets  long    in those gaps
-    holes            long    offsets without a record inside batches, removed by compaction
+    holes            long    offsets inside batches without a record (removed by compaction)
     """
     log = Window.partitionBy(*_LOG).orderBy("base_offset", "segment", "position")
     span = F.col("last_offset") - F.col("base_offset") + 1

@@ -1,4 +1,4 @@
-"""The results of the job audit: findings, counts and gaps of data directories, or an archive against its log."""
+"""Results of the job audit: findings, counts and gaps of data directories, or an archive against its log."""
 
 from __future__ import annotations
 

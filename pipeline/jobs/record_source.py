@@ -31,9 +31,9 @@ class RecordSource:
 
     def __post_init__(self) -> None:
         if (self.bootstrap is None) == (not self.log_dirs):
-            raise OptionError("name one place to read from: a broker (--bootstrap), or data directories (--log-dir)")
+            raise OptionError("give one source: a broker (--bootstrap) or data directories (--log-dir)")
         if self.bootstrap is not None and not self.topics:
-            raise OptionError("name at least one topic (--topic): from a broker nothing is read unasked")
+            raise OptionError("name at least one topic (--topic) to read from a broker")
 
     def read(self, spark: SparkSession, columns: Sequence[str] = tuple(_COLUMNS)) -> DataFrame:
         """Read all current records with these columns; other columns are not read at all."""

@@ -3,7 +3,7 @@
 One task writes the records of a partition in the order of their offsets, so the copy has the order of the original;
 offsets are new, without the gaps that compaction left. The files in `state` (the producers' identities,
 sink/identity.py; and replay.json, the plan) make it resumable: run again after any failure, it adds only the missing
-records. It replays the archive as of its start; later micro-batches need another replay.
+records. It replays the archive as of its start; records archived later need another replay.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def run(spark: SparkSession, options: ReplayOptions) -> Summary:
     done = StateFiles(options.state)
     details: dict[str, int | float | str] = {"topics": len(plan.topics), "from": state.archive}
     if _DONE in done.names():
-        details["added"] = f"nothing, {options.state} says that it was finished before"
+        details["added"] = f"nothing: {options.state} marks this replay as finished"
     else:
         _write(spark, options, plan, [f"{state.archive}/{file.final}" for file in files])
         done.create(_DONE, b"{}")
@@ -114,23 +114,23 @@ def plan_of(state: ArchiveState, options: ReplayOptions) -> ReplayPlan:
             options.topics and plan.topics != dict(options.topics)
         ):
             raise OptionError(
-                f"{options.state} is the state of another replay, of {plan.archive} to "
-                f"{', '.join(plan.topics.values())}: give this one a directory of its own"
+                f"{options.state} is the state of another replay, from {plan.archive} to "
+                f"{', '.join(plan.topics.values())}: use another state directory"
             )
         return plan
     batches = state.batches()
     if not batches:
-        raise PipelineError(f"{state.archive}: there is no archive called {state.name!r}, or nothing in it yet")
+        raise PipelineError(f"{state.archive}: there is no archive called {state.name!r}, or it is still empty")
     state.finish(state.files(batches[-1]))
     partitions = {(file.topic, file.partition) for file in _files(state, batches[-1])}
     topics = dict(options.topics) or {topic: topic for topic, _ in sorted(partitions)}
     if len(set(topics.values())) < len(topics):
-        raise OptionError("two archived topics cannot be replayed into one: their order would be nobody's")
+        raise OptionError("two archived topics cannot be replayed into one: their order would be undefined")
     missing = sorted(set(topics) - {topic for topic, _ in partitions})
     if missing:
         raise OptionError(f"{state.archive} has no topic {missing[0]!r}")
     if not partitions:
-        raise PipelineError(f"{state.archive}: there is no record in it")
+        raise PipelineError(f"{state.archive} contains no records")
     chosen = sum(1 for topic, _ in partitions if topic in topics)
     plan = ReplayPlan(state.archive, state.name, batches[-1], topics, -(-chosen // _PARTITIONS_PER_TASK))
     content = {name: getattr(plan, name) for name in ("archive", "name", "last_batch", "topics", "tasks")}

@@ -1,12 +1,12 @@
-"""The job stats: keys and their sizes, ages, record sizes, and the work that compaction would have.
+"""The job stats reports keys and their sizes, ages, record sizes, and the work left for compaction.
 
 Everything starts from two passes over the records, each reduced before it is shuffled:
 
     key_usage     one row for each topic, partition and key; the base of all key statistics
-    time_usage    one row for each topic, time bucket and class of size: both histograms of records
+    time_usage    one row for each topic, time bucket and size class: both histograms of records
 
-and, where the logs are there as files, from `segment_facts` and `batch_facts`. A class of size n holds what takes
-2**(n-1) to 2**n - 1 bytes (class 0: nothing), as in `size_class`.
+and, for logs read from files, from `segment_facts` and `batch_facts`. Size class n is 2**(n-1) to 2**n - 1 bytes
+(class 0: zero bytes); see `size_class`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LOG = ("topic", "partition")
 
 
 def key_usage(records: DataFrame) -> DataFrame:
-    """`records` needs topic, partition, offset, timestamp, key, value.
+    """Aggregate records by key. `records` needs topic, partition, offset, timestamp, key, value.
 
     topic, partition, key
     records           long
@@ -52,7 +52,7 @@ def partition_usage(usage: DataFrame) -> DataFrame:
     topic, partition, records, tombstones, bytes, first_offset, last_offset, first_timestamp, last_timestamp
     keys                   long    distinct
     keyless                long    records without a key
-    superseded_records     long    a later record has the same key: what compaction drops
+    superseded_records     long    compaction would drop them: a later record has the same key
     superseded_bytes       long
     """
     has_key = F.col("key").isNotNull()
@@ -92,7 +92,7 @@ def top_keys(usage: DataFrame, count: int, *, by: str = "bytes") -> DataFrame:
 
 
 def key_histogram(usage: DataFrame) -> DataFrame:
-    """Histogram of `key_usage`: number of keys by number of records.
+    """Compute a histogram of `key_usage`: number of keys by number of records.
 
     topic, class (int, of `size_class` over a key's records), keys, records, bytes
     """
@@ -107,7 +107,7 @@ def key_histogram(usage: DataFrame) -> DataFrame:
 
 
 def time_usage(records: DataFrame, bucket_seconds: int) -> DataFrame:
-    """`records` needs topic, timestamp, key, value.
+    """Aggregate records by time and size. `records` needs topic, timestamp, key, value.
 
     topic
     bucket     timestamp    its start: a multiple of bucket_seconds since 1970
@@ -142,9 +142,9 @@ def size_histogram(times: DataFrame) -> DataFrame:
 
 
 def batch_histogram(batches: DataFrame) -> DataFrame:
-    """Histogram of `batch_facts`: topic, codec, class (of a batch's bytes), batches, records, bytes; without markers.
+    """Compute a histogram of `batch_facts`: topic, codec, class (of a batch's bytes), batches, records, bytes.
 
-    `records` does not include message sets that do not count theirs.
+    Markers are left out; `records` excludes message sets that do not store their count.
     """
     counted = F.when(F.col("records") > 0, F.col("records")).otherwise(0)
     return (
@@ -163,10 +163,10 @@ def dirty_ratios(segments: DataFrame) -> DataFrame:
     """Compute the cleaner's view of `segment_facts`: whole segments, without the active one.
 
     topic, partition, segments, bytes
-    clean_bytes, dirty_bytes     long      sealed segments that begin below the clean offset; those that reach over it
+    clean_bytes, dirty_bytes     long      sealed segments that begin below the clean offset; those that end above it
     dirty_ratio                  double    dirty / (clean + dirty); null where no segment is sealed
 
-    A round that ended inside a segment leaves it both clean and dirty, as for the cleaner itself.
+    A segment that contains the clean offset counts as both clean and dirty, as in the cleaner.
     """
     log = Window.partitionBy(*_LOG).orderBy("base_offset")
     clean_offset = F.coalesce(F.col("clean_offset"), F.lit(0))

@@ -23,9 +23,9 @@ def stats_page(report: StatsReport) -> str:
     charted = report.topics[:CHARTED_TOPICS]
     sections = [_partitions(report), *(_topic(report, topic) for topic in charted)]
     if len(charted) < len(report.topics):
-        rest = f"{len(report.topics) - len(charted)} smaller topics are in the table above only."
+        rest = f"{len(report.topics) - len(charted)} smaller topics appear only in the table above."
         sections.append(Section("Other topics", rest, ()))
-    return render_page("Barnabas: what lies in the log", facts, sections)
+    return render_page("Barnabas: contents of the log", facts, sections)
 
 
 def _partitions(report: StatsReport) -> Section:
@@ -52,7 +52,7 @@ def _partitions(report: StatsReport) -> Section:
     return Section(
         "Partitions",
         "Bytes are of keys and values. Superseded: a later record has the same key, so compaction would drop it. The "
-        "dirty ratio is the cleaner's, of sealed segments; it is known where files were read.",
+        "dirty ratio is the cleaner's, of sealed segments; it is available only when files were read.",
         (Table(columns + more, rows),),
     )
 
@@ -75,7 +75,7 @@ def _topic(report: StatsReport, topic: str) -> Section:
             show=count_text,
         ),
         bar_chart(
-            "Keys: how many keys have so many records",
+            "Keys: number of keys by number of records",
             [class_text(row["class"], count_text) for row in keys],
             {"keys": [row["keys"] for row in keys]},
             show=count_text,

@@ -1,4 +1,4 @@
-"""The results of the job stats for one source, as JSON, tables and a page."""
+"""Results of the job stats for one source, as JSON, tables and a page."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def run(spark: SparkSession, options: StatsOptions) -> StatsReport:
 
 
 def bucket_for(partitions: Sequence[dict[str, Any]]) -> int:
-    """Choose the length of a time bucket: the shortest usual one that divides the range into at most 60."""
+    """Choose the length of a time bucket: the shortest predefined one that divides the range into at most 60."""
     if not partitions:
         return _BUCKETS_S[0]
     first = min(row["first_timestamp"] for row in partitions)

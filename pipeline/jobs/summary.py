@@ -1,4 +1,4 @@
-"""The summary that a job prints at its end: records, bytes, files, seconds, and details."""
+"""Summary printed at the end of a job: records, bytes, files, seconds, and details."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The job whatif computes what retention and compaction settings would free in existing logs, without applying them.
 
 Retention is exact to the byte, because it deletes whole segments: the broker's rules (broker/storage/log/retention.py)
-are repeated here as windows over `segment_facts`. Compaction is an estimate: the records that a round would remove are
-counted exactly, by key; their bytes on disk are taken in proportion to the bytes of keys and values, because a batch
-may be compressed. Open transactions, which hold the cleaner back, are not known from files and are left out.
+are repeated here as windows over `segment_facts`. Compaction is an estimate: the records that a cleaning would remove
+are counted exactly, by key; their bytes on disk are taken in proportion to the bytes of keys and values, because a
+batch may be compressed. Open transactions, which limit the cleaner, cannot be determined from files and are ignored.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class TopicPolicy(NamedTuple):
 
 
 def policies_frame(spark: SparkSession, policies: Iterable[TopicPolicy]) -> DataFrame:
-    """Return one row for each topic."""
+    """Return the policies as a DataFrame, one row per topic."""
     return spark.createDataFrame([tuple(policy) for policy in policies], POLICY_SCHEMA)
 
 
@@ -72,7 +72,7 @@ def retention_effect(segments: DataFrame, policies: DataFrame, now_ms: int) -> D
     up_to_here = log.orderBy("base_offset").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     never = F.lit(_NEVER_MS)
     keeps_by_time = (F.col("retention_ms") < 0) | (F.col("retention_ms") >= never)
-    # A segment goes only with all before it: by size as far as the sum of sizes fits into the excess, by time when the
+    # A segment is deleted only with all before it: by size while the sum of sizes fits the excess, by time when the
     # youngest up to it has expired.
     expires_at = F.least("largest_timestamp", never) + F.least("retention_ms", never) + 1
     excess_bytes = F.sum("size_bytes").over(log) - F.col("retention_bytes")
@@ -122,9 +122,9 @@ def cleanable_parts(effects: DataFrame, policies: DataFrame, now_ms: int) -> Dat
     topic, partition
     first_offset         long    of the first segment that retention keeps
     first_uncleanable    long    base offset of the active segment, or of the first dirty one with a record that is
-                                 younger than min.compaction.lag.ms: a round's map ends before it
-    cleanable_bytes      long    of the segments between
-    dirty_bytes          long    of those of them that no round has seen (cleaner-offset-checkpoint)
+                                 younger than min.compaction.lag.ms: the cleaner's offset map ends before it
+    cleanable_bytes      long    of the segments between the two
+    dirty_bytes          long    of those that have not been cleaned yet (cleaner-offset-checkpoint)
     is_due               boolean dirtier than min.cleanable.dirty.ratio
     """
     log = Window.partitionBy(*_LOG).orderBy("base_offset")
@@ -161,11 +161,11 @@ def compaction_effect(records: DataFrame, parts: DataFrame) -> DataFrame:
 
     `records` needs topic, partition, offset, key, value.
 
-    topic, partition, cleanable_bytes, dirty_bytes, is_due    as there
-    records              long    in the part
-    records_gone         long    superseded ones and those without a key
+    topic, partition, cleanable_bytes, dirty_bytes, is_due    from `parts`
+    records              long    in the cleanable part
+    records_gone         long    superseded records, and records without a key
     bytes_gone           long    of the segments, estimated
-    tombstones           long    that stay for delete.retention.ms and then go, too
+    tombstones           long    removed later, after delete.retention.ms
     tombstone_bytes      long    estimated
     """
     is_latest_deleted = F.max_by(F.col("value").isNull(), F.col("offset"))

@@ -1,4 +1,4 @@
-"""The results of the job whatif for data directories, by topic, and their page."""
+"""Results of the job whatif for data directories, by topic, and their page."""
 
 from __future__ import annotations
 
@@ -180,18 +180,18 @@ def whatif_page(report: WhatIfReport) -> str:
         for topic in report.topics
     ]
     columns = ("topic", "segments", "bytes now", "retention.bytes frees", "retention.ms frees", "compaction frees")
-    more = ("left", "records dropped", "tombstones", "round is due")
+    more = ("left", "records dropped", "tombstones", "cleaning is due")
     note = (
-        "Retention is told to the byte. What compaction frees is an estimate: the records are counted, their bytes are "
-        "taken in proportion. Tombstones stay for delete.retention.ms after a round. A round runs by itself where "
-        "it is due (min.cleanable.dirty.ratio)."
+        "Retention is exact to the byte. Compaction is an estimate: records are counted, and their bytes are taken in "
+        "proportion. Tombstones stay for delete.retention.ms after a cleaning. Where a cleaning is due "
+        "(min.cleanable.dirty.ratio), the cleaner starts it."
     )
     sections = [
         Section("By topic", note, (Table(columns + more, rows),)),
         Section("Now", "", (_bars(report),)),
         Section(
             "Over time",
-            f"What retention will have freed in the next {report.days:g} days if nothing is written any more.",
+            f"Bytes freed by retention over the next {report.days:g} days if nothing more is written.",
             (_lines(report),),
         ),
     ]
@@ -226,7 +226,7 @@ def _lines(report: WhatIfReport) -> str:
     labels = [
         datetime.fromtimestamp((report.now_ms + step * step_ms) / 1000, UTC).strftime(form) for step in range(STEPS + 1)
     ]
-    return line_chart("Bytes freed, summed up", labels, series, show=bytes_text)
+    return line_chart("Bytes freed, cumulative", labels, series, show=bytes_text)
 
 
 def _cumulated(report: WhatIfReport, topics: set[str]) -> list[float]:

@@ -141,7 +141,7 @@ class BatchReader:
         Also yield a row when the schema has `_corrupt_record`.
         """
         if self._rules.is_strict:
-            raise CorruptLogError(f"{sentence} (option mode=permissive reads what is whole)")
+            raise CorruptLogError(f"{sentence} (option mode=permissive reads the intact batches)")
         logger.warning("left out: %s", sentence)
         if self._rules.projection.reports_corruption:
             yield from self.finish()

@@ -74,7 +74,7 @@ def parse_partition_numbers(option: str, text: str, *, what: str, low: int) -> O
         for name, number in partitions.items():
             topic_partition = TopicPartition(topic, _partition(option, topic, name))
             if isinstance(number, bool) or not isinstance(number, int) or not low <= number <= _INT64_MAX:
-                raise OptionError(f"option {option}: {json.dumps(number)} is no {what} for {topic_partition}")
+                raise OptionError(f"option {option}: {json.dumps(number)} is not a valid {what} for {topic_partition}")
             found[topic_partition] = number
     if not found:
         raise OptionError(f"option {option} names no partition")
@@ -133,4 +133,4 @@ def _partition(option: str, topic: str, written: object) -> int:
     text = str(written)
     if isinstance(written, (str, int)) and text.isascii() and text.isdigit() and int(text) <= _MAX_PARTITION:
         return int(text)
-    raise OptionError(f"option {option}: {json.dumps(written)} is no partition of topic {topic}")
+    raise OptionError(f"option {option}: {json.dumps(written)} is not a partition of topic {topic}")

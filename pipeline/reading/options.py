@@ -183,9 +183,9 @@ def _client(options: Options) -> ConsumerConfig:
     settings: dict[str, Any] = {"client_id": "barnabas-spark", "max_partition_bytes": _FETCH_BYTES}
     for name, value in options.kafka().items():
         if name in _REFUSED_BY_SPARK:
-            raise OptionError(f"option {KAFKA_PREFIX}{name} cannot be given: the source sees to that itself")
+            raise OptionError(f"option {KAFKA_PREFIX}{name} cannot be given: the source sets it itself")
         if name == "security.protocol" and value.strip().upper() != "PLAINTEXT":
-            raise OptionError(f"option {KAFKA_PREFIX}{name} must be PLAINTEXT: Barnabas speaks no other, not {value!r}")
+            raise OptionError(f"option {KAFKA_PREFIX}{name} must be PLAINTEXT, the only protocol served, not {value!r}")
         field = _CLIENT_SETTINGS.get(name)
         if field is not None:
             settings[field] = _client_value(name, value.strip())
@@ -238,21 +238,21 @@ def _subscription(options: Options, *, needed: bool) -> Subscription | None:
     try:
         re.compile(text)
     except re.error as error:
-        raise OptionError(f"option subscribePattern is no regular expression: {error}") from error
+        raise OptionError(f"option subscribePattern is not a regular expression: {error}") from error
     return Subscription(option, pattern=text)
 
 
 def _starting(options: Options, *, is_streaming: bool) -> Bound:
     bound = _bound(options, "starting", STARTING, default="latest" if is_streaming else "earliest")
     if not is_streaming and (bound.kind is BoundKind.LATEST or LATEST in bound.by_partition.values()):
-        raise OptionError(f"option {bound.option}: a batch cannot start at the latest offset, there is nothing behind")
+        raise OptionError(f"option {bound.option}: a batch cannot start at the latest offset: no records follow it")
     return bound
 
 
 def _ending(options: Options) -> Bound:
     bound = _bound(options, "ending", ENDING, default="latest")
     if bound.kind is BoundKind.EARLIEST or EARLIEST in bound.by_partition.values():
-        raise OptionError(f"option {bound.option}: a batch cannot end at the earliest offset, there is nothing before")
+        raise OptionError(f"option {bound.option}: a batch cannot end at the earliest offset: no records precede it")
     return bound
 
 

@@ -72,7 +72,7 @@ def starting_offsets(log: ReadableLog, options: ReadOptions, partitions: frozens
         if late and not options.latest_for_late_timestamps:
             raise OptionError(
                 f"option {bound.option}: {names_of(late)} has no record that late "
-                "(startingOffsetsByTimestampStrategy=latest starts at the end there)"
+                "(startingOffsetsByTimestampStrategy=latest starts at the end instead)"
             )
         return {**log.latest(late), **{tp: offset for tp, offset in found.items() if offset is not None}}
     return _offsets(log, bound, partitions)
@@ -97,10 +97,10 @@ def checked_range(
     """Return the part of a range that exists. Raises DataLossError when some is missing and failOnDataLoss is true."""
     if start < earliest < end or (start < earliest and start != end):
         data_loss(
-            options, f"{partition}: offsets {start} to {min(earliest, end) - 1} are gone, it begins at {earliest}"
+            options, f"{partition}: offsets {start} to {min(earliest, end) - 1} are gone, the log begins at {earliest}"
         )
     if max(start, end) > latest:
-        data_loss(options, f"{partition}: offset {max(start, end)} was asked for, it ends at {latest}")
+        data_loss(options, f"{partition}: offset {max(start, end)} was requested, but the log ends at {latest}")
     start = min(max(start, earliest), latest)
     return OffsetRange(partition, start, max(start, min(end, latest)))
 
@@ -109,8 +109,8 @@ def data_loss(options: ReadOptions, what: str) -> None:
     """Raise DataLossError, or warn when failOnDataLoss is false."""
     sentence = f"{what} (retention, a deletion, or another log under the same name; read from {options.place})"
     if options.fail_on_data_loss:
-        raise DataLossError(f"{sentence}. With failOnDataLoss=false what is there would be read")
-    logger.warning("%s; going on, because failOnDataLoss is false", sentence)
+        raise DataLossError(f"{sentence}. With failOnDataLoss=false the remaining records would be read")
+    logger.warning("%s; continuing, because failOnDataLoss is false", sentence)
 
 
 def split_by_count(
@@ -176,7 +176,7 @@ def _ensure_exactly(bound: Bound, partitions: frozenset[TopicPartition]) -> None
         )
     extra = bound.by_partition.keys() - partitions
     if extra:
-        raise OptionError(f"option {bound.option} names what is not read: {names_of(extra)}")
+        raise OptionError(f"option {bound.option} names partitions that are not read: {names_of(extra)}")
 
 
 def _part_count(size: int, total: int, min_partitions: int) -> int:

@@ -1,1 +1,1 @@
-"""HTML pages that stand alone: SVG charts and the page around them, for the jobs `stats` and `whatif`."""
+"""Self-contained HTML pages with SVG charts, for the jobs `stats` and `whatif`."""

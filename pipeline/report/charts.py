@@ -1,6 +1,6 @@
-"""Charts as inline SVG, without scripts: what the pages of stats and whatif show.
+"""Charts for the pages of stats and whatif, as inline SVG without scripts.
 
-Drawn by pygal. What comes from outside (topics, keys) goes in as text, which pygal escapes.
+Drawn by pygal. Topics and keys are passed to it as text, which it escapes.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from xml.etree.ElementTree import Element
 import pygal
 from pygal.style import Style
 
-# For its map plugins pygal hangs a finder of the old kind into the imports of the whole process: on Python 3.11 every
-# later import of something that is not there then warns, Spark's look for pyspark_connect among them.
+# For its map plugins pygal adds an old-style finder to sys.meta_path. On Python 3.11 every later import of a missing
+# module then warns, for example Spark's attempt to import pyspark_connect.
 sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder) is not pygal.PluginImportFixer]
 
 WIDTH, HEIGHT = 860, 320
@@ -37,7 +37,7 @@ _STYLE = Style(
 )
 
 Series = Mapping[str, Sequence[float | None]]
-"""Name -> one value for each label."""
+"""Name -> one value per label."""
 
 
 def bar_chart(
@@ -49,7 +49,7 @@ def bar_chart(
     stacked: bool = False,
     horizontal: bool = False,
 ) -> str:
-    """An `<svg>` element. `show` writes a value at the axis."""
+    """Return an `<svg>` element. `show` formats a value for the axis."""
     kinds = {
         (False, False): pygal.Bar,
         (True, False): pygal.StackedBar,
@@ -61,12 +61,12 @@ def bar_chart(
 
 
 def line_chart(title: str, labels: Sequence[str], series: Series, *, show: Callable[[float], str]) -> str:
-    """An `<svg>` element with one line for each series."""
+    """Return an `<svg>` element with one line per series."""
     return _render(pygal.Line, title, labels, series, show, show_dots=False, stroke_style={"width": 2})
 
 
 def bytes_text(value: float) -> str:
-    """`1.5 MiB`."""
+    """Format a size: `1.5 MiB`."""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if abs(value) < 1024 or unit == "TiB":
             return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
@@ -75,7 +75,7 @@ def bytes_text(value: float) -> str:
 
 
 def count_text(value: float) -> str:
-    """`12,000`."""
+    """Format a count: `12,000`."""
     return f"{value:,.0f}"
 
 
@@ -119,7 +119,7 @@ def _render(
 
 
 def _without_scripts(root: Element) -> Element:
-    """Pygal leaves the chart's configuration in a script, for scripts that are not there."""
+    """Remove pygal's script with the chart's configuration; the scripts that read it are not included."""
     for parent in list(root.iter()):
         # str: the tag of a comment is a function.
         for child in [child for child in parent if str(child.tag).endswith("script")]:

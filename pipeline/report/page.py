@@ -1,4 +1,4 @@
-"""A page that stands alone: one HTML file with its style and its charts in it, and nothing that it loads."""
+"""A self-contained page: one HTML file with its style and charts, which loads no other resource."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ figure { margin: .8rem 0 } svg { width: 100%; height: auto }
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Numbers are set flush right and with separators; None is `-`."""
+    """A table. Columns of numbers are right-aligned, with thousands separators; None is shown as `-`."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
@@ -31,7 +31,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading, a sentence, and what follows: tables, and charts as `<svg>` elements."""
+    """A heading, a note, and tables and charts (`<svg>` elements)."""
 
     title: str
     note: str
@@ -39,7 +39,7 @@ class Section:
 
 
 def render_page(title: str, facts: Mapping[str, str], sections: Sequence[Section]) -> str:
-    """The whole page; `facts` stand below its title. All text is escaped, charts are taken as they are."""
+    """Render the page; `facts` are shown below its title. All text is escaped, charts are inserted unchanged."""
     told = " &middot; ".join(f"{escape(name)}: {escape(value)}" for name, value in facts.items())
     body = "\n".join(_section(section) for section in sections)
     return (
@@ -51,7 +51,7 @@ def render_page(title: str, facts: Mapping[str, str], sections: Sequence[Section
 
 
 def write_page(path: Path, page: str) -> None:
-    """Raises OSError."""
+    """Write the page as UTF-8. Raises OSError."""
     path.write_text(page, encoding="utf-8")
 
 

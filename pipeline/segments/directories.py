@@ -166,7 +166,7 @@ def _log_starts(system: FileSystem, directory: str) -> dict[TopicPartition, int]
             topic, partition, offset = line.split(" ")
             found[TopicPartition(topic, int(partition))] = int(offset)
         if lines and (int(lines[0]) != 0 or int(lines[1]) != len(found)):
-            raise ValueError(f"version {lines[0]}, {lines[1]} entries promised, {len(found)} there")
+            raise ValueError(f"version {lines[0]}, {lines[1]} entries announced, {len(found)} found")
     except (ValueError, IndexError) as error:
         logger.warning("%s is unreadable, every log is read from its first segment on: %s", path, error)
         return {}

@@ -67,11 +67,11 @@ def file_system(path: str) -> tuple[FileSystem, str]:
     from pyarrow import fs
 
     if scheme in _HADOOP_NAMES:
-        raise SourceError(f"{path}: {scheme} is Hadoop's name for it, which pyarrow does not know: write s3://...")
+        raise SourceError(f"{path}: {scheme} is a scheme of Hadoop's that pyarrow does not support: write s3://...")
     try:
         found, inner = fs.FileSystem.from_uri(path)
     except (ValueError, OSError) as error:
-        raise SourceError(f"{path}: no file system of pyarrow reads it: {error}") from error
+        raise SourceError(f"{path}: no file system of pyarrow supports it: {error}") from error
     return ArrowFileSystem(found, scheme), inner
 
 

@@ -99,8 +99,8 @@ def _tell_what_is_gone(options: ReadOptions, reader: BatchReader, part: SegmentP
     data_loss(
         options,
         f"{part.part.topic_partition}: {part.end_offset - first} offsets, {first} to {part.end_offset - 1}, are gone: "
-        f"{part.path}, of which {part.end_position - part.position} bytes were to be read, was deleted after that was "
-        "planned",
+        f"{part.path}, of which {part.end_position - part.position} bytes were to be read, was deleted after the read "
+        "was planned",
     )
 
 

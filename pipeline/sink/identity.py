@@ -48,7 +48,7 @@ class TaskIdentity:
     @property
     def where(self) -> str:
         """The option and the directory, for errors."""
-        return f"checkpointLocation {self._checkpoint}: {DIRECTORY} in it"
+        return f"checkpointLocation {self._checkpoint}: its {DIRECTORY}"
 
     @property
     def needs_producer_id(self) -> bool:
@@ -67,9 +67,9 @@ class TaskIdentity:
         query = kept.get("query", self._query)
         if query != self._query:
             raise PipelineError(
-                f"{self.where} is of {_who(query)}, this is "
-                f"{_who(self._query)}, whose records would be taken for those of the other: give each a checkpoint of "
-                "its own, and begin anew with an empty one"
+                f"{self.where} belongs to {_who(query)}, this is "
+                f"{_who(self._query)}, whose records would be mistaken for the other's: give each its own checkpoint, "
+                "and start this one with an empty checkpoint"
             )
         producer_id = _number(kept, "producer_id", self._name("producer", since))
         return ProducerIdentity(producer_id, self._batch_id - since, str(kept.get("cluster", "")))
@@ -113,7 +113,7 @@ def _fields(content: bytes, name: str) -> dict[str, Any]:
     except ValueError as error:
         raise PipelineError(f"the checkpoint's file {DIRECTORY}/.../{name} cannot be read: {error}") from error
     if not isinstance(fields, dict):
-        raise PipelineError(f"the checkpoint's file {DIRECTORY}/.../{name} cannot be read: it is no object")
+        raise PipelineError(f"the checkpoint's file {DIRECTORY}/.../{name} cannot be read: it is not an object")
     return fields
 
 

@@ -65,8 +65,8 @@ def sink_options(given: Mapping[str, str], *, streaming: bool) -> SinkOptions:
         checkpoint = None
     elif checkpoint is None and streaming:
         raise OptionError(
-            "option checkpointLocation is missing: the sink keeps there what it needs to add no record twice when a "
-            "micro-batch is replayed; give it on the writer, or replaySafe=false for at least once"
+            "option checkpointLocation is missing: the sink keeps its state there, so that a replayed micro-batch adds "
+            "no record twice; give it on the writer, or replaySafe=false for at least once"
         )
     return SinkOptions(_producer_config(options, checkpoint), options.text("topic"), checkpoint)
 

@@ -68,12 +68,12 @@ def ensure_writable(schema: StructType, topic: str | None) -> None:
             expected = _WORDS.get(name) or " or ".join(each().simpleString() for each in _TYPES[name])
             raise SchemaError(f"column {field.name!r} must be {expected}, not {found}")
         if name in names:
-            raise SchemaError(f"column {field.name!r} is there twice")
+            raise SchemaError(f"column {field.name!r} occurs twice")
         names.add(name)
     if "value" not in names:
         raise SchemaError("column 'value' is missing")
     if topic is None and "topic" not in names:
-        raise SchemaError("where the rows go is not said: give the option topic, or a column topic")
+        raise SchemaError("the target topic is missing: give the option topic, or a column topic")
 
 
 def records_of(batch: pa.RecordBatch, topic: str | None) -> Iterator[SinkRecord]:

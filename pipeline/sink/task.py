@@ -124,7 +124,7 @@ class _Placing:
             await self._producer.resume(topic)
         except ClientConfigError as error:
             raise PipelineError(
-                f"{self._kept.where} is of another cluster: {error}; begin anew with an empty one"
+                f"{self._kept.where} belongs to another cluster: {error}; start again with an empty checkpoint"
             ) from error
         has_begun = any(self._identity.stored(TopicPartition(topic, number)) for number in range(now))
         return self._kept.partitions(topic, now, has_begun=has_begun)
@@ -158,7 +158,7 @@ def _ensure_same_rows(identity: ProducerIdentity, seen: Counter[TopicPartition],
             stored = identity.stored(topic_partition)
             if seen[topic_partition] < stored:
                 raise PipelineError(
-                    f"{topic_partition} holds {stored} records of this micro-batch, and its replay has only "
-                    f"{seen[topic_partition]}: the query gives other rows when it is run again, so what was added and "
-                    "what is missing cannot be told (replaySafe=false writes at least once)"
+                    f"{topic_partition} contains {stored} records of this micro-batch, but its replay has only "
+                    f"{seen[topic_partition]}: the query returns different rows when it is run again, so stored and "
+                    "missing records cannot be told apart (replaySafe=false writes at least once)"
                 )

@@ -62,14 +62,14 @@ class StreamWriter(DataSourceStreamArrowWriter):
         batch_id = None if context is None else context.getLocalProperty(_BATCH_ID)
         query = None if context is None else context.getLocalProperty(_QUERY_ID)
         if batch_id is None or query is None:
-            raise PipelineError("Spark did not say which micro-batch of which query this is: a replay cannot be known")
+            raise PipelineError("Spark passed no query id or batch id to the task, so a replay cannot be recognized")
         return _write(self._options, iterator, int(batch_id), query)
 
 
 def make_batch_writer(given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> BatchWriter:
     """Create the writer of a batch. Raises OptionError, SchemaError."""
     if overwrite:
-        raise OptionError("mode overwrite cannot be: a log is only ever appended to; use mode append")
+        raise OptionError("mode overwrite is not supported: a log is append-only; use mode append")
     options = sink_options(given, streaming=False)
     ensure_writable(schema, options.topic)
     return BatchWriter(options)
@@ -78,7 +78,7 @@ def make_batch_writer(given: Mapping[str, str], schema: StructType, *, overwrite
 def make_stream_writer(given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> StreamWriter:
     """Create the writer of a stream. Raises OptionError, SchemaError."""
     if overwrite:
-        raise OptionError("output mode complete cannot be: a log is only ever appended to; use append or update")
+        raise OptionError("output mode complete is not supported: a log is append-only; use append or update")
     options = sink_options(given, streaming=True)
     ensure_writable(schema, options.topic)
     return StreamWriter(options)

@@ -205,14 +205,14 @@ def _read(options: ReadOptions, rules: ReadRules, part: OffsetRange, fetcher: Pa
                 fetcher.ask_for_more(due, size_of_partial_batch(answer.data))
                 continue
             gone = f"{part.topic_partition}: offsets {due} to {part.end - 1} are gone, "
-            data_loss(options, gone + ("no record is left in them" if readable else f"it ends at offset {due}"))
+            data_loss(options, gone + ("no record is left in them" if readable else f"the log ends at offset {due}"))
             break
         empty_answers = 0
         if next_offset < part.end:
             fetcher.ask(next_offset)
         yield from reader.read(answer.data[:whole], place)
         if reader.is_lost:
-            raise CorruptLogError(f"{place}: nobody knows where the batch behind offset {reader.next_offset} begins")
+            raise CorruptLogError(f"{place}: the position of the batch after offset {reader.next_offset} is unknown")
         reader.skip_to(next_offset)
     _tell_if_another(options, part, fetcher)
     yield from reader.finish()
@@ -224,7 +224,8 @@ def _tell_if_another(options: ReadOptions, part: OffsetRange, fetcher: PartFetch
         fetcher.ensure_same_topic()
     except TopicGoneError as error:
         data_loss(
-            options, f"{part.topic_partition}: offsets {part.start} to {part.end - 1} may be of another log: {error}"
+            options,
+            f"{part.topic_partition}: offsets {part.start} to {part.end - 1} may be from another log: {error}",
         )
 
 
@@ -238,7 +239,7 @@ def _out_of_range(options: ReadOptions, part: OffsetRange, reader: BatchReader, 
     log_start = result.log_start_offset
     lost = min(max(log_start, due), part.end) - due if due < log_start else part.end - due
     gone = f"{part.topic_partition}: offset {due} is gone, the log is {log_start} to {result.high_watermark}"
-    data_loss(options, f"{gone}: {lost} offsets are not there")
+    data_loss(options, f"{gone}: {lost} offsets are missing")
     reader.skip_to(log_start if due < log_start else part.end)
 
 

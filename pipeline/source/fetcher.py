@@ -90,7 +90,7 @@ class PartFetcher:
         if needed_bytes > most:
             raise CorruptLogError(
                 f"{self._topic_partition} at the broker {self.bootstrap}: the batch at offset {offset} has "
-                f"{needed_bytes} bytes, an answer has at most {most}"
+                f"{needed_bytes} bytes, but an answer has at most {most}"
             )
         self._bytes = min(most, max(needed_bytes, 2 * self._bytes))
         self.ask(offset)
@@ -127,7 +127,7 @@ class PartFetcher:
     def _ensure_planned(self, view: TopicView) -> None:
         if self._topic_id is not None and uuid_text(view.topic_id) != self._topic_id:
             raise TopicGoneError(
-                "the topic was deleted and created again after the read was planned; that was of topic id "
+                "the topic was deleted and created again after the read was planned; its topic id was "
                 f"{self._topic_id}, now it is {uuid_text(view.topic_id)}"
             )
 

@@ -151,8 +151,8 @@ class BarnabasStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for topic in others:
             data_loss(
                 self._options,
-                f"{topic} was deleted and created again: the checkpoint is of topic id {known[topic]}, now it is "
-                f"{ids[topic]}; offsets of the one say nothing about the other",
+                f"{topic} was deleted and created again: the checkpoint has topic id {known[topic]}, now it is "
+                f"{ids[topic]}; the checkpoint's offsets do not apply to the new topic",
             )
         return {partition: offset for partition, offset in offsets.items() if partition.topic not in others}
 
@@ -175,7 +175,8 @@ class BarnabasStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for partition, offset in begun.items():
             if partition in latest and latest[partition] < offset:
                 data_loss(
-                    self._options, f"{partition}: the checkpoint is at offset {offset}, it ends at {latest[partition]}"
+                    self._options,
+                    f"{partition}: the checkpoint is at offset {offset}, the log ends at {latest[partition]}",
                 )
         return {**begun, **{each: max(end, begun.get(each, 0)) for each, end in latest.items()}}
 
@@ -186,7 +187,7 @@ class BarnabasStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         foreign = {each.topic for each in gone} - {each.topic for each in there}
         if there and foreign == {each.topic for each in begun.keys() | ends.keys()}:
             raise OptionError(
-                f"option checkpointLocation: it is of a query over {names_of(gone)}, and none of that is read here "
-                f"({names_of(there)} is): give this query a checkpoint of its own"
+                f"option checkpointLocation: it belongs to a query over {names_of(gone)}, none of which is read here "
+                f"({names_of(there)} is): give this query its own checkpoint"
             )
         data_loss(self._options, f"{names_of(gone)}: in the checkpoint, but no longer there or no longer subscribed")

@@ -19,7 +19,7 @@ _JAVA_CLASS = re.compile(r"^(?:java|javax|scala|org|py4j|net)\.[\w.$]+: ")
 _OURS = "barnabas."
 _SAYS_ENOUGH = frozenset({"OSError", "FileNotFoundError", "PermissionError", "NotADirectoryError", "ValueError"})
 
-NO_JAVA = "Spark found no Java: install a Java 17 runtime, or let JAVA_HOME name one"
+NO_JAVA = "Spark found no Java: install a Java 17 runtime, or set JAVA_HOME"
 
 
 def sentence_of(error: BaseException) -> str:

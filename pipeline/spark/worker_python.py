@@ -14,7 +14,7 @@ _MISSING = re.compile(r"No module named '?(?P<module>[\w.]+)")
 _TASK = re.compile(r"Lost task \S+ in stage \S+ \(TID \d+\) \((?P<host>\S+) executor \S+\)")
 _NOT_STARTED = re.compile(r'Cannot run program "(?P<program>[^"]+)"')
 _INSTALL = (
-    "install the wheel of barnabas with pyarrow for it, or let PYSPARK_PYTHON name a Python that has both "
+    "install the wheel of barnabas with pyarrow for it, or set PYSPARK_PYTHON to a Python that has both "
     "(docs/pipeline.md, On a cluster)"
 )
 

@@ -178,7 +178,7 @@ def test_what_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
         find_logs([tmp_path], ["orders", "ordres", "bills"])
     with pytest.raises(FileNotFoundError, match="nowhere"):
         find_logs([tmp_path / "nowhere"])
-    with pytest.raises(OptionError, match="name one place to read from"):
+    with pytest.raises(OptionError, match="give one source"):
         RecordSource(bootstrap="h:1", log_dirs=(tmp_path,), topics=("a",))
     with pytest.raises(OptionError, match="name at least one topic"):
         RecordSource(bootstrap="h:1")

@@ -76,9 +76,9 @@ def test_options_of_kafkas_consumer_reach_the_client() -> None:
         ({"startingOffsets": "soon"}, "option startingOffsets must be earliest, latest or"),
         ({"startingOffsets": "{"}, "option startingOffsets is not JSON"),
         ({"startingOffsets": '{"orders": 3}'}, 'option startingOffsets: write {"orders": {"0": offset}}, not 3'),
-        ({"startingOffsets": '{"orders": {"x": 3}}'}, 'option startingOffsets: "x" is no partition of topic orders'),
-        ({"startingOffsets": '{"orders": {"0": -3}}'}, "option startingOffsets: -3 is no offset for orders-0"),
-        ({"startingOffsets": '{"orders": {"0": true}}'}, "option startingOffsets: true is no offset"),
+        ({"startingOffsets": '{"orders": {"x": 3}}'}, 'option startingOffsets: "x" is not a partition of topic orders'),
+        ({"startingOffsets": '{"orders": {"0": -3}}'}, "option startingOffsets: -3 is not a valid offset for orders-0"),
+        ({"startingOffsets": '{"orders": {"0": true}}'}, "option startingOffsets: true is not a valid offset"),
         ({"startingOffsets": "{}"}, "option startingOffsets names no partition"),
         ({"startingTimestamp": "yesterday"}, "option startingTimestamp must be a whole number"),
         ({"maxRecordsPerPartition": "0"}, "option maxRecordsPerPartition must be a whole number between 1 and"),
@@ -105,7 +105,7 @@ def test_a_pattern_that_is_none_a_stream_with_an_end_and_nothing_to_read_are_ref
     with pytest.raises(OptionError, match="option endingOffsets cannot be given: a stream has no end"):
         parse_read_options({**BROKER, "endingOffsets": "latest"}, is_streaming=True)
     for given, words in (
-        ({"kafka.bootstrap.servers": "a:1", "subscribePattern": "("}, "subscribePattern is no regular expression"),
+        ({"kafka.bootstrap.servers": "a:1", "subscribePattern": "("}, "subscribePattern is not a regular expression"),
         ({"kafka.bootstrap.servers": "a:1"}, "one of the options assign, subscribe, subscribePattern is missing"),
         ({"subscribe": "orders"}, "option kafka.bootstrap.servers is missing"),
     ):

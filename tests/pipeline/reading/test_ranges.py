@@ -120,7 +120,7 @@ def test_offsets_must_name_exactly_the_partitions_and_minus_one_and_two_are_the_
     assert starting('{"orders": {"0": -2, "1": -1}}') == {A: 3, B: 4}
     with pytest.raises(OptionError, match=r"option startingOffsets must name every partition.* it lacks orders-1"):
         starting('{"orders": {"0": 3}}')
-    with pytest.raises(OptionError, match="option startingOffsets names what is not read: orders-2"):
+    with pytest.raises(OptionError, match="option startingOffsets names partitions that are not read: orders-2"):
         starting('{"orders": {"0": 3, "1": 0, "2": 0}}')
 
 
@@ -166,8 +166,8 @@ def test_a_partition_that_is_found_later_starts_at_its_earliest_offset() -> None
 @pytest.mark.parametrize(
     ("extents", "start", "words"),
     [
-        ({A: (4, 9)}, {A: 2}, "orders-0: offsets 2 to 3 are gone, it begins at 4"),
-        ({A: (0, 3)}, {A: 5}, "orders-0: the checkpoint is at offset 5, it ends at 3"),
+        ({A: (4, 9)}, {A: 2}, "orders-0: offsets 2 to 3 are gone, the log begins at 4"),
+        ({A: (0, 3)}, {A: 5}, "orders-0: the checkpoint is at offset 5, the log ends at 3"),
         ({A: (0, 9)}, {A: 0, B: 3}, "orders-1: in the checkpoint, but no longer there"),
     ],
 )
@@ -188,7 +188,7 @@ def test_what_a_checkpoint_names_and_the_log_lacks_is_data_loss(
 
 def test_a_checkpoint_of_another_topic_is_refused_whatever_the_option_says() -> None:
     reader = stream(ListedLog({A: (0, 9)}), failOnDataLoss="false")
-    with pytest.raises(OptionError, match="option checkpointLocation: it is of a query over payments-0"):
+    with pytest.raises(OptionError, match="option checkpointLocation: it belongs to a query over payments-0"):
         latest(reader, {TopicPartition("payments", 0): 3})
 
 

@@ -75,5 +75,5 @@ def test_what_is_no_file_of_ours_is_not_read(tmp_path: Path) -> None:
 def test_the_files_of_one_query_are_not_anothers(tmp_path: Path, first: str | None, second: str | None) -> None:
     TaskIdentity(str(tmp_path), 0, 0, first).keep_producer_id(7, "here")
     assert TaskIdentity(str(tmp_path), 0, 0, first).producer().producer_id == 7
-    with pytest.raises(PipelineError, match=r"barnabas-sink in it is of .* this is .*checkpoint of its own"):
+    with pytest.raises(PipelineError, match=r"its barnabas-sink belongs to .* this is .*give each its own checkpoint"):
         TaskIdentity(str(tmp_path), 0, 0, second).producer()

@@ -61,7 +61,7 @@ async def test_a_state_of_another_cluster_is_refused(own_daemon: Daemon, daemon:
     for each in (own_daemon, daemon):
         await create_topics(each.bootstrap, "t", partitions=PARTITIONS)
     assert (await write(own_daemon, tmp_path / "state", rows())).sent == RECORDS
-    with pytest.raises(PipelineError, match=r"checkpointLocation .*barnabas-sink in it is of another cluster: "):
+    with pytest.raises(PipelineError, match=r"checkpointLocation .*its barnabas-sink belongs to another cluster: "):
         await write(daemon, tmp_path / "state", rows())
     assert await values(daemon) == []
     assert (await write(own_daemon, tmp_path / "state", rows())).already_there == RECORDS
