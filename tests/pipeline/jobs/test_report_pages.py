@@ -118,7 +118,7 @@ def test_the_page_of_stats_has_the_four_charts_of_a_topic_and_its_numbers() -> N
     page = stats_page(stats_report())
 
     titles = ["".join(element.itertext()) for chart in charts_of(page) for element in chart.iter(f"{SVG}text")]
-    for title in ("Age: bytes by time", "Size: records by bytes", "Keys: how many keys", "Batches by size"):
+    for title in ("Age: bytes by time", "Size: records by bytes", "Keys: number of keys", "Batches by size"):
         assert any(text.startswith(title) for text in titles), title
     assert "123,456" in page
     assert "0.750" in page
