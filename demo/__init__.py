@@ -1,1 +1,1 @@
-"""The demo: real input through a real broker, a restart in the middle, and every record compared. See README.md."""
+"""The demo: real data sent through a broker that is restarted in between; every record is compared. See README.md."""

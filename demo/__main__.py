@@ -1,4 +1,4 @@
-"""`python -m demo`: exit code 0 when every record came back as it was sent, 1 when not, 2 for wrong usage."""
+"""`python -m demo`: exit code 0 if every record came back unchanged, 1 if not, 2 for wrong usage."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from demo.traffic import TrafficError
 @click.option(
     "--compression", type=click.Choice(("none", "gzip", "snappy", "lz4", "zstd")), default="none", show_default=True
 )
-@click.option("--keep", is_flag=True, help="Keep the data directory. It is kept anyway when something is not right.")
+@click.option("--keep", is_flag=True, help="Keep the data directory. It is always kept after a failure.")
 def main(rows: int | None, partitions: int, segment_bytes: int, compression: str, keep: bool) -> None:
-    """Send a year of flights through a broker of their own, restart it, and compare all that comes back."""
+    """Send a year of flights through a new broker, restart it, and compare every record read back."""
     screen = Screen()
     directory = Path(tempfile.mkdtemp(prefix="barnabas-demo-"))
     began = time.monotonic()
@@ -35,7 +35,7 @@ def main(rows: int | None, partitions: int, segment_bytes: int, compression: str
         is_good = Demo(Options(rows, partitions, segment_bytes, compression), directory, screen).run()
     except (BrokerProcessError, TrafficError, ClientError) as error:
         screen.failed(str(error))
-    except BaseExceptionGroup as group:  # the producer or the consumer failed; the other was then cancelled
+    except BaseExceptionGroup as group:  # the producer or the consumer failed, and the other was cancelled
         expected, unexpected = group.split((TrafficError, ClientError))
         if unexpected is not None or expected is None:
             raise
@@ -47,7 +47,7 @@ def main(rows: int | None, partitions: int, segment_bytes: int, compression: str
         else:
             shutil.rmtree(directory)
     screen.say(
-        f"{'everything came back as it was sent' if is_good else 'the demo FAILED'}, {time.monotonic() - began:.1f} s"
+        f"{'every record came back unchanged' if is_good else 'the demo FAILED'}, {time.monotonic() - began:.1f} s"
     )
     sys.exit(0 if is_good else 1)
 

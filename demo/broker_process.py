@@ -1,4 +1,4 @@
-"""`barnabas serve` as a process on free ports, stopped by SIGTERM like any service; start and stop are timed."""
+"""`barnabas serve` as a process on free ports, stopped with SIGTERM; start and stop are timed."""
 
 from __future__ import annotations
 

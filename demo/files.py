@@ -1,6 +1,6 @@
-"""The files of a stopped broker, counted from names and sizes.
+"""Counts of a stopped broker's files and index entries, from file names and sizes.
 
-An offset index has 8 bytes an entry and a time index 12. A clean stop has trimmed both, so their sizes count them.
+An offset index has 8 bytes per entry and a time index 12. A clean shutdown trims both, so size / entry size is exact.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def partition_files(directory: Path) -> PartitionFiles:
 
 
 def topic_files(data_directory: Path, topic: str) -> list[PartitionFiles]:
-    """Return one entry for each partition, by number."""
+    """Return one entry per partition, ordered by number."""
     prefix = f"{topic}-"
     directories = [path for path in data_directory.iterdir() if path.is_dir() and path.name.startswith(prefix)]
     directories.sort(key=lambda path: int(path.name.removeprefix(prefix)))

@@ -1,7 +1,7 @@
-"""The input: every flight that left New York in 2013, one CSV line each, in the order of their scheduled hour.
+"""The input: every flight that left New York in 2013, one CSV line each, ordered by scheduled hour.
 
-A record's key is the aircraft's tail number (including `NA`, unknown), its value the unchanged line, its timestamp the
-column `time_hour`.
+A record's key is the aircraft's tail number (`NA`: unknown), its value the unchanged line, its timestamp the column
+`time_hour`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`make pipeline-demo`: the flights through the broker and the jobs of `barnabas pipeline`, with a kill in the middle.
 
-Each job runs as a user's command, in a process of its own; its results are checked without Spark, from its files and
-through the client. See README.md.
+Each job runs as a command in its own process. Its results are checked without Spark, from its files and through the
+client. See README.md.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from demo.verification import Comparison
 TOPIC = "flights"
 REPLAYED = "flights-replayed"
 MICRO_BATCHES = 6
-"""Number of micro-batches of the archive, so that it can be killed in the middle."""
+"""Number of micro-batches of the archive; more than one, so that the job can be killed in the middle."""
 
 ROWS = 60_000
-"""Flights of two months and some: an archive by the hour has some 2,500 files then, and the demo takes minutes."""
+"""Flights of about two months: the hourly archive has some 2,500 files, and the demo takes minutes."""
 
 
 class PipelineDemo:
@@ -50,7 +50,7 @@ class PipelineDemo:
         self._flights: Sequence[Flight] = ()
 
     def run(self) -> bool:
-        """All steps. Raises BrokerProcessError, TrafficError, JobError or a ClientError when it cannot go on."""
+        """Run all steps. Raises BrokerProcessError, TrafficError, JobError or a ClientError when it cannot continue."""
         self._flights = load_flights(self._rows)
         with BrokerProcess(self._directory, {"auto.create.topics.enable": "false"}) as broker:
             asyncio.run(self._fill(broker.bootstrap))
@@ -61,7 +61,7 @@ class PipelineDemo:
             broker.stop_cleanly()
         self._audit_files(broker.data_directory)
         self._screen.table(
-            "The jobs (Spark's start is not in the seconds)",
+            "The jobs (seconds exclude the start of Spark)",
             ("job", "records", "bytes", "files", "seconds"),
             [
                 (name, summary.records, summary.size_bytes, summary.files, f"{summary.seconds:.1f}")
@@ -73,7 +73,8 @@ class PipelineDemo:
     async def _fill(self, bootstrap: str) -> None:
         async with Admin(AdminConfig(bootstrap=bootstrap)) as admin:
             for topic in (TOPIC, REPLAYED):
-                # The records are from 2013: no retention, and no new segment for every year that passes in them.
+                # The records are from 2013: retention would delete them, and segment.ms would roll a segment for every
+                # week of their timestamps.
                 configs = {"retention.ms": "-1", "segment.ms": str(2**40), "segment.bytes": str(4 << 20)}
                 await admin.create_topic(topic, partitions=self._partitions, configs=configs)
         began = time.monotonic()
@@ -107,7 +108,7 @@ class PipelineDemo:
             summary.seconds,
         )
         differing = hours_that_differ(archive)
-        self._expect(differing == 0, f"every flight lies in the hour of its time_hour; {differing:,} do not")
+        self._expect(differing == 0, f"flights outside the directory of their time_hour: {differing:,}")
 
     def _snapshot(self, bootstrap: str) -> None:
         output = self._directory / "snapshot"
@@ -177,13 +178,13 @@ class PipelineDemo:
     metavar="N",
     help="Only the first N rows of the file.",
 )
-@click.option("--all", "is_whole", is_flag=True, help="All 336,776 rows, a year: several times as long.")
+@click.option("--all", "is_whole", is_flag=True, help="All 336,776 rows (a year); takes several times as long.")
 @click.option("--partitions", type=click.IntRange(min=1), default=2, show_default=True, metavar="N")
 @click.option("--master", default="local[2]", show_default=True, metavar="URL", help="Spark's master.")
-@click.option("--keep", is_flag=True, help="Keep the directory. It is kept anyway when something is not right.")
+@click.option("--keep", is_flag=True, help="Keep the directory. It is always kept after a failure.")
 def main(rows: int, is_whole: bool, partitions: int, master: str, keep: bool) -> None:
-    """Send flights through a broker, an archive that is killed, a snapshot, a replay and two audits; check each."""
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that no job outlives the demo
+    """Send flights through a broker, run a killed archive, a snapshot, a replay and two audits; check each."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # SIGTERM also ends the running job
     screen = Screen()
     directory = Path(tempfile.mkdtemp(prefix="barnabas-pipeline-demo-"))
     began = time.monotonic()
@@ -198,7 +199,7 @@ def main(rows: int, is_whole: bool, partitions: int, master: str, keep: bool) ->
             screen.say(f"kept: {directory} (data, archive, snapshot, and the logs of broker and jobs)")
         else:
             shutil.rmtree(directory)
-    screen.say(f"{'all of it is right' if is_good else 'the demo FAILED'}, {time.monotonic() - began:.1f} s")
+    screen.say(f"{'all checks passed' if is_good else 'the demo FAILED'}, {time.monotonic() - began:.1f} s")
     sys.exit(0 if is_good else 1)
 
 

@@ -1,4 +1,4 @@
-"""Readers of the jobs' output without Spark."""
+"""Readers of the jobs' output files, without Spark."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def hours_that_differ(topic_directory: Path) -> int:
 
 
 def snapshot_rows(topic_directory: Path) -> dict[bytes, bytes]:
-    """Return key -> value."""
+    """Return key -> value of a snapshot's rows."""
     rows: dict[bytes, bytes] = {}
     for path in sorted(topic_directory.glob("*.parquet")):
         table = pq.ParquetFile(path).read(columns=["key", "value"])

@@ -1,4 +1,4 @@
-"""Jobs of `barnabas pipeline` as processes, run to their end or killed in the middle."""
+"""Jobs of `barnabas pipeline` as processes, run to completion or killed in the middle."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from typing import IO
 JOB_DEADLINE_S = 900.0
 _LOOK_S = 0.05
 _SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""JVM flags for six jobs of a minute each, which would otherwise spend most of it in the optimizing compiler."""
+"""JVM flags for jobs of a minute each, most of which the optimizing compiler would otherwise take."""
 
 
 class JobError(Exception):
-    """A job failed or did not end; the message has the end of its output."""
+    """A job failed or timed out; the message contains the end of its output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class PipelineJobs:
             except subprocess.TimeoutExpired as error:
                 raise JobError(f"{arguments[0]} did not end in {JOB_DEADLINE_S:.0f} s{self._tail()}") from error
             finally:
-                if process.poll() is None:  # Ctrl-C ends us, not the job, which is in a session of its own
+                if process.poll() is None:  # Ctrl-C reaches only this process: the job runs in its own session
                     _kill(process)
         if process.returncode != 0:
             raise JobError(f"{arguments[0]} ended with {process.returncode}{self._tail()}")
@@ -63,9 +63,9 @@ class PipelineJobs:
         return summary
 
     def kill_when(self, arguments: tuple[str, ...], is_time: Callable[[], bool]) -> float:
-        """Start a job and kill it, its JVM and its workers with SIGKILL once `is_time`; the seconds that took.
+        """Start a job; once `is_time` returns true, send SIGKILL to it, its JVM and its workers. Return the seconds.
 
-        Raises JobError when the job ended before.
+        Raises JobError when the job ends before that.
         """
         began = time.monotonic()
         with self._log.open("a") as log:
@@ -75,7 +75,7 @@ class PipelineJobs:
                     if process.poll() is not None:
                         raise JobError(f"{arguments[0]} ended with {process.returncode} before its kill{self._tail()}")
                     if time.monotonic() - began > JOB_DEADLINE_S:
-                        raise JobError(f"{arguments[0]} did nothing for {JOB_DEADLINE_S:.0f} s{self._tail()}")
+                        raise JobError(f"{arguments[0]} wrote nothing within {JOB_DEADLINE_S:.0f} s{self._tail()}")
                     time.sleep(_LOOK_S)
             finally:
                 _kill(process)
@@ -92,7 +92,7 @@ class PipelineJobs:
             env={
                 "JDK_JAVA_OPTIONS": _SHORT_LIVED,
                 **os.environ,
-                "SPARK_LOCAL_DIRS": str(self._log.with_name("spark")),  # a killed one leaves its files
+                "SPARK_LOCAL_DIRS": str(self._log.with_name("spark")),  # killed jobs leave their temporary files
             },
         )
 
@@ -102,11 +102,11 @@ class PipelineJobs:
 
 
 def _kill(process: subprocess.Popen[str]) -> None:
-    """The whole session: the driver, the JVM that it started, and the JVM's Python workers."""
+    """Kill the whole session: the driver, its JVM, and the JVM's Python workers."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
-        pass  # it has ended meanwhile
+        pass  # it has ended since the check
     process.wait()
     if process.stdout is not None:
         process.stdout.close()

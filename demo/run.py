@@ -1,4 +1,4 @@
-"""The demo's steps, in order, and what each of them proves. See README.md."""
+"""The demo's steps in order, with their checks. See README.md."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _INDEPENDENCE_DAY_NOON_MS = int(datetime(2013, 7, 4, 12, tzinfo=UTC).timestamp()
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`rows` None: all of them."""
+    """Options of a run; `rows` None means all rows."""
 
     rows: int | None
     partitions: int
@@ -46,7 +46,7 @@ class Rate:
 
     @property
     def row(self) -> tuple[str, int, str, int, str]:
-        """A row of the table of rates."""
+        """Return a row of the table of rates."""
         seconds = max(self.seconds, 1e-9)
         return (
             self.name,
@@ -58,7 +58,7 @@ class Rate:
 
 
 class Demo:
-    """One run. `run` returns whether everything that was sent came back as it was."""
+    """One run. `run` returns whether every record came back unchanged."""
 
     def __init__(self, options: Options, directory: Path, screen: Screen) -> None:
         self._options = options
@@ -69,7 +69,7 @@ class Demo:
         self._is_good = True
 
     def run(self) -> bool:
-        """All steps. Raises BrokerProcessError, TrafficError or a ClientError when the demo cannot go on."""
+        """Run all steps. Raises BrokerProcessError, TrafficError or a ClientError when the demo cannot continue."""
         self._load()
         with self._broker() as broker:
             self._check("the broker serves", broker.start_seconds)
@@ -81,7 +81,7 @@ class Demo:
         )
         self._expect(
             (broker.data_directory / CLEAN_SHUTDOWN_MARKER).is_file(),
-            f"the marker of a clean stop, {CLEAN_SHUTDOWN_MARKER}, is there",
+            f"the clean-shutdown file {CLEAN_SHUTDOWN_MARKER} exists",
         )
         files = topic_files(broker.data_directory, TOPIC)
         with self._broker() as broker:
@@ -92,7 +92,7 @@ class Demo:
             asyncio.run(self._read_back(broker.bootstrap))
             broker.stop_cleanly()
         self._screen.table(
-            "Rates (producer, consumer and broker on this machine at once)",
+            "Rates (producer, consumer and broker share this machine)",
             ("pass", "records", "time", "records/s", "keys and values"),
             [rate.row for rate in self._rates],
         )
@@ -122,11 +122,11 @@ class Demo:
                 TOPIC,
                 partitions=options.partitions,
                 configs={
-                    "retention.ms": "-1",  # the records are from 2013
+                    "retention.ms": "-1",  # the records are from 2013, older than any retention
                     "segment.bytes": str(options.segment_bytes),
                     "segment.ms": str(
                         10 * _YEAR_MS
-                    ),  # size alone shall roll segments, not the year that passes in them
+                    ),  # segments roll by size alone, not because the timestamps span a year
                 },
             )
         comparison = Comparison(self._flights)
@@ -149,7 +149,7 @@ class Demo:
         self._compare("consumed while producing", comparison)
 
     async def _read_back(self, bootstrap: str) -> None:
-        """Everything again, after the restart, and the look-up by time."""
+        """Read everything again after the restart, and look up an offset by time."""
         ends = await end_offsets(bootstrap, TOPIC)
         self._expect(
             sum(ends.values()) == len(self._flights),
@@ -177,14 +177,14 @@ class Demo:
             right = right and offset == due and (record is None or record.timestamp >= timestamp_ms)
             places.append(f"{partition}:{'none' if offset is None else f'{offset:,}'}")
             if offset != due:
-                places[-1] += f" (due: {due})"
+                places[-1] += f" (expected: {due})"
         moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
         self._expect(
-            right, f"first flights from {moment:%Y-%m-%d %H:%M} UTC on, by partition: {' '.join(places)}", seconds
+            right, f"first offset at or after {moment:%Y-%m-%d %H:%M} UTC, by partition: {' '.join(places)}", seconds
         )
 
     def _time_to_look_up(self) -> int:
-        """Noon of the fourth of July; half way through where a shorter run does not reach it."""
+        """Return noon of the fourth of July, or the middle of a run that does not reach it."""
         if self._flights[-1].timestamp_ms >= _INDEPENDENCE_DAY_NOON_MS:
             return _INDEPENDENCE_DAY_NOON_MS
         return self._flights[len(self._flights) // 2].timestamp_ms
@@ -216,4 +216,4 @@ class Demo:
 
 
 def _mib(resident_mib: float | None) -> str:
-    return "" if resident_mib is None else f"; it held {resident_mib:.0f} MiB"
+    return "" if resident_mib is None else f"; resident memory {resident_mib:.0f} MiB"

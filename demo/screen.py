@@ -1,4 +1,4 @@
-"""What the demo shows: steps, progress bars while they run (on a terminal only), and the tables at the end."""
+"""Output of the demo: steps, progress bars while they run (on a terminal only), and tables at the end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WIDTH_WITHOUT_TERMINAL = 110
 
 
 class Screen:
-    """Standard output, with colours and bars where it is a terminal."""
+    """Standard output, with colours and progress bars on a terminal."""
 
     def __init__(self) -> None:
         self._console = Console(highlight=False)
@@ -27,18 +27,18 @@ class Screen:
         self._console.print(text, markup=False, soft_wrap=True)
 
     def done(self, text: str) -> None:
-        """A step that went well."""
+        """Print a step that succeeded."""
         self._console.print("[green]ok[/green]  ", end="")
         self._console.print(text, markup=False, soft_wrap=True)
 
     def failed(self, text: str) -> None:
-        """A step that did not."""
+        """Print a step that failed."""
         self._console.print("[bold red]NOT OK[/bold red]  ", end="")
         self._console.print(text, markup=False, soft_wrap=True)
 
     @contextmanager
     def bars(self, total: int, *names: str) -> Iterator[list[Report]]:
-        """A progress bar for each name, towards `total` records; calling a report advances its bar."""
+        """Show a progress bar per name, up to `total` records; calling a name's report advances its bar."""
         with Progress(
             TextColumn("{task.description:>10}"),
             BarColumn(),
@@ -57,7 +57,7 @@ class Screen:
             yield [report_of(task) for task in range(len(names))]
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str | int]]) -> None:
-        """Numbers flush right, thousands separated."""
+        """Print a table; numbers are right-aligned, with thousands separators."""
         table = Table(title=title, title_justify="left", title_style="bold")
         for index, column in enumerate(columns):
             is_number = all(isinstance(row[index], int) for row in rows)

@@ -1,4 +1,4 @@
-"""Flights through the client library: in by one producer, out by one consumer, all of it in bounded time."""
+"""Produces and consumes flights with the client library; every wait has a timeout."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from barnabas.clients.records import ConsumerRecord, RecordMetadata
 from demo.flights import Flight
 
 STALL_DEADLINE_S = 20.0
-"""No record for so long, while some are due, and the demo gives up."""
+"""Time without a record, while some are expected, after which the demo fails."""
 
 _POLL_RECORDS = 2_000
 _REPORT_EVERY = 1_000
@@ -20,7 +20,7 @@ Report = Callable[[int], None]
 
 
 class TrafficError(Exception):
-    """Records that could not be sent, or that did not come; the message says how many."""
+    """Records were not acknowledged or not received; the message has the number."""
 
 
 async def produce_flights(
@@ -55,7 +55,7 @@ async def produce_flights(
 async def consume_flights(
     bootstrap: str, topic: str, due: int, take: Callable[[ConsumerRecord], None], report: Report
 ) -> None:
-    """Read all partitions from the beginning until `due` records came. Raises TrafficError when they stop coming."""
+    """Read all partitions from the beginning until `due` records are received. Raises TrafficError on a stall."""
     loop = asyncio.get_running_loop()
     read = 0
     async with Consumer(ConsumerConfig(bootstrap=bootstrap, client_id="demo-consumer")) as consumer:
@@ -67,7 +67,7 @@ async def consume_flights(
             if records:
                 last_arrival = loop.time()
             elif loop.time() - last_arrival > STALL_DEADLINE_S:
-                raise TrafficError(f"{read} of {due} records came, then none for {STALL_DEADLINE_S:.0f} s")
+                raise TrafficError(f"received {read} of {due} records, then none for {STALL_DEADLINE_S:.0f} s")
             for record in records:
                 take(record)
             read += len(records)
@@ -75,14 +75,14 @@ async def consume_flights(
 
 
 async def end_offsets(bootstrap: str, topic: str) -> dict[int, int]:
-    """Partition -> the offset of its next record."""
+    """Return partition -> log end offset."""
     async with Consumer(ConsumerConfig(bootstrap=bootstrap)) as consumer:
         ends = await consumer.end_offsets(await consumer.partitions_for(topic))
     return {partition.partition: end for partition, end in ends.items()}
 
 
 async def first_records_at(bootstrap: str, topic: str, timestamp_ms: int) -> dict[int, ConsumerRecord | None]:
-    """Partition -> the first record at or after a time, looked up by the broker and then read; None without one."""
+    """Return partition -> the first record at or after a time (None without one), looked up and then read."""
     found: dict[int, ConsumerRecord | None] = {}
     async with Consumer(ConsumerConfig(bootstrap=bootstrap)) as consumer:
         partitions = await consumer.partitions_for(topic)
@@ -100,5 +100,5 @@ async def _read_one(consumer: Consumer, partition: TopicPartition, offset: int) 
     consumer.seek(partition, offset)
     records = await consumer.poll(1, STALL_DEADLINE_S * 1000)
     if not records:
-        raise TrafficError(f"{partition}: no record came from offset {offset} in {STALL_DEADLINE_S:.0f} s")
+        raise TrafficError(f"{partition}: no record received from offset {offset} on within {STALL_DEADLINE_S:.0f} s")
     return records[0]

@@ -1,4 +1,4 @@
-"""Whether what was read is what was sent: every key, value and timestamp, and the order of each key's records."""
+"""Comparison of the records read with those sent: key, value, timestamp, and the order of each key's records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SHOWN_DIFFERENCES = 10
 
 
 class Comparison:
-    """Takes records one by one, each partition's in the order of its offsets, and gathers differences.
+    """Compares records one by one, each partition's in offset order, and collects differences.
 
     A key's records must come from one partition, in the order in which they were sent, with nothing lost, repeated or
     changed; offsets of a partition must count 0, 1, 2, ...
@@ -32,15 +32,15 @@ class Comparison:
 
     @property
     def keys(self) -> int:
-        """How many different keys were sent."""
+        """Return the number of distinct keys sent."""
         return len(self._rows_of_key)
 
     def take(self, record: ConsumerRecord) -> None:
-        """Compare one record with what is due for its key."""
+        """Compare one record with the next one expected for its key."""
         self.records += 1
         timestamps = self._timestamps.setdefault(record.partition, [])
         if record.offset != len(timestamps):
-            self._differ(record, f"offset {len(timestamps)} is due")
+            self._differ(record, f"offset {len(timestamps)} was expected")
         timestamps.append(record.timestamp)
         key = record.key
         rows = None if key is None else self._rows_of_key.get(key)
@@ -50,25 +50,25 @@ class Comparison:
         taken = self._taken_of_key[key]
         self._taken_of_key[key] = taken + 1
         if taken == len(rows):
-            self._differ(record, f"{len(rows)} records were sent with the key {key!r}, this is one more")
+            self._differ(record, f"{len(rows)} records were sent with the key {key!r}; this is an extra one")
             return
         if self._partition_of_key.setdefault(key, record.partition) != record.partition:
             self._differ(record, f"the key {key!r} belongs to partition {self._partition_of_key[key]}")
         due = self._flights[rows[taken]]
         if record.value != due.value:
-            self._differ(record, f"the key {key!r} has the value {record.value!r} where {due.value!r} is due")
+            self._differ(record, f"the key {key!r} has the value {record.value!r} instead of {due.value!r}")
         if record.timestamp != due.timestamp_ms:
-            self._differ(record, f"the timestamp is {record.timestamp} where {due.timestamp_ms} was sent")
+            self._differ(record, f"the timestamp is {record.timestamp} instead of {due.timestamp_ms}")
 
     def finish(self) -> None:
-        """Count what never came."""
+        """Count the records that were never received."""
         for key, rows in self._rows_of_key.items():
             missing = len(rows) - self._taken_of_key[key]
             if missing > 0:
-                self._add(f"{missing} of {len(rows)} records with the key {key!r} never came")
+                self._add(f"{missing} of {len(rows)} records with the key {key!r} were never received")
 
     def first_offset_at(self, partition: int, timestamp_ms: int) -> int | None:
-        """The offset of the first record at or after a time, by the records that were read; None if there is none."""
+        """Return the offset of the first record read with this timestamp or a later one; None without one."""
         timestamps = self._timestamps.get(partition, [])
         offset = bisect_left(timestamps, timestamp_ms)
         return offset if offset < len(timestamps) else None

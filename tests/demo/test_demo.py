@@ -75,4 +75,4 @@ def test_the_demo_stops_waiting_for_records_that_do_not_come(monkeypatch: pytest
     result = CliRunner().invoke(main, ["--rows", "300"])
 
     assert result.exit_code == 1, result.output
-    assert "299 of 300 records came" in result.output
+    assert "received 299 of 300 records" in result.output

@@ -1,4 +1,4 @@
-"""The demo's comparison finds every kind of difference. (That it finds none where there is none: test_demo.)"""
+"""The demo's comparison finds every kind of difference; test_demo covers a run without any."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ def test_what_came_as_it_was_sent_has_no_difference() -> None:
 @pytest.mark.parametrize(
     ("records", "difference"),
     [
-        (READ[:-1], "1 of 3 records with the key b'A' never came"),
-        ([*READ[:2], READ[3]], "offset 1 is due"),
-        ([*READ, read(0, 3, 30, b"A", b"a2")], "this is one more"),
+        (READ[:-1], "1 of 3 records with the key b'A' were never received"),
+        ([*READ[:2], READ[3]], "offset 1 was expected"),
+        ([*READ, read(0, 3, 30, b"A", b"a2")], "this is an extra one"),
         ([*READ, read(0, 3, 30, b"C", b"c")], "the key b'C' was never sent"),
         ([*READ, read(0, 3, 30, None, b"c")], "the key None was never sent"),
-        ([*READ[:3], READ[3]._replace(value=b"a3")], "has the value b'a3' where b'a2' is due"),
-        ([*READ[:3], READ[3]._replace(value=None)], "has the value None where b'a2' is due"),
-        ([*READ[:3], READ[3]._replace(timestamp=31)], "the timestamp is 31 where 30 was sent"),
+        ([*READ[:3], READ[3]._replace(value=b"a3")], "has the value b'a3' instead of b'a2'"),
+        ([*READ[:3], READ[3]._replace(value=None)], "has the value None instead of b'a2'"),
+        ([*READ[:3], READ[3]._replace(timestamp=31)], "the timestamp is 31 instead of 30"),
         ([*READ[:3], READ[3]._replace(partition=1, offset=1)], "the key b'A' belongs to partition 0"),
         (
             [*READ[:2], READ[3]._replace(offset=1), READ[2]._replace(offset=2)],
-            "has the value b'a2' where b'a1' is due",
+            "has the value b'a2' instead of b'a1'",
         ),
     ],
 )
