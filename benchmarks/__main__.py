@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: measure the broker and the machine's limits; `--write` renews docs/performance.md."""
+"""`python -m benchmarks`: measure the broker and the machine's limits; `--write` updates docs/performance.md."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
     options.directory.mkdir(parents=True, exist_ok=True)
     load = os.getloadavg()[0]
     if load > BUSY_LOAD:
-        _say(f"the machine is busy (load {load:.1f}): rates and latencies will mean little, CPU per unit too much")
+        _say(f"the machine is busy (load {load:.1f}): rates and latencies mean little, CPU per unit is too high")
     systems: list[System] = [
         Barnabas(options.set),
         Barnabas(options.set, KafkaDialect(), "Barnabas in Kafka's protocol"),
@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _command(options: argparse.Namespace) -> str:
-    """The command as a reader of the page would give it: without the paths of this machine."""
+    """Return the command for readers of the page, without the paths of this machine."""
     words = [f"python -m benchmarks --rounds {options.rounds} --gigabytes {options.gigabytes:g}"]
     words += [f"--seconds {options.seconds:g}", *(f"--set {setting}" for setting in options.set)]
     words += ["--kafka-jars DIR"] * (options.kafka_jars is not None)
@@ -78,9 +78,9 @@ def _say(text: str) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5, help="how often each line is measured (default 5)")
+    parser.add_argument("--rounds", type=int, default=5, help="number of measurements of each line (default 5)")
     parser.add_argument("--gigabytes", type=float, default=2.0, help="produced and fetched per round (default 2)")
-    parser.add_argument("--seconds", type=float, default=2.0, help="of each one-record line (default 2)")
+    parser.add_argument("--seconds", type=float, default=2.0, help="duration of each one-record line (default 2)")
     parser.add_argument("--set", action="append", default=[], metavar="K=V", help="a property of the broker")
     parser.add_argument(
         "--directory", type=Path, default=WORK, help="where data is written; needs room for memory plus 8 GB"
@@ -89,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
         "--no-page-cache-fill",
         dest="page_cache_fill",
         action="store_false",
-        help="do not fill the page cache first: quick, but on some virtual machines the figures mean nothing",
+        help="do not fill the page cache first: quicker, but on some virtual machines the figures are meaningless",
     )
     parser.add_argument(
         "--kafka-jars", type=Path, metavar="DIR", help="measure Apache Kafka too, from the jars in DIR (needs java)"

@@ -1,7 +1,7 @@
-"""Apache Kafka as a second system: one KRaft node, its distribution's own JVM flags, run from a folder of jars.
+"""Apache Kafka as a second system: one KRaft node, run from a folder of jars.
 
-The settings of its start scripts are repeated here. The jars come from Maven (`kafka_2.13` and `kafka-tools` with their
-dependencies, and a log4j binding); tests/support/kafka/jars.py fetches such a folder.
+The JVM flags are those of its distribution's start scripts. The jars come from Maven (`kafka_2.13` and `kafka-tools`
+with their dependencies, and a log4j binding); tests/support/kafka/jars.py fetches such a folder.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ transaction.state.log.min.isr=1
 
 
 class ApacheKafka:
-    """Kafka, in the version of the jars."""
+    """Apache Kafka, in the version of the jars."""
 
     name = "Apache Kafka"
     dialect: Dialect = KafkaDialect()
     warm_gigabytes = 10.0
-    """The amount that a JVM needs to compile its hot code."""
+    """The amount after which the JVM has compiled its hot code."""
     warm_seconds = 15.0
 
     def __init__(self, jars: Path) -> None:
@@ -51,7 +51,7 @@ class ApacheKafka:
         self.version = next(jars.glob("kafka_2.13-*.jar")).stem.removeprefix("kafka_2.13-")
 
     def start(self, directory: Path) -> Running:
-        """Format `directory`, start, and wait for an answer to ApiVersions. Formatting is not timed."""
+        """Format `directory` (not timed), start, and wait for an answer to ApiVersions."""
         port = free_port()
         properties = directory / "server.properties"
         properties.write_text(_PROPERTIES.format(port=port, controller_port=free_port(), directory=directory / "data"))

@@ -1,8 +1,8 @@
-"""One-record produce beside a compaction: the line `one_record_8_compacting`, to compare with `one_record_8`.
+"""One-record produce during a compaction: the line `one_record_8_compacting`, to compare with `one_record_8`.
 
-A compacted topic is filled with records of 200 bytes while its minimum dirty ratio keeps the cleaner off; then the
-ratio is lowered, so that the cleaner begins, and the one-record load runs for about as long as a round over all of it
-takes. Whether the round had ended by then is told with it. Native dialect only.
+A compacted topic is filled with records of 200 bytes while its minimum dirty ratio keeps the cleaner from starting.
+Then the ratio is lowered, and the one-record load runs for about as long as cleaning the whole topic takes. A column
+records whether the cleaning was still running at the end. Native dialect only.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ BATCH_BYTES = 256 << 10
 BATCHES = 64
 KEYS = 500_000
 BYTES_PER_SECOND = 400e6
-"""What a cleaner thread is to do: so long the load runs."""
+"""Assumed speed of a cleaner thread, which determines the duration of the load."""
 CONFIGS = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "1.0", "segment.bytes": str(64 << 20)}
 
 
 def one_record_beside_compaction(bench: Bench) -> Columns:
-    """The columns of a one-record line, and `compacting_at_end`: 1 while the round still went on."""
+    """Return the columns of a one-record line, and `compacting_at_end`: 1 if the cleaning was still running."""
     work, running = bench.work, bench.running
     batches = [_batch(number) for number in range(BATCHES)]
     requests = max(BATCHES, work.compacted_bytes // len(batches[0]))

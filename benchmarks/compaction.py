@@ -1,9 +1,9 @@
-"""One round of the cleaner over one log, in a process of its own: `python -m benchmarks.compaction DIRECTORY BYTES`.
+"""One cleaning of one log, in its own process: `python -m benchmarks.compaction DIRECTORY BYTES`.
 
 Records of 200 bytes in batches of 16 KiB, keys drawn from half a million per GiB, in segments of 100 MiB; everything is
-dirty. The log is appended as by a broker, then cleaned with the default buffers. Printed as JSON: MB/s and CPU seconds
-per GB of log, both passes together; the ratio to the time of `cp` over the same files; and the growth of the process's
-memory, without the configured buffers.
+dirty. The log is appended to as in a broker, then cleaned with the default buffers. Printed as JSON: MB/s and CPU
+seconds per GB of log, for both passes together; the ratio to the time of `cp` of the same files; and the growth of the
+process's memory beyond the configured buffers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Columns = dict[str, float]
 
 
 class Unthrottled:
-    """No limit."""
+    """Throttler without a limit."""
 
     def note(self, size_bytes: int) -> None:
         """Ignore the bytes."""

@@ -1,6 +1,4 @@
-"""The requests that the measurements send, in the native dialect (docs/protocol.md), and a blocking client for the
-few that are sent from Python.
-"""
+"""The benchmark's requests in the native dialect (docs/protocol.md), and a blocking client for some of them."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ NO_CONFIGS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Dialect(Protocol):
-    """What a system must be able to be asked."""
+    """Requests that every measured system must support."""
 
     name: str
 
@@ -34,7 +32,7 @@ class Dialect(Protocol):
 
 
 class NativeDialect:
-    """Frames, whole with their size in front, ready for load.c or for `call`."""
+    """Complete frames with their size prefix, for load.c or for `call`."""
 
     name = "native"
 
@@ -56,7 +54,7 @@ class NativeDialect:
         )
 
     def end_offset(self, connection: socket.socket, topic: str, partition: int = 0) -> int:
-        """The log end offset. Raises RuntimeError when the broker answers with an error."""
+        """Return the log end offset. Raises RuntimeError when the broker answers with an error."""
         body = {"isolation": 0, "topics": [[topic, [[partition, _LATEST]]]]}
         answer, _ = self.call(connection, self._frame(_LIST_OFFSETS, body))
         _, error, offset, _, _ = answer["topics"][0][1][0]
@@ -65,7 +63,7 @@ class NativeDialect:
         return int(offset)
 
     def call(self, connection: socket.socket, frame: bytes) -> tuple[dict[str, Any], bytes]:
-        """Send one request, answer (body, records). Raises RuntimeError on an error code of the whole answer."""
+        """Send one request; return (body, records). Raises RuntimeError on a top-level error code."""
         connection.sendall(frame)
         size = int.from_bytes(receive_exactly(connection, 4), "big")
         answer = receive_exactly(connection, size)
@@ -76,13 +74,13 @@ class NativeDialect:
         return body, answer[header_end:]
 
     def say_hello(self, connection: socket.socket) -> None:
-        """The first request of a connection, and its answer."""
+        """Send the first request of a connection and read its answer."""
         self.call(connection, self.hello())
 
     def create(
         self, connection: socket.socket, topic: str, partitions: int = 1, configs: Mapping[str, str] = NO_CONFIGS
     ) -> None:
-        """Create a topic. Raises RuntimeError when the broker refuses."""
+        """Create a topic. Raises RuntimeError when the broker refuses it."""
         body, _ = self.call(connection, self.create_topic(topic, partitions, configs))
         _, error, message, *_ = body["topics"][0]
         if error:

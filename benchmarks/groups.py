@@ -1,15 +1,14 @@
-"""Consumer groups in numbers: `python -m benchmarks.groups`.
+"""Benchmarks of consumer groups: `python -m benchmarks.groups`.
 
-    first record  from a new consumer of a new group, our own, to its first record: on a broker that has never had a
-                  group, and on one that has
-    commits       of 10 partitions, 8 connections, one group after the other: rate, p99 and CPU, while there are few
-                  groups and while there are all; then the same while the cleaner compacts `__consumer_offsets` round
-                  after round
-    memory        of the broker, for each group with offsets in 10 partitions
-    load          a start with all the groups: until the broker answers, and until no group is being loaded
+    first record  time from creating a consumer (our client) in a new group to its first record: on a broker that has
+                  never had a group, and on one that has
+    commits       of 10 partitions, over 8 connections, one group after the other: rate, p99 and CPU, first with few
+                  groups, then with all of them, then with all while the cleaner keeps compacting `__consumer_offsets`
+    memory        of the broker, per group with offsets in 10 partitions
+    load          start with all groups: until the broker answers, and until all groups are loaded
 
-The commits are those of Kafka's protocol, from the C generator; some of the offsets are fetched back. CPU is the
-broker's. `--groups 1000 --seconds 1` is a quick look.
+The commits use Kafka's protocol and come from the C generator; some of the offsets are fetched back. CPU is the
+broker's. For a quick run: `--groups 1000 --seconds 1`.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ SETTINGS = [
     "log.cleaner.backoff.ms=1",
     "log.cleaner.min.cleanable.ratio=1.0",
 ]
-"""Settings of all lines except the first: few partitions of small segments, so that one can always be compacted."""
+"""Settings of all lines except the first: few partitions with small segments, so that compaction always has work."""
 
 
 def commit_frame(group: str, offset: int) -> bytes:
@@ -67,7 +66,7 @@ def commit_frame(group: str, offset: int) -> bytes:
 
 
 def committed(connection: socket.socket, group: str) -> list[int]:
-    """Return the group's offsets by partition, -1 without one."""
+    """Return the group's offsets by partition; -1 where none is committed."""
     numbers = struct.pack(f">{PARTITIONS}i", *range(PARTITIONS))
     body = string(group) + struct.pack(">i", 1) + string(TOPIC) + struct.pack(">i", PARTITIONS) + numbers
     answer = call(connection, frame(_OFFSET_FETCH, 5, body))
@@ -81,7 +80,7 @@ def committed(connection: socket.socket, group: str) -> list[int]:
 
 
 def begin_compaction(connection: socket.socket) -> None:
-    """Let the cleaner take every dirty log from now on."""
+    """Make the cleaner clean every dirty log from now on."""
     entry = string("min.cleanable.dirty.ratio") + struct.pack(">b", _SET) + string("0.0")
     body = struct.pack(">ib", 1, _TOPIC_RESOURCE) + string(OFFSETS_TOPIC) + struct.pack(">i", 1) + entry + b"\x00"
     (error,) = struct.unpack_from(">h", call(connection, frame(_ALTER_CONFIGS, 0, body)), 8)
@@ -106,7 +105,7 @@ class GroupLines:
         self._groups = [f"group-{number:05d}" for number in range(groups)]
         self._seconds = seconds
         self.samples: dict[str, dict[str, float]] = {}
-        """Line -> its figures, once it is measured."""
+        """Line -> its figures, as measured so far."""
         self._metrics_port = free_port()
         self._system = Barnabas([*SETTINGS, f"metrics.listener=127.0.0.1:{self._metrics_port}"], KafkaDialect())
 
@@ -131,7 +130,7 @@ class GroupLines:
                 begin_compaction(connection)
             rounds = self._rounds()
             self._commit(running, self._groups, "all groups, compacting")
-            say(f"compaction: {self._rounds() - rounds:.0f} rounds meanwhile")
+            say(f"compaction: {self._rounds() - rounds:.0f} cleanings during the commits")
         with self._system.start(self._directory) as running:
             cpu = running.cpu_seconds()
             seconds = load_seconds(running)
@@ -228,8 +227,8 @@ def say(text: str) -> None:
 def main(arguments: list[str]) -> int:
     """Run with these arguments."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.groups", description=__doc__)
-    parser.add_argument("--groups", type=int, default=10_000, help="how many (default 10000)")
-    parser.add_argument("--seconds", type=float, default=5.0, help="of each line of commits (default 5)")
+    parser.add_argument("--groups", type=int, default=10_000, help="number of groups (default 10000)")
+    parser.add_argument("--seconds", type=float, default=5.0, help="duration of each line of commits (default 5)")
     add_json_option(parser, "groups")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="barnabas-groups-") as directory:

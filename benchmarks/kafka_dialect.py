@@ -1,6 +1,7 @@
-"""The requests of the measurements in Kafka's own protocol: the lowest versions that 4.x still takes, none of them
-flexible, so that a few lines write them. The record batches are the same bytes as in the native dialect. Barnabas and
-Apache Kafka are both asked in it, frame by frame the same.
+"""The benchmark's requests in Kafka's own protocol, in the lowest versions that Kafka 4.x accepts.
+
+None of these versions is flexible, so a few lines encode them. The record batches are the same bytes as in the native
+dialect. Barnabas and Apache Kafka receive identical frames.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _LATEST = -1
 
 
 class KafkaDialect:
-    """Frames, whole with their size in front. The methods are those of NativeDialect."""
+    """Complete frames with their size prefix. The methods are those of NativeDialect."""
 
     name = "kafka"
 
@@ -60,7 +61,7 @@ class KafkaDialect:
 
 
 def _call(connection: socket.socket, frame: bytes) -> bytes:
-    """The answer behind its correlation id."""
+    """Send a request; return the answer after its correlation id."""
     connection.sendall(frame)
     return receive_exactly(connection, int.from_bytes(receive_exactly(connection, 4), "big"))[4:]
 
@@ -75,7 +76,7 @@ def _string(text: str) -> bytes:
 
 
 def _array(only: bytes) -> bytes:
-    """An array of one element."""
+    """Encode an array of one element."""
     return struct.pack(">i", 1) + only
 
 

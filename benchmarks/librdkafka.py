@@ -1,13 +1,13 @@
 """Throughput of one librdkafka client: `python -m benchmarks.librdkafka`, or `make bench-kafka`.
 
-    produce   records of 100 bytes and of 1 KiB to one partition, acks=1, linger.ms=5, not compressed
+    produce   records of 100 bytes and of 1 KiB to one partition, acks=1, linger.ms=5, uncompressed
     consume   the same records again, from the beginning
-    mock      producing to librdkafka's mock cluster inside the client's process, which stores nothing: the client's
-              own limit
+    mock      produce to librdkafka's mock cluster inside the client's process, which stores nothing: the limit of
+              the client itself
 
-Barnabas is measured in Kafka's protocol; Apache Kafka, if --kafka-jars names its jars, in the same rounds with the same
-program (native/librdkafka/client.c, which needs Debian's librdkafka-dev). The CPU time is the
-broker's; 1 GB is 10^9 bytes of values.
+Barnabas is measured in Kafka's protocol; with --kafka-jars, Apache Kafka is measured in the same rounds by the same
+program (native/librdkafka/client.c, which needs Debian's librdkafka-dev). CPU time is the broker's; 1 GB is 10^9 bytes
+of values.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ VALUE_BYTES = (100, 1024)
 PRODUCER = ("acks=1", "linger.ms=5", "queue.buffering.max.messages=500000", "queue.buffering.max.kbytes=1048576")
 CONSUMER = ("queued.min.messages=1000000", "queued.max.messages.kbytes=262144", "group.id=benchmark")
 WARM_SHARE = {"Barnabas": 0.1, "Apache Kafka": 3.0}
-"""Of the measured records, produced and consumed before: a JVM compiles what it runs for long enough only."""
+"""Warm-up as a share of the measured records: a JVM compiles only code that has run for some time."""
 
 Samples = dict[tuple[str, str], list[dict[str, float]]]
 
 
 class Client:
-    """The compiled program."""
+    """The compiled client program."""
 
     def __init__(self, directory: Path) -> None:
         self._program = directory / "librdkafka-client"
@@ -65,7 +65,7 @@ class Client:
 def measure(
     system: System, running: Running, client: Client, records_of: dict[int, int], refill: PageCacheFiller | None
 ) -> dict[str, dict[str, float]]:
-    """All lines of one fresh system."""
+    """Measure all lines on a newly started system."""
     bootstrap = f"{running.host}:{running.port}"
     lines: dict[str, dict[str, float]] = {}
     with running.connect() as connection:
@@ -85,7 +85,7 @@ def measure(
             lines[f"produce {size} B"] = _columns(produced, running.cpu_seconds() - cpu)
             stored = system.dialect.end_offset(connection, topic)
             if stored != records:
-                raise RuntimeError(f"{system.name}: {records} records were delivered, {stored} are there")
+                raise RuntimeError(f"{system.name}: {records} records were delivered, {stored} are stored")
             cpu = running.cpu_seconds()
             consumed = client.consume(bootstrap, topic, records)
             lines[f"consume {size} B"] = _columns(consumed, running.cpu_seconds() - cpu)
@@ -104,7 +104,7 @@ def _columns(done: dict[str, float], broker_cpu_seconds: float | None) -> dict[s
 
 
 def render(samples: Samples) -> str:
-    """A Markdown table; a cell is the median of all rounds with minimum and maximum."""
+    """Render a Markdown table; a cell is the median of all rounds with minimum and maximum."""
     lines = [
         "| line | records/s | MB/s | broker CPU s/GB | client busy, % |",
         "| --- | --- | --- | --- | --- |",
@@ -162,8 +162,8 @@ def main(arguments: list[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.librdkafka", description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5, help="how often each line is measured (default 5)")
-    parser.add_argument("--gigabytes", type=float, default=1.0, help="values of each line (default 1)")
+    parser.add_argument("--rounds", type=int, default=5, help="number of measurements of each line (default 5)")
+    parser.add_argument("--gigabytes", type=float, default=1.0, help="amount of values per line (default 1)")
     parser.add_argument("--set", action="append", default=[], metavar="K=V", help="a property of the broker")
     parser.add_argument("--directory", type=Path, default=WORK, help="where data is written")
     parser.add_argument(

@@ -1,7 +1,7 @@
-"""The measurements: one function per line, which returns its columns as numbers in the units of their names.
+"""The measurements: one function per line, which returns its columns as numbers. Column names end with the unit.
 
-CPU seconds are those of the measured system's process, from /proc. 1 GB is 10^9 bytes of record batches on disk. A line
-verifies the work: end offsets after a produce, bytes after a fetch.
+CPU seconds are those of the measured system's process, from /proc. 1 GB is 10^9 bytes of record batches on disk. Each
+line verifies the work done: end offsets after a produce, bytes after a fetch.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ LATENCY_REQUESTS_MAX = 3_000_000
 SYNC_ROUNDS = 500
 DURABLE_PARTITIONS = (1, 64)
 SMALL_ANSWER_BYTES = 64
-"""About the size of the answer to a one-record produce."""
+"""Approximate size of the answer to a one-record produce."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Sizes of one round. `bulk_batch` is produced `bulk_requests` times, then fetched back as often."""
+    """Sizes of one round. `bulk_batch` is produced `bulk_requests` times, then all of it is fetched."""
 
     bulk_batch: Batch
     bulk_requests: int
@@ -55,7 +55,7 @@ class Bench:
         self.work = work
 
     def footprint(self) -> Columns:
-        """Measure right after the start, when only one hello was sent."""
+        """Measure start, memory and idle CPU right after the start, when only one hello was sent."""
         cpu = self.running.cpu_seconds()
         time.sleep(IDLE_SECONDS)
         idle_cpu = self.running.cpu_seconds() - cpu
@@ -74,7 +74,7 @@ class Bench:
                 self.dialect.create(connection, f"durable-{partitions}", partitions, {"flush.messages": "1"})
 
     def warm(self, gigabytes: float, seconds: float) -> None:
-        """Run every path before it is measured; a JVM needs more of this than others."""
+        """Run every path before it is measured; a JVM needs a longer warm-up."""
         work = self.work
         requests = max(1, int(gigabytes * GB) // len(work.bulk_batch.data))
         self._produce("warm", work.bulk_batch, connections=1, depth=work.produce_depth, requests=requests)
@@ -103,7 +103,7 @@ class Bench:
         )
 
     def durable(self, connections: int, partitions: int) -> Columns:
-        """flush.messages=1: each answer comes after an fdatasync. The requests go to the partitions in turn."""
+        """Produce with flush.messages=1: each answer follows an fdatasync. Requests go to the partitions in turn."""
         work = self.work
         return self._produce(
             f"durable-{partitions}",
@@ -186,7 +186,7 @@ def _columns(sent: dict[str, float], cpu_seconds: float, record_bytes: float, re
 
 
 def limits(programs: Programs, directory: Path, work: Workload, refill: Callable[[], None]) -> dict[str, Columns]:
-    """The limits of the machine with the same bytes, by line."""
+    """Measure the limits of the machine with the same bytes, by line."""
     file, total = directory / "limit", work.bulk_bytes
     measured: dict[str, Columns] = {}
     runs: list[tuple[str, tuple[int | Path, ...]]] = [
@@ -216,7 +216,7 @@ def limits(programs: Programs, directory: Path, work: Workload, refill: Callable
 def smallest_server(
     programs: Programs, frame: bytes, directory: Path, work: Workload, connections: Iterable[int]
 ) -> dict[str, Columns]:
-    """What the sockets alone cost a server in C for the same one-record requests, by line."""
+    """Measure the cost of the sockets alone: a C server that answers the same one-record requests; by line."""
     frames = directory / "frames"
     frames.write_bytes(frame)
     measured: dict[str, Columns] = {}

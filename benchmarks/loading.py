@@ -1,13 +1,12 @@
-"""Starts and lookups of the log engine, without a broker around it: `python -m benchmarks.loading`.
+"""Benchmarks of start and lookup in the log engine, without a broker: `python -m benchmarks.loading`.
 
     clean start           1,000 partitions of 10 segments after a clean shutdown, until all logs are loaded
     recovery              after kill -9, of one log in 64 segments and in 1, with batches of 16 KiB, of 1 KiB and of 170
-                          bytes; as a ratio to `cat` of the same files to a null device, right before, in the same round
-    lookups               by offset and by timestamp in one segment of 1 GiB, each of another random target
+                          bytes; as a ratio to `cat` of the same files to /dev/null just before, in the same round
+    lookups               by offset and by timestamp in one segment of 1 GiB, each with a random target
 
-Each start runs in a process of its own. Segments are left as by a killed broker: the indexes of the newest have their
-full size and are full of zeros, and there is no clean-shutdown file and no recovery point. `--gigabytes 0.1` is a quick
-look.
+Each start runs in its own process. Segments look as after a kill: the newest segment's indexes have their preallocated
+size and contain zeros, and there is no clean-shutdown file and no recovery point. For a quick run: `--gigabytes 0.1`.
 """
 
 from __future__ import annotations
@@ -45,14 +44,14 @@ _OFFSET = struct.Struct(">q")
 
 
 def load_once(log_dir: str) -> None:
-    """Load all logs, in a process of its own; print the seconds, the CPU seconds and the number of logs."""
+    """Load all logs (run in its own process); print the seconds, the CPU seconds and the number of logs."""
     manager = _manager(Path(log_dir))
     started, cpu = time.perf_counter(), time.process_time()
     count = manager.load_logs(lambda _: manager.config.log_config)
     print(time.perf_counter() - started, time.process_time() - cpu, count)
     for log in manager.logs():
         log.go_offline()
-    os._exit(0)  # like a kill: leaves the files as they are
+    os._exit(0)  # as after a kill: skips closing the files
 
 
 def clean_start(home: Path, rounds: int, partitions: int) -> dict[str, list[float]]:
@@ -209,10 +208,12 @@ def _say(line: str, samples: dict[str, list[float]]) -> None:
 
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.loading", description=__doc__.partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=3, help="how often each line is measured (default 3)")
-    parser.add_argument("--gigabytes", type=float, default=4.0, help="GiB that are recovered (default 4)")
-    parser.add_argument("--partitions", type=int, default=PARTITIONS, help="of the clean start (default 1000)")
-    parser.add_argument("--directory", type=Path, default=None, help="where data is written; needs room for it")
+    parser.add_argument("--rounds", type=int, default=3, help="number of measurements of each line (default 3)")
+    parser.add_argument("--gigabytes", type=float, default=4.0, help="GiB to recover (default 4)")
+    parser.add_argument(
+        "--partitions", type=int, default=PARTITIONS, help="partitions of the clean start (default 1000)"
+    )
+    parser.add_argument("--directory", type=Path, default=None, help="where data is written; needs enough free space")
     add_json_option(parser, "loading")
     options = parser.parse_args(arguments)
     total_bytes = int(options.gigabytes * (1 << 30))

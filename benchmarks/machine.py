@@ -1,4 +1,4 @@
-"""Describes the machine and the software that a table was measured with."""
+"""Description of the machine and the software used for a measurement."""
 
 from __future__ import annotations
 

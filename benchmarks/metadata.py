@@ -1,12 +1,12 @@
-"""The metadata log, without a broker around it: `python -m benchmarks.metadata`.
+"""Benchmarks of the metadata log, without a broker: `python -m benchmarks.metadata`.
 
-    replay       10,000 partitions in 1,000 topics, from the log as topic after topic was made (each made, deleted and
-                 made again, so that there is a history), and from a snapshot with the log trimmed behind it
-    examine      all that a start reads before it writes: the replay, and partition.metadata of 10,000 directories
+    replay       10,000 partitions in 1,000 topics, from a log in which each topic was created, deleted and created
+                 again (so that there is a history), and from a snapshot with an empty log after it
+    examine      what a start reads before it writes: the replay, and partition.metadata of 10,000 directories
     creation     one topic of one partition: milliseconds, syncs of files and directories, bytes in the metadata log
     planning     one CreateTopics request of 10,000 topics of one partition, and one of 1,000 after it; without a disk
 
-CPU seconds, because a start is bound by them; each in a process of its own, the first one not counted.
+Reports CPU seconds, because a start is CPU-bound. Each measurement runs in its own process; the first is not counted.
 """
 
 from __future__ import annotations
@@ -54,21 +54,21 @@ from benchmarks.result_files import add_json_option, write_result
 PARTITIONS_EACH = 10
 CREATIONS = 50
 PLANNED_TOPICS = 10_000
-"""In one request: as many as Kafka allows."""
+"""Topics in one request: Kafka's maximum."""
 PLANNED_BESIDE = 1_000
 
 Samples = dict[str, list[float]]
 
 
 def replay_once(log_dir: str) -> None:
-    """In a process of its own: CPU seconds of a replay, and how many partitions it gave."""
+    """Measure a replay (run in its own process); print its CPU seconds and the number of partitions."""
     started = time.process_time()
     replayed = replay_metadata_directory(Path(log_dir) / METADATA_DIRECTORY)
     print(time.process_time() - started, replayed.image.partition_count())
 
 
 def examine_once(log_dir: str) -> None:
-    """In a process of its own: CPU seconds of an examination, and how many partitions it saw."""
+    """Measure an examination (run in its own process); print its CPU seconds and the number of partitions."""
     started = time.process_time()
     report = examine([Path(log_dir)])
     assert not report.problems, report.problems[0].sentence
@@ -76,9 +76,9 @@ def examine_once(log_dir: str) -> None:
 
 
 def plan_once(beside: str) -> None:
-    """In a process of its own: CPU seconds of planning one CreateTopics request, and how many topics it creates.
+    """Measure planning one CreateTopics request (run in its own process); print its CPU seconds and topic count.
 
-    `beside` "yes" measures PLANNED_BESIDE topics on an image that has PLANNED_TOPICS.
+    `beside` "yes" plans PLANNED_BESIDE topics on an image that already has PLANNED_TOPICS.
     """
     config = BrokerConfig.of({"log.dirs": Setting("unused", "benchmark")})
     image = MetadataImage()
@@ -102,7 +102,7 @@ def plan_once(beside: str) -> None:
 
 
 def write_history(log_dir: Path, topics: int) -> None:
-    """A metadata log in which every topic was made, deleted and made again, change by change."""
+    """Write a metadata log in which every topic was created, deleted and created again, change by change."""
     directory = log_dir / METADATA_DIRECTORY
     directory.mkdir(parents=True)
     directory_id = random_uuid()
@@ -129,7 +129,7 @@ def write_history(log_dir: Path, topics: int) -> None:
 
 
 def make_directories(log_dir: Path) -> None:
-    """The partitions' directories that the metadata names, each with its partition.metadata."""
+    """Create the partition directories listed in the metadata, each with its partition.metadata."""
     image = replay_metadata_directory(log_dir / METADATA_DIRECTORY).image
     for topic in image.topics.values():
         for number in topic.partitions:
@@ -139,7 +139,7 @@ def make_directories(log_dir: Path) -> None:
 
 
 def snapshot_and_trim(log_dir: Path) -> None:
-    """The same state as a snapshot, with an empty log behind it."""
+    """Write the same state as a snapshot, with an empty log after it."""
     directory = log_dir / METADATA_DIRECTORY
     image = replay_metadata_directory(directory).image
     write_snapshot(directory, image, epoch=1, last_timestamp_ms=1, raft=RaftState())
@@ -148,7 +148,7 @@ def snapshot_and_trim(log_dir: Path) -> None:
 
 
 def measure(function: str, argument: Path | str, rounds: int, expected: int) -> list[float]:
-    """CPU seconds of each round."""
+    """Return the CPU seconds of each round."""
     code = f"from benchmarks.metadata import {function}; {function}({str(argument)!r})"
     samples = []
     for number in range(rounds + 1):
@@ -161,7 +161,7 @@ def measure(function: str, argument: Path | str, rounds: int, expected: int) -> 
 
 
 def creations(log_dir: Path) -> Samples:
-    """Topics of one partition made one after the other, as the broker makes them."""
+    """Create topics of one partition one after the other, as the broker does."""
     settings = {"log.dirs": str(log_dir)}
     config = BrokerConfig.of({name: Setting(value, "benchmark") for name, value in settings.items()})
     manager = LogManager(config)
@@ -192,7 +192,7 @@ def creations(log_dir: Path) -> Samples:
 
 
 def _count_syncs() -> Callable[[], int]:
-    """Counts what this process syncs from now on."""
+    """Count this process's syncs of files and directories from now on."""
     count = 0
 
     def counted(real: Callable[[int], None]) -> Callable[[int], None]:
@@ -208,7 +208,7 @@ def _count_syncs() -> Callable[[], int]:
 
 
 def main() -> None:
-    """Prints one line for each measure: the median of the rounds, and all of them."""
+    """Print one line per measurement: the median of the rounds, and every round."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.metadata", description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--topics", type=int, default=1000, help="of ten partitions each")

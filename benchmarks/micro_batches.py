@@ -1,11 +1,11 @@
-"""What a micro-batch costs beside its records, on one session: our source, Spark's Kafka source, Spark's test sources.
+"""Fixed cost of a micro-batch in one session: our source, Spark's Kafka source, Spark's rate source.
 
-    idle    a trigger that finds nothing new: Spark asks for the latest offset and runs no batch
-    small   a batch of one record a partition, four partitions: planning, four tasks, and Spark's two checkpoint files
+    idle    a trigger without new records: Spark requests the latest offset and runs no batch
+    small   a batch of one record per partition, four partitions: planning, four tasks, and Spark's two checkpoint files
 
-Milliseconds are `triggerExecution` of the query's progress, medians; of it `addBatch` is planning and tasks,
-`walCommit` and `commitOffsets` are Spark's own files. CPU is of the session's processes while the batches ran, for one
-batch. What Spark's own rate source needs is Spark's part.
+Milliseconds are medians of `triggerExecution` in the query's progress. Its part `addBatch` is planning and tasks;
+`walCommit` and `commitOffsets` are Spark's own files. CPU is per batch, of the session's processes while the batches
+ran. The cost of Spark's rate source is Spark's own share.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TOPIC = "rows"
 PARTITIONS = 4
 BATCHES = 25
 FIRST_BATCHES = 5
-"""Not counted: the JVM compiles, workers start."""
+"""Batches not counted, while the JVM compiles and workers start."""
 
 TIMEOUT_S = 300.0
 _STEPS = ("latestOffset", "queryPlanning", "addBatch", "walCommit", "commitOffsets")
@@ -36,7 +36,7 @@ _STEPS = ("latestOffset", "queryPlanning", "addBatch", "walCommit", "commitOffse
 
 @dataclass(frozen=True, slots=True)
 class MicroBatch:
-    """Of one source: medians in ms by name of the step, and CPU ms a batch by program (java, python)."""
+    """Results of one source: medians in ms by step, and CPU ms per batch by program (java, python)."""
 
     source: str
     kind: str
@@ -45,14 +45,14 @@ class MicroBatch:
 
     @property
     def trigger_ms(self) -> float:
-        """The whole of it."""
+        """Return the whole trigger's milliseconds."""
         return self.step_ms["triggerExecution"]
 
 
 def measure_micro_batches(
     spark: SparkSession, bootstrap: str, records: int, home: Path, *, connector: bool
 ) -> list[MicroBatch]:
-    """`records` of topic `rows` at `bootstrap` are there. All kinds for all sources, one after the other."""
+    """Measure all kinds for all sources, one after the other. Topic `rows` must contain `records` records."""
     spark.conf.set("spark.sql.streaming.noDataProgressEventInterval", "1")
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "1000")
     ends = records // PARTITIONS
@@ -76,7 +76,7 @@ def measure_micro_batches(
 
 
 def micro_batch_table(found: list[MicroBatch]) -> str:
-    """Steps, CPU, and of the small ones the ratio to the last, which is Spark's own source."""
+    """Render steps and CPU; for the small batches also the ratio to the last source, Spark's own."""
     rows = [
         f"| micro-batch | ms | {' | '.join(_STEPS)} | CPU ms JVM | CPU ms Python | ms to Spark's rate |",
         "|---" * (len(_STEPS) + 5) + "|",
@@ -112,7 +112,7 @@ def _measure(frame: DataFrame, source: str, kind: str, checkpoint: Path) -> Micr
 
 
 def _batches(query: Any, kind: str) -> list[dict[str, float]]:
-    """Of the progress so far the triggers of that kind: an idle one added no batch."""
+    """Return the progress reports of this kind so far; an idle trigger has added no batch."""
     durations = [dict(progress.durationMs) for progress in query.recentProgress]
     return [each for each in durations if ("addBatch" in each) == (kind == "small")]
 
@@ -129,7 +129,7 @@ def _await(query: Any, kind: str, count: int) -> list[dict[str, float]]:
 
 
 def _cpu_ms() -> dict[str, float]:
-    """By program, of Spark's JVM and its Python workers; not of this process, which only waits."""
+    """Return CPU by program of Spark's JVM and its Python workers, without this process, which only waits."""
     found: dict[str, float] = {}
     for pid, name in _descendants(os.getpid()):
         program = "java" if name == "java" else "python"
@@ -141,7 +141,7 @@ def _cpu_ms() -> dict[str, float]:
 
 
 def _descendants(root: int) -> Iterator[tuple[int, str]]:
-    """(pid, name) of what the JVM below `root` is and has started; the broker is no part of it."""
+    """Return (pid, name) of the JVM below `root` and of the processes it started; excludes the broker."""
     children: dict[int, list[int]] = {}
     names: dict[int, str] = {}
     for entry in Path("/proc").iterdir():

@@ -1,10 +1,10 @@
-"""Keeps the page cache full, as on a machine that has run for a while.
+"""A full page cache, as on a machine that has run for a while.
 
 Virtual machines may return freed memory to their host; the first access to a fresh page then costs seconds of system
 time per GB and hides the measurement. With a full cache the kernel recycles pages instead (5 GB/s), and figures repeat.
-So one file as large as memory less 2 GB is written once and read before each measured line. A second file takes up the
-memory that is free even then (of ended programs and removed files), because the next process would pay for its first
-touch.
+Therefore one file as large as memory less 2 GB is written once and read before each measured line. A second file takes
+up the memory that is free even then (from ended programs and removed files), which would otherwise cost the next
+process time at its first access.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 LEFT_FREE_BYTES = 2 << 30
 FREE_BYTES = 320 << 20
-"""About the amount that the kernel itself keeps free."""
+"""Approximate amount that the kernel itself keeps free."""
 REST_BYTES_MAX = 6 << 30
 """Maximum size of the second file."""
 _BLOCK_BYTES = 8 << 20
@@ -58,7 +58,7 @@ class PageCacheFiller:
 
 
 def _free_bytes() -> int:
-    """Return the memory that nothing uses, not even the page cache."""
+    """Return the unused memory, which not even the page cache uses."""
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemFree:"):
             return int(line.split()[1]) * 1024

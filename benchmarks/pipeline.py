@@ -1,14 +1,14 @@
-"""What Spark gets out of Barnabas: `python -m benchmarks.pipeline`, one session on `local[2]`, records of 100 bytes.
+"""Benchmarks of Spark on Barnabas: `python -m benchmarks.pipeline`, one session on `local[2]`, records of 100 bytes.
 
-    parquet               the same rows from Parquet files, which Spark reads itself
+    parquet               the same rows from Parquet files, with Spark's own reader
     segments, broker      all columns of format("barnabas"), from the files and from the broker
     ... without payload   .schema("offset long, timestamp timestamp")
-    kafka connector       Spark's own format("kafka") from the same broker, where --jars names its jars
-    snapshot, archive     the jobs, whole; rows that were read
-    micro-batches         milliseconds and CPU beside the records, in a table of their own (micro_batches.py)
+    kafka connector       Spark's own format("kafka") from the same broker, if --jars gives its jars
+    snapshot, archive     the whole jobs; rows read
+    micro-batches         fixed milliseconds and CPU per micro-batch, in a separate table (micro_batches.py)
 
 All except the jobs write to noop. One extra warm-up round is not counted. Ratios are to the connector (or to Parquet)
-in the same round: rates of different runs do not compare. `--plain` takes the kernel's plain Python twin.
+in the same round, because rates of different runs are not comparable. `--plain` uses the kernel's plain Python twin.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def fill(running: Running, records: int) -> int:
                 receive_exactly(connection, int.from_bytes(receive_exactly(connection, 4), "big"))
         there = sum(dialect.end_offset(connection, TOPIC, partition) for partition in range(PARTITIONS))
     if there != rounds * BATCH_RECORDS * PARTITIONS:
-        raise RuntimeError(f"{there} records are there, not {rounds * BATCH_RECORDS * PARTITIONS}")
+        raise RuntimeError(f"{there} records are stored, not {rounds * BATCH_RECORDS * PARTITIONS}")
     return there
 
 
@@ -141,7 +141,7 @@ def main(arguments: list[str]) -> int:
             spark = _session(home, options.jars)
             lines = Lines(spark, running, home, records, connector=options.jars is not None)
             for number in range(options.rounds + 1):
-                _say(f"round {number} of {options.rounds}" if number else "once to warm up")
+                _say(f"round {number} of {options.rounds}" if number else "warm-up")
                 measured = lines.measure()
                 if number:
                     for name, value in measured.items():
@@ -206,10 +206,13 @@ def _say(text: str) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pipeline", description=__doc__)
     parser.add_argument(
-        "--records", type=int, default=400_000, help="in the topic (default 400,000; 4,000,000 on a quiet machine)"
+        "--records",
+        type=int,
+        default=400_000,
+        help="records in the topic (default 400,000; use 4,000,000 on a quiet machine)",
     )
-    parser.add_argument("--rounds", type=int, default=2, help="how often each line is measured (default 2)")
-    parser.add_argument("--jars", type=Path, metavar="DIR", help="with the jars of Spark's Kafka connector")
+    parser.add_argument("--rounds", type=int, default=2, help="number of measurements of each line (default 2)")
+    parser.add_argument("--jars", type=Path, metavar="DIR", help="directory with the jars of Spark's Kafka connector")
     parser.add_argument("--plain", action="store_true", help="without the compiled kernel")
     parser.add_argument("--directory", type=Path, default=None, help="where data is written (default: the system's)")
     add_json_option(parser, "pipeline")

@@ -45,7 +45,7 @@ class Programs:
 
     @contextmanager
     def smallest_server(self, answer_bytes: int) -> Iterator[tuple[int, int]]:
-        """Run the C server that only answers every frame with `answer_bytes`; yield (pid, port)."""
+        """Run the C server that answers every frame with `answer_bytes` and does nothing else; yield (pid, port)."""
         command = [str(self._directory / "limits"), "server", str(answer_bytes)]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as server:
             try:
@@ -63,7 +63,7 @@ class Programs:
 
 
 def compile_program(source: Path, program: Path, *libraries: str) -> None:
-    """Compile one C file. Raises RuntimeError without a compiler, or when it fails, for example on a missing header."""
+    """Compile one C file. Raises RuntimeError without a compiler, or when it fails (for example: missing header)."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         raise RuntimeError("the benchmark's load generator needs a C compiler: none of cc, gcc, clang is on the PATH")

@@ -1,6 +1,6 @@
-"""Builds the record batches to send.
+"""Builder of the record batches to send.
 
-Independent of the broker's own builder, so that a mistake there cannot hide in a comparison.
+Independent of the broker's own builder, so that a mistake in that one cannot cancel out in a comparison.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ assert BATCH_HEADER.size == BATCH_HEADER_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One record batch v2, not compressed, without a producer id. Base offset 0."""
+    """One uncompressed record batch v2 without a producer id. Base offset 0."""
 
     data: bytes
     record_count: int

@@ -1,13 +1,13 @@
-"""Seconds until a killed broker serves its log again: `python -m benchmarks.recovery`.
+"""Benchmark of recovery: seconds until a killed broker serves its log again (`python -m benchmarks.recovery`).
 
-One topic with a few partitions is filled with records of 1 KiB that no flush policy has synced. The broker is killed
-with SIGKILL and started on the same directory:
+One topic with a few partitions is filled with records of 1 KiB, none of them flushed. The broker is killed with SIGKILL
+and started on the same directory:
 
     seconds        from exec to the first answer with the right end offset of every partition
     cpu_seconds    user and system time of the new process until then
 
-Apache Kafka, where --kafka-jars names its jars, is measured in the same rounds on the same batches. The data is in the
-page cache in both cases: SIGKILL ends the process, not the machine.
+With --kafka-jars, Apache Kafka is measured in the same rounds with the same batches. The data is in the page cache in
+both cases: SIGKILL ends the process, not the machine.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def measure(system: System, directory: Path, total_bytes: int, partitions: int) 
 
 
 def fill(running: Running, dialect: Dialect, total_bytes: int, partitions: int) -> list[int]:
-    """Produce `total_bytes` of batches, spread evenly; the end offset of each partition."""
+    """Produce `total_bytes` of batches, spread evenly; return the end offset of each partition."""
     batch = build_full_batch(BATCH_BYTES, VALUE_BYTES)
     requests = [dialect.produce(TOPIC, batch.data, partition=partition) for partition in range(partitions)]
     rounds = max(1, total_bytes // (len(batch.data) * partitions))
@@ -71,7 +71,7 @@ def fill(running: Running, dialect: Dialect, total_bytes: int, partitions: int) 
 
 
 def await_end_offsets(running: Running, dialect: Dialect, ends: list[int]) -> None:
-    """Ask until every partition answers its end offset: Kafka listens before its partitions have a leader."""
+    """Poll until every partition reports its end offset: Kafka listens before its partitions have a leader."""
     give_up = time.monotonic() + ANSWER_SECONDS_MAX
     found: object = None
     while time.monotonic() < give_up:
@@ -88,7 +88,7 @@ def await_end_offsets(running: Running, dialect: Dialect, ends: list[int]) -> No
 
 
 def render(samples: Samples) -> str:
-    """A Markdown table; a cell is the median of all rounds with minimum and maximum."""
+    """Render a Markdown table; a cell is the median of all rounds with minimum and maximum."""
     lines = ["| broker | seconds to the right end offsets | CPU seconds |", "| --- | --- | --- |"]
     for system, rounds in samples.items():
         cells = []
@@ -125,9 +125,9 @@ def main(arguments: list[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.recovery", description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3, help="how often each broker is measured (default 3)")
-    parser.add_argument("--gigabytes", type=float, default=1.0, help="unflushed data (default 1)")
-    parser.add_argument("--partitions", type=int, default=4, help="of the topic (default 4)")
+    parser.add_argument("--rounds", type=int, default=3, help="number of measurements of each broker (default 3)")
+    parser.add_argument("--gigabytes", type=float, default=1.0, help="amount of unflushed data (default 1)")
+    parser.add_argument("--partitions", type=int, default=4, help="number of partitions of the topic (default 4)")
     parser.add_argument("--set", action="append", default=[], metavar="K=V", help="a property of Barnabas")
     parser.add_argument("--directory", type=Path, default=DIRECTORY, help="where data is written")
     parser.add_argument("--kafka-jars", type=Path, metavar="DIR", help="measure Apache Kafka too (needs java)")

@@ -1,4 +1,4 @@
-"""Renders samples as the page docs/performance.md; every cell is a median with minimum and maximum."""
+"""Rendering of samples as the page docs/performance.md; every cell is a median with minimum and maximum."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table; its rows are (name, cells), a None cell is empty."""
+    """A table. Rows are (name, cells); a None cell is empty."""
 
     title: str
     columns: tuple[str, ...]
@@ -184,12 +184,12 @@ def _text(cell: Cell | None, samples: Samples) -> str:
 
 
 def write_page(page: str, samples: Samples, machine: list[tuple[str, str]], command: str, rounds: int) -> str:
-    """Replace the text between the two marks of `page` by the tables. Raises ValueError without the marks."""
+    """Replace the text between the two marks of `page` with the tables. Raises ValueError without the marks."""
     begin, end = "<!-- measured: begin -->\n", "<!-- measured: end -->"
     head, mark, rest = page.partition(begin)
     _, second_mark, tail = rest.partition(end)
     if not mark or not second_mark:
-        raise ValueError("docs/performance.md has lost its marks")
+        raise ValueError("docs/performance.md lacks the marks around its measured part")
     about = "\n".join(f"- {what}: {value}" for what, value in machine)
     text = f"Measured with `{command}`, medians of {rounds} rounds (minimum - maximum), on:\n\n{about}\n\n"
     return head + mark + "\n" + text + render_tables(samples) + "\n" + second_mark + tail

@@ -1,4 +1,4 @@
-"""Writes a benchmark's samples as JSON, with the commit, the date and the machine they were measured on."""
+"""JSON files with a benchmark's samples, commit, date and machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DIRECTORY = REPOSITORY / "build" / "bench"
 
 
 def add_json_option(parser: argparse.ArgumentParser, name: str) -> None:
-    """Add `--json FILE`; its default lies in build/bench and is not committed."""
+    """Add `--json FILE`; the default is in build/bench and is not committed."""
     parser.add_argument(
         "--json",
         type=Path,
@@ -30,7 +30,7 @@ def add_json_option(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def write_result(path: Path, benchmark: str, options: argparse.Namespace, samples: Mapping[str, Any]) -> None:
-    """Write one run. `samples` maps a line to its rounds, in whatever shape the benchmark has them."""
+    """Write one run. `samples` maps a line to its rounds, in the benchmark's own shape."""
     result = {
         "benchmark": benchmark,
         "commit": _git("rev-parse", "HEAD"),
@@ -45,7 +45,7 @@ def write_result(path: Path, benchmark: str, options: argparse.Namespace, sample
     print(f"wrote {path}", file=sys.stderr, flush=True)
 
 
-_PATHS = ("json", "directory", "kafka_jars", "jars")  # of this machine only
+_PATHS = ("json", "directory", "kafka_jars", "jars")  # paths of this machine
 
 
 def _plain(value: object) -> object:
@@ -53,6 +53,6 @@ def _plain(value: object) -> object:
 
 
 def _git(*arguments: str) -> str:
-    """The output of git, empty outside of a checkout."""
+    """Return the output of git, empty outside a checkout."""
     done = subprocess.run(["git", *arguments], cwd=REPOSITORY, capture_output=True, text=True, check=False)
     return done.stdout.strip()

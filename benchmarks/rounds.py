@@ -1,4 +1,4 @@
-"""Runs all lines in alternating rounds, each with a fresh broker on an empty directory; keeps every sample."""
+"""Run of all lines in alternating rounds, each with a new broker on an empty directory; keeps every sample."""
 
 from __future__ import annotations
 

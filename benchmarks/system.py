@@ -1,4 +1,4 @@
-"""The systems under measurement: how to start one on an empty directory, and its process's figures from /proc.
+"""Systems under measurement: starting one on an empty directory, and its process's figures from /proc.
 
 Implementations: Barnabas here, Apache Kafka in apache_kafka.
 """
@@ -28,7 +28,7 @@ class System(Protocol):
     name: str
     dialect: Dialect
     warm_gigabytes: float
-    """Produced and fetched as a warm-up."""
+    """Amount produced and fetched as a warm-up."""
     warm_seconds: float
     """Duration of the warm-up with one-record requests."""
 
@@ -38,7 +38,7 @@ class System(Protocol):
 
 
 class Barnabas:
-    """The broker of this repository, run by this Python. Each dialect is a system of its own, with its own `name`."""
+    """The broker of this repository, run by this Python. Each dialect is a separate system with its own `name`."""
 
     warm_gigabytes = 0.1
     warm_seconds = 0.2
@@ -128,7 +128,7 @@ class Running:
             self._process.kill()
             self._process.wait()
             raise RuntimeError(f"the broker did not stop within {STOP_SECONDS_MAX:.0f} s") from None
-        if code not in (0, 128 + signal.SIGTERM):  # a JVM ends by the signal's own code
+        if code not in (0, 128 + signal.SIGTERM):  # a JVM exits with 128 + signal number
             raise RuntimeError(f"the broker exited with {code}")
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""The benchmark itself: its batches are real ones, its generator does all it is asked, its page keeps its text."""
+"""The benchmark itself: its batches are valid, its generator sends every request, its page keeps its text."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_writing_the_page_renews_what_lies_between_the_marks_and_nothing_else() 
 
 
 def test_a_page_without_its_marks_is_refused() -> None:
-    with pytest.raises(ValueError, match="lost its marks"):
+    with pytest.raises(ValueError, match="lacks the marks"):
         write_page("text", samples(1), [], "make bench", 1)
 
 
