@@ -1,4 +1,4 @@
-"""Everything below this folder is interop: `make test` leaves it out, `make interop` runs it, whether marked or not."""
+"""Marks all tests below this folder as interop: `make test` skips them, `make interop` runs them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ RECORD_VARIABLE = "BARNABAS_COMPATIBILITY_RECORD"
 TOOLS_VERSION = "4.3.0"
 
 Tool = Callable[..., str]
-"""Runs a tool of Kafka's by its class below org.apache.kafka.tools, with its arguments; returns what it printed."""
+"""Runs one of Kafka's tools, a class below org.apache.kafka.tools, with arguments; returns its output."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark by place: a forgotten marker would put minutes of Java into `make test`."""
+    """Mark by folder, because one forgotten marker would add minutes of Java to `make test`."""
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.interop)
@@ -32,13 +32,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def require_or_skip() -> Callable[[str], None]:
-    """`tests.support.interop.require_or_skip`: call it with what is missing."""
+    """Return `tests.support.interop.require_or_skip`, which takes a description of the missing software."""
     return interop.require_or_skip
 
 
 @pytest.fixture(scope="module")
 def proxy(request: pytest.FixtureRequest) -> Iterator[RecordingProxy | None]:
-    """Between the clients and the broker while BARNABAS_COMPATIBILITY_RECORD says where their requests are to go."""
+    """Put a proxy between clients and broker if BARNABAS_COMPATIBILITY_RECORD names a directory for their requests."""
     directory = os.environ.get(RECORD_VARIABLE)
     if directory is None:
         yield None
@@ -51,7 +51,7 @@ def proxy(request: pytest.FixtureRequest) -> Iterator[RecordingProxy | None]:
 
 @pytest.fixture(scope="module")
 def target(proxy: RecordingProxy | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    """The broker that others' clients are tried at: ours, or the one that BARNABAS_COMPATIBILITY_BROKER names."""
+    """Run the broker under test: Barnabas, or the one in BARNABAS_COMPATIBILITY_BROKER."""
     broker, _, version = os.environ.get(BROKER_VARIABLE, "barnabas").partition(":")
     directory = tmp_path_factory.mktemp(broker)
     is_kafka = broker == "kafka"
@@ -61,7 +61,7 @@ def target(proxy: RecordingProxy | None, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture(scope="module")
 def outcomes() -> Iterator[dict[str, str]]:
-    """By tool of Kafka's, "yes" or "no"."""
+    """Collect "yes" or "no" for each of Kafka's tools."""
     found: dict[str, str] = {}
     yield found
     if path := os.environ.get(RESULT_VARIABLE):
@@ -70,7 +70,7 @@ def outcomes() -> Iterator[dict[str, str]]:
 
 @pytest.fixture
 def tool(request: pytest.FixtureRequest, tmp_path: Path, outcomes: dict[str, str]) -> Iterator[Tool]:
-    """A Tool; the test's outcome stands for that of its first tool."""
+    """Return a Tool; the outcome of the test counts for the first tool that it runs."""
     kafka = Kafka(TOOLS_VERSION, tmp_path / "unused", tmp_path)
     used: list[str] = []
 

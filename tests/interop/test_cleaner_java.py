@@ -1,7 +1,7 @@
-"""Kafka's own cleaner and ours over the same log, settings, rounds and clock: the same files, byte for byte.
+"""Kafka's cleaner and Barnabas' produce identical files from the same log, settings, rounds and clock.
 
-The clock is the tests' in both, so delete horizons are compared too. Codecs whose compressor differs in version are
-compared by their headers (without size and CRC) and by their decompressed records.
+The clock is the tests' in both, so delete horizons are compared too. For codecs whose compressor differs between
+versions, the headers (without size and CRC) and the decompressed records are compared.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def config() -> LogConfig:
 
 
 def random_log(log: PartitionLog, seed: int, codec: int | None = None) -> None:
-    """Keys that come again, tombstones, batches of all sizes, with and without producers."""
+    """Fill a log with repeated keys, tombstones, and batches of all sizes, with and without producer ids."""
     noise = random.Random(seed)
     sequences = {7: 0, 8: 0, 9: 0}
     for number in range(120):
@@ -79,7 +79,7 @@ def random_log(log: PartitionLog, seed: int, codec: int | None = None) -> None:
 
 
 def transactional_log(log: PartitionLog) -> None:
-    """Committed and aborted transactions of three producers that overlap, with data between them and after."""
+    """Fill a log with overlapping transactions of three producers, committed and aborted, and plain data in between."""
     noise = random.Random(5)
     sequences = {1: 0, 2: 0, 3: 0}
     open_ones: set[int] = set()
@@ -120,7 +120,7 @@ def clean_both(
     map_bytes: int = 1 << 20,
     io_bytes: int = 1 << 16,
 ) -> tuple[Path, Path]:
-    """Both directories after the same rounds, closed cleanly; what the rounds said is compared at once."""
+    """Run the same rounds on both directories, compare their statistics, close cleanly, and return the directories."""
     ours = LogBench(tmp_path / "ours")
     log = ours.open(config())
     fill(log)
@@ -142,7 +142,7 @@ def clean_both(
     first_dirty, lines = 0, []
     for now_ms in rounds:
         if first_dirty == log.segments[-1].base_offset:
-            first_dirty = 0  # all clean: begin anew, as after new data
+            first_dirty = 0  # all clean: begin at 0 again, as if there were new data
         result = clean(log, first_dirty, now_ms=now_ms, cleaner=cleaner)
         first_dirty = result.next_dirty_offset
         stats = result.stats
@@ -160,7 +160,10 @@ def names(directory: Path) -> list[str]:
 
 
 def assert_same_files(ours: Path, theirs: Path, *, by_content: bool = False) -> None:
-    """`by_content`: compressed bytes may differ, so batches are compared by what is in them, positions not at all."""
+    """Assert equal files.
+
+    With `by_content`, compressed bytes may differ: the contents of batches are compared, and positions are not.
+    """
     assert names(ours) == names(theirs)
     for name in names(ours):
         left, right = (ours / name).read_bytes(), (theirs / name).read_bytes()
@@ -190,7 +193,7 @@ def described(found: RecordBatch) -> tuple[object, ...]:
 
 
 ROUNDS = [START_MS + HOUR_MS, START_MS + HOUR_MS + 5, START_MS + 3 * HOUR_MS]
-"""Removes records, looks again, and drops the tombstones."""
+"""Rounds that remove records, run again without changes, and drop the tombstones."""
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -215,7 +218,7 @@ def test_kafkas_dump_reads_compacted_segments_and_their_indexes(kafka: Kafka, tm
     dump = kafka.dump_log_segments("--deep-iteration", "--index-sanity-check", "--files", ",".join(map(str, files)))
 
     assert dump.count("isvalid: true") == len(batches)
-    # Segments of which nothing is left have empty indexes.
+    # Segments without remaining records have empty indexes.
     assert dump.count("passed sanity check") + dump.count(".index is empty") == sum(
         path.suffix != ".log" for path in files
     )
@@ -234,7 +237,7 @@ def test_under_log_append_time_they_are_too(kafka: Kafka, tmp_path: Path) -> Non
 
 
 def test_messages_of_the_old_formats_become_the_batches_that_kafka_makes_of_them(kafka: Kafka, tmp_path: Path) -> None:
-    """Formats 0 and 1, each codec, then single messages: keys that come again, tombstones, and one without a key."""
+    """Formats 0 and 1 with each codec, then single messages: repeated keys, tombstones, one message without a key."""
 
     def fill(log: PartitionLog) -> None:
         for number in range(40):
@@ -275,7 +278,7 @@ def test_transactions_and_their_markers_go_as_kafkas_do(kafka: Kafka, tmp_path: 
 
 @pytest.mark.parametrize("keys", [5, 17, 40])
 def test_a_full_map_ends_the_round_where_kafkas_does(kafka: Kafka, tmp_path: Path, keys: int) -> None:
-    """The checkpoint after each round is compared, down to a map of which one segment fills several."""
+    """The checkpoint after each round is compared, with maps so small that one segment fills several."""
     map_bytes = (keys * 10 // 9 + 1) * 24
     rounds = [START_MS + HOUR_MS + number for number in range(30)]
 

@@ -1,8 +1,8 @@
-"""Kafka's clients, none patched, each tried for every feature: the matrix of docs/compatibility.md.
+"""The matrix of docs/compatibility.md: every feature with each of Kafka's unpatched clients.
 
-With BARNABAS_COMPATIBILITY_BROKER=kafka:4.3.0 they are tried at Apache Kafka instead, which tries the tests: a feature
-that fails there is a wrong test. With BARNABAS_COMPATIBILITY_RESULT=FILE the outcome is written there. What
-BARNABAS_COMPATIBILITY_RECORD=DIRECTORY does is said in clients/recording.
+With BARNABAS_COMPATIBILITY_BROKER=kafka:4.3.0 the clients run against Apache Kafka instead, which checks the tests: a
+feature that fails there is a wrong test. BARNABAS_COMPATIBILITY_RESULT=FILE writes the results to a file. For
+BARNABAS_COMPATIBILITY_RECORD=DIRECTORY see clients/recording.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def driver_of(
 
     def start(client: Client) -> Driver:
         if client.name not in running:
-            for driver in running.values():  # one at a time: a JVM that is done gives its memory back
+            for driver in running.values():  # one driver at a time: a closed JVM frees its memory
                 driver.close()
             running.clear()
             command = client.command()

@@ -1,7 +1,7 @@
-"""Kafka and Barnabas compact one directory in turn: each goes on where the other's checkpoint is, both keep the same.
+"""Kafka and Barnabas compact one directory in turn: each continues from the other's checkpoint, with the same result.
 
-A topic is written by us, compacted by a real Kafka broker, then by our daemon with what was written meanwhile, then by
-Kafka again. After each turn exactly the last record of each key is left below the checkpoint, and the tail above it.
+Barnabas writes a topic, a real Kafka broker compacts it, then our daemon with new records, then Kafka again. After each
+turn exactly the last record of each key remains below the checkpoint, followed by the unchanged tail.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CONFIGS = {"cleanup_policy": "compact", "internal_segment_bytes": "16384", "min_
 
 
 def update(wire: WireClient, seed: int) -> dict[bytes | None, bytes | None]:
-    """1,500 updates of 60 keys; the last value of each."""
+    """Produce 1,500 updates of 60 keys; return the last value of each."""
     draw = random.Random(seed)
     rows: list[tuple[bytes, bytes | None]] = [
         (b"key-%d" % draw.randrange(60), b"%d of %d" % (number, seed) * 9) for number in range(1500)
@@ -41,13 +41,13 @@ def update(wire: WireClient, seed: int) -> dict[bytes | None, bytes | None]:
 
 
 def records_of(daemon: Daemon) -> list[Record]:
-    """What our daemon serves of the directory; it is stopped again."""
+    """Return the records that the daemon serves."""
     with WireClient(daemon.host, daemon.port) as wire:
         return read_all(wire, "table")
 
 
 def await_kafkas_cleaner(broker: Broker, data: Path) -> None:
-    """Wait until Kafka's checkpoint says that all but the active segment is clean."""
+    """Wait until Kafka's checkpoint covers everything below the active segment."""
     deadline = time.monotonic() + WAIT_S
     while clean_offset(data, "table") != active_base(data, "table"):
         if time.monotonic() > deadline or broker.process.poll() is not None:
@@ -56,7 +56,7 @@ def await_kafkas_cleaner(broker: Broker, data: Path) -> None:
 
 
 def test_kafka_and_we_compact_one_directory_in_turn_and_keep_the_same(tmp_path: Path) -> None:
-    # Written without a cleaner, so that all is left to Kafka.
+    # Written without a cleaner, so that Kafka has everything to clean.
     with start_daemon(tmp_path / "writing", "log.cleaner.enable=false", f"log.dirs={tmp_path / 'data'}") as writing:
         data = tmp_path / "data"
         with WireClient(writing.host, writing.port) as wire:

@@ -1,6 +1,6 @@
-"""Groups of librdkafka with `group.protocol=consumer`, and groups on their way to it and back, in processes.
+"""Groups of librdkafka processes with `group.protocol=consumer`, and their upgrade and downgrade.
 
-Every record is processed at least once, and what is committed never goes back.
+Every record is processed at least once, and committed offsets never go back.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ Come = Callable[..., Member]
 
 @contextmanager
 def a_group(directory: Path) -> Iterator[tuple[Daemon, Group, Come]]:
-    """A broker, a group, and what starts a member of a protocol (NEW, or CLASSIC's assignor)."""
+    """Run a broker and a group; yield them and a function that starts a member of a protocol.
+
+    The protocol is NEW, or CLASSIC's assignor.
+    """
 
     def come(protocol: str = NEW, library: str = "confluent", instance: str | None = None) -> Member:
         return group.come([sys.executable, "-m", "tests.support.groups.group_member", library], protocol, instance)

@@ -1,4 +1,4 @@
-"""Kafka's own consumer with `group.protocol=consumer` in a group of ours, its tools on it, and Kafka on our records."""
+"""Kafka's consumer with `group.protocol=consumer` and Kafka's tools on Barnabas, and Kafka on the resulting records."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def produce(bootstrap: str) -> None:
 
 
 def wait_until_loaded(daemon: Daemon) -> None:
-    """Ask again while the groups' records are being loaded, as clients do; the connection's timeout bounds it."""
+    """Retry while the groups are loading, as clients do; the connection's timeout limits it."""
     with KafkaWire(daemon.host, daemon.port) as wire:
         while wire.call("list_groups", 0).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             pass
@@ -87,7 +87,7 @@ def test_a_java_consumer_of_the_new_protocol_reads_commits_and_is_described_and_
 
 
 def ensure_kafka_decodes(kafka: Kafka, data: Path) -> None:
-    """Every kind of our records is one of Kafka's."""
+    """Check that Kafka decodes every kind of group record."""
     decoded = ""
     for log in sorted(data.glob("__consumer_offsets-*/*.log")):
         if log.stat().st_size:

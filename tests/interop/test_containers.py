@@ -1,4 +1,4 @@
-"""The image and docker-compose.yml, run for real: a broker, a second container, Prometheus, a restart."""
+"""The image and docker-compose.yml in a container engine: a broker, a second container, Prometheus, a restart."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.containers import (
 )
 from tests.support.eventually import eventually
 
-# The first run on a machine installs an engine and makes two base images; that is part of the first test's time.
+# The first run on a machine installs an engine and creates two base images, which counts towards the first test's time.
 pytestmark = pytest.mark.timeout(900)
 
 NETWORK_BOOTSTRAP = "broker:29092"
@@ -105,7 +105,7 @@ def test_host_and_second_container_read_what_either_wrote_also_after_a_restart(c
     compose("stop", "broker")
     stopped = compose.state("broker")
     assert (stopped["Status"], stopped["ExitCode"]) == ("exited", 0), compose.log("broker")
-    compose("rm", "--force", "broker")  # what is read now is from the volume, not from this container
+    compose("rm", "--force", "broker")  # the records come from the volume, not from this container
     compose("up", "--detach", "--no-build", "broker")
     compose.wait_until_healthy("broker")
 

@@ -1,6 +1,6 @@
-"""The Grafana dashboard's queries, asked of a real Prometheus that scrapes a broker with something to say.
+"""The Grafana dashboard's queries, run by a real Prometheus that scrapes a busy broker.
 
-A query that Prometheus does not take, or that finds nothing of all this, would be an empty panel.
+A query that Prometheus rejects, or that returns nothing here, would be an empty panel.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def prometheus(daemon: Daemon, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 async def some_of_everything(daemon: Daemon) -> None:
-    """Traffic, group commits of a flushed topic, a compacted topic, a group that is behind, and a refusal."""
+    """Cause samples of every kind: traffic, commits of a flushed topic, compaction, group lag, a rejected request."""
     async with Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin:
         await admin.create_topic("orders", configs={"flush.messages": "1"})
         await admin.create_topic("prices", configs={"cleanup.policy": "compact"})

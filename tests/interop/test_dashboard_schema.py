@@ -1,7 +1,7 @@
-"""The dashboard against Grafana's own schema, as Grafana publishes it for Python: its Foundation SDK.
+"""The dashboard against Grafana's own schema, in the form of its Foundation SDK for Python.
 
-The SDK's classes are made from the schemas of Grafana's dashboard and panels. What they read and write again lacks what
-the schema does not know: a misspelled option, or one of another version.
+The SDK's classes are generated from the schemas of Grafana's dashboard and panels. A round trip through them drops
+everything that the schema does not define: a misspelled option, or one of another version.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.support.interop import require_or_skip
 pytestmark = pytest.mark.timeout(300)
 
 SDK = "grafana-foundation-sdk==1769699379!11.6.0"
-"""The number behind the epoch is Grafana's version."""
+"""The number after the epoch is Grafana's version."""
 
 INSTALL_TIMEOUT_S = 200
 
@@ -38,7 +38,7 @@ print(json.dumps(Dashboard.from_json(json.load(sys.stdin)), cls=JSONEncoder))
 
 @pytest.fixture(scope="module")
 def sdk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the SDK, from the package index that pip is set up for."""
+    """Install the SDK into a folder, from the package index configured for pip."""
     folder = tmp_path_factory.mktemp("sdk")
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
     done = subprocess.run(
@@ -63,7 +63,7 @@ def through_grafanas_classes(sdk: Path, given: dict[str, Any]) -> Any:
 
 
 def lost(ours: Any, theirs: Any, place: str = "dashboard") -> Iterator[str]:
-    """Where `theirs` has not what `ours` has; more is theirs to have."""
+    """Yield the places where `theirs` lacks something in `ours`. Additions in `theirs` are ignored."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for name, value in ours.items():
             yield from lost(value, theirs[name], f"{place}.{name}") if name in theirs else [f"{place}.{name}"]

@@ -1,7 +1,7 @@
-"""Kafka's DumpLogSegments reads what we wrote, finds no fault in it, and prints line for line what our dump prints.
+"""Kafka's DumpLogSegments reads our segments, reports no error, and prints the same lines as our dump.
 
-The text is the same, so it is compared as a whole: offsets, positions, sizes, CRCs, timestamps, keys and payloads of
-every codec, index entries, producers. Only the order of fields in JSON payloads is left open.
+The output is compared as a whole: offsets, positions, sizes, CRCs, timestamps, keys and payloads of every codec, index
+entries, producers. Only the order of fields in JSON payloads may differ.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.support.storage.bench import START_MS, LogBench, append, batch, log_c
 
 VERSIONS = ("4.3.0", "3.9.1")
 _NOT_CONSECUTIVE = re.compile(r"Non-consecutive offsets in (\S+)\n  -1 is followed by (\d+)\n")
-"""Kafka 4.3's tool says this of every segment whose base offset is not 0: it expects the first record to be 0."""
+"""Kafka 4.3's tool reports this for every segment with a base offset above 0: it expects 0 as the first offset."""
 
 
 _LOGGING = ("SLF4J", "WARNING", "log4j:")
@@ -39,7 +39,7 @@ def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="module")
 def partition(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A partition of several small segments: all codecs, with and without producers, nulls, headers, every epoch."""
+    """Write a partition of several small segments: all codecs, epochs, nulls, headers, with and without producers."""
     bench = LogBench(tmp_path_factory.mktemp("ours"))
     log = bench.open(log_config(segment_bytes=8192, index_interval_bytes=300))
     for number in range(200):
@@ -109,7 +109,7 @@ def test_it_finds_no_fault_in_our_indexes(kafka: Kafka, partition: Path, check: 
 
 
 def test_it_complains_of_nothing(kafka: Kafka, partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it does not like goes to its standard error, with exit code 0."""
+    """DumpLogSegments reports errors on standard error, with exit code 0."""
     said = complaints(kafka, partition, monkeypatch)
     assert _NOT_CONSECUTIVE.sub("", said) == ""
 
@@ -125,7 +125,7 @@ def test_a_fault_would_be_seen(kafka: Kafka, partition: Path, tmp_path: Path, mo
 
 
 def complaints(kafka: Kafka, directory: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Standard error of a dump of everything in the directory; the harness hands out standard output only."""
+    """Dump everything in the directory; return standard error, which the `kafka` fixture's own methods drop."""
     errors: list[str] = []
     run = subprocess.run
 
@@ -167,7 +167,7 @@ async def test_it_prints_the_daemons_files_and_metadata_log_as_our_dump_does(kaf
         metadata.append(daemon.data_directory / "bootstrap.checkpoint")
         decoded = theirs(kafka, metadata, "--cluster-metadata-decoder").splitlines()
         here = ours("--cluster-metadata", *metadata).splitlines()
-        if kafka.version.startswith("3."):  # it does not say what is in a leader change
+        if kafka.version.startswith("3."):  # Kafka 3.x does not print the content of a leader change
             here = [re.sub(r"LeaderChange: .*", "controlType: LEADER_CHANGE(2)", line) for line in here]
         assert list(map(comparable, here)) == list(map(comparable, decoded))
         types = {entry["type"] for _, entry in map(comparable, decoded) if isinstance(entry, dict) and "type" in entry}
@@ -176,7 +176,7 @@ async def test_it_prints_the_daemons_files_and_metadata_log_as_our_dump_does(kaf
 
 
 def comparable(line: str) -> tuple[str, object]:
-    """The line up to its JSON, and the JSON without the order of its fields."""
+    """Split a line into its text and its JSON, in which the order of fields does not matter."""
     text, brace, rest = line.partition("{")
     return text, json.loads(brace + rest) if brace else None
 
@@ -209,7 +209,7 @@ def test_our_verify_finds_nothing_in_what_kafka_wrote_running_stopped_or_killed(
 
 
 def verified(data: Path) -> list[str]:
-    """What our verify finds in a directory of Kafka's."""
+    """Return the findings of `log verify` in a directory of Kafka's."""
     result = CliRunner().invoke(main, ["log", "verify", str(data)])
     *findings, summary = result.stdout.splitlines()
     assert "bytes: " in summary, result.output

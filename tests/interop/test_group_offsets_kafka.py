@@ -1,6 +1,6 @@
-"""`__consumer_offsets` is Kafka's: its decoder prints ours, its broker serves ours, and ours serves what it left.
+"""`__consumer_offsets` is compatible with Kafka in both directions: its decoder and broker read ours, and we read its.
 
-One directory goes from our daemon to Apache Kafka and back; both are asked by librdkafka.
+One directory goes from our daemon to Apache Kafka and back; librdkafka reads the offsets from both.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.support.kafka.kafka_wire import KafkaWire
 
 VERSIONS = ("4.3.0", "3.9.1")
 GROUPS = ("billing", "my-group", "gr\u00fcppe")
-"""The hash of the second is negative: its partition shows which of Kafka's two ways to the positive is taken."""
+"""The second has a negative hash, which Kafka maps to a partition in one of two ways, depending on the class."""
 PARTITIONS = 5
 
 

@@ -1,6 +1,6 @@
-"""Kafka's own tools on groups of our broker: kafka-consumer-groups, its offsets decoder, its consumer performance test.
+"""Kafka's tools on groups in Barnabas: kafka-consumer-groups, its offsets decoder, its consumer performance test.
 
-As in test_clients, BARNABAS_COMPATIBILITY_BROKER=kafka:4.3.0 points them at Apache Kafka, which tries the tests.
+With BARNABAS_COMPATIBILITY_BROKER=kafka:4.3.0 they run against Apache Kafka, which checks the tests (see test_clients).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def stack() -> Iterator[ExitStack]:
 
 
 def rows(printed: str, first: str) -> list[list[str]]:
-    """The lines of a table that begin with that word."""
+    """Return the rows of a printed table whose first column is `first`."""
     return [line.split() for line in printed.splitlines() if line.split()[:1] == [first]]
 
 

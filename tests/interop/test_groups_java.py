@@ -1,4 +1,4 @@
-"""Kafka's own consumer in a group of ours, and kafka-consumer-groups on it."""
+"""Kafka's consumer in a group of Barnabas, and kafka-consumer-groups on that group."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""A directory of ours becomes node 1 of a Kafka cluster of three, and the cluster outlives that node.
+"""A directory of Barnabas becomes node 1 of a Kafka cluster of three, which survives the loss of that node.
 
     1  our broker writes records and a group's offsets, and stops
-    2  Kafka starts on the directory as node 1; levels go up to its own, kraft.version to 1 (voters in the log)
-    3  two empty nodes join, and vote; every partition is reassigned to all three
-    4  node 1 is killed; the other two elect a leader, serve every record at its offset, know the group's offsets, and
-       take new records; Barnabas with read.only=true shows the same records from node 1's disk alone
+    2  Kafka starts on the directory as node 1; features rise to newest levels, kraft.version to 1 (voters in the log)
+    3  two empty nodes join, and become voters; every partition is reassigned to all three
+    4  node 1 is killed; the other two elect a leader, serve every record at its offset, return the group's offsets, and
+       accept new records; Barnabas with read.only=true serves the same records from node 1's disk alone
 
-Three JVMs at once and some minutes: run by hand, with BARNABAS_INTEROP_GROWING=1. docs/growing.md has the same steps
-with Kafka's own commands.
+Needs three JVMs together and some minutes: run it by hand, with BARNABAS_INTEROP_GROWING=1. docs/growing.md has the
+same steps with Kafka's own commands.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def read_back(kafka: Kafka, broker: Broker) -> list[str]:
 
 
 def assert_a_rescue_shows_the_same(disk: Path, scratch: Path, kafka: Kafka, records: list[str]) -> None:
-    """The disk of the dead node alone, read by Barnabas: what the cluster has, and not a byte is written."""
+    """Serve the dead node's disk alone with Barnabas: the cluster's records, without a write."""
     with pytest.raises(DaemonError, match="cluster of several brokers"):
         start_daemon(scratch / "refused", f"log.dirs={disk}")
     left = snapshot_of(disk)

@@ -1,4 +1,4 @@
-"""`barnabas handover`: Apache Kafka starts with the server.properties that it wrote, on what it made ready."""
+"""`barnabas handover`: Apache Kafka starts with the server.properties that it wrote, on the prepared directories."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ pytestmark = pytest.mark.timeout(300)
 
 
 class HandedOver(Kafka):
-    """Apache Kafka that takes the file as it was written."""
+    """Apache Kafka with an unmodified properties file from `barnabas handover`."""
 
     properties = Path()
     port = 0
 
     def write_properties(self) -> tuple[Path, int]:
-        """The file that is there."""
+        """Return the existing file."""
         return self.properties, self.port
 
 
@@ -71,7 +71,7 @@ def test_doctor_says_no_where_kafka_4_does_not_start(tmp_path: Path) -> None:
 
 
 def write_standalone(path: Path, data: Path, port: int) -> None:
-    """A server.properties whose voters are in the metadata log."""
+    """Write a server.properties for a quorum whose voters are in the metadata log."""
     controller = f"127.0.0.1:{free_port()}"
     properties = {
         "process.roles": "broker,controller",
@@ -88,7 +88,7 @@ def write_standalone(path: Path, data: Path, port: int) -> None:
 
 
 def write_some(address: Address, topic: str) -> None:
-    """A new topic, with ten records."""
+    """Create a topic with ten records."""
     admin = AdminClient({"bootstrap.servers": address.bootstrap})
     (created,) = admin.create_topics([NewTopic(topic, 1, 1)]).values()
     created.result(CLIENT_TIMEOUT_S)
@@ -118,7 +118,8 @@ def test_a_directory_with_its_voters_in_the_log_goes_over_and_comes_back(tmp_pat
     write_some(address, "of-barnabas")
     between = observe(address, [])
     assert barnabas.stop() == 0, barnabas.log_tail()
-    assert len(list((data / "__cluster_metadata-0").glob("*.checkpoint"))) == 1  # ours alone: it holds the voters
+    # only Barnabas' snapshot, which contains the voters
+    assert len(list((data / "__cluster_metadata-0").glob("*.checkpoint"))) == 1
     assert voters_of(data) == voters
 
     kafka.properties = tmp_path / "server.properties"
@@ -138,7 +139,7 @@ def test_a_directory_with_its_voters_in_the_log_goes_over_and_comes_back(tmp_pat
 
 
 def voters_of(data: Path) -> object:
-    """Raft's voters, as the log or its snapshot has them."""
+    """Return the Raft voters in the log or its snapshot."""
     replayed = examine([data]).replayed
     assert replayed is not None
     assert replayed.kraft_version == 1

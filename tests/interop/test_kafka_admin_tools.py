@@ -1,6 +1,6 @@
-"""kafka-topics, kafka-configs and kafka-cluster of Apache Kafka on our broker and on Kafka's own: the same output.
+"""kafka-topics, kafka-configs and kafka-cluster print the same for Barnabas and for Kafka.
 
-What differs by nature is taken out before: ports, ids, and the min.insync.replicas that Kafka 4.x sets for all brokers
+Unavoidable differences are removed first: ports, ids, and the min.insync.replicas that Kafka 4.x sets for all brokers
 when it formats a directory.
 """
 
@@ -32,19 +32,19 @@ _SENTENCE = re.compile(r"(?:Error while executing topic command : |^Caused by: \
 
 @dataclass(frozen=True)
 class Pair:
-    """The tools of one version, our broker, and Kafka's."""
+    """The tools of one Kafka version, and the addresses of Barnabas and of Kafka."""
 
     kafka: Kafka
     ours: str
     theirs: str
 
     def both(self, tool: str, *arguments: str) -> tuple[str, str]:
-        """What the tool says of our broker, and what of Kafka's."""
+        """Return the tool's output for Barnabas and for Kafka."""
         return self.on(self.ours, tool, *arguments), self.on(self.theirs, tool, *arguments)
 
     def on(self, bootstrap: str, tool: str, *arguments: str) -> str:
-        """Its standard output, or both when it fails."""
-        command = arguments[: tool == CLUSTER]  # kafka-cluster alone wants its command before its options
+        """Return standard output, and standard error too if the tool fails."""
+        command = arguments[: tool == CLUSTER]  # kafka-cluster requires its command before its options
         try:
             said = self.kafka.tool(tool, *command, "--bootstrap-server", bootstrap, *arguments[len(command) :])
         except KafkaError as error:
@@ -62,7 +62,7 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def sentences(said: str) -> list[str]:
-    """What the tool gave as the reason of its failure."""
+    """Return the sentences with which the tool explains a failure."""
     return _SENTENCE.findall(said)
 
 
@@ -95,7 +95,7 @@ def test_what_cannot_be_done_with_topics_is_told_in_kafkas_words(pair: Pair) -> 
         ("--delete", "--topic", "missing"),
     ):
         (ours,), (theirs, *_) = (sentences(said) for said in pair.both(TOPICS, *arguments))
-        common = min(len(ours), len(theirs), 90)  # either may go on with what only it has to say
+        common = min(len(ours), len(theirs), 90)  # either may continue with details of its own
         assert ours[:common] == theirs[:common], arguments
         assert common > 20
 
@@ -120,7 +120,7 @@ def test_configs_of_topics_are_described_and_altered(pair: Pair) -> None:
     ours, theirs = pair.both(CONFIGS, "--describe", "--all", *topic)
     newer_default = (
         "message.timestamp.after.max.ms" if pair.kafka.version.startswith("3.") else "none"
-    )  # 4.0 changed it
+    )  # Kafka 4.0 changed the default
     mine = {line for line in ours.splitlines() if newer_default not in line}
     assert mine <= set(theirs.splitlines())
     assert len(mine) > 20

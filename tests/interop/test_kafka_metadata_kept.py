@@ -1,8 +1,8 @@
-"""What Kafka keeps in its metadata log is all there when Kafka gets the directory back, our snapshots in between.
+"""Kafka's metadata survives while Barnabas serves the directory and writes snapshots, until Kafka gets it back.
 
-Kafka makes topics, configs, ACLs, SCRAM users and quotas; our broker refuses the directory, serves it with
---ignore-security, changes topics, and writes a snapshot after every change with the log trimmed behind it; Kafka starts
-on that and describes the same things. With voters in the configuration and with voters in the log (`--standalone`).
+Kafka creates topics, configs, ACLs, SCRAM users and quotas. Our broker refuses the directory, serves it with
+--ignore-security, changes topics, and writes a snapshot after every change, trimming the log. Kafka then starts on the
+directory and describes the same objects. With voters in the configuration and in the log (`--standalone`).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from barnabas.commands.main import main
 from tests.support.daemon import DaemonError, start_daemon
 from tests.support.kafka.apache_kafka import Kafka, need_kafka
 
-pytestmark = pytest.mark.timeout(300)  # many JVMs start one after the other, on whatever machine
+pytestmark = pytest.mark.timeout(300)  # many JVM starts in sequence, on machines of any speed
 VERSIONS = tuple(os.environ.get("BARNABAS_KAFKA_VERSIONS", "4.3.0 3.9.1").split())
-"""3.7.2, 3.8.1 and the others between are tried by hand."""
+"""3.7.2, 3.8.1 and other versions in between are tested by hand."""
 AUTHORIZER = {
     "authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super_users": "User:ANONYMOUS",
@@ -78,7 +78,7 @@ async def test_kafka_finds_everything_again_behind_our_snapshots(
     with kafka.running() as broker:
         after = kafka.java_program("ClusterState", broker.bootstrap, "describe").splitlines()
         dump = kafka.dump_log_segments("--cluster-metadata-decoder", "--files", str(newest_snapshot(metadata_log)))
-        assert "RECOVERING" not in broker.log  # what it says of leaders after a stop that it takes for unclean
+        assert "RECOVERING" not in broker.log  # how Kafka describes leaders after an unclean stop
     assert "SnapshotFooter" in dump
     assert [line.split()[1] for line in after if line.startswith("topic ours-")] == ["ours-4"]
     assert [line for line in after if "ours-4" not in line] == before
@@ -89,7 +89,7 @@ def newest_snapshot(metadata_log: Path) -> Path:
 
 
 def tree(directories: Sequence[Path]) -> dict[Path, bytes]:
-    """Every file with its bytes; the lock, which Kafka leaves behind, is none of the data."""
+    """Return the content of every file except the lock file, which Kafka leaves in the directory."""
     files = itertools.chain.from_iterable(directory.rglob("*") for directory in directories)
     return {path: path.read_bytes() for path in files if path.is_file() and path.name != ".lock"}
 
@@ -99,7 +99,8 @@ async def test_a_directory_that_kafka_only_formatted_is_ours_first_and_kafkas_th
     version = VERSIONS[0]
     need_kafka(version)
     data = tmp_path / "barnabas" / "data"
-    settings = {**AUTHORIZER, **(STANDALONE if quorum == "standalone" else {})}  # it is asked for ACLs, too
+    # so that Kafka answers requests for ACLs
+    settings = {**AUTHORIZER, **(STANDALONE if quorum == "standalone" else {})}
     kafka = Kafka(version, data, tmp_path / "kafka", node_id=1, **settings)
     cluster_id = kafka.format(*(["--standalone"] if quorum == "standalone" else []))
     formatted = examine([data])

@@ -1,7 +1,7 @@
-"""Apache Kafka starts on a directory that `barnabas serve` wrote, serves every record, writes on, and hands it back.
+"""Apache Kafka starts on a directory of `barnabas serve`, serves every record, appends, and Barnabas takes it back.
 
-Both ways through real programs and real clients: our daemon and our client here, Kafka's broker, its Java client and
-its tools there. Compared are topics, partitions, offsets, timestamps, keys, values, headers, topic ids and configs.
+Real programs and clients in both directions: our daemon and client on one side, Kafka's broker, Java client and tools
+on the other. Compared are topics, partitions, offsets, timestamps, keys, values, headers, topic ids and configs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.support.daemon import Daemon, start_daemon
 from tests.support.kafka.apache_kafka import Broker, Kafka, need_kafka
 from tests.support.kafka.two_brokers import stored_batches
 
-pytestmark = pytest.mark.timeout(300)  # many JVMs start one after the other, on whatever machine
+pytestmark = pytest.mark.timeout(300)  # many JVM starts in sequence, on machines of any speed
 VERSIONS = ("4.3.0", "3.9.1")
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 RECORDS_PER_PRODUCER = 40
@@ -35,7 +35,7 @@ SMALL_SEGMENTS_RECORDS = 500
 
 
 class Seen(NamedTuple):
-    """A record as any of the clients gives it."""
+    """A record as returned by any of the clients."""
 
     topic: str
     partition: int
@@ -47,7 +47,7 @@ class Seen(NamedTuple):
 
 
 def configs_of(version: str) -> dict[str, dict[str, str]]:
-    """Kafka 3.9 takes small segments as they are; 4.x refuses them but for its internal name."""
+    """Return topic configs. Kafka 3.9 accepts small segments; 4.x only by an internal config name."""
     small = "segment.bytes" if version.startswith("3.") else "internal.segment.bytes"
     return {
         "orders": {"retention.ms": "-1", "segment.bytes": "1048576"},
@@ -56,7 +56,7 @@ def configs_of(version: str) -> dict[str, dict[str, str]]:
 
 
 async def write_with_barnabas(daemon: Daemon, version: str) -> dict[str, str]:
-    """Makes the topics and their records; the topics' ids."""
+    """Create the topics and their records; return the topics' ids."""
     configs = configs_of(version)
     ids = {}
     async with Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin:
@@ -87,14 +87,14 @@ async def write_with_barnabas(daemon: Daemon, version: str) -> dict[str, str]:
 
 
 async def read_with_barnabas(daemon: Daemon) -> list[Seen]:
-    """Every record that our daemon serves."""
+    """Read every record from our daemon."""
     partitions = [TopicPartition(topic, number) for topic, count in PARTITIONS.items() for number in range(count)]
     found: list[Seen] = []
     async with Consumer(ConsumerConfig(bootstrap=daemon.bootstrap)) as consumer:
         await consumer.assign(partitions)
         await consumer.seek_to_beginning(*partitions)
         ends = await consumer.end_offsets(partitions)
-        count = sum(ends.values())  # nothing was ever deleted and no offset is skipped
+        count = sum(ends.values())  # no record was deleted and no offset is skipped
         while len(found) < count:
             polled = await consumer.poll()
             assert polled, f"only {len(found)} of {count} records came"
@@ -103,7 +103,7 @@ async def read_with_barnabas(daemon: Daemon) -> list[Seen]:
 
 
 def read_with_kafka(kafka: Kafka, broker: Broker) -> list[Seen]:
-    """Every record that Kafka serves, by its own client."""
+    """Read every record from Kafka, by its own client."""
     found = []
     for line in kafka.java_program("ReadBack", broker.bootstrap).splitlines():
         topic, partition, offset, timestamp, _, key, value, headers = line.split("\t")
@@ -127,7 +127,7 @@ def decoded(text: str) -> bytes | None:
 
 
 def described_by_kafka(kafka: Kafka, broker: Broker) -> dict[str, tuple[str, dict[str, str]]]:
-    """Topic -> id and configs, as Kafka's topic command prints them."""
+    """Return ids and configs by topic, as printed by Kafka's topic command."""
     text = kafka.tool("org.apache.kafka.tools.TopicCommand", "--bootstrap-server", broker.bootstrap, "--describe")
     found = {}
     for topic, topic_id, configs in re.findall(r"^Topic: (\S+)\tTopicId: (\S+)\t.*Configs: *(\S*)$", text, re.M):
@@ -136,7 +136,7 @@ def described_by_kafka(kafka: Kafka, broker: Broker) -> dict[str, tuple[str, dic
 
 
 def kafka_records(prefix: str, start_offsets: dict[int, int]) -> Iterable[Seen]:
-    """What WriteRecords adds to `orders`."""
+    """Return the records that WriteRecords adds to `orders`."""
     offsets = dict(start_offsets)
     for number in range(KAFKA_RECORDS):
         partition = number % PARTITIONS["orders"]

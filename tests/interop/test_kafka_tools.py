@@ -1,6 +1,6 @@
-"""Kafka's own command-line tools on our broker, unchanged: those of records, offsets and log directories.
+"""Kafka's unchanged command-line tools for records, offsets and log directories, on Barnabas.
 
-As in test_clients, BARNABAS_COMPATIBILITY_BROKER=kafka:4.3.0 points them at Apache Kafka, which tries the tests.
+With BARNABAS_COMPATIBILITY_BROKER=kafka:4.3.0 they run against Apache Kafka, which checks the tests (see test_clients).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Message formats 0 and 1 against Kafka itself: its classes write them, its tools dump them, its brokers serve them.
+"""Message formats 0 and 1 against Kafka: its classes write them, its tools dump them, its brokers serve them.
 
-A broker of Kafka sends old messages as they are stored, and its client reads them (3.9.1 converts for consumers that
-are older than the log, never for newer ones). Ours sends them as version 2. The client must not see the difference.
+Kafka's broker sends old messages as stored, and its client reads them (3.9.1 converts for consumers that are older than
+the log, never for newer ones). Barnabas sends them as version 2. The client must return the same records.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def test_kafkas_tool_prints_old_messages_and_our_indexes_of_them_as_our_dump_doe
     for options in ((), ("--deep-iteration",), ("--deep-iteration", "--print-data-log")):
         theirs = kafka.dump_log_segments(*options, "--files", ",".join(map(str, files)))
         if version.startswith("3."):
-            theirs = re.sub(r"( crc: \d+)}", r"\1", theirs)  # a brace too many in its text
+            theirs = re.sub(r"( crc: \d+)}", r"\1", theirs)  # Kafka 3.x prints an unmatched brace
         result = CliRunner().invoke(main, ["log", "dump", *options, *map(str, files)])
         assert result.stdout == theirs
     assert "isvalid: false" not in theirs
@@ -89,7 +89,7 @@ async def test_kafka_and_we_serve_a_log_of_all_formats_alike(version: str, tmp_p
 
 
 def put_old_log(directory: Path) -> None:
-    """In place of the partition's empty segment, whose indexes are then built anew."""
+    """Replace the partition's empty segment; the indexes are rebuilt at the next start."""
     for path in directory.glob("0*"):
         path.unlink()
     (directory / LOG_NAME).write_bytes(CONTENT)

@@ -1,4 +1,4 @@
-"""kafka-metadata-shell and DumpLogSegments find in our metadata log, and in our snapshot of it, what was put there."""
+"""kafka-metadata-shell and DumpLogSegments read our metadata log and our snapshot of it completely."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_kafkas_tools_read_our_metadata_log_and_our_snapshot(tmp_path: Path, ver
     snapshot = max(metadata.glob("*.checkpoint"))
     segments = sorted(metadata.glob("*.log"))
 
-    files = ",".join(map(str, (*segments, snapshot)))  # in the order of the dump: the snapshot last
+    files = ",".join(map(str, (*segments, snapshot)))  # in the order of the dump, which ends with the snapshot
     dump = kafka.dump_log_segments("--cluster-metadata-decoder", "--files", files)
     assert "isvalid: false" not in dump
     names = re.findall(r'"type":"TOPIC_RECORD".*?"name":"([^"]+)"', dump)

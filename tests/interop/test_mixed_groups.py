@@ -1,6 +1,6 @@
-"""One group of members of several client libraries, which share an assignor: each comes, some leave or are killed.
+"""Groups with members of several client libraries that share an assignor; members join, leave and are killed.
 
-kafkajs is not among them: it has no assignor of Kafka's. Ours is.
+kafkajs is left out, since it has none of Kafka's assignors. Barnabas' own client is included.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SECOND = ("Java 4.3.0", "sarama", "aiokafka")
 
 
 def command_of(name: str) -> list[str]:
-    """The member program of that client; the test is skipped where it cannot be had."""
+    """Return the command of a client's member program; skip the test if it is unavailable."""
     return next(client.member() for client in CLIENTS if client.name == name)
 
 
@@ -52,13 +52,13 @@ def test_members_of_different_libraries_share_a_topic_through_crashes_of_each_an
         group.wait_for_all_to_read(members)
         daemon.restart(clean=False)
         group.wait_for_all_to_read(members)
-        members.pop(0).leave()  # ours, which led
+        members.pop(0).leave()  # Barnabas' client, which was the group's leader
         group.wait_for_all_to_read(members)
         group.produce_and_wait()
 
 
 def test_cooperative_members_of_different_libraries_share_a_topic_whoever_leads(tmp_path: Path) -> None:
-    """Partitions move in two steps by what each library says of what it has; ours leads first, then another one."""
+    """Partitions move in two steps, based on the owned partitions in each library's join; the leader changes once."""
     commands = [command_of(name) for name in ("Java 4.3.0", "confluent-kafka", "kafka-python")]
     with group_at(tmp_path) as (daemon, group):
         members = [group.come(OURS, COOPERATIVE)]

@@ -1,6 +1,6 @@
-"""Apache Kafka starts on directories between which partitions were moved, and agrees on where each one is.
+"""Apache Kafka starts on directories between which partitions were moved, and agrees on the location of each one.
 
-One partition's move has ended; another's was cut by kill -9 in the middle, and Kafka goes on with it.
+One move was complete; another was interrupted by kill -9, and Kafka continues it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ async def read(daemon: Daemon, topic: str) -> list[tuple[int, bytes | None, byte
 
 
 async def located(admin: Admin) -> dict[tuple[str, bool], str]:
-    """(topic, is a copy) -> log directory."""
+    """Return the log directory by (topic, is a copy)."""
     return {
         (replica.topic_partition.topic, replica.is_future): directory.path
         for directory in await admin.describe_log_dirs()

@@ -1,6 +1,6 @@
-"""A job on Spark's `local-cluster`: a driver and two executors, each a process of its own, as on a cluster's machines.
+"""A job on Spark's `local-cluster`: driver and two executors in separate processes, as on a cluster's machines.
 
-It takes minutes of JVMs, so only where BARNABAS_INTEROP_CLUSTER is set.
+It takes minutes of JVM time, so it runs only if BARNABAS_INTEROP_CLUSTER is set.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def _needs_spark() -> None:
 
 SMALL = ("--conf", "spark.sql.shuffle.partitions=2")
 COMMAND = f"import sys; sys.path.insert(0, {str(REPOSITORY)!r}); from barnabas.commands.entry import main; main()"
-"""`python -m barnabas` by no PYTHONPATH and no working directory, which the workers would have as well."""
+"""`python -m barnabas` without PYTHONPATH or working directory, both of which the workers would inherit."""
 
 
 def run_stats(directory: Path, python: str | Path, python_path: str) -> subprocess.CompletedProcess[str]:
-    """`stats` of one record with `python` for the workers, and `python_path` for their PYTHONPATH."""
+    """Run `stats` on one record with `python` for the workers, and `python_path` for their PYTHONPATH."""
     bench = LogBench(directory / "data")
     log = bench.open()
     append(log, batch((START_MS, b"k", b"v")))

@@ -1,4 +1,4 @@
-"""`make pipeline-demo` on few flights: every job as a user runs it, the archive killed in the middle."""
+"""`make pipeline-demo` on few flights: every job as a user runs it, with a kill of the archive job halfway."""
 
 from __future__ import annotations
 
@@ -38,4 +38,4 @@ def test_the_demo_is_right_in_every_step(tmp_path: Path) -> None:
     for step in DONE:
         assert any(step in line for line in lines), step
     assert "all of it is right" in done.stdout
-    assert not list(tmp_path.glob("barnabas-*"))  # it cleans up behind itself
+    assert not list(tmp_path.glob("barnabas-*"))  # the demo removes its own files

@@ -1,7 +1,7 @@
-"""Every record once through kill -9 of drivers, executors and their Python processes: sink, archive, replay.
+"""Every record arrives exactly once despite kill -9 of drivers, executors and Python workers: sink, archive, replay.
 
-All by a seed. Drivers die at amounts of work done (records in the topic, files in the archive), executors and Python
-processes by their own hands, in the middle of a task's rows: each of those kills happens, and the task runs again.
+A seed determines the kills. Drivers die after an amount of work (records in the topic, files in the archive), executors
+and Python workers kill themselves in the middle of a task's rows: each of those kills happens, and the task is retried.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 def run_with_kills(
     work: dict[str, str], log: Path, done: Callable[[], int], driver_kills: list[int], plan: Plan
 ) -> TaskKills:
-    """Start the work again after each kill of its driver, until it ends well; all of the plan has happened then."""
+    """Restart the work after each kill of its driver, until it succeeds; assert that all planned kills happened."""
     kills = TaskKills(log.with_suffix(".kills"), plan)
     killed_drivers = 0
     driver = Driver(work, log, kills.directory)
@@ -69,7 +69,8 @@ def run_with_kills(
         driver.kill()
     assert killed_drivers
     assert kills.killed() == kills.planned()
-    # Not of each kill: a new driver counts anew, and so does a stage whose shuffled rows went with an executor.
+    # Fewer than the kills: attempts are counted from 0 by a new driver, and by a stage whose shuffled rows were lost
+    # with an executor.
     assert kills.reruns() > 0
     return kills
 
@@ -79,7 +80,10 @@ def points(chance: random.Random, total: int, count: int) -> list[int]:
 
 
 def task_kills(chance: random.Random, tasks: list[str], rows: int) -> Plan:
-    """One in each of these tasks, kinds in turn; `rows` is what a task has on average, some have a third less."""
+    """Plan one kill in each task, alternating the kinds.
+
+    `rows` is the average number of rows in a task; some tasks have a third less.
+    """
     kinds = ["worker", "executor"] * len(tasks)
     return {task: [(kind, chance.randrange(rows // 4, rows // 2))] for task, kind in zip(tasks, kinds, strict=False)}
 

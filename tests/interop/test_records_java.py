@@ -1,4 +1,4 @@
-"""Record batches of all codecs, back and forth with the Java classes that Kafka's broker and clients use."""
+"""Record batches of all codecs, written and read by Barnabas and by the Java classes of Kafka's broker and clients."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Kafka:
 
 
 def mixed_records(count: int) -> list[Record]:
-    """Keys, values and headers, null and not, compressible and not, over several lz4 and snappy blocks."""
+    """Build records of several lz4 and snappy blocks: null or not, compressible or not, with and without headers."""
     noise = random.Random(3)
     return [
         Record(
@@ -141,7 +141,8 @@ def test_we_read_what_java_writes_and_write_it_alike(kafka: Kafka, tmp_path: Pat
         assert batch.codec is codec
         assert check_records(batch).max_timestamp == TIMESTAMP + count - 1
         assert read_records(batch) == expected
-        if codec in (Codec.NONE, Codec.SNAPPY, Codec.LZ4):  # gzip's and zstd's libraries differ, their format does not
+        # libraries for gzip and zstd differ in their output, not in the format
+        if codec in (Codec.NONE, Codec.SNAPPY, Codec.LZ4):
             ours = build(
                 expected,
                 codec,

@@ -1,8 +1,8 @@
-"""Our daemon and a real Kafka broker, fed the same bytes over Kafka's protocol, leave the same files, byte for byte.
+"""Our daemon and a real Kafka broker write identical files when fed the same bytes over Kafka's protocol.
 
-Compared are the names and the content of everything in the partitions' directories, and the checkpoint files of the
-data directory. Left out is what has to differ: the topics' ids, which each broker draws; and, after a restart, the
-leader epochs. docs/storage-format.md names these and says why.
+Compared are the names and contents of all files in the partitions' directories, and the checkpoint files of the data
+directory. Excluded are necessary differences: topic ids, which each broker generates, and leader epochs after a
+restart. docs/storage-format.md lists them with reasons.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from tests.support.kafka.two_brokers import (
 from tests.support.storage.legacy import message_sets
 from tests.support.storage.records import TIMESTAMP, build, plain
 
-pytestmark = pytest.mark.timeout(300)  # many JVMs start one after the other, on whatever machine
+pytestmark = pytest.mark.timeout(300)  # many JVM starts in sequence, on machines of any speed
 VERSIONS = ("4.3.0", "3.9.1")
 PRODUCERS = (0, 2000, 16, 1, 4, 1000, 3000)
 BATCHES = 120
@@ -49,7 +49,7 @@ BATCH_INTERVAL_MS = 5000
 
 
 def topics_of(version: str) -> dict[str, Topic]:
-    """Small segments, which roll by their size, by either index, by time; rewritten and compacted ones."""
+    """Return topics with small segments that roll by size, index or time; some are recompressed or compacted."""
     size = "segment.bytes" if version.startswith("3.") else "internal.segment.bytes"
     return {
         "codecs": Topic(2, {size: "16384", "index.interval.bytes": "300"}),
@@ -62,19 +62,20 @@ def topics_of(version: str) -> dict[str, Topic]:
             1,
             {
                 "cleanup.policy": "compact",
-                "min.cleanable.dirty.ratio": "1",  # nothing is cleaned before all is written: one round in both
+                # the cleaner starts only after all writes, so both brokers need one round
+                "min.cleanable.dirty.ratio": "1",
                 "file.delete.delay.ms": "0",
                 size: "4096",
                 "index.interval.bytes": "200",
             },
         ),
         "old": Topic(1, {}),  # filled by put_old_segments
-        "empty": Topic(20, {}),  # enough rows for a hash table to have grown
+        "empty": Topic(20, {}),  # so many that a hash table has grown
     }
 
 
 def some_records(draw: random.Random, first_ms: int) -> list[Record]:
-    """A few records, null keys and values and headers among them."""
+    """Return a few records, some with null keys, null values or headers."""
     return [
         Record(
             offset,
@@ -88,7 +89,7 @@ def some_records(draw: random.Random, first_ms: int) -> list[Record]:
 
 
 class Script:
-    """The batches of a test, a part at a time; producers' sequences go on from part to part."""
+    """The batches of a test, in parts; producers' sequences continue across parts."""
 
     def __init__(self) -> None:
         self._draw = random.Random(1)
@@ -96,7 +97,7 @@ class Script:
         self._now = TIMESTAMP
 
     def part(self) -> list[Batch]:
-        """As many rounds over the topics as make several segments of each."""
+        """Return enough rounds over the topics for several segments of each."""
         return [batch for number in range(BATCHES) for batch in self._round(number)]
 
     def _round(self, number: int) -> Iterator[Batch]:
@@ -118,7 +119,7 @@ class Script:
 
 
 class TwoBrokers:
-    """Kafka and our daemon, each on a directory of its own; one runs at a time."""
+    """Kafka and our daemon, each with a directory of its own; they run one after the other."""
 
     def __init__(self, directory: Path, version: str) -> None:
         self.topics = topics_of(version)
@@ -128,26 +129,26 @@ class TwoBrokers:
         self._daemon = Daemon(directory / "barnabas", {"log.cleaner.backoff.ms": "100"})
 
     def run(self, use: Callable[[KafkaWire, Path], None], *, kill: bool = False) -> None:
-        """Start both, use each through its connection and its data directory, and stop or kill it."""
+        """Start each broker, call `use` with a connection and the data directory, and stop or kill it."""
         for running, data in ((self._kafka_running(kill), self._theirs), (self._daemon_running(kill), self._ours)):
             with running as (host, port), KafkaWire(host, port) as wire:
                 use(wire, data)
 
     def change_files(self, change: Callable[[Path], None]) -> None:
-        """The same to both directories, while neither broker runs."""
+        """Apply `change` to both directories, while neither broker runs."""
         change(self._theirs)
         change(self._ours)
 
     def files(self) -> tuple[dict[str, bytes], dict[str, bytes]]:
-        """Our files and Kafka's, without topic ids."""
+        """Return our files and Kafka's, without topic ids."""
         ours, theirs = (without_topic_ids(files_of(data, self.topics)) for data in (self._ours, self._theirs))
         return ours, theirs
 
     def assert_same_checkpoints(self) -> None:
-        """The checkpoint files of both directories say the same."""
+        """Assert that the checkpoint files of both directories are equal."""
         ours, theirs = checkpoints_of(self._ours), checkpoints_of(self._theirs)
         if not theirs.get(CLEANER_CHECKPOINT):
-            del theirs[CLEANER_CHECKPOINT]  # Kafka makes it at start, empty; ours with the first round
+            del theirs[CLEANER_CHECKPOINT]  # Kafka creates it empty at start, Barnabas in the first cleaner round
         assert ours.keys() == theirs.keys()
         for name in (RECOVERY_POINT_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT):
             assert ours[name] == theirs[name]
@@ -219,7 +220,8 @@ def test_after_recovery_from_a_kill_both_left_the_same_bytes(tmp_path: Path, ver
     assert differences(ours, theirs) == []
     both.assert_same_checkpoints()
 
-    # What was recovered is written on. The damaged log's producers have lost batches, so theirs would be refused.
+    # Appends after recovery work. The damaged log's producers are left out: their batches were lost, so the next ones
+    # would be rejected.
     both.run(lambda wire, _: feed(wire, (batch for batch in second if batch.topic != "producers")))
     ours, theirs = map(without_epochs, both.files())
     assert differences(ours, theirs) == []
@@ -227,7 +229,7 @@ def test_after_recovery_from_a_kill_both_left_the_same_bytes(tmp_path: Path, ver
 
 
 def put_old_segments(data: Path) -> None:
-    """Segments of brokers before 0.11: the first and the third lack their indexes, and are recovered for it."""
+    """Write segments of brokers before 0.11. The first and the third have no indexes, so they are recovered."""
     sets = list(message_sets().values())
     for number, part in enumerate((sets[:3], sets[3:6], sets[6:])):
         path = data / "old-0" / f"{part[0].records[0].offset:020d}.log"
@@ -240,7 +242,7 @@ def put_old_segments(data: Path) -> None:
 
 
 def damage(data: Path) -> None:
-    """A torn tail, a flipped bit in the middle of a log, a lost index, garbage in another, old formats."""
+    """Truncate a tail, flip a bit in the middle of a log, delete an index, corrupt another, add old formats."""
     tail = sorted((data / "codecs-0").glob("*.log"))[-1]
     tail.write_bytes(tail.read_bytes()[:-10])
     middle = sorted((data / "producers-0").glob("*.log"))[2]

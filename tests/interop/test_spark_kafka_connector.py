@@ -1,5 +1,7 @@
-"""Spark's own Kafka connector, unmodified, against our broker: batch and stream, read and write, and the same rows as
-`format("barnabas")` gives of the same topic."""
+"""Spark's own unmodified Kafka connector against our broker: batch and stream, read and write.
+
+The rows equal those of `format("barnabas")` from the same topic.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ def jars() -> list[Path]:
 
 
 async def fill(bootstrap: str, topic: str, codecs: tuple[str, ...] = ("none", "gzip", "snappy", "lz4", "zstd")) -> None:
-    """Records of every kind, each codec's in turn, over all partitions."""
+    """Fill all partitions with records of every kind, alternating codecs."""
     await create_topics(bootstrap, topic, partitions=PARTITIONS)
     for turn, codec in enumerate(codecs):
         async with Producer(ProducerConfig(bootstrap=bootstrap, compression=codec, batch_size=2000)) as producer:
@@ -70,7 +72,7 @@ async def fill(bootstrap: str, topic: str, codecs: tuple[str, ...] = ("none", "g
 
 
 def rows(frame: DataFrame) -> list[Any]:
-    """In a form that compares and sorts."""
+    """Return rows in a sortable and comparable form."""
     plain = []
     for row in frame.select(*PLAIN, "headers").collect():
         headers = None if not row.headers else [(header.key, header.value) for header in row.headers]

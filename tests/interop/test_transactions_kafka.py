@@ -1,6 +1,6 @@
-"""Transactions that Kafka wrote: committed, aborted, and open when it was killed. We open a copy of its directory.
+"""Transactions written by Kafka: committed, aborted, and open at a kill. Barnabas opens a copy of the directory.
 
-Kafka recovers the same directory itself: what is then in its files must be what is in ours.
+Kafka recovers the same directory; its files must then equal ours.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ UNCOMMITTED, COMMITTED = "read_uncommitted", "read_committed"
 
 
 class Crashed(NamedTuple):
-    """A Kafka that was killed: its program, a copy of its directory, and what its consumers had read."""
+    """A killed Kafka: its program, a copy of its directory, and the records that its consumers had read."""
 
     kafka: Kafka
     copy: Path
@@ -65,7 +65,7 @@ def read_back(kafka: Kafka, bootstrap: str, *options: str) -> list[tuple[int, by
 
 
 async def consumed(bootstrap: str, isolation: str) -> list[tuple[int, bytes]]:
-    """What our consumer reads up to the end that it may see."""
+    """Return the records that our consumer reads up to the last stable offset."""
     partition = TopicPartition(TOPIC, 0)
     config = ConsumerConfig(bootstrap=bootstrap, isolation=isolation, offset_reset="earliest")
     got: list[tuple[int, bytes]] = []

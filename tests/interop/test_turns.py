@@ -1,9 +1,9 @@
 """Apache Kafka and Barnabas take turns on one directory: Kafka, Barnabas, Kafka, Barnabas, Kafka.
 
-In each turn a client produces (plain and idempotent, every codec), a group goes on where it was, topics are created,
-altered and deleted, records are deleted, a topic is compacted. At the end of a turn everything that a client can see is
-noted, and the next program must show the same: stored batches byte for byte, offsets, log start offsets, configs, topic
-ids, the group's offsets.
+In each turn a client produces (plain and idempotent, every codec), a group continues from its offsets, topics are
+created, altered and deleted, records are deleted, a topic is compacted. At the end of a turn the state visible to
+clients is recorded, and the next broker must show the same: stored batches byte for byte, offsets, log start offsets,
+configs, topic ids, the group's offsets.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.timeout(300)
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 VERSIONS = ("3.9.1", "4.3.0")
 BY_HAND = os.environ.get("BARNABAS_INTEROP_TURNS", "").split()
-"""Further versions, a minute and a half each: BARNABAS_INTEROP_TURNS="3.7.2 3.8.1 4.0.0 4.2.0"."""
+"""Further versions, one and a half minutes each: BARNABAS_INTEROP_TURNS="3.7.2 3.8.1 4.0.0 4.2.0"."""
 GROUP = "workers"
 WAIT_S = 60.0
 RECORDS_PER_PRODUCER = 12
@@ -47,19 +47,19 @@ COMPACTED_RECORDS = 300
 
 
 class Turns:
-    """What a client does in each turn; `work` and `go_on` raise when the program does not do as it should."""
+    """A client's actions in each turn; `work` and `go_on` raise if the broker misbehaves."""
 
     def __init__(self, log_dirs: Sequence[Path], version: str) -> None:
         self._log_dirs = log_dirs
         self._small = "segment.bytes" if version < "4.1" else "internal.segment.bytes"
         self._turn = 0
         self.written: list[tuple[int, int]] = []
-        """(partition, offset) of every record of `orders`, acknowledged."""
+        """(partition, offset) of every acknowledged record in `orders`."""
         self.consumed: set[tuple[int, int]] = set()
-        """What the group has committed."""
+        """(partition, offset) of every record that the group has read and committed."""
 
     def prepare(self, address: Address) -> None:
-        """Topics of the first turn."""
+        """Create the topics of the first turn."""
         keep = {"retention.ms": "-1"}
         compact = {"cleanup.policy": "compact", self._small: "16384", "min.cleanable.dirty.ratio": "0.01"}
         topics = [
@@ -67,13 +67,13 @@ class Turns:
             NewTopic("trimmed", 1, 1, config=keep),
             NewTopic("last.values", 1, 1, config=compact),
         ]
-        # Held by a name: a client that is collected fails the calls that it has not yet made.
+        # Bound to a name, because a garbage-collected client fails its pending calls.
         admin = AdminClient({"bootstrap.servers": address.bootstrap})
         self._done(admin.create_topics(topics))
         self._await_directories("orders-0", "orders-1", "orders-2", "trimmed-0", "last.values-0")
 
     def work(self, address: Address) -> None:
-        """One turn's changes."""
+        """Make one turn's changes."""
         self._turn += 1
         for codec, idempotent in itertools.product(CODECS, (False, True)):
             self._produce(address, codec, idempotent=idempotent)
@@ -149,7 +149,7 @@ class Turns:
         producer = Producer({"bootstrap.servers": address.bootstrap})
         for number in range(10):
             producer.produce("trimmed", f"{self._turn}-{number}".encode(), partition=0)
-            assert producer.flush(WAIT_S) == 0  # a batch each, so that the start may lie between them
+            assert producer.flush(WAIT_S) == 0  # one record per batch, so that the log start can be between them
         admin = AdminClient({"bootstrap.servers": address.bootstrap})
         start = 10 * self._turn - 4
         self._done(admin.delete_records([TopicPartition("trimmed", 0, start)]))
@@ -172,7 +172,7 @@ class Turns:
         await_true(lambda: clean_offset(log_dir, "last.values") == active_base(log_dir, "last.values"), "clean records")
 
     def _await_directories(self, *names: str) -> None:
-        """The controller answers a creation before the broker has heard of it."""
+        """Wait for the directories; the controller answers a creation before the broker learns of it."""
         for name in names:
             await_true(partial(self._exists, name), name)
 
@@ -185,7 +185,7 @@ class Turns:
 
 
 def polled(consumer: Consumer, count: int) -> Iterator[Message]:
-    """The next `count` records; the group has some seconds to form."""
+    """Yield the next `count` records, allowing some seconds for the group to form."""
     deadline = time.monotonic() + WAIT_S
     while count:
         message = consumer.poll(0.2)
@@ -198,7 +198,7 @@ def polled(consumer: Consumer, count: int) -> Iterator[Message]:
 
 
 def await_true(condition: Callable[[], bool], what: str) -> None:
-    """Wait for another process' doing, which has no event to offer."""
+    """Poll for a condition in another process."""
     deadline = time.monotonic() + WAIT_S
     while not condition():
         assert time.monotonic() < deadline, f"there was no {what} within {WAIT_S} s"
@@ -207,7 +207,7 @@ def await_true(condition: Callable[[], bool], what: str) -> None:
 
 @pytest.mark.parametrize(
     ("version", "log_dirs", "end"),
-    # Every pair of them; all eight were run once, and cost seven minutes.
+    # Every pair of values occurs. All eight combinations passed once, in seven minutes.
     [
         *(("3.9.1", 1, "clean"), ("3.9.1", 2, "killed"), ("4.3.0", 2, "clean"), ("4.3.0", 1, "killed")),
         *((version, *how) for version in BY_HAND for how in ((1, "clean"), (2, "killed"))),
@@ -279,7 +279,7 @@ def test_an_idempotent_producer_that_lives_through_changes_of_program_loses_and_
         for program, killed in ((kafka, False), (barnabas, True), (kafka, True), (barnabas, False)):
             send(500)
             assert producer.flush(WAIT_S) == 0
-            send(300)  # some of these are on their way while the program ends, the others wait for the next one
+            send(300)  # some of these are in flight when the broker ends, the others wait for the next broker
             program.end(killed=killed)
             send(200)
             (barnabas if program is kafka else kafka).start()

@@ -1,8 +1,8 @@
-"""Drivers in other languages: built once into a cache outside of the repository, by the versions that are locked here.
+"""Builds drivers in other languages once, into a cache outside of the repository, from locked versions.
 
-    ~/.cache/barnabas/clients/<what>-<hash of its sources>/        ($XDG_CACHE_HOME in place of ~/.cache)
+    ~/.cache/barnabas/clients/<what>-<hash of its sources>/        ($XDG_CACHE_HOME instead of ~/.cache if set)
 
-Java has to be there where `make interop` requires it; Go, Node and kcat may be missing, and their tests then say so.
+Java is required where `make interop` requires it; without Go, Node or kcat their tests are skipped with a reason.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _SMALL_JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshar
 
 
 def kcat() -> list[str]:
-    """The Python program that runs kcat for each request."""
+    """Return the command of the Python program that runs kcat for each request."""
     _need("kcat", "kcat")
     return [sys.executable, "-m", "tests.interop.clients.python.kcat"]
 
 
 def kcat_member() -> list[str]:
-    """A member of a group by kcat."""
+    """Return the command of a group member on kcat."""
     _need("kcat", "kcat")
     return [sys.executable, "-m", "tests.support.groups.group_member", "kcat"]
 
 
 def java(version: str, program: str = "Driver") -> list[str]:
-    """The Java driver, or member of a group, on the client of that version of Kafka."""
+    """Return the command of the Java driver, or group member, on this version of Kafka's client."""
     need_commands("java", "javac")
     jars = need_kafka(version)
     sources = sorted((HERE / "java").glob("*.java"))
@@ -54,7 +54,7 @@ def java(version: str, program: str = "Driver") -> list[str]:
 
 
 def go(client: str) -> list[str]:
-    """The Go driver of that name."""
+    """Return the command of a Go driver."""
     _need("go", client)
     sources = sorted((HERE / "go").rglob("*.*"))
 
@@ -65,7 +65,7 @@ def go(client: str) -> list[str]:
 
 
 def node(program: str = "driver") -> list[str]:
-    """The driver of kafkajs, or its member of a group."""
+    """Return the command of the kafkajs driver, or group member."""
     _need("node", "kafkajs")
     _need("npm", "kafkajs")
     sources = [HERE / "node" / name for name in ("driver.js", "member.js", "package.json", "package-lock.json")]
@@ -84,7 +84,10 @@ def _need(command: str, client: str) -> None:
 
 
 def _built(what: str, sources: Sequence[Path], build: Callable[[Path], None]) -> Path:
-    """The folder of these sources' program; built beside its place and renamed, so that what is there is whole."""
+    """Return the folder of the program built from these sources.
+
+    It is built in a temporary folder and renamed, so that an existing folder is complete.
+    """
     digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]
     root = cache_directory().parent / "clients"
     wanted = root / f"{what}-{digest}"
@@ -97,7 +100,7 @@ def _built(what: str, sources: Sequence[Path], build: Callable[[Path], None]) ->
         build(directory)
         try:
             os.rename(directory, wanted)
-        except OSError:  # another run was quicker
+        except OSError:  # another run was faster
             assert wanted.exists()
     return wanted
 

@@ -1,4 +1,4 @@
-"""One client's driver: a program that answers JSON lines with JSON lines, started once and asked often."""
+"""Driver of one client: a program that answers JSON lines with JSON lines, started once for many requests."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ _TAIL_CHARACTERS = 1500
 
 
 class Unsupported(Exception):
-    """The client has no such thing: neither a success nor a failure of the broker."""
+    """The client lacks the feature, which counts neither as a success nor as a failure of the broker."""
 
 
 class DriverError(AssertionError):
-    """The client failed; the message is what it said."""
+    """The client failed; the message is the client's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a client cannot express."""
+    """Limitations of a client, which tests take into account."""
 
     sets_timestamps: bool = True
     empty_is_null: bool = False
     needs_key_or_value: bool = False
     headers_it_cannot_set: frozenset[str] = field(default_factory=frozenset)
     assignors: frozenset[str] = frozenset(["range", "cooperative-sticky"])
-    """Of Kafka's, by which it can be in a group with other clients; `consumer` is the newer protocol."""
+    """Names of Kafka's assignors by which the client can share a group with other clients; `consumer` is KIP-848."""
     has_static_members: bool = True
     drops_a_record_when_stopped: bool = False
-    """At SIGTERM it commits a record that it has taken and not printed."""
+    """Whether at SIGTERM it commits a record that it has received and not printed."""
     tries_in_a_group: int = 1
-    """How often a feature of groups is tried.
+    """Number of attempts at a group feature.
 
-    kafka-python 3.0.12 needs two: where metadata arrives while a join of its is in flight, it now and then polls on
-    without a heartbeat or a SyncGroup, for ever. Its stack was seen: it waits for nothing of the broker.
+    kafka-python 3.0.12 needs two: if metadata arrives during a join, it sometimes polls forever without sending a
+    heartbeat or SyncGroup. Its stack trace shows that it does not wait for the broker.
     """
 
 
 class Driver:
-    """The running program of one client."""
+    """The running driver program of one client."""
 
     def __init__(self, command: Sequence[str], directory: Path, limits: Limits) -> None:
         self.limits = limits
@@ -66,7 +66,7 @@ class Driver:
         self._reader.start()
 
     def close(self) -> None:
-        """The program ends with its input; one that does not is killed."""
+        """Close the program's input, which ends it; kill it if it does not end."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
@@ -79,22 +79,22 @@ class Driver:
         self._process.stdout.close()
 
     def call(self, operation: str, **fields: Any) -> dict[str, Any]:
-        """The answer. Raises Unsupported or DriverError."""
+        """Return the answer. Raises Unsupported or DriverError."""
         self._send(operation, **fields)
         return self._checked(self._receive())
 
     def version(self) -> str:
-        """The client's own version."""
+        """Return the client's version."""
         return str(self.call("version")["version"])
 
     def produce(self, topic: str, records: Sequence[Record], *, partition: int = 0, **settings: Any) -> None:
-        """All of them, and every answer is a success."""
+        """Produce the records, and assert that each of them succeeds."""
         results = self._produce(topic, records, partition, settings)
         errors = [result["error"] for result in results if result["error"] is not None]
         assert not errors, f"{len(errors)} of {len(records)} records refused: {errors[:3]}"
 
     def produce_one(self, topic: str, record: Record) -> int | str | None:
-        """The error of one record: Kafka's number, or what the client says."""
+        """Produce one record and return the error: Kafka's number, or the client's text."""
         (result,) = self._produce(topic, [record], 0, {})
         error: int | str | None = result["error"]
         return error
@@ -102,7 +102,7 @@ class Driver:
     def read(
         self, topic: str, *, partition: int = 0, count: int, offset: int | None = None, timestamp: int | None = None
     ) -> list[Record]:
-        """`count` records from an offset, a time, or the beginning."""
+        """Read `count` records from an offset, a timestamp, or the beginning."""
         answer = self.call("read", topic=topic, partition=partition, count=count, offset=offset, timestamp=timestamp)
         return [
             Record(
@@ -116,13 +116,13 @@ class Driver:
         ]
 
     def offsets(self, topic: str, timestamp: int) -> tuple[int, int, int]:
-        """Earliest, latest, and that of a time, of partition 0."""
+        """Return the earliest offset, the latest offset, and that of a timestamp, of partition 0."""
         answer = self.call("offsets", topic=topic, partition=0, timestamp=timestamp)
         return answer["earliest"], answer["latest"], answer["at"]
 
     @contextmanager
     def stream(self, topic: str) -> Iterator[Stream]:
-        """Numbers as values, one a millisecond, to partition 0, for as long as the block lasts."""
+        """Produce numbers as values, one a millisecond, to partition 0, while the block runs."""
         until = self.directory / f"{topic}.until"
         self._send("stream", topic=topic, until=str(until))
         stream = Stream(self)
@@ -183,19 +183,19 @@ class Driver:
 
 
 class Stream:
-    """A producer at work; `result` once it has finished."""
+    """A running producer; `result` is set when it has finished."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self.result: dict[str, Any] = {}
 
     def wait_for_progress(self) -> None:
-        """Until more records have been acknowledged."""
+        """Wait until more records have been acknowledged."""
         self._take(self._driver._receive())
         assert not self.result, f"the stream ended before it was to: {self.result}"
 
     def finish(self) -> None:
-        """Until the last one is."""
+        """Wait for the end."""
         while not self.result:
             self._take(self._driver._receive())
 

@@ -1,7 +1,7 @@
-"""What every client is tried for. A feature is a function that acts through a driver and checks what the broker stored.
+"""The features that every client is tested for. Each is a function that uses a driver and checks the stored records.
 
-What is stored is read from the segment files, so that a client's writing is never proved by its own reading alone. A
-feature that fails against Apache Kafka itself is a wrong test: see test_clients for how to point the matrix there.
+Stored records are read from the segment files, so a client's writes are not checked by its own reads alone. A feature
+that fails against Apache Kafka is a wrong test; test_clients describes how to run the matrix against Kafka.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ CheckT = TypeVar("CheckT", bound=Check)
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One client at one broker, with a topic name of its own."""
+    """One test of a client with a broker, and a topic for it."""
 
     driver: Driver
     target: Target
     topic: str
     member: Callable[[], list[str]] | None = None
-    """The client's program that is one member of a group, which the features of groups need."""
+    """Returns the command of the client's group member program, for the group features."""
 
     def create(self, partitions: int = 1) -> None:
-        """Make the topic by other means than the client's."""
+        """Create the topic without the client under test."""
         self.target.create_topic(self.topic, partitions)
 
     def stored(self, partition: int = 0) -> list[tuple[RecordBatch, list[Record]]]:
-        """What lies in the segment files."""
+        """Return the batches and records in the segment files."""
         directory = self.target.log_directory / f"{self.topic}-{partition}"
         found = []
         for path in sorted(directory.glob("*.log")):
@@ -50,7 +50,7 @@ class Trial:
         return found
 
     def stored_records(self, partition: int = 0) -> list[Record]:
-        """The same without the batches."""
+        """Return the records in the segment files."""
         return [record for _, records in self.stored(partition) for record in records]
 
 
@@ -67,7 +67,7 @@ FEATURES: list[Feature] = []
 
 
 def feature(title: str) -> Callable[[CheckT], CheckT]:
-    """Add a row of this title."""
+    """Register a feature with this title."""
 
     def add(check: CheckT) -> CheckT:
         FEATURES.append(Feature(check.__name__.replace("_", "-"), title, check))
@@ -77,7 +77,7 @@ def feature(title: str) -> Callable[[CheckT], CheckT]:
 
 
 def plain(count: int) -> list[Record]:
-    """Records 1 s apart, of text that compresses."""
+    """Return compressible records, 1 s apart."""
     return [
         Record(number, TIMESTAMP + 1000 * number, b"key-%d" % number, b"value " * 20 + b"%d" % number)
         for number in range(count)
@@ -85,7 +85,7 @@ def plain(count: int) -> list[Record]:
 
 
 def assert_same(found: list[Record], expected: list[Record], *, timestamps: bool) -> None:
-    """Equal, but for timestamps where the client cannot set them."""
+    """Assert equal records, ignoring timestamps if the client cannot set them."""
     if not timestamps:
         found = [replace_timestamp(record) for record in found]
         expected = [replace_timestamp(record) for record in expected]
@@ -93,7 +93,7 @@ def assert_same(found: list[Record], expected: list[Record], *, timestamps: bool
 
 
 def replace_timestamp(record: Record) -> Record:
-    """The record at a time of no meaning."""
+    """Return the record with timestamp 0."""
     return record._replace(timestamp=0)
 
 
@@ -110,7 +110,7 @@ def _with_codec(codec: str) -> Check:
 
 
 def read_by_itself(trial: Trial, records: list[Record]) -> None:
-    """What it wrote comes back to it; a client that only writes is not asked."""
+    """Read the records back with the client itself, unless it can only write."""
     try:
         found = trial.driver.read(trial.topic, count=len(records))
     except Unsupported:
@@ -138,7 +138,7 @@ for _acks in ("0", "1", "all"):
 
 @feature("produce: idempotent")
 def idempotent(trial: Trial) -> None:
-    """Batches carry a producer id and sequences from 0."""
+    """Batches have a producer id, and sequences from 0."""
     trial.create()
     trial.driver.produce(trial.topic, plain(20), idempotence=True)
     stored = trial.stored()
@@ -149,7 +149,7 @@ def idempotent(trial: Trial) -> None:
 
 @feature("produce: headers")
 def headers(trial: Trial) -> None:
-    """Several of one name, empty values and null ones, in their order."""
+    """Repeated names, empty and null values, and the order are preserved."""
     trial.create()
     listed: tuple[tuple[str, bytes | None], ...] = (
         ("first", b"1"),
@@ -167,7 +167,7 @@ def headers(trial: Trial) -> None:
 
 @feature("produce: null keys and values")
 def nulls(trial: Trial) -> None:
-    """Null is not empty."""
+    """Null and empty are distinguished."""
     trial.create()
     records = [Record(0, TIMESTAMP, None, b"v"), Record(1, TIMESTAMP, b"k", None)]
     if not trial.driver.limits.empty_is_null:
@@ -181,7 +181,7 @@ def nulls(trial: Trial) -> None:
 
 @feature("produce: the record's own timestamp")
 def timestamps(trial: Trial) -> None:
-    """Kept to the millisecond, back and forth in time."""
+    """Timestamps are preserved to the millisecond, even if they decrease."""
     if not trial.driver.limits.sets_timestamps:
         raise Unsupported("it cannot set a record's timestamp")
     trial.create()
@@ -195,7 +195,7 @@ def timestamps(trial: Trial) -> None:
 
 @feature("produce: a record of 1 MB")
 def one_megabyte(trial: Trial) -> None:
-    """Just below message.max.bytes, incompressible."""
+    """An incompressible record just below message.max.bytes."""
     trial.create()
     records = [Record(0, TIMESTAMP, None, random.Random(1).randbytes(1_000_000))]
     trial.driver.produce(trial.topic, records)
@@ -205,7 +205,7 @@ def one_megabyte(trial: Trial) -> None:
 
 @feature("produce: a record over the limit is refused, and the next one is not")
 def over_the_limit(trial: Trial) -> None:
-    """The broker says MESSAGE_TOO_LARGE, the client hands it on."""
+    """The broker's MESSAGE_TOO_LARGE is reported by the client."""
     trial.create()
     large = Record(0, TIMESTAMP, None, random.Random(1).randbytes(1_100_000))
     assert trial.driver.produce_one(trial.topic, large) == MESSAGE_TOO_LARGE
@@ -215,7 +215,7 @@ def over_the_limit(trial: Trial) -> None:
 
 @feature("read: from an offset (assign, seek)")
 def seek(trial: Trial) -> None:
-    """In the middle of a batch, of one partition out of several."""
+    """Read from the middle of a batch, in one of several partitions."""
     trial.create(partitions=3)
     trial.driver.produce(trial.topic, plain(100), partition=1)
     stored = trial.stored_records(1)
@@ -224,7 +224,7 @@ def seek(trial: Trial) -> None:
 
 @feature("read: from a timestamp")
 def by_time(trial: Trial) -> None:
-    """The first record at or after it."""
+    """Read from the first record at or after a timestamp."""
     trial.create()
     trial.target.fill(trial.topic, plain(100))
     assert trial.driver.read(trial.topic, timestamp=TIMESTAMP + 40_500, count=59) == plain(100)[41:]
@@ -232,7 +232,7 @@ def by_time(trial: Trial) -> None:
 
 @feature("read: after an offset that is not there (reset to earliest)")
 def out_of_range(trial: Trial) -> None:
-    """OFFSET_OUT_OF_RANGE reaches the client's reset policy."""
+    """OFFSET_OUT_OF_RANGE triggers the client's reset policy."""
     trial.create()
     trial.target.fill(trial.topic, plain(10))
     assert trial.driver.read(trial.topic, offset=1000, count=10) == plain(10)
@@ -240,7 +240,7 @@ def out_of_range(trial: Trial) -> None:
 
 @feature("read: earliest and latest offset, and that of a time")
 def offsets(trial: Trial) -> None:
-    """ListOffsets in its three forms."""
+    """All three forms of ListOffsets."""
     trial.create()
     trial.target.fill(trial.topic, plain(10))
     assert trial.driver.offsets(trial.topic, TIMESTAMP + 3_500) == (0, 10, 4)
@@ -248,7 +248,7 @@ def offsets(trial: Trial) -> None:
 
 @feature("admin: create a topic with configs, and list it")
 def create_topic(trial: Trial) -> None:
-    """It is there, with its partitions."""
+    """The topic exists with its partitions."""
     trial.driver.call("create_topic", topic=trial.topic, partitions=3, configs={"retention.ms": "12345678"})
     trial.target.wait_until(lambda: (trial.target.log_directory / f"{trial.topic}-2").exists())
     assert trial.driver.call("topics")["topics"][trial.topic] == 3
@@ -256,7 +256,7 @@ def create_topic(trial: Trial) -> None:
 
 @feature("admin: describe a topic's configs")
 def describe_configs(trial: Trial) -> None:
-    """What was set, and defaults."""
+    """Both set configs and defaults are returned."""
     trial.target.create_topic(trial.topic, 1, {"retention.ms": "12345678"})
     found = trial.driver.call("describe_configs", topic=trial.topic)["configs"]
     assert (found["retention.ms"], found["cleanup.policy"]) == ("12345678", "delete")
@@ -264,7 +264,7 @@ def describe_configs(trial: Trial) -> None:
 
 @feature("admin: alter a topic's configs")
 def alter_configs(trial: Trial) -> None:
-    """And see them."""
+    """Altered configs are returned by the next describe."""
     trial.create()
     trial.driver.call("alter_configs", topic=trial.topic, configs={"max.message.bytes": "2222222"})
     found = trial.driver.call("describe_configs", topic=trial.topic)["configs"]
@@ -273,7 +273,7 @@ def alter_configs(trial: Trial) -> None:
 
 @feature("admin: more partitions")
 def create_partitions(trial: Trial) -> None:
-    """The log of the new one is there."""
+    """The directory of the last new partition exists."""
     trial.create()
     trial.driver.call("create_partitions", topic=trial.topic, partitions=4)
     trial.target.wait_until(lambda: (trial.target.log_directory / f"{trial.topic}-3").exists())
@@ -281,7 +281,7 @@ def create_partitions(trial: Trial) -> None:
 
 @feature("admin: delete records")
 def delete_records(trial: Trial) -> None:
-    """The log starts later."""
+    """The log start offset increases."""
     trial.create()
     trial.target.fill(trial.topic, plain(10))
     answer = trial.driver.call("delete_records", topic=trial.topic, partition=0, offset=4)
@@ -291,7 +291,7 @@ def delete_records(trial: Trial) -> None:
 
 @feature("admin: delete a topic")
 def delete_topic(trial: Trial) -> None:
-    """Its directory goes, or waits under another name."""
+    """The directory is deleted or renamed for deletion."""
     trial.create()
     directory: Path = trial.target.log_directory / f"{trial.topic}-0"
     trial.target.wait_until(directory.exists)
@@ -301,7 +301,7 @@ def delete_topic(trial: Trial) -> None:
 
 @feature("admin: describe the cluster")
 def cluster(trial: Trial) -> None:
-    """Id and addresses."""
+    """The cluster id and the brokers' addresses."""
     answer = trial.driver.call("cluster")
     assert answer["brokers"] == [trial.target.bootstrap]
     assert answer.get("cluster_id", trial.target.cluster_id) == trial.target.cluster_id
@@ -309,7 +309,7 @@ def cluster(trial: Trial) -> None:
 
 @feature("broker killed in the middle: nothing lost, nothing twice, in order")
 def killed_in_the_middle(trial: Trial) -> None:
-    """An idempotent producer goes on where it was."""
+    """An idempotent producer continues after a crash of the broker."""
     trial.create()
     with trial.driver.stream(trial.topic) as stream:
         stream.wait_for_progress()

@@ -1,6 +1,6 @@
-"""What every client is tried for in a group of several of its own processes. Others: see test_mixed_groups.
+"""The features that every client is tested for in a group of its own processes. test_mixed_groups mixes clients.
 
-Every record is read at least once, and what the group committed, as `__consumer_offsets` has it, never goes back.
+Every record is read at least once, and the committed offsets in `__consumer_offsets` never go back.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class ClientGroup:
         self.group = Group(trial.target.bootstrap, trial.topic, f"group-of-{trial.topic}", stack)
 
     def come(self, instance: str | None = None) -> Member:
-        """A member more."""
+        """Start another member."""
         return self.group.come(self._command, self._assignor, instance)
 
 
 @contextmanager
 def group_of(trial: Trial, assignor: str = "range") -> Iterator[ClientGroup]:
-    """Its members are gone, and its commits looked at, at the end."""
+    """Run a group; at the end stop its members and check its commits."""
     trial.create(PARTITIONS)
     with ExitStack() as stack:
         found = ClientGroup(trial, stack, assignor)
@@ -39,7 +39,7 @@ def group_of(trial: Trial, assignor: str = "range") -> Iterator[ClientGroup]:
 
 
 def members_come_leave_and_are_killed(trial: Trial) -> None:
-    """A second one comes, the first one leaves, a third one comes, the second one is killed."""
+    """A second member joins, the first leaves, a third joins, the second is killed."""
     with group_of(trial) as members:
         first = members.come()
         members.group.produce_and_wait(by=[first])
@@ -56,7 +56,7 @@ def members_come_leave_and_are_killed(trial: Trial) -> None:
 
 
 def static_members_are_restarted(trial: Trial) -> None:
-    """One after the other, killed, and back within the session: the generation stays."""
+    """Each member is killed in turn and restarted within the session timeout; the generation does not change."""
     if not trial.driver.limits.has_static_members:
         raise Unsupported("it has no static members")
     with group_of(trial) as members:
@@ -71,7 +71,7 @@ def static_members_are_restarted(trial: Trial) -> None:
 
 
 def members_hand_partitions_over(trial: Trial) -> None:
-    """By the cooperative protocol: a second one gets some, and what it had goes back when it is killed."""
+    """With the cooperative protocol a second member gets partitions, and is killed; the first gets them back."""
     if "cooperative-sticky" not in trial.driver.limits.assignors:
         raise Unsupported("it has no cooperative assignor")
     with group_of(trial, "cooperative-sticky") as members:
@@ -84,7 +84,7 @@ def members_hand_partitions_over(trial: Trial) -> None:
 
 
 def members_that_the_broker_assigns(trial: Trial) -> None:
-    """By the newer protocol: a second one comes, the first one leaves, the broker is killed."""
+    """With KIP-848 a second member joins, the broker is killed, the first member leaves."""
     if "consumer" not in trial.driver.limits.assignors:
         raise Unsupported("it does not have the newer protocol")
     with group_of(trial, "consumer") as members:
@@ -99,7 +99,7 @@ def members_that_the_broker_assigns(trial: Trial) -> None:
 
 
 def a_group_outlives_the_broker(trial: Trial) -> None:
-    """Which is killed and started again; both members go on."""
+    """The broker is killed and started again; both members continue."""
     with group_of(trial) as members:
         both = [members.come(), members.come()]
         members.group.wait_for_all_to_read(both)

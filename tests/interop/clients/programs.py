@@ -1,4 +1,4 @@
-"""The clients of the matrix: how each one's driver is built and started, and what it cannot express."""
+"""The clients of the matrix: driver programs, their build steps, and the clients' limitations."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Client:
 
     name: str
     command: Callable[[], list[str]]
-    """Builds the driver where it has to be; ends the test where the tools for that are missing."""
+    """Returns the driver's command, after building it if needed; skips or fails the test if build tools are missing."""
     member: Callable[[], list[str]]
-    """The program that is one member of a group, see tests/support/groups/group_member.py; built as the driver is."""
+    """Returns the command of a group member (see tests/support/groups/group_member.py), after building it if needed."""
     limits: Limits = field(default_factory=Limits)
 
 
@@ -71,4 +71,4 @@ CLIENTS = (
 )
 
 KNOWN_GAPS: dict[tuple[str, str], str] = {}
-"""By client and feature: what is known not to hold with our broker, and why. A gap that has closed fails the test."""
+"""Reasons of known failures with Barnabas, by client and feature. A listed feature that works fails the test."""

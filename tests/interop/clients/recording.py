@@ -1,10 +1,10 @@
-r"""A proxy that writes down the requests of the clients behind it: where tests/protocol/frames comes from.
+r"""A proxy that records the requests of clients; the source of tests/protocol/frames.
 
     BARNABAS_COMPATIBILITY_BROKER=kafka:4.3.0 BARNABAS_COMPATIBILITY_RECORD=tests/protocol/frames \
         make interop ARGS="-k test_clients"
 
-One file a client, one frame a line: the frame without its size, in hex. Of each API and version of a client the
-smallest frames of different sizes are kept, few of them: they are seeds for mutation, not a capture.
+One file per client, one frame per line: the frame without its size, in hex. For each API and version, the smallest
+frames of a few different sizes are kept: they are seeds for mutation, not a capture.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SIZE_BYTES = 4
 
 
 class RecordingProxy:
-    """Listens on a free port of 127.0.0.1; `upstream_port` is set once the broker behind it runs."""
+    """Proxy on a free port of 127.0.0.1; set `upstream_port` once the broker runs."""
 
     def __init__(self) -> None:
         self.upstream_port = 0
@@ -33,7 +33,7 @@ class RecordingProxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def write(self, directory: Path) -> None:
-        """Add what was recorded to the files of the clients that were there."""
+        """Add the recorded frames to the files of their clients."""
         self._listener.close()
         directory.mkdir(parents=True, exist_ok=True)
         for client, by_version in self._frames.items():
@@ -44,12 +44,12 @@ class RecordingProxy:
             (directory / f"{name}.hex").write_text("".join(f"{frame.hex()}\n" for frame in kept))
 
     def _accept(self) -> None:
-        with contextlib.suppress(OSError):  # closed: the end
+        with contextlib.suppress(OSError):  # the listener was closed
             while True:
                 client, _ = self._listener.accept()
                 try:
                     broker = socket.create_connection(("127.0.0.1", self.upstream_port))
-                except OSError:  # it is being restarted: the client comes again
+                except OSError:  # the broker is restarting: the client will connect again
                     client.close()
                     continue
                 threading.Thread(target=self._pump, args=(client, broker, self.client), daemon=True).start()
@@ -57,7 +57,7 @@ class RecordingProxy:
 
     def _pump(self, source: socket.socket, target: socket.socket, name: str | None) -> None:
         pending = bytearray()
-        with contextlib.suppress(OSError):  # either side went away: both are closed below
+        with contextlib.suppress(OSError):  # one side closed its connection: both are closed below
             while chunk := source.recv(_CHUNK_BYTES):
                 if name is not None:
                     pending += chunk
@@ -75,5 +75,5 @@ class RecordingProxy:
                 return
             frame = bytes(pending[_SIZE_BYTES : _SIZE_BYTES + size])
             del pending[: _SIZE_BYTES + size]
-            if size <= MAX_FRAME_BYTES:  # api key and version: the first four bytes
+            if size <= MAX_FRAME_BYTES:  # the first four bytes are the API key and version
                 self._frames[name][frame[:4]].setdefault(size, frame)

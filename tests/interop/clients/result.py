@@ -1,4 +1,4 @@
-"""The outcome of a run of the matrix, as JSON, which docs/compatibility.md is made of."""
+"""Result of the client matrix as JSON, from which docs/compatibility.md is generated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO = "no"
 
 
 class Matrix:
-    """Clients with their versions, and for each feature "yes", "no" or the reason why the client has no such thing."""
+    """Client versions, and for each client and feature "yes", "no", or the reason why the client lacks the feature."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -28,13 +28,13 @@ class Matrix:
         self._outcomes: dict[str, dict[str, str]] = {}
 
     def add_client(self, name: str, version: str) -> None:
-        """A client that was tried."""
+        """Add a tested client."""
         self._clients[name] = version
         self._outcomes.setdefault(name, {})
 
     @contextmanager
     def outcome_of(self, client: str, feature: Feature) -> Iterator[None]:
-        """Note how the block ends."""
+        """Record whether the block succeeds."""
         gap = KNOWN_GAPS.get((client, feature.name))
         self._outcomes[client][feature.name] = NO if gap is None else f"{NO}: {gap}"
         try:
@@ -45,7 +45,7 @@ class Matrix:
         self._outcomes[client][feature.name] = YES
 
     def write(self, path: Path) -> None:
-        """One JSON document."""
+        """Write the JSON document."""
         result = {
             "date": datetime.now(UTC).date().isoformat(),
             "broker": self._target.name,
@@ -58,7 +58,7 @@ class Matrix:
 
 
 def add_tools(path: Path, version: str, outcomes: Mapping[str, str]) -> None:
-    """Put the outcome of Kafka's tools beside that of the clients."""
+    """Add the results of Kafka's tools to a file with those of the clients."""
     result = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     result["tools_version"] = version
     result.setdefault("tools", {}).update(outcomes)

@@ -1,4 +1,4 @@
-"""The broker that the clients are tried at: Barnabas, or Apache Kafka to try the tests themselves."""
+"""The broker under test: Barnabas, or Apache Kafka to check the tests themselves."""
 
 from __future__ import annotations
 
@@ -34,35 +34,35 @@ class Target(ABC):
 
     @abstractmethod
     def create_topic(self, name: str, partitions: int, configs: Mapping[str, str] | None = None) -> None:
-        """By other means than the client under test."""
+        """Create a topic without the client under test."""
 
     @abstractmethod
     def append(self, topic: str, records: list[Record], codec: Codec) -> None:
-        """One batch to partition 0."""
+        """Append one batch to partition 0."""
 
     @abstractmethod
     def earliest(self, topic: str) -> int:
-        """The log start offset of partition 0."""
+        """Return the log start offset of partition 0."""
 
     @abstractmethod
     def restart(self) -> None:
-        """A crash, and a start on the same address."""
+        """Kill the broker and start it again on the same address."""
 
     @property
     def cluster_id(self) -> str:
-        """As meta.properties says it."""
+        """Return the cluster id in meta.properties."""
         lines = (self.log_directory / "meta.properties").read_text().splitlines()
         return next(line.partition("=")[2] for line in lines if line.startswith("cluster.id="))
 
     def fill(self, topic: str, records: list[Record]) -> None:
-        """Batches of every codec, to partition 0."""
+        """Append batches of every codec to partition 0."""
         share = -(-len(records) // len(CODECS))
         for number, codec in enumerate(CODECS):
             if part := records[number * share : (number + 1) * share]:
                 self.append(topic, part, codec)
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
-        """Another process's files have no event to wait on."""
+        """Poll a condition on another process's files."""
         deadline = time.monotonic() + _WAIT_TIMEOUT_S
         while not condition():
             assert time.monotonic() < deadline, f"not within {_WAIT_TIMEOUT_S:.0f} s"
@@ -70,7 +70,7 @@ class Target(ABC):
 
 
 class BarnabasTarget(Target):
-    """Through the native dialect, so that the features cross the dialects."""
+    """Barnabas, set up over the native dialect, so that the features involve both dialects."""
 
     name = "Barnabas"
 
@@ -102,7 +102,7 @@ class BarnabasTarget(Target):
 
 
 class KafkaTarget(Target):
-    """Apache Kafka on ports that outlast a restart."""
+    """Apache Kafka on ports that stay the same after a restart."""
 
     name = "Apache Kafka"
 
@@ -118,7 +118,7 @@ class KafkaTarget(Target):
 
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
         admin.create_topics([NewTopic(name, partitions, 1, config=dict(configs or {}))])[name].result(30)
-        # The controller has answered; the broker itself hears of the topic a little later.
+        # The controller has answered; the broker learns of the topic a little later.
         self.wait_until(lambda: (self.log_directory / f"{name}-{partitions - 1}").exists())
 
     def append(self, topic: str, records: list[Record], codec: Codec) -> None:
@@ -144,7 +144,7 @@ class KafkaTarget(Target):
 
 @contextmanager
 def running_barnabas(directory: Path, proxy: RecordingProxy | None = None) -> Iterator[Target]:
-    """Our daemon with its defaults."""
+    """Run a daemon with default settings."""
     with start_daemon(directory, *([f"advertised.listeners=127.0.0.1:{proxy.port}"] if proxy else [])) as daemon:
         target = BarnabasTarget(daemon)
         if proxy is not None:
@@ -155,7 +155,7 @@ def running_barnabas(directory: Path, proxy: RecordingProxy | None = None) -> It
 
 @contextmanager
 def running_kafka(version: str, directory: Path, proxy: RecordingProxy | None = None) -> Iterator[Target]:
-    """One node."""
+    """Run one Kafka node."""
     with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as second:
         port, controller_port = first.getsockname()[1], second.getsockname()[1]
     advertised_port = port

@@ -19,9 +19,9 @@ import org.apache.kafka.storage.internals.utils.Throttler;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
 
 /**
- * Cleans one partition's directory with Kafka's own Cleaner, round after round, and prints one line for each: the next
- * dirty offset, records read in the first pass, read and written in the second, records without a key. A round that begins
- * with nothing dirty begins at 0 again.
+ * Cleans one partition's directory with Kafka's own Cleaner, in several rounds, and prints one line per round: the next
+ * dirty offset, records read in the first pass, read and written in the second, records without a key. A round
+ * without dirty records starts at 0 again.
  * Arguments: directory, first dirty offset, bytes of the offset map, load factor, bytes of an I/O buffer, then the times
  * in ms of the rounds joined by commas, then topic configs as name=value. Ends with the log closed cleanly.
  */

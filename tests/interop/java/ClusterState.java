@@ -7,11 +7,11 @@ import org.apache.kafka.common.quota.*;
 import org.apache.kafka.common.resource.*;
 
 /**
- * What a cluster's metadata log holds beside records, by Kafka's admin client.
+ * Contents of a cluster's metadata log, created and described by Kafka's admin client.
  *
  * <pre>
- * ClusterState BOOTSTRAP make       topics, configs, ACLs, SCRAM users, quotas; some of each are taken away again
- * ClusterState BOOTSTRAP describe   one sorted line per thing that is there
+ * ClusterState BOOTSTRAP make       creates topics, configs, ACLs, SCRAM users, quotas; and deletes some of each
+ * ClusterState BOOTSTRAP describe   prints one line per object, sorted
  * </pre>
  */
 public class ClusterState {

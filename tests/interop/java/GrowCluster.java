@@ -7,14 +7,14 @@ import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.Uuid;
 
 /**
- * The steps by which a node of one becomes a cluster of three, by Kafka's admin client.
+ * The steps by which one node becomes a cluster of three, by Kafka's admin client.
  *
  * <pre>
- * GrowCluster BOOTSTRAP levels                          the newest levels that the node knows, then kraft.version 1
- * GrowCluster BOOTSTRAP add-voter ID DIRECTORY PORT     a controller on 127.0.0.1 votes from now on
- * GrowCluster BOOTSTRAP spread 1,2,3                    every partition gets these replicas; ends when all are in sync
- * GrowCluster BOOTSTRAP voters                          prints the ids of those that vote
- * GrowCluster BOOTSTRAP offsets GROUP                   prints what the group committed
+ * GrowCluster BOOTSTRAP levels                          raises features to the newest levels, kraft.version to 1
+ * GrowCluster BOOTSTRAP add-voter ID DIRECTORY PORT     makes a controller on 127.0.0.1 a voter
+ * GrowCluster BOOTSTRAP spread 1,2,3                    gives every partition these replicas; ends when all are in sync
+ * GrowCluster BOOTSTRAP voters                          prints the ids of the voters
+ * GrowCluster BOOTSTRAP offsets GROUP                   prints the group's committed offsets
  * </pre>
  */
 public class GrowCluster {

@@ -16,12 +16,12 @@ import org.apache.kafka.common.record.internal.RecordBatch;
  * Message sets of format versions 0 and 1, by the classes with which brokers before Kafka 0.11 wrote them (4.3's names).
  *
  * <pre>
- * write        a line for each message set: its name and bytes; three messages each, offsets going on from 0; then a
- *              line for each message as Java reads it: offset, timestamp, timestamp type, key, value
- * read FILE    a line for each message of a file, as above
+ * write        prints a line for each message set: its name and bytes; three messages each, offsets ascending from 0;
+ *              then a line for each message as Java reads it: offset, timestamp, timestamp type, key, value
+ * read FILE    prints a line for each message in a file, as above
  * </pre>
  *
- * Bytes as hex, null as "-", parted by tabs.
+ * Bytes as hex, null as "-", separated by tabs.
  */
 public final class LegacyMessages {
     private static final long TIMESTAMP = 1_700_000_000_000L;
@@ -44,7 +44,7 @@ public final class LegacyMessages {
         for (Compression codec : List.of(Compression.NONE, Compression.gzip().build())) {
             ByteBuffer set = set(RecordBatch.MAGIC_VALUE_V1, codec, offset);
             int delay = 0;
-            for (MutableRecordBatch batch : MemoryRecords.readableRecords(set).batches()) { // as a broker stamps them
+            for (MutableRecordBatch batch : MemoryRecords.readableRecords(set).batches()) { // as brokers do
                 batch.setMaxTimestamp(TimestampType.LOG_APPEND_TIME, TIMESTAMP + 5000 + delay++);
             }
             emit("v1-" + codec.type().name + "-append-time", set);

@@ -17,7 +17,7 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  * Reads every record of every topic with Kafka's own client and prints one line for each, tab-separated:
  * topic, partition, offset, timestamp, leader epoch, key, value, headers as name=value joined by commas.
  * Bytes are base64, null is "-". A partition that stops answering ends the program with an error after 60 s.
- * Arguments: bootstrap address, perhaps --committed (isolation read_committed), then the topics (none: all).
+ * Arguments: bootstrap address, optionally --committed (isolation read_committed), then the topics (none: all).
  */
 public final class ReadBack {
     public static void main(String[] arguments) {

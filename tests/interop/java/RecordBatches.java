@@ -16,13 +16,13 @@ import org.apache.kafka.common.utils.BufferSupplier;
 import org.apache.kafka.common.utils.Utils;
 
 /**
- * Record batches without a broker, by the classes that Kafka's broker and clients use (4.3's package names).
+ * Reads and writes record batches with the classes of Kafka's broker and clients (4.3's package names).
  *
  * <pre>
- * read FILE...           for each batch of each file a line of its header's fields, then a line for each record:
- *                        offset, timestamp, key, value, headers as name=value; bytes as hex, null as "-"; by tabs
- * write DIRECTORY COUNT  a file for each codec, named as it, with one batch of COUNT records at the offsets 100...
- * murmur2 HEX...         the hash of each key
+ * read FILE...           prints for each batch of each file a line of its header fields, then a line for each record:
+ *                        offset, timestamp, key, value, headers as name=value; bytes as hex, null as "-"; tab-separated
+ * write DIRECTORY COUNT  writes a file for each codec, named after it, with one batch of COUNT records from offset 100
+ * murmur2 HEX...         prints the hash of each key
  * </pre>
  */
 public final class RecordBatches {
@@ -43,7 +43,7 @@ public final class RecordBatches {
             for (MutableRecordBatch batch : MemoryRecords.readableRecords(bytes).batches()) {
                 batch.ensureValid();
                 int skipped = 0;
-                try (var iterator = batch.skipKeyValueIterator(BufferSupplier.create())) { // as the broker validates
+                try (var iterator = batch.skipKeyValueIterator(BufferSupplier.create())) { // as the broker does
                     for (; iterator.hasNext(); iterator.next()) {
                         skipped++;
                     }

@@ -5,9 +5,9 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
- * Transactions with Kafka's own client, in one partition: of two producers whose transactions overlap, each round commits
- * or aborts in turn, and a plain producer writes between them. At the end both have one open, and the program ends at
- * once, so that nobody ends them. Arguments: bootstrap address, topic, rounds.
+ * Writes transactions to one partition with Kafka's own client. Two producers have overlapping transactions, which are
+ * committed or aborted in turn, and a plain producer writes in between. At the end both have an open transaction,
+ * and the program exits immediately, so that these stay open. Arguments: bootstrap address, topic, rounds.
  */
 public final class WriteTransactions {
     private static String topic;

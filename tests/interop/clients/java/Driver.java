@@ -1,4 +1,4 @@
-// Java's kafka-clients: one JSON request a line, one JSON answer a line; see ../python/loop.py for what they say.
+// Driver for Java's kafka-clients: one JSON request per line, one JSON answer per line; see ../python/loop.py.
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;

@@ -1,4 +1,4 @@
-// One member of a group by Java's consumer; tests/support/groups/group_member.py says what a member does.
+// A group member on Java's consumer; tests/support/groups/group_member.py specifies its behavior.
 
 import java.time.Duration;
 import java.util.HashMap;

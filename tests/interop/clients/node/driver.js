@@ -1,5 +1,5 @@
-// kafkajs: one JSON request a line, one JSON answer a line; see ../python/loop.py for what they say.
-// It reads in consumer groups only, so that reading is not tried here.
+// Driver for kafkajs: one JSON request per line, one JSON answer per line; see ../python/loop.py.
+// kafkajs reads in consumer groups only, so reading without a group is unsupported here.
 
 'use strict';
 
@@ -59,7 +59,7 @@ const produce = (request) => {
   });
 };
 
-// An object: several values of one name are an array.
+// Headers are an object; repeated headers are an array.
 const headersOf = (record) => {
   const headers = {};
   for (const [name, content] of record.headers) {
@@ -148,7 +148,7 @@ const createPartitions = async (request) => {
 const deleteRecords = async (request) => {
   const partitions = [{ partition: request.partition, offset: String(request.offset) }];
   const client = await connected(request);
-  await client.fetchTopicOffsets(request.topic); // it finds leaders only of topics that it has asked for before
+  await client.fetchTopicOffsets(request.topic); // kafkajs knows leaders only of topics that it has requested before
   await client.deleteTopicRecords({ topic: request.topic, partitions });
   return {};
 };

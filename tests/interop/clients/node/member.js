@@ -1,4 +1,4 @@
-// One member of a group by kafkajs; tests/support/groups/group_member.py says what a member does. Its one assignor is its own.
+// A group member on kafkajs; tests/support/groups/group_member.py specifies its behavior. Its only assignor is its own.
 
 'use strict';
 

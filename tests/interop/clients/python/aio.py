@@ -1,4 +1,4 @@
-"""aiokafka."""
+"""Driver for aiokafka."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ async def offsets(request: Request) -> Answer:
 
 
 def _check(response: Any) -> None:
-    """The admin client hands answers on as they are; their errors are ours to find."""
+    """Raise the error in an admin response, which aiokafka's admin client does not check."""
     for entry in getattr(response, "topic_errors", None) or getattr(response, "topic_error_codes", None) or ():
         if entry[1]:
             raise RuntimeError(f"error {entry[1]}: {entry}")

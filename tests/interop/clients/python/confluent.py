@@ -1,4 +1,4 @@
-"""confluent-kafka (librdkafka)."""
+"""Driver for confluent-kafka (librdkafka)."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def read(request: Request) -> Answer:
             continue
         if message.error():
             raise KafkaException(message.error())
-        found: Any = message  # its stubs allow for text
+        found: Any = message  # the type stubs allow text here
         headers = [(name, content) for name, content in found.headers() or []]
         records.append(packed_record(found.offset(), found.timestamp()[1], found.key(), found.value(), headers))
     consumer.close()
@@ -111,7 +111,7 @@ def offsets(request: Request) -> Answer:
 
 @cache
 def _admin_of(bootstrap: str) -> AdminClient:
-    return AdminClient({"bootstrap.servers": bootstrap})  # kept: its end fails the calls that are under way
+    return AdminClient({"bootstrap.servers": bootstrap})  # cached, because closing it would fail calls in progress
 
 
 def _admin(request: Request) -> AdminClient:

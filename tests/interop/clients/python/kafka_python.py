@@ -1,4 +1,4 @@
-"""kafka-python."""
+"""Driver for kafka-python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kcat, Debian's: its command line, one run for each request (it has no admin calls)."""
+"""Driver for Debian's kcat: one run of the command line per request. It has no admin calls."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def produce(request: Request) -> Answer:
     arguments = [*_settings(request), "-p", str(records[0]["partition"]), "-Z"]
     for name, content in headers:
         arguments += ["-H", name if content is None else f"{name}={content.decode()}"]
-    if len(records) == 1 and records[0]["key"] is None:  # as a whole file: any size, any bytes
+    if len(records) == 1 and records[0]["key"] is None:  # a whole file can contain any bytes
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory) / "value"
             path.write_bytes(unpack(records[0]["value"]) or b"")
@@ -76,7 +76,7 @@ def stream(request: Request) -> Answer:
         assert process.stdin is not None
         while numbers.goes_on():
             process.stdin.write(numbers.next_value() + b"\n")
-            numbers.ack()  # it says nothing of its answers: what was handed over stands for them
+            numbers.ack()  # kcat does not report acknowledgements, so sent records count as acknowledged
         process.stdin.close()
         _, said = b"", process.stderr.read() if process.stderr else b""
         code = process.wait(TIMEOUT_S)
@@ -104,7 +104,7 @@ def read(request: Request) -> Answer:
 
 
 def _headers(line: str) -> list[tuple[str, bytes | None]]:
-    """`a=1,b=2`; a null one is `a=NULL`."""
+    """Parse kcat's `a=1,b=2`; a null value is `a=NULL`."""
     pairs = [pair.partition("=") for pair in line.split(",")] if line else []
     return [(name, None if content == "NULL" else content.encode()) for name, _, content in pairs]
 

@@ -1,19 +1,19 @@
-"""What a driver's process does: one JSON request a line on standard input, one JSON answer a line on standard output.
+"""Main loop of a driver process: reads one JSON request per line, and writes one JSON answer per line.
 
     {"op": "produce", "bootstrap": "127.0.0.1:9092", "topic": "t", "acks": "all", "codec": "zstd",
      "idempotence": true, "records": [{"partition": 0, "key": "aw==", "value": null, "headers": [["h", "dg=="]],
      "timestamp": 1700000000000}]}
-        -> {"results": [{"offset": 0, "error": null}]}            error: Kafka's number, or a text
+        -> {"results": [{"offset": 0, "error": null}]}            error: Kafka's number, or the client's text
     {"op": "read", "topic", "partition", "offset" | "timestamp", "count"}
         -> {"records": [{"offset", "timestamp", "key", "value", "headers"}]}
     {"op": "offsets", "topic", "partition", "timestamp"}          -> {"earliest", "latest", "at"}
-    {"op": "stream", "topic", "until": a file's path}             -> {"progress": n} at times, then {"sent", "failed"}
+    {"op": "stream", "topic", "until": a file's path}             -> {"progress": n} repeatedly, then {"sent", "failed"}
     {"op": "create_topic" | "topics" | "describe_configs" | "alter_configs" | "create_partitions" | "delete_records" |
            "delete_topic" | "cluster", ...}                       -> see the features
     {"op": "version"}                                             -> {"version": "2.16.1"}
 
-Bytes are base64, null is null. {"unsupported": why} says that the client has no such thing, {"error": text}
-that it failed. Drivers in other languages speak the same.
+Bytes are base64, null is null. {"unsupported": reason} means that the client lacks the feature, {"error": text} that it
+failed. Drivers in other languages use the same format.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ _PACE_S = 0.001
 
 
 class UnsupportedError(Exception):
-    """The client has no such thing."""
+    """The client lacks the feature."""
 
 
 def unpack(text: str | None) -> bytes | None:
-    """Base64 or null."""
+    """Decode base64, or null."""
     return None if text is None else base64.b64decode(text)
 
 
 def pack(value: bytes | None) -> str | None:
-    """Base64 or null."""
+    """Encode as base64, or null."""
     return None if value is None else base64.b64encode(bytes(value)).decode()
 
 
@@ -56,7 +56,7 @@ def packed_record(
     value: bytes | None,
     headers: list[tuple[str, bytes | None]],
 ) -> Answer:
-    """A record as an answer shows it."""
+    """Return a record as in an answer."""
     return {
         "offset": offset,
         "timestamp": timestamp,
@@ -67,12 +67,12 @@ def packed_record(
 
 
 def unpacked_headers(record: Mapping[str, Any]) -> list[tuple[str, bytes | None]]:
-    """The headers of a request's record."""
+    """Return the headers of a record in a request."""
     return [(name, unpack(content)) for name, content in record.get("headers") or []]
 
 
 def send_arguments(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A request's record as kafka-python's `send` takes it, whose signature aiokafka has taken over."""
+    """Return a record in a request as arguments for `send`, whose signature kafka-python and aiokafka share."""
     return {
         "value": unpack(record["value"]),
         "key": unpack(record["key"]),
@@ -83,13 +83,13 @@ def send_arguments(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def say(answer: Answer) -> None:
-    """One line."""
+    """Write one line."""
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
 
 
 class Stream:
-    """What a `stream` sends: numbers, one a millisecond, until its file is there. It says how the answers come."""
+    """The numbers that a `stream` sends, one a millisecond, until its file exists. Reports progress."""
 
     def __init__(self, request: Request) -> None:
         self.sent = 0
@@ -99,19 +99,19 @@ class Stream:
         self._deadline = time.monotonic() + STREAM_LIMIT_S
 
     def goes_on(self) -> bool:
-        """Whether another record is due; waits for its time."""
+        """Wait for the time of the next record; return whether to send it."""
         if time.monotonic() > self._deadline or self._until.exists():
             return False
         time.sleep(_PACE_S)
         return True
 
     def next_value(self) -> bytes:
-        """The next record."""
+        """Return the next record's value."""
         self.sent += 1
         return b"%d" % (self.sent - 1)
 
     def ack(self, error: object = None) -> None:
-        """One answer has come."""
+        """Count one acknowledgement."""
         if error is not None:
             self.failed.append(str(error))
             return
@@ -120,7 +120,7 @@ class Stream:
             say({"progress": self.acked})
 
     def answer(self) -> Answer:
-        """The last word."""
+        """Return the final answer."""
         return {"sent": self.sent, "acked": self.acked, "failed": self.failed[:5]}
 
 

@@ -152,7 +152,7 @@ func read(request loop.Request) (loop.Answer, error) {
 	return loop.Answer{"records": records}, nil
 }
 
-// With an admin client that lasts for one call.
+// Runs a call with a new admin client.
 func admin(work func(context.Context, *kadm.Client, loop.Request) (loop.Answer, error)) func(loop.Request) (loop.Answer, error) {
 	return func(request loop.Request) (loop.Answer, error) {
 		client, err := kgo.NewClient(kgo.SeedBrokers(request.Bootstrap))

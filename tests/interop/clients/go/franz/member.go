@@ -11,7 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// One member of a group; tests/support/groups/group_member.py says what a member does.
+// A group member; tests/support/groups/group_member.py specifies its behavior.
 func member(bootstrap, group, topic, assignor, instance string) error {
 	options := []kgo.Opt{
 		kgo.SeedBrokers(bootstrap),

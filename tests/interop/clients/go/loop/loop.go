@@ -1,4 +1,4 @@
-// Package loop answers one JSON request a line with one JSON answer a line; ../../python/loop.py has what they say.
+// Package loop answers one JSON request per line with one JSON answer per line; ../../python/loop.py has the format.
 package loop
 
 import (
@@ -23,7 +23,7 @@ const (
 // Header is a name and base64 or null.
 type Header [2]*string
 
-// Record is one of a request's or of an answer's.
+// Record is a record in a request or an answer.
 type Record struct {
 	Partition int32    `json:"partition"`
 	Offset    int64    `json:"offset"`
@@ -33,7 +33,7 @@ type Record struct {
 	Headers   []Header `json:"headers"`
 }
 
-// Request has the fields of all of them.
+// Request has the fields of all requests.
 type Request struct {
 	Op          string            `json:"op"`
 	Bootstrap   string            `json:"bootstrap"`
@@ -54,12 +54,12 @@ type Request struct {
 // Answer is any JSON object.
 type Answer map[string]any
 
-// Unsupported says that the client has no such thing.
+// Unsupported is the error of a feature that the client lacks.
 type Unsupported string
 
 func (reason Unsupported) Error() string { return string(reason) }
 
-// Bytes is the value or nil.
+// Bytes returns the value of a nullable field, or nil.
 func Bytes(value *[]byte) []byte {
 	if value == nil {
 		return nil
@@ -70,7 +70,7 @@ func Bytes(value *[]byte) []byte {
 	return *value
 }
 
-// Nullable is the other way round.
+// Nullable returns a nullable field with the value, or nil.
 func Nullable(value []byte) *[]byte {
 	if value == nil {
 		return nil
@@ -80,7 +80,7 @@ func Nullable(value []byte) *[]byte {
 
 var out sync.Mutex
 
-// Say writes one line.
+// Say writes one line of output.
 func Say(answer Answer) {
 	out.Lock()
 	defer out.Unlock()
@@ -91,7 +91,7 @@ func Say(answer Answer) {
 	os.Stdout.Write(append(line, '\n'))
 }
 
-// Stream is the numbers that a stream sends, one a millisecond, until its file is there.
+// Stream is the numbers that a stream sends, one a millisecond, until its file exists.
 type Stream struct {
 	Sent     int
 	until    string
@@ -101,12 +101,12 @@ type Stream struct {
 	failed   []string
 }
 
-// NewStream of a request.
+// NewStream returns the stream of a request.
 func NewStream(request Request) *Stream {
 	return &Stream{until: request.Until, deadline: time.Now().Add(streamLimit)}
 }
 
-// GoesOn says whether another record is due, and waits for its time.
+// GoesOn waits for the time of the next record, and returns whether to send it.
 func (stream *Stream) GoesOn() bool {
 	if _, err := os.Stat(stream.until); err == nil || time.Now().After(stream.deadline) {
 		return false
@@ -115,13 +115,13 @@ func (stream *Stream) GoesOn() bool {
 	return true
 }
 
-// Next is the next record.
+// Next returns the value of the next record.
 func (stream *Stream) Next() []byte {
 	stream.Sent++
 	return []byte(fmt.Sprint(stream.Sent - 1))
 }
 
-// Ack notes one answer.
+// Ack counts one acknowledgement.
 func (stream *Stream) Ack(err error) {
 	stream.mutex.Lock()
 	defer stream.mutex.Unlock()
@@ -135,7 +135,7 @@ func (stream *Stream) Ack(err error) {
 	}
 }
 
-// Answer is the last word.
+// Answer returns the final answer.
 func (stream *Stream) Answer() Answer {
 	stream.mutex.Lock()
 	defer stream.mutex.Unlock()
@@ -143,7 +143,7 @@ func (stream *Stream) Answer() Answer {
 	return Answer{"sent": stream.Sent, "acked": stream.acked, "failed": failed[:min(5, len(failed))]}
 }
 
-// Version of a module that this program was built with.
+// Version returns the version of a module that this program was built with.
 func Version(module string) string {
 	info, _ := debug.ReadBuildInfo()
 	for _, dependency := range info.Deps {
@@ -154,7 +154,7 @@ func Version(module string) string {
 	return "unknown"
 }
 
-// Operations answer requests, each by its name.
+// Operations are the handlers of requests by name.
 type Operations map[string]func(Request) (Answer, error)
 
 // Serve answers requests until standard input ends.

@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// Main runs `member` where the first argument says so, and otherwise answers requests.
+// Main runs `member` if that is the first argument, and otherwise answers requests.
 func Main(member func(bootstrap, group, topic, assignor, instance string) error, operations Operations) {
 	if len(os.Args) < 6 || os.Args[1] != "member" {
 		Serve(operations)

@@ -140,7 +140,7 @@ func read(request loop.Request) (loop.Answer, error) {
 	defer consumer.Close()
 	partition, err := consumer.ConsumePartition(request.Topic, request.Partition, place)
 	if errors.Is(err, sarama.ErrOffsetOutOfRange) {
-		// It has no reset policy: whoever uses it does this.
+		// sarama has no reset policy, so applications reset the offset themselves.
 		partition, err = consumer.ConsumePartition(request.Topic, request.Partition, sarama.OffsetOldest)
 	}
 	if err != nil {

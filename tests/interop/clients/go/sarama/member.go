@@ -33,7 +33,7 @@ func (printing) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.C
 	}
 }
 
-// One member of a group; tests/support/groups/group_member.py says what a member does.
+// A group member; tests/support/groups/group_member.py specifies its behavior.
 func member(bootstrap, group, topic, _, instance string) error {
 	settings := config(loop.Request{Bootstrap: bootstrap})
 	settings.Consumer.Return.Errors = false
@@ -57,7 +57,7 @@ func member(bootstrap, group, topic, _, instance string) error {
 	return nil
 }
 
-// Until it fails: sarama gives up where the broker is gone, and whoever uses it begins anew.
+// Runs until it fails: sarama gives up without a broker, and applications have to start again.
 func consume(until context.Context, settings *sarama.Config, bootstrap, group, topic string) error {
 	consumer, err := sarama.NewConsumerGroup([]string{bootstrap}, group, settings)
 	if err != nil {
