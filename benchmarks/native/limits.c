@@ -1,14 +1,14 @@
-/* What this machine can do at most with the same bytes: the limits that the broker's figures stand against.
+/* Upper limits of this machine with the same bytes, for comparison with the broker's figures.
  *
  *     limits memcpy TOTAL_BYTES              copy a 1 MiB block within memory, out of a 64 MiB ring
  *     limits write TOTAL_BYTES FILE          write 1 MiB blocks to a new file (page cache; no fsync)
  *     limits tcp TOTAL_BYTES                 send 1 MiB blocks to another process over loopback TCP
- *     limits sendfile TOTAL_BYTES FILE       the same, out of a file in the page cache with sendfile
+ *     limits sendfile TOTAL_BYTES FILE       the same, with sendfile from a file in the page cache
  *     limits sync ROUNDS REQUEST_BYTES FILE  append and fdatasync, one after the other: latencies
- *     limits server ANSWER_BYTES             answer every frame (int32 size and so many bytes) with ANSWER_BYTES: what
- *                                            any server pays for the sockets; prints its port, runs until it is killed
+ *     limits server ANSWER_BYTES             answer every frame (int32 size and that many bytes) with ANSWER_BYTES: the
+ *                                            cost of the sockets alone; prints its port, runs until killed
  *
- * Prints one JSON object: seconds, bytes, and the CPU seconds of the side that stands for the broker (write: the writer;
+ * Prints one JSON object: seconds, bytes, and the CPU seconds of the side that plays the broker (write: the writer;
  * tcp: the receiver, as in a produce; sendfile: the sender, as in a fetch).
  */
 #define _GNU_SOURCE
@@ -99,7 +99,7 @@ static void measure_write(uint64_t total, const char *path) {
     close(fd);
 }
 
-/* A connected loopback pair: the parent gets one end, the forked child (return value 0) the other. */
+/* Create a connected loopback pair: the parent gets one end, the forked child (return value 0) the other. */
 static pid_t fork_with_tcp(int *fd) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof address;
@@ -198,7 +198,7 @@ static void measure_sync(uint64_t rounds, size_t request_bytes, const char *path
     report_latencies(ns, rounds, start, own_cpu());
 }
 
-/* One read and one write per request, as many requests as a read brings; a partial frame waits for its rest. */
+/* Read once, then write one answer per complete request in the data; a partial frame waits for the rest. */
 static void serve(size_t answer_bytes) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof address;
@@ -208,7 +208,7 @@ static void serve(size_t answer_bytes) {
         die("listen");
     printf("{\"port\": %d}\n", ntohs(address.sin_port));
     fflush(stdout);
-    static uint64_t left[65536]; /* by descriptor: bytes of the frame that are still to come */
+    static uint64_t left[65536]; /* by descriptor: missing bytes of the current frame */
     unsigned char *in = block_of(BLOCK), *out = block_of((size_t)BLOCK);
     uint32_t answer_size = htonl((uint32_t)answer_bytes - 4);
     for (size_t at = 0; at + answer_bytes <= BLOCK; at += answer_bytes) memcpy(out + at, &answer_size, 4);
@@ -235,7 +235,7 @@ static void serve(size_t answer_bytes) {
             for (ssize_t at = 0; at < got;) {
                 if (!left[fd]) {
                     uint32_t frame;
-                    if (got - at < 4) die("a size in two parts, which this server does not need to know");
+                    if (got - at < 4) die("a frame's size arrived in two parts, which this server does not support");
                     memcpy(&frame, in + at, 4);
                     left[fd] = (uint64_t)ntohl(frame) + 4;
                 }

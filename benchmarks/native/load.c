@@ -1,16 +1,16 @@
-/* Load generator: sends prebuilt frames over TCP and reads the answers, as fast as the broker takes them.
+/* Load generator: sends prebuilt frames over TCP and reads the answers, as fast as the broker accepts them.
  *
  *     load HOST PORT FRAMES_FILE CONNECTIONS DEPTH REQUESTS [SECONDS]
  *
- * FRAMES_FILE holds requests one after the other, each an int32 big-endian size and so many bytes: what Kafka's protocol and
- * Barnabas' native dialect have in common, so both are loaded by this one program. The requests are sent in turn,
- * round and round, over all connections together; each connection keeps at most DEPTH of them unanswered. The program ends
- * after REQUESTS answers, or sends no more after SECONDS.
+ * FRAMES_FILE contains consecutive requests, each an int32 big-endian size and that many bytes. Kafka's protocol and
+ * Barnabas' native dialect share this format, so this program loads both. The requests are sent in turn and repeatedly,
+ * over all connections together; each connection has at most DEPTH unanswered requests. The program ends after REQUESTS
+ * answers, or stops sending after SECONDS.
  *
- * Answers are read and thrown away: only their size is looked at. Whether the broker did what it was asked is checked by the
- * caller (end offsets, received bytes). A latency runs from the first send of a request to the last byte of its answer.
+ * Only the size of an answer is read; the rest is discarded. The caller checks the broker's work (end offsets, received
+ * bytes). A latency runs from the first send of a request to the last byte of its answer.
  *
- * Prints one JSON object. Exits 1 with a sentence when the broker closes a connection.
+ * Prints one JSON object. Exits 1 with an error message when the broker closes a connection.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -38,12 +38,12 @@ struct frame {
 
 struct connection {
     int fd;
-    const unsigned char *out; /* what is left of the request being sent */
+    const unsigned char *out; /* rest of the request being sent */
     size_t out_left;
     unsigned in_flight;               /* sent or being sent, not answered */
     unsigned oldest;                  /* ring position of the oldest unanswered request's time */
     uint64_t started_ns[DEPTH_MAX];
-    unsigned char size_bytes[4]; /* the answer's size, as far as it is here */
+    unsigned char size_bytes[4]; /* the answer's size, as far as received */
     unsigned size_have;
     uint64_t answer_left;
 };
@@ -84,14 +84,14 @@ static void read_frames(const char *path) {
         memcpy(&length, all + at, 4);
         size_t whole = (size_t)ntohl(length) + 4;
         if (at + (off_t)whole > size) break;
-        if ((frame_count & (frame_count - 1)) == 0) /* at each power of two: room for twice as many */
+        if ((frame_count & (frame_count - 1)) == 0) /* at each power of two: double the capacity */
             frames = realloc(frames, (frame_count ? frame_count * 2 : 1) * sizeof *frames);
         if (!frames) die("memory for the frames");
         frames[frame_count++] = (struct frame){all + at, whole};
         at += (off_t)whole;
     }
     errno = 0;
-    if (!frame_count) die("no whole frame in the file");
+    if (!frame_count) die("no complete frame in the file");
 }
 
 static int connect_to(const char *host, const char *port) {
@@ -137,7 +137,7 @@ static void push(struct connection *c) {
 
 static void answered(struct connection *c) {
     errno = 0;
-    if (!c->in_flight) die("an answer to nothing");
+    if (!c->in_flight) die("an answer without a request");
     latencies_ns[requests_answered++] = now_ns() - c->started_ns[c->oldest];
     c->oldest = (c->oldest + 1) % DEPTH_MAX;
     c->in_flight--;
@@ -171,7 +171,7 @@ static void pull(struct connection *c) {
                 answered(c);
             }
         }
-        if (n < RECEIVE_BYTES) return; /* a short read emptied the socket; more makes a new edge */
+        if (n < RECEIVE_BYTES) return; /* a short read emptied the socket; more data causes a new edge */
     }
 }
 

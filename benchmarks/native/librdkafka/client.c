@@ -3,10 +3,10 @@
  *     client produce BOOTSTRAP TOPIC RECORDS VALUE_BYTES [NAME=VALUE ...]
  *     client consume BOOTSTRAP TOPIC RECORDS [NAME=VALUE ...]
  *
- * BOOTSTRAP "mock" is librdkafka's own cluster inside this process (test.mock.num.brokers), which keeps nothing: what the
- * client alone can do. Each record is the same VALUE_BYTES without a key. The time runs from the first record to the
- * last delivery report, or to the last record received. Prints one JSON object; exits 1 with a sentence when a record
- * is not delivered.
+ * BOOTSTRAP "mock" is librdkafka's mock cluster inside this process (test.mock.num.brokers), which stores nothing: the
+ * limit of the client itself. All records have the same value of VALUE_BYTES and no key. The time runs from the first
+ * record to the last delivery report, or to the last record received. Prints one JSON object; exits 1 with an error
+ * message when a record is not delivered.
  */
 #include <librdkafka/rdkafka.h>
 #include <stdio.h>
@@ -90,7 +90,7 @@ static void produce(const char *bootstrap, const char *name, long records, long 
         }
     }
     while (delivered < records) {
-        if (rd_kafka_poll(client, WAIT_MS) == 0) die("produce", "no delivery report came");
+        if (rd_kafka_poll(client, WAIT_MS) == 0) die("produce", "no delivery report within 20 s");
     }
     if (failed) die("produce", error_text);
     report(started, cpu, records, records * value_bytes);
@@ -107,10 +107,10 @@ static void consume(const char *bootstrap, const char *name, long records, int c
     double started = now(), cpu = cpu_seconds();
     if (rd_kafka_consume_start(topic, 0, RD_KAFKA_OFFSET_BEGINNING)) die("consume", "cannot start");
     while (seen < records) {
-        /* It waits until it has as many as it is asked for. */
+        /* Never request more than are left: the call waits for all of them. */
         long left = records - seen;
         ssize_t got = rd_kafka_consume_batch(topic, 0, WAIT_MS, messages, left < BATCH ? left : BATCH);
-        if (got <= 0) die("consume", "no record came");
+        if (got <= 0) die("consume", "no record within 20 s");
         for (ssize_t i = 0; i < got; i++) {
             if (messages[i]->err && messages[i]->err != RD_KAFKA_RESP_ERR__PARTITION_EOF)
                 die("consume", rd_kafka_message_errstr(messages[i]));
