@@ -1,14 +1,14 @@
-# Two stages: the wheel and its environment are built where a compiler is; the image that runs has neither compiler nor pip
-# cache, and not root's rights.
+# Two stages: the first, with a compiler, builds the wheel and its environment; the final image has no compiler and no pip
+# cache, and does not run as root.
 FROM python:3.11-slim AS build
 
-# Debian's own Python keeps its headers in a package of its own; the official image has them already.
+# Debian's Python has its headers in a separate package; the official Python image includes them.
 RUN apt-get update \
     && headers="$(python -c 'import os, sysconfig; print("" if os.path.exists(sysconfig.get_path("include") + "/Python.h") else "python3-dev")')" \
     && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends gcc libc6-dev $headers \
     && rm -rf /var/lib/apt/lists/*
 
-# Taken from the caller's environment where packages come from somewhere else than usual.
+# For a package index other than PyPI; docker-compose.yml passes them on from the environment.
 ARG PIP_INDEX_URL
 ARG PIP_EXTRA_INDEX_URL
 ARG PIP_TRUSTED_HOST
@@ -21,7 +21,7 @@ RUN python -m venv /build \
     && python -m venv /opt/barnabas \
     && /opt/barnabas/bin/pip install --require-hashes -r requirements/run.txt
 
-# barnabas/ holds links to the folders beside it, so all of them are needed.
+# barnabas/ contains links to the folders beside it, so all of them are needed.
 COPY . .
 RUN /build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheels . \
     && /opt/barnabas/bin/pip install --no-deps /wheels/*.whl \

@@ -1,19 +1,19 @@
-# Each target does all the set-up it needs: a virtual environment in .venv, the locked dependencies, an editable
-# install with the compiled kernels. Needed on the machine: Python >= 3.11 with its venv module, a C compiler (without
-# one the plain Python twins are used), make. Set-up runs again only when one of its inputs changes.
+# Each target does the set-up it needs: a virtual environment in .venv, the locked dependencies, an editable install
+# with the compiled kernels. Requirements: Python >= 3.11 with its venv module, make, and a C compiler (without one the
+# plain Python twins are used). Set-up runs again only when one of its inputs changes.
 #
 #   make serve               a broker on 127.0.0.1:9092, data in ./barnabas-data   (ARGS="--set k=v" goes to `barnabas serve`)
-#   make test                everything that needs nothing but this repository     (ARGS="-k name" goes to pytest)
+#   make test                the tests that need only this repository              (ARGS="-k name" goes to pytest)
 #   make check               lint, format, types, import table, dependencies, dead code, generated pages
 #   make coverage            the same tests with branch coverage, Python twins included: build/coverage/html
 #   make sanitize            the record tests on kernels built with ASan and UBSan
-#   make test-pythons        the core of the tests on every CPython 3.11 to 3.14 here (VERSIONS="3.13 3.14")
-#   make interop             with other people's software: Apache Kafka, other languages, containers
-#   make demo, make bench    real input end to end; measurements beside the machine's limits
-#   make pipeline-demo       the same input through the jobs of `barnabas pipeline` (needs Java 17)
-#   make bench-kafka         one librdkafka client, and recovery after kill -9, at Barnabas and at Apache Kafka
+#   make test-pythons        the core tests on each installed CPython, 3.11 to 3.14 (VERSIONS="3.13 3.14")
+#   make interop             tests with other software: Apache Kafka, clients in other languages, containers
+#   make demo, make bench    real data end to end; benchmarks beside the machine's limits
+#   make pipeline-demo       the same data through the jobs of `barnabas pipeline` (needs Java 17)
+#   make bench-kafka         one librdkafka client, and recovery after kill -9, on Barnabas and on Apache Kafka
 #   make compatibility       Kafka's clients, feature by feature: writes docs/compatibility.md
-#   make docs, make lock     writes generated pages; writes requirements/*.txt from pyproject.toml (LOCK="--upgrade")
+#   make docs, make lock     write the generated pages; write requirements/*.txt from pyproject.toml (LOCK="--upgrade")
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -23,10 +23,10 @@ DEPENDENCIES := $(VENV)/.dependencies
 INSTALLED := $(VENV)/.installed
 KERNELS := $(shell find protocol broker -name "*.pyx" -o -name "*.pxd" -o -name "*.h")
 ARGS ?=
-# A worker per core, up to four; a file's tests stay together, because they share a broker.
+# One worker per core, at most four. Tests of one file stay together, because they share a broker.
 WORKERS := --numprocesses=auto --maxprocesses=4 --dist=loadfile
 LOCK ?=
-# Where a JVM and Maven are, a test of other people's software that cannot run is a failure, not a skip.
+# With a JVM and Maven installed, an interop test that cannot run fails instead of being skipped.
 INTEROP := $(if $(and $(shell command -v java),$(shell command -v mvn)),require,allow-skips)
 
 .DEFAULT_GOAL := help
@@ -39,14 +39,15 @@ help:
 setup: $(INSTALLED)
 
 $(BIN)/python:
-	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 with venv found: install one (Debian: apt-get install python3-venv) or say PYTHON=..."; exit 1; }
+	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 with venv found: install one (Debian: apt-get install python3-venv) or set PYTHON=..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
 $(DEPENDENCIES): requirements/dev.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@touch $@
 
-# compat: a path entry instead of an import hook, so that a folder called `barnabas` beside somebody's script does not win.
+# compat: a path entry instead of an import hook, so that a folder `barnabas` next to a user's script is not imported
+# instead of this package. Without build isolation, because an isolated build would fetch unlocked build tools.
 $(INSTALLED): $(DEPENDENCIES) pyproject.toml setup.py $(KERNELS)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
 		--config-settings editable_mode=compat --editable .
@@ -58,8 +59,8 @@ serve: $(INSTALLED)
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -m "not interop" $(WORKERS) $(ARGS)
 
-# A second run hides the compiled kernels: everything that works on records then runs on their Python twins. Not a gate:
-# timing-sensitive tests may fail under a tracer, and the report says what was covered all the same.
+# The second run disables the compiled kernels, so that their Python twins are covered, too. Not a gate: timing-sensitive
+# tests may fail under a tracer, and the report is written anyway.
 coverage: $(INSTALLED)
 	rm -rf build/coverage && mkdir -p build/coverage
 	-$(BIN)/coverage run -m pytest -m "not interop" --timeout=600 $(WORKERS) $(ARGS)
@@ -111,14 +112,14 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.groups
 	$(BIN)/python -m benchmarks.recovery $(RECOVERY_ARGS)
 
-# One librdkafka client (Debian: librdkafka-dev) at Barnabas, at its own mock cluster and at Apache Kafka, whose jars are
-# fetched with Maven where they are not there yet.
+# One librdkafka client (Debian: librdkafka-dev) against Barnabas, its own mock cluster and Apache Kafka, whose jars
+# Maven fetches unless they are cached.
 bench-kafka: $(INSTALLED)
 	jars="$$($(BIN)/python -c 'from tests.support.kafka.jars import fetch; print(fetch("4.3.0"))')" && \
 		$(BIN)/python -m benchmarks.librdkafka --kafka-jars "$$jars" $(ARGS) && \
 		$(BIN)/python -m benchmarks.recovery --kafka-jars "$$jars" $(RECOVERY_ARGS)
 
-# uv resolves for every platform at once; it is needed for nothing else and so lives in an environment of its own.
+# uv resolves for all platforms together. It is used only here, and therefore installed in a separate environment.
 $(VENV)/lock/bin/uv: | $(BIN)/python
 	$(BIN)/python -m venv $(VENV)/lock
 	$(VENV)/lock/bin/python -m pip install --quiet --disable-pip-version-check uv

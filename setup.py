@@ -1,7 +1,7 @@
-"""Only what pyproject.toml cannot say: the optional compiled kernels.
+"""The optional compiled kernels, which pyproject.toml cannot declare.
 
-Each stands beside its plain Python twin, which does the same work where the extension was left out, with a warning,
-because there is no C compiler (or no Python.h). They share inline C through .pxd files, which need no building.
+Each has a plain Python twin beside it, which is used when the extension could not be built (no C compiler or no
+Python.h; the build prints a warning). The kernels share inline C through .pxd files, which are not compiled themselves.
 """
 
 from Cython.Build import cythonize
@@ -14,6 +14,6 @@ extensions = cythonize(
     language_level=3,
 )
 for extension in extensions:
-    extension.optional = True  # here: cythonize makes new extensions and does not take this over
+    extension.optional = True  # set here: cythonize creates new Extension objects and drops this attribute
 
 setup(ext_modules=extensions)
