@@ -1,4 +1,4 @@
-"""Helpers for a compacted topic of a running daemon: produce, read, wait, and compare with compaction's promises."""
+"""Helpers for a compacted topic in a running daemon: produce, read, wait, and check the guarantees of compaction."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _POLL_INTERVAL_S = 0.01
 _FETCH_BYTES = 1 << 20
 
 QUICK = ("log.cleaner.backoff.ms=20",)
-"""Settings of a daemon whose cleaner looks again and again."""
+"""Settings of a daemon whose cleaner checks for work all the time."""
 DIRTY_AT_ONCE = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.001"}
-"""Configs of a topic that is cleaned whenever a segment is sealed."""
+"""Configs of a topic that is cleaned after every segment roll."""
 
 
 def await_until(daemon: Daemon, is_so: Callable[[], bool], what: str) -> None:
-    """A bounded wait for what another process does, which has no event to offer; the daemon's log when it is over."""
+    """Poll a condition in another process. After a timeout, raise DaemonError with the daemon's log."""
     deadline = time.monotonic() + WAIT_S
     while not is_so():
         if time.monotonic() > deadline:
@@ -47,7 +47,7 @@ def feed(
     batch_records: int = 10,
     codec: Codec = Codec.NONE,
 ) -> None:
-    """Produce (key, value) or (key, value, timestamp) in batches of `batch_records`; without one it is now."""
+    """Produce (key, value) or (key, value, timestamp) in batches of `batch_records`. The default timestamp is now."""
     rows = list(records)
     for start in range(0, len(rows), batch_records):
         builder = RecordBatchBuilder(codec, max_bytes=1 << 24)
@@ -58,7 +58,7 @@ def feed(
 
 
 def read_all(wire: WireClient, topic: str, partition: int = 0, offset: int = 0) -> list[Record]:
-    """Return every record from `offset` to the end that a consumer reaches, fetch by fetch."""
+    """Return every record from `offset` to the high watermark, fetch by fetch."""
     found: list[Record] = []
     while True:
         result = wire.fetch(topic, offset, partition, max_bytes=_FETCH_BYTES)
@@ -80,14 +80,14 @@ def last_values(records: Iterable[Record]) -> dict[bytes | None, bytes | None]:
 
 
 def compacted(records: Iterable[Record], clean_to: int) -> list[Record]:
-    """What compaction leaves of `records` when all below `clean_to` is clean; tombstones are still there."""
+    """Return the records that compaction keeps if everything below `clean_to` is clean; tombstones are kept."""
     listed = list(records)
     last = {record.key: record.offset for record in listed if record.offset < clean_to}
     return [record for record in listed if record.offset >= clean_to or last[record.key] == record.offset]
 
 
 def clean_offset(log_dir: Path, topic: str, partition: int = 0) -> int:
-    """Return the partition's entry of cleaner-offset-checkpoint, -1 without one."""
+    """Return the partition's entry in cleaner-offset-checkpoint, or -1."""
     return OffsetCheckpointFile(log_dir / CLEANER_CHECKPOINT).read().get(TopicPartition(topic, partition), -1)
 
 
@@ -97,7 +97,7 @@ def active_base(log_dir: Path, topic: str, partition: int = 0) -> int:
 
 
 def await_clean(daemon: Daemon, topic: str, partition: int = 0) -> int:
-    """Wait until all but the active segment is clean; up to which offset that is. Nobody produces meanwhile."""
+    """Wait until all but the active segment is clean; return the clean offset. No producer may be running."""
     log_dir = daemon.data_directory
     base = active_base(log_dir, topic, partition)
     await_until(
@@ -115,7 +115,7 @@ def await_round_under_way(daemon: Daemon, topic: str, partition: int = 0) -> Non
 
 
 def metric(daemon: Daemon, name: str, labels: str = "") -> float:
-    """A sample of the daemon's /metrics; `labels` as they are written there, without braces."""
+    """Return a sample of the daemon's /metrics; `labels` as in the text format, without braces."""
     text = metrics(daemon)
     pattern = rf"^{re.escape(name)}{re.escape('{' + labels + '}') if labels else ''} (\S+)$"
     found = re.search(pattern, text, re.MULTILINE)
@@ -124,7 +124,7 @@ def metric(daemon: Daemon, name: str, labels: str = "") -> float:
 
 
 def metrics(daemon: Daemon) -> str:
-    """The daemon's /metrics."""
+    """Return the daemon's /metrics."""
     with urllib.request.urlopen(f"http://127.0.0.1:{daemon.metrics_port}/metrics", timeout=10) as answer:
         text: str = answer.read().decode()
     return text

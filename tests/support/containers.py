@@ -1,6 +1,6 @@
-"""A container engine for tests: brought up by tools/container-engine, with the project's image and its compose file.
+"""A container engine for tests, started by tools/container-engine, with the project's image and compose file.
 
-Everything is a command in a process of its own with a bound on its time; what fails shows the command's last output.
+Every step is a command in its own process with a timeout; a failure shows the end of the command's output.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ BUILD_TIMEOUT_S = 300.0
 COMMAND_TIMEOUT_S = 120.0
 _SYS_ADMIN, _NET_ADMIN = 21, 12
 _TAIL_CHARACTERS = 3000
-# How packages are reached is the environment's business; the build is told no more than this.
+# Package indexes depend on the environment, so the build gets only these settings.
 _BUILD_ARGUMENTS = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST")
 
 
 def why_no_engine() -> str | None:
-    """The reason why no engine can be brought up here, or None: it takes root, with root's rights, on Debian."""
+    """Return the reason why no engine can be started here, or None. It needs root with all capabilities, on Debian."""
     if os.geteuid() != 0:
         return "a container engine is brought up by root only"
     release = Path("/etc/os-release")
@@ -53,7 +53,10 @@ def run(
     stdin: str = "",
     environ: Mapping[str, str] | None = None,
 ) -> str:
-    """The standard output of `command`, run in the repository; AssertionError with its last words when it fails."""
+    """Run `command` in the repository; return its standard output.
+
+    A failure is an AssertionError with the end of it.
+    """
     try:
         done = subprocess.run(
             command,
@@ -74,7 +77,7 @@ def run(
 
 
 def get_json(url: str) -> Any | None:
-    """The JSON at `url`, or None while nothing answers there."""
+    """Return the JSON at `url`, or None if no server responds."""
     try:
         with urllib.request.urlopen(url, timeout=5) as answer:
             return json.load(answer)
@@ -83,13 +86,13 @@ def get_json(url: str) -> Any | None:
 
 
 class Engine:
-    """The engine, and whether it was this run that started it (then it is also this run that stops it)."""
+    """The container engine. Only an engine started by this run is stopped at the end."""
 
     def __init__(self) -> None:
         self._was_up = _answers()
 
     def start(self) -> None:
-        """Bring the engine up and make the stand-ins for the two base images."""
+        """Start the engine, and create the stand-ins for the two base images."""
         run([str(ENGINE), "up"], timeout_s=ENGINE_TIMEOUT_S)
         run([str(ENGINE), "image", *BASE_IMAGE], timeout_s=ENGINE_TIMEOUT_S)
         run([str(ENGINE), "image", *PROMETHEUS_IMAGE], timeout_s=ENGINE_TIMEOUT_S)
@@ -101,13 +104,13 @@ class Engine:
         run(command, timeout_s=BUILD_TIMEOUT_S)
 
     def stop(self) -> None:
-        """Stop the engine, unless it was there before."""
+        """Stop the engine, unless it was running before."""
         if not self._was_up:
             run([str(ENGINE), "down"])
 
 
 class Compose:
-    """docker-compose.yml under a project name of its own, published on free ports of this host."""
+    """docker-compose.yml with a separate project name, published on free ports of this host."""
 
     def __init__(self, project: str) -> None:
         self.project = project
@@ -124,18 +127,18 @@ class Compose:
         return run(["docker-compose", "--project-name", self.project, *arguments], environ=ports)
 
     def container(self, service: str) -> str:
-        """The id of a service's container."""
+        """Return the id of a service's container."""
         return self("ps", "--quiet", service).strip()
 
     def state(self, service: str) -> Mapping[str, Any]:
-        """Docker's State of a service's container: Status, ExitCode, Health, ..."""
+        """Return Docker's State of a service's container: Status, ExitCode, Health, ..."""
         state: Mapping[str, Any] = json.loads(
             run(["docker", "inspect", "--format", "{{json .State}}", self.container(service)])
         )
         return state
 
     def wait_until_healthy(self, service: str) -> None:
-        """Wait for the image's health check to pass; AssertionError with the container's log when it does not."""
+        """Wait for the image's health check to pass; if it fails, raise AssertionError with the container's log."""
 
         def healthy() -> bool | None:
             state = self.state(service)
@@ -145,12 +148,12 @@ class Compose:
         eventually(healthy, what=f"{service} is healthy\n{self.log(service)}")
 
     def log(self, service: str) -> str:
-        """The end of what a service has printed."""
+        """Return the end of a service's output."""
         return self("logs", "--no-color", "--tail", "40", service)
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that nothing listens on now."""
+    """Return unused ports of 127.0.0.1."""
     with contextlib.ExitStack() as probes:
         ports = []
         for _ in range(count):

@@ -3,7 +3,7 @@
     with start_daemon(tmp_path, "num.partitions=3") as daemon:
         connect(daemon.host, daemon.port)
 
-Every wait has a bound, and what fails says why: the daemon's own log is part of the message.
+Every wait has a timeout, and error messages contain the daemon's log.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ __all__ = ["REPOSITORY", "Daemon", "DaemonError", "start_daemon"]
 
 
 def start_daemon(directory: Path, *settings: str, environ: Mapping[str, str] | None = None) -> Daemon:
-    """A ready daemon on free ports of 127.0.0.1 with its data in `directory`/data.
+    """Start a daemon on free ports of 127.0.0.1 with its data in `directory`/data; return it when it is ready.
 
     `settings` are `name=value` texts as for `--set`; those for listeners, metrics.listener and log.dirs replace the
-    defaults. The caller ends it: use it as a context manager, or call `stop()` or `kill()`.
+    defaults. The caller stops it: use it as a context manager, or call `stop()` or `kill()`.
     """
     named = [setting.partition("=") for setting in settings]
     daemon = Daemon(directory, {name: value for name, _, value in named}, environ)

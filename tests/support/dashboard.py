@@ -1,4 +1,4 @@
-"""The Grafana dashboard of config/grafana, and the queries in it with their variables filled in."""
+"""The Grafana dashboard in config/grafana, and its queries with variables filled in."""
 
 from __future__ import annotations
 

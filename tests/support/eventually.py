@@ -1,4 +1,4 @@
-"""Waiting for conditions without an event: another process's files, a server that is starting."""
+"""Polling for conditions without an event, such as files of another process or a server's start."""
 
 from __future__ import annotations
 

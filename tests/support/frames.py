@@ -1,4 +1,4 @@
-"""Requests that real clients sent, recorded by tests/interop/clients/recording, and ways to break them."""
+"""Requests of real clients, recorded by tests/interop/clients/recording, and mutations of them."""
 
 from __future__ import annotations
 
@@ -42,25 +42,26 @@ _SAMPLES: dict[str, Any] = {
 
 
 class Frame(NamedTuple):
-    """One request without its size field, and the client that sent it."""
+    """A request without its size field, and the client that sent it."""
 
     client: str
     data: bytes
 
     @property
     def key(self) -> int:
-        """The API's."""
+        """The API key."""
         return int.from_bytes(self.data[:2], "big", signed=True)
 
     @property
     def version(self) -> int:
-        """Of the API."""
+        """The API version."""
         return int.from_bytes(self.data[2:4], "big", signed=True)
 
     def body(self, *, is_flexible: bool) -> bytes:
-        """The bytes after the request header (v2 for flexible versions, otherwise v1)."""
+        """Return the bytes after the request header (v2 for flexible versions, otherwise v1)."""
         client_id_bytes = max(0, _HEADER.unpack_from(self.data)[3])
-        tag_section = 1 if is_flexible else 0  # no client tags its header: the section is one zero
+        # the clients send no tagged fields in headers: the section is one zero byte
+        tag_section = 1 if is_flexible else 0
         return self.data[_HEADER.size + client_id_bytes + tag_section :]
 
 
@@ -83,7 +84,7 @@ def by_api() -> dict[int, list[Frame]]:
 
 
 def made() -> list[Frame]:
-    """Return one request for each served version without a recording: every field has a value, every array an item."""
+    """Build a request for each served version without a recording, with every field set and an item in every array."""
     sent = {(frame.key, frame.version) for frame in recorded()}
     return [
         Frame("made", _header(route) + _write(_sample(_request_type(route.api.key.label, route.version))))
@@ -121,14 +122,14 @@ def _write(entity: Any) -> bytes:
 
 
 class Mutator:
-    """Mutates bytes, the same way for the same seed."""
+    """Mutates bytes deterministically by seed."""
 
     def __init__(self, seed: int, others: Sequence[bytes]) -> None:
         self._random = random.Random(seed)
         self._others = others
 
     def mutate(self, data: bytes, *, first: int = 0) -> bytes:
-        """Return a mutated copy; the bytes before `first` stay."""
+        """Return a mutated copy in which the bytes before `first` are unchanged."""
         mutant = bytearray(data)
         for _ in range(self._random.randint(1, _MAX_EDITS)):
             edit: Callable[[bytearray, int], None] = self._random.choice(
@@ -155,7 +156,7 @@ class Mutator:
         mutant[self._position(mutant, first)] ^= 1 << self._random.randrange(8)
 
     def _extreme(self, mutant: bytearray, first: int) -> None:
-        """A length, a count or a number at the edge of its type."""
+        """Write a length, a count or a number at the limit of its type."""
         position = self._position(mutant, first)
         width = self._random.choice((1, 2, 4, 8))
         value = self._random.choice(_EXTREMES) & (256**width - 1)
@@ -173,7 +174,7 @@ class Mutator:
         del mutant[position : position + self._random.choice((1, 2, 4, 16))]
 
     def _splice(self, mutant: bytearray, first: int) -> None:
-        """The rest of another frame."""
+        """Continue with the end of another frame."""
         other = self._random.choice(self._others)
         position = self._position(mutant, first)
         mutant[position:] = other[min(position, len(other)) :]

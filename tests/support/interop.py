@@ -1,7 +1,7 @@
-"""Whether a test that needs third-party software may skip.
+"""Whether tests that need third-party software may skip.
 
-`make interop` sets BARNABAS_INTEROP=require where Java and Maven are on the PATH: what cannot run there is a failure,
-so that a broken download never passes for a green matrix.
+`make interop` sets BARNABAS_INTEROP=require if Java and Maven are on the PATH. Missing software is then a failure, so
+that a broken download is not mistaken for success.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def is_required() -> bool:
 
 
 def require_or_skip(reason: str) -> NoReturn:
-    """End the test: failed where interop is required, skipped elsewhere; `reason` names what is missing."""
+    """End the test: as a failure if interop is required, otherwise skipped. `reason` names the missing software."""
     __tracebackhide__ = True
     if is_required():
         pytest.fail(f"{reason} (BARNABAS_INTEROP=require: this may not be skipped)", pytrace=False)
@@ -27,7 +27,7 @@ def require_or_skip(reason: str) -> NoReturn:
 
 
 def need_commands(*names: str) -> None:
-    """End the test by `require_or_skip` unless every one of these commands is on the PATH."""
+    """End the test by `require_or_skip` if any of these commands is not on the PATH."""
     __tracebackhide__ = True
     missing = [name for name in names if shutil.which(name) is None]
     if missing:

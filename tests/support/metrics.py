@@ -1,4 +1,4 @@
-"""What a daemon's /metrics say, for tests that wait for it."""
+"""A daemon's /metrics, for tests that wait for values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _POLL_INTERVAL_S = 0.01
 
 
 def metric(daemon: Daemon, sample: str) -> float | None:
-    """The value of one sample (its name, with its labels as they are written), or None where there is none."""
+    """Return the value of one sample, given its name with labels in text format; None if it does not exist."""
     with urllib.request.urlopen(f"http://127.0.0.1:{daemon.metrics_port}/metrics", timeout=WAIT_S) as answer:
         for line in answer.read().decode().splitlines():
             name, _, value = line.rpartition(" ")
@@ -22,7 +22,7 @@ def metric(daemon: Daemon, sample: str) -> float | None:
 
 
 def wait_for_metric(daemon: Daemon, sample: str, value: float, *, wait_s: float = WAIT_S) -> None:
-    """Return once the sample has the value. A bounded wait on another process, which has no event to offer."""
+    """Poll until the sample has the value."""
     deadline = time.monotonic() + wait_s
     while (found := metric(daemon, sample)) != value:
         assert time.monotonic() < deadline, f"{sample} is {found}, not {value}"

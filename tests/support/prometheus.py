@@ -1,4 +1,4 @@
-"""A real Prometheus (Debian: `prometheus`) that scrapes one daemon, in a directory of its own.
+"""A real Prometheus (Debian: `prometheus`) that scrapes one daemon, with a separate directory.
 
 with Prometheus(directory, daemon.metrics_port) as prometheus:
     prometheus.query("up")
@@ -31,7 +31,7 @@ scrape_configs:
 
 
 class Prometheus:
-    """Listens on a free port of 127.0.0.1. Every wait has a bound: another process has no event to offer."""
+    """Prometheus on a free port of 127.0.0.1. Every wait has a timeout."""
 
     def __init__(self, directory: Path, metrics_port: int) -> None:
         self._directory = directory
@@ -70,7 +70,7 @@ class Prometheus:
         self._end()
 
     def query(self, expression: str) -> list[dict[str, Any]]:
-        """The series of an instant query. Fails with Prometheus' own sentence where it refuses the expression."""
+        """Return the series of an instant query. Fails with Prometheus' error text if it rejects the expression."""
         address = f"http://127.0.0.1:{self._port}/api/v1/query?{urllib.parse.urlencode({'query': expression})}"
         try:
             with urllib.request.urlopen(address, timeout=WAIT_S) as answer:
@@ -85,7 +85,7 @@ class Prometheus:
         return series
 
     def until(self, expression: str) -> list[dict[str, Any]]:
-        """The series of the query, once there are any."""
+        """Return the series of the query as soon as there are any."""
         deadline = time.monotonic() + WAIT_S
         while not (series := self.query(expression)):
             assert time.monotonic() < deadline, f"no series within {WAIT_S} s: {expression}"

@@ -13,7 +13,7 @@ async def create_topics(bootstrap: str, *topics: str, partitions: int) -> None:
 
 
 async def count_records(bootstrap: str, topic: str, partitions: int) -> int:
-    """Return the count of records by the ends of the partitions, from which nothing was deleted."""
+    """Return the number of records, from the partitions' log end offsets; nothing may have been deleted."""
     numbers = [TopicPartition(topic, number) for number in range(partitions)]
     async with Consumer(ConsumerConfig(bootstrap=bootstrap)) as consumer:
         return sum((await consumer.end_offsets(numbers)).values())

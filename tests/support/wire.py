@@ -1,4 +1,4 @@
-"""A blocking client of the native dialect for tests that need to see or to break single frames."""
+"""A blocking client of the native dialect for tests that inspect or corrupt single frames."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TIMEOUT_S = 10.0
 
 
 class WireClient:
-    """One connection. `call` sends a request and reads its answer; `send` and `receive` do one half each."""
+    """One connection. `call` sends a request and reads its response; `send` and `receive` do one half each."""
 
     def __init__(self, host: str, port: int) -> None:
         self.socket = socket.create_connection((host, port), timeout=TIMEOUT_S)
@@ -38,28 +38,28 @@ class WireClient:
         self.socket.close()
 
     def frame(self, api: ApiKey, request: Any) -> bytes:
-        """The bytes of a request, with the next correlation id."""
+        """Return the bytes of a request with the next correlation id."""
         self.correlation_id += 1
         return b"".join(codec.encode_request(api, self.correlation_id, "wire", request))
 
     def send(self, api: ApiKey, request: Any) -> None:
-        """Send a request without waiting for its answer."""
+        """Send a request without waiting for the response."""
         self.socket.sendall(self.frame(api, request))
 
     def receive(self) -> codec.ResponseHeader:
-        """The next answer, its body not decoded."""
+        """Read the next response without decoding its body."""
         size = int.from_bytes(self._read(SIZE_PREFIX), "big")
         return codec.read_response(memoryview(self._read(size)))
 
     def call(self, api: ApiKey, request: Any) -> Any:
-        """The decoded answer; an error of the request as a whole fails the test."""
+        """Return the decoded response; an error of the whole request fails the test."""
         self.send(api, request)
         answer = self.receive()
         assert answer.error == 0, answer.message
         return codec.decode_response(answer)
 
     def is_closed_by_broker(self) -> bool:
-        """Whether the broker ends the connection without another byte (waits for it)."""
+        """Wait for data; return whether the broker closes the connection without sending a byte."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionResetError:
@@ -75,10 +75,10 @@ class WireClient:
             size -= len(part)
         return b"".join(parts)
 
-    # --- the calls that most tests need
+    # --- calls that most tests need
 
     def create_topic(self, name: str, partitions: int = 1, **configs: str) -> None:
-        """Config names with underscores for dots."""
+        """Create a topic; config names with underscores for dots."""
         named = {key.replace("_", "."): value for key, value in configs.items()}
         answer = self.call(ApiKey.CREATE_TOPICS, CreateTopicsRequest([NewTopic(name, partitions, -1, named)]))
         assert answer.topics[0].error == 0, answer.topics[0].message
@@ -86,7 +86,7 @@ class WireClient:
     def produce(
         self, topic: str, batch: bytes | bytearray, partition: int = 0, acks: int = 1
     ) -> ProducePartitionResult:
-        """One batch to one partition."""
+        """Produce one batch to one partition."""
         answer = self.call(ApiKey.PRODUCE, produce_request(topic, batch, partition, acks))
         result: ProducePartitionResult = answer.topics[0].partitions[0]
         return result
@@ -94,27 +94,27 @@ class WireClient:
     def fetch(
         self, topic: str, offset: int, partition: int = 0, *, max_bytes: int = 1 << 20, max_wait_ms: int = 0
     ) -> FetchPartitionResult:
-        """One partition."""
+        """Fetch one partition."""
         answer = self.call(ApiKey.FETCH, fetch_request(topic, offset, partition, max_bytes, max_wait_ms))
         result: FetchPartitionResult = answer.topics[0].partitions[0]
         return result
 
     def end_offset(self, topic: str, partition: int = 0) -> int:
-        """The end of a partition's log."""
+        """Return a partition's log end offset."""
         request = ListOffsetsRequest(0, [ListOffsetsTopic(topic, [ListOffsetsPartition(partition, -1)])])
         offset: int = self.call(ApiKey.LIST_OFFSETS, request).topics[0].partitions[0].offset
         return offset
 
 
 def produce_request(topic: str, batch: bytes | bytearray, partition: int = 0, acks: int = 1) -> ProduceRequest:
-    """One batch to one partition."""
+    """Build a Produce request with one batch for one partition."""
     return ProduceRequest(acks, 30_000, [ProduceTopic(topic, [ProducePartition(partition, memoryview(batch))])])
 
 
 def fetch_request(
     topic: str, offset: int, partition: int = 0, max_bytes: int = 1 << 20, max_wait_ms: int = 0, min_bytes: int = 1
 ) -> FetchRequest:
-    """One partition."""
+    """Build a Fetch request for one partition."""
     return FetchRequest(
         max_wait_ms, min_bytes, max_bytes, 0, [FetchTopic(topic, [FetchPartition(partition, offset, max_bytes)])]
     )

@@ -1,4 +1,4 @@
-"""Groups of either protocol without a broker: a log in memory, a clock that tests move, topics that tests make.
+"""Groups of either protocol without a broker: a log in memory, and clock and topics controlled by tests.
 
 host = ConsumerGroupHost(); host.topic("t", 4)
 answer = host.join("a", ["t"]); host.beat("a")
@@ -61,7 +61,7 @@ class _Timer:
 
 
 class _Clock:
-    """The part of an event loop that groups use."""
+    """The parts of an event loop that groups use."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -76,7 +76,7 @@ class _Clock:
         return timer
 
     def pass_time(self, milliseconds: int) -> None:
-        """Move the clock, and call the timers that are due, each at its time."""
+        """Advance the clock, and call the due timers, each at its time."""
         end = self.now + milliseconds / 1000
         while True:
             self._timers = [timer for timer in self._timers if not timer.is_cancelled]
@@ -90,14 +90,16 @@ class _Clock:
 
 
 class _Log:
-    """`__consumer_offsets` in memory: the newest value of each key, as bytes. `fails` makes appends fail. While
-    `flushes_late`, appends are state at once and are answered by `flush`. `lose_power` cuts what was not flushed.
+    """`__consumer_offsets` in memory: the newest value of each key, as bytes.
+
+    With `fails`, appends fail. With `flushes_late`, appends change the state immediately and are answered by `flush`.
+    `lose_power` truncates unflushed appends.
     """
 
     def __init__(self) -> None:
         self.values: dict[bytes, bytes | None] = {}
         self.durable = 0
-        """The number of appends that were flushed."""
+        """The number of flushed appends."""
         self.appends: list[list[GroupRecord]] = []
         self.fails = False
         self.flushes_late = False
@@ -108,10 +110,10 @@ class _Log:
         self._replays.append(replay)
 
     def ensure_loaded(self, group_id: str) -> None:
-        """Do nothing: it always is."""
+        """Do nothing, since the log is always loaded."""
 
     def ensure_all_loaded(self) -> None:
-        """Do nothing, as above."""
+        """Do nothing, since the log is always loaded."""
 
     def when_ready(self, group_id: str, then: Callable[[BrokerError | None], None]) -> None:
         then(None)
@@ -181,7 +183,7 @@ def _encoded(value: GroupValue) -> bytes | None:
 
 
 class _Config:
-    """The broker properties that offsets read."""
+    """The broker properties that the offsets code reads."""
 
     @property
     def broker(self) -> _Config:
@@ -192,7 +194,7 @@ class _Config:
 
 
 class ConsumerGroupHost:
-    """One group, `GROUP`, and its clients. `epochs`: the last epoch that each member was told."""
+    """One group, `GROUP`, and its clients. `epochs` has the last epoch that each member received."""
 
     def __init__(
         self,
@@ -236,7 +238,7 @@ class ConsumerGroupHost:
         self.expiry = OffsetExpiryTask(self.offsets, self.registry, cast(LiveConfig, _Config()), wall.wall_ms)
 
     def restarted(self, *, reads_only: bool = False) -> ConsumerGroupHost:
-        """Return a host that loads the same log."""
+        """Return a new host that loads the same log."""
         host = ConsumerGroupHost(self.groups._context.settings, log=self.log, topics=self.image, reads_only=reads_only)
         host.clock.now = self.clock.now
         host.epochs = dict(self.epochs)
@@ -267,7 +269,7 @@ class ConsumerGroupHost:
         return group
 
     def topic(self, name: str, partitions: int, *, topic_id: bytes | None = None) -> bytes:
-        """Create a topic or give it more partitions; return its id."""
+        """Create a topic or add partitions; return its id."""
         topic_id = topic_id or name.encode().ljust(16, b"\0")
         is_new = name not in self.image.topics
         topics = {**self.image.topics, name: TopicImage(name, topic_id, dict.fromkeys(range(partitions), cast(Any, 0)))}
@@ -310,7 +312,7 @@ class ConsumerGroupHost:
         return self.ask(member, 0, **fields)
 
     def beat(self, member: str, **fields: Any) -> ConsumerGroupHeartbeatResponse:
-        """Send a heartbeat in the epoch that the member was told."""
+        """Send a heartbeat in the last epoch that the member received."""
         return self.ask(member, self.epochs[member], **fields)
 
     def leave(self, member: str, epoch: int = LEAVE_EPOCH, **fields: Any) -> ConsumerGroupHeartbeatResponse:
@@ -329,7 +331,7 @@ class ConsumerGroupHost:
         raise AssertionError("the members do not settle")
 
     def partitions(self, member: str) -> set[tuple[str, int]]:
-        """Return the partitions that a member may use."""
+        """Return the partitions that a member owns."""
         assigned = self.group.members[member].assigned
         names = self.image.names
         return {(names[topic_id], number) for topic_id, epochs in assigned.items() for number in epochs}
@@ -339,7 +341,7 @@ class ConsumerGroupHost:
     def classic_join(
         self, member: str = "", topics: Sequence[str] = ("t",), **fields: Any
     ) -> JoinGroupResponse | Deferred[JoinGroupResponse]:
-        """Join, and return the response, or the Deferred that will bring it."""
+        """Join, and return the response or a Deferred of it."""
         subscription = Subscription(topics, owned=fields.pop("owned", {}))
         metadata = encode_subscription(subscription)
         request = JoinGroupRequest(
@@ -359,7 +361,7 @@ class ConsumerGroupHost:
     def classic_sync(
         self, member: str, generation: int, assignments: Mapping[str, bytes] | None = None, instance: str | None = None
     ) -> SyncGroupResponse:
-        """Raises BrokerError."""
+        """Sync, and return the response. Raises BrokerError."""
         request = SyncGroupRequest(GROUP, generation, member, instance, "consumer", "range", assignments or {})
         answer = self.members.sync(request)
         return now(answer) if isinstance(answer, Deferred) else answer
@@ -382,7 +384,7 @@ class ConsumerGroupHost:
 
 
 def now(answer: Deferred[Any]) -> Any:
-    """Return the response of a resolved Deferred."""
+    """Return the response in a resolved Deferred."""
     assert answer.done, "there is no answer yet"
     found: list[Any] = []
     answer.then(found.append)

@@ -1,11 +1,11 @@
-"""One member of a group in a process of its own, with any client library, so that tests can kill it.
+"""A group member in a process that tests can kill, on any client library.
 
     python -m tests.support.groups.group_member LIBRARY BOOTSTRAP GROUP TOPIC [ASSIGNOR [INSTANCE]]
 
-ASSIGNOR is `range` or `cooperative-sticky`, by the classic protocol, or `consumer`: the newer protocol, in which the
-broker assigns. Prints `got <value>` for each record, commits what it printed, and leaves the group at SIGTERM. A commit
-that fails is not repeated: whoever gets the partition next prints those records again. A static member (INSTANCE) has a
-longer session, in which it may be started again. Members in other languages (tests/interop/clients) do the same.
+ASSIGNOR is `range` or `cooperative-sticky`, with the classic protocol, or `consumer` for the consumer protocol, in
+which the broker assigns. Prints `got <value>` for each record, commits after printing, and leaves the group on SIGTERM.
+A failed commit is not repeated: the partition's next owner prints those records again. A static member (INSTANCE) has a
+longer session, in which it may be restarted. Members in other languages (tests/interop/clients) behave the same.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _librdkafka(bootstrap: str, group: str, assignor: str, instance: str | None)
 
 
 def confluent(bootstrap: str, group: str, topic: str, assignor: str, instance: str | None) -> None:
-    """librdkafka."""
+    """Run a member on librdkafka."""
     from confluent_kafka import Consumer, KafkaException
 
     consumer = Consumer({**_librdkafka(bootstrap, group, assignor, instance), "enable.auto.commit": False})
@@ -73,7 +73,7 @@ def confluent(bootstrap: str, group: str, topic: str, assignor: str, instance: s
 
 
 def kcat(bootstrap: str, group: str, topic: str, assignor: str, instance: str | None) -> None:
-    """kcat, which replaces this process and commits at intervals."""
+    """Replace this process by kcat, which commits at intervals."""
     settings = _librdkafka(bootstrap, group, assignor, instance)
     del settings["group.id"]
     settings["auto.commit.interval.ms"] = 200
@@ -82,7 +82,7 @@ def kcat(bootstrap: str, group: str, topic: str, assignor: str, instance: str | 
 
 
 def kafka_python(bootstrap: str, group: str, topic: str, assignor: str, instance: str | None) -> None:
-    """kafka-python, with its own assignors."""
+    """Run a member on kafka-python, with its own assignors."""
     from kafka import KafkaConsumer
     from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
     from kafka.coordinator.assignors.range import RangePartitionAssignor
@@ -112,7 +112,7 @@ def kafka_python(bootstrap: str, group: str, topic: str, assignor: str, instance
 
 
 def aiokafka(bootstrap: str, group: str, topic: str, assignor: str, instance: str | None) -> None:
-    """aiokafka, which has no cooperative assignor."""
+    """Run a member on aiokafka, which has no cooperative assignor."""
 
     async def run() -> None:
         from aiokafka import AIOKafkaConsumer
@@ -145,7 +145,7 @@ def aiokafka(bootstrap: str, group: str, topic: str, assignor: str, instance: st
 
 
 def barnabas(bootstrap: str, group: str, topic: str, assignor: str, instance: str | None) -> None:
-    """Barnabas' own consumer, over the native dialect."""
+    """Run a member on Barnabas' own consumer, over the native dialect."""
 
     async def run() -> None:
         from barnabas import ClientError, Consumer, ConsumerConfig

@@ -7,7 +7,7 @@
         first.kill()
     assert_no_commit_went_back(data_directory, "g")
 
-A member is any program that does what tests/support/groups/group_member.py says.
+A member is any program with the behavior specified in tests/support/groups/group_member.py.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WAIT_S = 60.0
 
 
 class Member:
-    """A process that consumes; `got` are the values that it printed."""
+    """A consuming process; `got` has the values that it printed."""
 
     def __init__(self, news: threading.Condition, command: Sequence[str], arguments: Sequence[str]) -> None:
         self.name = " ".join([Path(command[0]).name, *command[-1:]])
@@ -60,7 +60,7 @@ class Member:
         self._end()
 
     def leave(self) -> None:
-        """Stop it as a deployment does."""
+        """Stop it by SIGTERM, as deployments do."""
         self.process.terminate()
         self._end()
 
@@ -80,12 +80,12 @@ class Member:
 
 
 class Group:
-    """Members that read one topic of PARTITIONS partitions, and the produced records. They end with `stack`."""
+    """Members that read one topic of PARTITIONS partitions, and the produced records. `stack` ends the members."""
 
     def __init__(
         self, bootstrap: str, topic: str, group_id: str, stack: ExitStack, *, explain: Callable[[], str] = str
     ) -> None:
-        """`explain` adds to the message of a failed wait."""
+        """`explain` returns text to append to the message of a failed wait."""
         self.group_id = group_id
         self._bootstrap = bootstrap
         self._topic = topic
@@ -104,14 +104,14 @@ class Group:
         return member
 
     def produce_and_wait(self, *, by: Sequence[Member] = ()) -> None:
-        """Produce to all partitions, and wait until all records are processed, some of the new ones by each of `by`."""
+        """Produce to all partitions; wait until all records are processed, with a new one by each of `by`."""
         new = self.produce()
         with self._news:
             done = self._news.wait_for(lambda: self._missing() == set() and all(each.got & new for each in by), WAIT_S)
         assert done, self._report(by, new)
 
     def wait_for_all_to_read(self, members: Sequence[Member]) -> None:
-        """Produce until each of `members` has read a new record: after a rebalance each has partitions."""
+        """Produce until each of `members` has read a new record, which means that each has partitions."""
         before = {id(member): len(member.got) for member in members}
         produced: set[str] = set()
         for _ in range(int(WAIT_S)):
@@ -122,7 +122,7 @@ class Group:
         raise AssertionError(self._report(members, produced))
 
     def wait_for_commits(self, data: Path) -> None:
-        """Assert for every partition, from the log in `data`, that no record was committed before it was printed."""
+        """Wait until the log in `data` has a commit for every partition."""
         eventually(
             lambda: len(_committed(data, self.group_id)) == PARTITIONS or None, what="a commit of every partition"
         )
@@ -147,7 +147,7 @@ class Group:
 
 
 def assert_no_commit_went_back(data: Path, group_id: str) -> None:
-    """Assert it for the group's commits in the log in `data`, and that every partition has one."""
+    """Assert that the group's committed offsets never decrease in the log, and that every partition has one."""
     assert len(_committed(data, group_id)) == PARTITIONS
 
 

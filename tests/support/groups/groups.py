@@ -1,4 +1,4 @@
-"""A classic group without a broker: a clock that tests move, answers by waiter, writes that tests let succeed or fail.
+"""A classic group without a broker: tests control the clock, and whether writes succeed. Responses are kept by request.
 
 host = GroupHost()
 host.join("a"); host.run()
@@ -28,7 +28,7 @@ RANGE = (("range", b"topics"),)
 
 
 class GroupHost:
-    """Carries out the group's actions. `answers` by number of the request, `writes` in order."""
+    """Executes the group's actions. `answers` are by request number, `writes` in order."""
 
     def __init__(self, settings: GroupSettings | None = None, restored: GroupMetadataValue | None = None) -> None:
         self.now = 1000.0
@@ -102,7 +102,7 @@ class GroupHost:
         return self.group.state == state
 
     def take(self) -> None:
-        """Take the group's actions."""
+        """Execute the group's pending actions."""
         for action in self.group.take_actions():
             if isinstance(action, Respond):
                 assert action.waiter not in self.answers, "a request was answered twice"
@@ -111,7 +111,7 @@ class GroupHost:
                 self.writes.append(action)
 
     def pass_time(self, milliseconds: int) -> None:
-        """Move the clock, and handle deadlines."""
+        """Advance the clock, and handle due deadlines."""
         self.now += milliseconds / 1000
         rebalance.tick(self.group)
         self.take()
@@ -136,7 +136,7 @@ class GroupHost:
         return answer
 
     def new_member(self, protocols: Sequence[tuple[str, bytes]] = RANGE) -> tuple[str, int]:
-        """Join as a new member; return its id, and the number of the join with it."""
+        """Join as a new member; return its id, and the number of the join request with that id."""
         member_id = self.joined(self.join(protocols=protocols)).member_id
         return member_id, self.join(member_id, protocols)
 

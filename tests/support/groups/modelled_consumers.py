@@ -1,6 +1,6 @@
-"""Model consumers of either protocol: each does what its library would do, one request at a time.
+"""Model consumers of either protocol: each behaves like a client library, with one request at a time.
 
-An answer is worked off at once when it comes; `owned` is what the application reads at that moment.
+A response is processed immediately when it arrives; `owned` is what the application reads at that moment.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ Answers = Callable[[Any], None]
 
 
 class Client:
-    """A consumer of either protocol that does what its own library would do. `owned`: (topic, partition) it reads."""
+    """A consumer of either protocol. `owned` are the (topic, partition) pairs that it reads."""
 
     def __init__(self, name: str, instance: str | None) -> None:
         self.name = name
         self.instance = instance
         self.owned: set[tuple[str, int]] = set()
         self.waits_for = 0
-        """The number of the request whose response it waits for; 0 if none."""
+        """The number of its unanswered request; 0 if none."""
         self.heard_at = 0.0
         self.is_alive = True
         self.member_id = ""
@@ -57,14 +57,14 @@ class Client:
         raise NotImplementedError
 
     def missed(self) -> None:
-        """Give up on a response."""
+        """Treat the response as lost."""
 
     def expire(self) -> None:
-        """Give up its partitions, because by its own clock its session is over."""
+        """Give up the partitions, because the session timeout has passed on the client's clock."""
         raise NotImplementedError
 
     def leave(self, host: ConsumerGroupHost, answered: Answers) -> None:
-        """Send the last request."""
+        """Send a leave request."""
         raise NotImplementedError
 
 
@@ -123,14 +123,14 @@ class NewClient(Client):
 
 
 class OldClient(Client):
-    """A consumer of the classic protocol with an eager assignor: it gives up everything before it joins again."""
+    """A consumer of the classic protocol with an eager assignor: it gives up all partitions before it joins again."""
 
     def __init__(self, name: str, instance: str | None) -> None:
         super().__init__(name, instance)
         self.joined: JoinGroupResponse | None = None
         self.is_stable = False
         self.seen: set[tuple[str, int, bytes]] = set()
-        """The partitions that existed when it assigned them."""
+        """The partitions that existed at the last assignment."""
 
     def send(self, host: ConsumerGroupHost, answered: Answers) -> None:
         if self.is_stable and self.joined is not None and self.joined.leader == self.member_id:
@@ -209,7 +209,7 @@ class OldClient(Client):
 
 
 def partitions(host: ConsumerGroupHost) -> set[tuple[str, int, bytes]]:
-    """Return all partitions with the ids of their topics: a topic created again is another one."""
+    """Return all partitions with their topics' ids, since a recreated topic is a different one."""
     topics = host.image.topics
     return {(name, number, topic.topic_id) for name, topic in topics.items() for number in topic.partitions}
 

@@ -1,12 +1,12 @@
-"""A real Apache Kafka, one node as broker and controller, on a data directory of the test's; and its tools.
+"""A real Apache Kafka node, broker and controller, on a test's data directory; and Kafka's tools.
 
     kafka = Kafka("4.3.0", directory, scratch)
     with kafka.running() as broker:
         kafka.tool("org.apache.kafka.tools.TopicCommand", "--bootstrap-server", broker.bootstrap, "--list")
         kafka.java_program("ReadBack", broker.bootstrap)
 
-127.0.0.1 and free ports only; every wait has a bound; a process is ended by its own id; what fails says why, with the
-end of the broker's log. Java's memory is kept small.
+Uses free ports of 127.0.0.1 only. Every wait has a timeout; processes are ended by process id; errors contain the end
+of the broker's log. Java's memory is kept small.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _JAVA_PROGRAMS = Path(__file__).parents[2] / "interop" / "java"
 
 _SMALL_JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.awt.headless=true")
 
-# 3.9 logs by reload4j, 4.x by log4j 2; each reads its own file.
+# Kafka 3.9 logs with reload4j, 4.x with log4j 2; each reads its own file.
 _LOG4J = """log4j.rootLogger=INFO, out
 log4j.appender.out=org.apache.log4j.ConsoleAppender
 log4j.appender.out.layout=org.apache.log4j.PatternLayout
@@ -54,11 +54,11 @@ appender.out.layout.pattern=[%d] %p %m (%c)%n
 
 
 class KafkaError(AssertionError):
-    """Kafka did not do what the test needs; the message ends with its output."""
+    """Kafka failed; the message ends with its output."""
 
 
 def need_kafka(version: str) -> Path:
-    """The jars of that version; without java, mvn or a registry the test ends by `require_or_skip`."""
+    """Return the jars of a version; without java, mvn or a registry end the test by `require_or_skip`."""
     __tracebackhide__ = True
     need_commands("java", "javac", "mvn")
     try:
@@ -68,7 +68,7 @@ def need_kafka(version: str) -> Path:
 
 
 class Broker:
-    """A running Kafka."""
+    """A running Kafka broker."""
 
     def __init__(self, process: subprocess.Popen[bytes], port: int, log_path: Path) -> None:
         self.process = process
@@ -77,7 +77,7 @@ class Broker:
 
     @property
     def bootstrap(self) -> str:
-        """`host:port` of its client listener."""
+        """`host:port` of the client listener."""
         return f"127.0.0.1:{self.port}"
 
     @property
@@ -86,11 +86,11 @@ class Broker:
         return self.log_path.read_text(errors="replace")
 
     def stop(self) -> None:
-        """SIGTERM: Kafka's controlled shutdown. Raises KafkaError when it does not end in time."""
+        """Stop Kafka by SIGTERM, which is a controlled shutdown. Raises KafkaError if it does not end in time."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """SIGKILL: a crash."""
+        """Kill Kafka by SIGKILL, as in a crash."""
         self._end(signal.SIGKILL)
 
     def _end(self, number: signal.Signals) -> None:
@@ -105,7 +105,7 @@ class Broker:
 
 
 class Kafka:
-    """Kafka of one version on one data directory (or several); `scratch` takes its configuration and logs."""
+    """One version of Kafka on one or more data directories; `scratch` is for its configuration and logs."""
 
     def __init__(
         self, version: str, log_dirs: Path | Sequence[Path], scratch: Path, *, node_id: int = 1, **settings: str
@@ -123,7 +123,7 @@ class Kafka:
         (scratch / "log4j2.properties").write_text(_LOG4J2)
 
     def write_properties(self) -> tuple[Path, int]:
-        """server.properties with free ports, and the client port."""
+        """Write server.properties with free ports; return its path and the client port."""
         port, controller_port = _free_ports(2)
         properties = {
             "process.roles": "broker,controller",
@@ -151,14 +151,14 @@ class Kafka:
         return path, port
 
     def format(self, *arguments: str, cluster_id: str | None = None) -> str:
-        """Prepares the empty directories as `kafka-storage format` does; returns the cluster id, a new one if None."""
+        """Format the empty directories by `kafka-storage format`; return the cluster id, a new one if None."""
         path, _ = self.write_properties()
         cluster_id = cluster_id or base64.urlsafe_b64encode(uuid.uuid4().bytes)[:22].decode().replace("-", "_")
         self.tool("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(path), *arguments)
         return cluster_id
 
     def start(self) -> Broker:
-        """A broker that is ready for clients. Raises KafkaError."""
+        """Start a broker; return when it is ready for clients. Raises KafkaError."""
         path, port = self.write_properties()
         self._starts += 1
         log_path = self.scratch / f"kafka-{self._starts}.log"
@@ -180,12 +180,12 @@ class Kafka:
             if time.monotonic() > deadline:
                 broker.kill()
                 raise KafkaError(f"Kafka {self.version} was not ready in {START_TIMEOUT_S} s\n{_tail(broker.log)}")
-            time.sleep(_POLL_INTERVAL_S)  # a bounded wait on another process, which has no event to offer
+            time.sleep(_POLL_INTERVAL_S)  # polling another process with a deadline
         return broker
 
     @contextmanager
     def running(self) -> Iterator[Broker]:
-        """A broker that is stopped cleanly at the end, or killed when the test failed."""
+        """Run a broker; stop it cleanly at the end, or kill it if the test fails."""
         broker = self.start()
         try:
             yield broker
@@ -196,24 +196,24 @@ class Kafka:
         broker.stop()
 
     def tool(self, main_class: str, *arguments: str, stdin: str = "") -> str:
-        """Runs one of Kafka's tools; returns its standard output. Raises KafkaError unless it ends with 0."""
+        """Run one of Kafka's tools; return its standard output. Raises KafkaError unless the exit code is 0."""
         return _run(self._java(main_class, *arguments), self.scratch, stdin)
 
     def dump_log_segments(self, *arguments: str) -> str:
-        """Kafka's DumpLogSegments, whose package changed within 4.x."""
+        """Run Kafka's DumpLogSegments, whose package changed within 4.x."""
         with zipfile.ZipFile(self.jars / f"kafka-tools-{self.version}.jar") as jar:
             is_moved = "org/apache/kafka/tools/DumpLogSegments.class" in jar.namelist()
         package = "org.apache.kafka.tools" if is_moved else "kafka.tools"
         return self.tool(f"{package}.DumpLogSegments", *arguments)
 
     def metadata_shell(self, snapshot: Path, *command: str) -> str:
-        """One command of kafka-metadata-shell on a snapshot or a segment of the metadata log."""
+        """Run one command of kafka-metadata-shell on a snapshot or a segment of the metadata log."""
         try:
             jars = kafka_jars.fetch_shell(self.version)
         except kafka_jars.FetchError as error:
             require_or_skip(str(error))
         shell = "org.apache.kafka.shell.MetadataShell"
-        # It logs to standard output, at any snapshot, that it passes over the header and the footer.
+        # For every snapshot it logs to standard output that it skips the header and the footer.
         quiet = "-Dorg.apache.logging.log4j.level=OFF"
         words = ["java", *_SMALL_JVM, quiet, "-cp", f"{jars}/*", shell, "--snapshot", str(snapshot)]
         said = metadata_shell.ask(words, command, self.scratch, _environ())
@@ -222,7 +222,7 @@ class Kafka:
         raise KafkaError(f"kafka-metadata-shell said nothing to {' '.join(command)} of {snapshot}")
 
     def java_program(self, name: str, *arguments: str) -> str:
-        """Compiles tests/interop/java/<name>.java against this version's client, once, and runs it."""
+        """Run tests/interop/java/<name>.java, compiled once against this version's client."""
         classes = self.scratch / f"classes-{self.version}"
         if not (classes / f"{name}.class").exists():
             source = str(_JAVA_PROGRAMS / f"{name}.java")
@@ -263,7 +263,7 @@ def _environ() -> dict[str, str]:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago; Kafka cannot be given port 0 for its controller."""
+    """Return ports that were free a moment ago; Kafka does not accept port 0 for its controller."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     try:
         return [each.getsockname()[1] for each in sockets]

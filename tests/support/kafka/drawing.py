@@ -1,4 +1,4 @@
-"""Random entities of Kafka's messages, for tests that try every field of every version.
+"""Random entities of Kafka's messages, for tests of every field in every version.
 
 request = draw(load_entity_schema("create_topics", 7, EntityType.request), None, random.Random("seed"))
 """
@@ -26,7 +26,7 @@ _DRAWN: dict[str, Callable[[random.Random], Any]] = {
 
 
 def draw(annotation: Any, kind: str | None, rng: random.Random) -> Any:
-    """A value of a field's annotation and kio's type; `kind` None for a message as a whole."""
+    """Return a random value for a field's annotation and kio type; `kind` is None for a whole message."""
     if get_origin(annotation) is types.UnionType:
         if rng.random() < 0.3:
             return None

@@ -1,9 +1,9 @@
 """Apache Kafka's jars by Maven coordinates, in a cache outside of the repository.
 
-    ~/.cache/barnabas/kafka/<version>/*.jar        ($XDG_CACHE_HOME in place of ~/.cache)
+    ~/.cache/barnabas/kafka/<version>/*.jar        ($XDG_CACHE_HOME instead of ~/.cache if set)
 
-A version is fetched into a folder beside it and renamed, so a folder that is there is whole and several test runs may
-fetch at once. `fetch` says why it failed; whoever needs the jars ends the test by `require_or_skip`.
+A version is fetched into a temporary folder and renamed, so an existing folder is complete, and several test runs may
+fetch together. `fetch` raises an error with the reason; tests then call `require_or_skip`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Coordinate = tuple[str, str, str]
 SPARK_VERSION = "4.2.0"
 _SPARK_CONNECTOR: tuple[Coordinate, ...] = (
     ("org.apache.spark", "spark-sql-kafka-0-10_2.13", SPARK_VERSION),
-    ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),  # later ones are not to be had everywhere
+    ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),  # later versions are missing in some mirrors
     ("org.apache.kafka", "kafka-clients", "3.9.2"),
     ("org.apache.commons", "commons-pool2", "2.12.1"),
 )
@@ -41,29 +41,32 @@ _ALONE = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId><
 
 
 class FetchError(Exception):
-    """The jars could not be fetched; the message ends with Maven's last words."""
+    """The jars could not be fetched; the message ends with Maven's output."""
 
 
 def cache_directory() -> Path:
-    """Where fetched versions are kept."""
+    """Return the folder of fetched versions."""
     root = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(root) / "barnabas" / "kafka"
 
 
 def fetch(version: str) -> Path:
-    """The folder with the jars of that version, fetched if it is not there. Raises FetchError."""
+    """Return the folder with a version's jars, fetched if necessary. Raises FetchError."""
     coordinates = [(group, artifact, number.format(version=version)) for group, artifact, number in _COORDINATES]
     return _fetch(version, coordinates, whole_with=coordinates[:2], with_theirs=True)
 
 
 def fetch_shell(version: str) -> Path:
-    """As `fetch`, for kafka-metadata-shell: a folder of its own, it brings another jline. Raises FetchError."""
+    """As `fetch`, for kafka-metadata-shell, in a separate folder because of another jline version.
+
+    Raises FetchError.
+    """
     coordinates = [("org.apache.kafka", "kafka-shell", version), *_COORDINATES[2:]]
     return _fetch(f"{version}-shell", coordinates, whole_with=coordinates[:1], with_theirs=True)
 
 
 def fetch_spark_connector() -> list[Path]:
-    """The jars of Spark's Kafka connector, without what Spark has itself. Raises FetchError."""
+    """Return the jars of Spark's Kafka connector, without those that Spark includes. Raises FetchError."""
     name = f"spark-{SPARK_VERSION}"
     folder = _fetch(name, _SPARK_CONNECTOR, whole_with=_SPARK_CONNECTOR, with_theirs=False)
     return [folder / _jar_name(artifact, number) for _, artifact, number in _SPARK_CONNECTOR]
@@ -72,7 +75,7 @@ def fetch_spark_connector() -> list[Path]:
 def _fetch(
     name: str, coordinates: Sequence[Coordinate], *, whole_with: Sequence[Coordinate], with_theirs: bool
 ) -> Path:
-    """The folder `name` of the cache; `with_theirs`: with what the artifacts depend on."""
+    """Return the cache's folder `name`; `with_theirs` includes the dependencies of the artifacts."""
     wanted = cache_directory() / name
     if _is_whole(wanted, whole_with):
         return wanted
@@ -86,7 +89,7 @@ def _fetch(
             shutil.rmtree(wanted)
         try:
             os.rename(jars, wanted)
-        except OSError as error:  # another run was quicker
+        except OSError as error:  # another run was faster
             if not _is_whole(wanted, whole_with):
                 raise FetchError(f"cannot put {name} into {wanted}: {error}") from error
     return wanted

@@ -1,6 +1,6 @@
-"""A blocking client of Kafka's protocol for tests that need to see or to break single frames.
+"""A blocking client of Kafka's protocol for tests that inspect or corrupt single frames.
 
-Its bytes are kio's own, written and read by code that shares nothing with the broker's.
+Encoding and decoding are kio's, and share no code with the broker.
 
     with KafkaWire(daemon.host, daemon.port) as kafka:
         answer = kafka.call("api_versions", 3, client_software_name="test", client_software_version="1")
@@ -23,18 +23,18 @@ TIMEOUT_S = 30.0
 
 
 def schema(api: str, version: int, kind: str) -> ModuleType:
-    """kio's module of a message: kind is "request" or "response"."""
+    """Return kio's module of a message; `kind` is "request" or "response"."""
     return import_module(f"kio.schema.{api}.v{version}.{kind}")
 
 
 def message_type(api: str, version: int, kind: str) -> Any:
-    """The class of a whole message."""
+    """Return the class of a whole message."""
     name = "".join(word.capitalize() for word in (*api.split("_"), kind))
     return getattr(schema(api, version, kind), name)
 
 
 def written(entity: Any) -> bytes:
-    """The bytes of an entity."""
+    """Encode an entity."""
     buffer = io.BytesIO()
     kind: Any = type(entity)
     entity_writer(kind)(buffer, entity)
@@ -42,14 +42,14 @@ def written(entity: Any) -> bytes:
 
 
 def read(kind: Any, data: bytes) -> Any:
-    """The entity that is all of `data`."""
+    """Decode an entity that must use all of `data`."""
     entity, size = entity_reader(kind)(data, 0)
     assert size == len(data), f"{len(data) - size} bytes are left over behind a {kind.__name__}"
     return entity
 
 
 def request_frame(request: Any, correlation_id: int, client_id: str | None = "wire") -> bytes:
-    """A whole request with its size in front."""
+    """Return a whole request including its size."""
     header = request.__header_schema__(
         request_api_key=request.__api_key__,
         request_api_version=request.__version__,
@@ -60,19 +60,19 @@ def request_frame(request: Any, correlation_id: int, client_id: str | None = "wi
 
 
 def framed(data: bytes) -> bytes:
-    """`data` behind its size."""
+    """Prefix `data` with its size."""
     return struct.pack(">i", len(data)) + data
 
 
 def answer_of(api: str, version: int, frame: bytes) -> tuple[int, Any]:
-    """The correlation id and the entity of an answer's frame, without its size field."""
+    """Return the correlation id and the entity of a response frame without its size field."""
     kind = message_type(api, version, "response")
     header, size = entity_reader(kind.__header_schema__)(frame, 0)
     return header.correlation_id, read(kind, frame[size:])
 
 
 def metadata_request(version: int, *topics: str) -> Any:
-    """Topics by name, to be created where they are missing."""
+    """Build a Metadata request for topics, which are created if missing."""
     kio = schema("metadata", version, "request")
     key = {"topic_id": None} if version >= 10 else {}
     fields = {
@@ -93,7 +93,7 @@ def produce_request(
     partition: int = 0,
     acks: int = 1,
 ) -> Any:
-    """One batch to one partition."""
+    """Build a Produce request with one batch for one partition."""
     kio = schema("produce", version, "request")
     key = {"topic_id": topic_id} if version >= 13 else {"name": topic}
     data = kio.PartitionProduceData(index=partition, records=None if batch is None else bytes(batch))
@@ -115,7 +115,7 @@ def fetch_request(
     session_epoch: int = -1,
     replica_id: int = -1,
 ) -> Any:
-    """One partition."""
+    """Build a Fetch request for one partition."""
     kio = schema("fetch", version, "request")
     key = {"topic_id": topic_id} if version >= 13 else {"topic": topic}
     epoch = {"current_leader_epoch": leader_epoch} if version >= 9 else {}
@@ -138,7 +138,7 @@ def fetch_request(
 
 
 class KafkaWire:
-    """One connection. `call` sends a request and reads its answer; `send` and `receive` do one half each."""
+    """One connection. `call` sends a request and reads its response; `send` and `receive` do one half each."""
 
     def __init__(self, host: str, port: int) -> None:
         self.socket = socket.create_connection((host, port), timeout=TIMEOUT_S)
@@ -153,29 +153,29 @@ class KafkaWire:
         self.socket.close()
 
     def send(self, request: Any) -> None:
-        """Send an entity with the next correlation id, without waiting for its answer."""
+        """Send an entity with the next correlation id, without waiting for the response."""
         self.correlation_id += 1
         self.socket.sendall(request_frame(request, self.correlation_id))
 
     def receive(self, api: str, version: int) -> Any:
-        """The next answer; its correlation id must be the last request's."""
+        """Read the next response, whose correlation id must be the last request's."""
         correlation_id, answer = answer_of(api, version, self.receive_frame())
         assert correlation_id == self.correlation_id
         return answer
 
     def receive_frame(self) -> bytes:
-        """The next answer's bytes behind its size."""
+        """Read the bytes of the next response after its size."""
         return self._read(int.from_bytes(self._read(4), "big"))
 
     def call(self, api: str, version: int, **fields: Any) -> Any:
-        """The answer to a request with these fields."""
+        """Send a request with these fields, and return the response."""
         self.send(message_type(api, version, "request")(**fields))
         return self.receive(api, version)
 
-    # --- the calls that most tests need
+    # --- calls that most tests need
 
     def topic_id(self, topic: str) -> UUID:
-        """The id of a topic, which is created where it is missing."""
+        """Return the id of a topic, which is created if missing."""
         request = metadata_request(12, topic)
         self.send(request)
         (found,) = self.receive("metadata", 12).topics
@@ -186,17 +186,17 @@ class KafkaWire:
     def produce(
         self, version: int, topic: str, batch: bytes | bytearray | None, *, partition: int = 0, acks: int = 1
     ) -> Any:
-        """One batch to one partition; that partition's answer."""
+        """Produce one batch; return the partition's response."""
         self.send(produce_request(version, topic, batch, self._id(version, topic), partition=partition, acks=acks))
         return self.receive("produce", version).responses[0].partition_responses[0]
 
     def fetch(self, version: int, topic: str, offset: int, **settings: int) -> Any:
-        """One partition's answer."""
+        """Fetch one partition; return its response."""
         self.send(fetch_request(version, topic, offset, self._id(version, topic), **settings))
         return self.receive("fetch", version).responses[0].partitions[0]
 
     def list_offset(self, version: int, topic: str, timestamp: int, *, leader_epoch: int = -1) -> Any:
-        """One partition's answer."""
+        """List one partition's offset; return its response."""
         kio = schema("list_offsets", version, "request")
         epoch = {"current_leader_epoch": leader_epoch} if version >= 4 else {}
         entry = kio.ListOffsetsPartition(partition_index=0, timestamp=timestamp, **epoch)
@@ -211,7 +211,7 @@ class KafkaWire:
         return self.topic_id(topic) if version >= 13 else None
 
     def is_closed_by_broker(self) -> bool:
-        """Whether the broker ends the connection without another byte (waits for it)."""
+        """Wait for data; return whether the broker closes the connection without sending a byte."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionResetError:

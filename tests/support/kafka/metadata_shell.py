@@ -1,7 +1,7 @@
-"""One command to an interactive kafka-metadata-shell, asked again until the shell has what it read.
+"""Runs a command in an interactive kafka-metadata-shell, repeatedly until the shell has loaded the snapshot.
 
-With a command on its command line the shell runs it once, now and then before it has published the snapshot (it looks
-again after 100 ms): an empty tree, or no such file. Its prompt comes as early, but there one may ask again.
+A command on the shell's command line runs once, sometimes before the shell has loaded the snapshot (it checks every
+100 ms), and then prints an empty tree or "no such file". The prompt appears as early, but allows repeated commands.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _READ_BYTES = 65536
 
 
 def ask(words: Sequence[str], command: Sequence[str], directory: Path, environ: Mapping[str, str]) -> str | None:
-    """What the shell that `words` start says to `command`; None when it said nothing of use in time."""
+    """Return the output of `command` in the shell started by `words`; None without useful output before the timeout."""
     deadline = time.monotonic() + TIMEOUT_S
     with subprocess.Popen(
         words, cwd=directory, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
@@ -34,14 +34,14 @@ def ask(words: Sequence[str], command: Sequence[str], directory: Path, environ: 
                 said = _said(shell, deadline)
                 if said and "No such file or directory" not in said:
                     return said
-                time.sleep(_AGAIN_AFTER_S)  # a bounded wait on another process, which has no event to offer
+                time.sleep(_AGAIN_AFTER_S)  # polling another process with a deadline
             return None
         finally:
             shell.kill()
 
 
 def _said(shell: subprocess.Popen[bytes], deadline: float) -> str | None:
-    """Its output up to the next prompt; None at the deadline and at its end."""
+    """Return the output up to the next prompt; None after the timeout or if the shell ends."""
     assert shell.stdout is not None
     found = b""
     while not found.endswith(_PROMPT):

@@ -1,7 +1,7 @@
-"""Programs that take turns on one set of log directories, and all that a client can see of them, to be compared.
+"""Brokers that take turns on one set of log directories, and the state that clients can see, for comparison.
 
-Apache Kafka and Barnabas are asked by the same client (librdkafka, and raw frames for the stored batches), so what
-differs between two turns is the programs' doing.
+Apache Kafka and Barnabas are read by the same client (librdkafka, and raw frames for the stored batches), so any
+difference between two turns is caused by the brokers.
 
     with KafkaTurns("4.3.0", directories, scratch) as kafka, BarnabasTurns(directories, scratch) as barnabas:
         kafka.format()
@@ -36,26 +36,26 @@ FAST = {
     "log.retention.ms": "-1",
     "offsets.topic.num.partitions": "1",
 }
-"""What a test does not want to wait for; understood by both programs."""
+"""Settings that avoid long waits; both brokers accept them."""
 
 
 class Address(NamedTuple):
-    """Address of a program."""
+    """Address of a broker."""
 
     host: str
     port: int
 
     @property
     def bootstrap(self) -> str:
-        """For a client's configuration."""
+        """`host:port`, for a client's configuration."""
         return f"{self.host}:{self.port}"
 
 
 class Program(Protocol):
-    """A broker program that may be started and ended again and again on the same directories and port."""
+    """A broker that can be started and ended repeatedly on the same directories and port."""
 
     def start(self) -> Address:
-        """Serve."""
+        """Start serving."""
         ...
 
     def end(self, *, killed: bool) -> None:
@@ -64,7 +64,7 @@ class Program(Protocol):
 
 
 class KafkaTurns:
-    """Apache Kafka of one version."""
+    """One version of Apache Kafka."""
 
     def __init__(self, version: str, log_dirs: Sequence[Path], scratch: Path, *, port: int | None = None) -> None:
         self._port, controller_port = port or free_port(), free_port()
@@ -81,11 +81,11 @@ class KafkaTurns:
         self._broker: Broker | None = None
 
     def format(self) -> str:
-        """Prepare empty directories; the cluster id."""
+        """Format empty directories; return the cluster id."""
         return self.kafka.format()
 
     def start(self) -> Address:
-        """Serve on the port that it had before."""
+        """Start serving on the same port as before."""
         self._broker = self.kafka.start()
         return Address("127.0.0.1", self._port)
 
@@ -119,7 +119,7 @@ class BarnabasTurns:
         self.process = BrokerProcess(scratch, settings)
 
     def start(self) -> Address:
-        """Serve."""
+        """Start serving."""
         self.process.start()
         return Address(self.process.host, self.process.port)
 
@@ -145,7 +145,10 @@ class BarnabasTurns:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What a client sees. Partitions are (topic, number); of compacted topics the last value of every key counts."""
+    """State visible to a client.
+
+    Partitions are (topic, number); of compacted topics only each key's last value is kept.
+    """
 
     topic_ids: Mapping[str, str]
     configs: Mapping[str, Mapping[str, str]]
@@ -157,7 +160,7 @@ class Observed:
 
 
 def observe(address: Address, groups: Sequence[str], *, compacted: Sequence[str] = ()) -> Observed:
-    """Everything that a program says of its topics and of `groups`. Batches are compared as bytes, as they are sent."""
+    """Return the state of a broker's topics and of `groups`, with batches as the bytes that the broker sends."""
     admin = AdminClient({"bootstrap.servers": address.bootstrap})
     topics = {
         name: topic for name, topic in admin.list_topics(timeout=CLIENT_TIMEOUT_S).topics.items() if name[:2] != "__"
@@ -183,12 +186,12 @@ def configs_of(admin: AdminClient, topic: str) -> dict[str, str]:
     resource = ConfigResource(ResourceType.TOPIC, topic)
     (future,) = admin.describe_configs([resource]).values()
     entries = future.result(CLIENT_TIMEOUT_S).values()
-    own = ConfigSource.DYNAMIC_TOPIC_CONFIG  # librdkafka hands the number over
+    own = ConfigSource.DYNAMIC_TOPIC_CONFIG  # librdkafka returns the number
     return {each.name: each.value for each in entries if ConfigSource(each.source) is own}
 
 
 def committed_of(admin: AdminClient, group: str) -> dict[tuple[str, int], int]:
-    """Return a group's offsets; empty for an unknown group."""
+    """Return a group's committed offsets; empty for an unknown group."""
     (future,) = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
     try:
         found = future.result(CLIENT_TIMEOUT_S).topic_partitions
@@ -198,7 +201,7 @@ def committed_of(admin: AdminClient, group: str) -> dict[tuple[str, int], int]:
 
 
 def batches_from(address: Address, topic: str, partition: int, start: int) -> bytes:
-    """All stored batches from the one that holds `start`."""
+    """Return all stored batches from the one that contains `start`."""
     found, offset = bytearray(), start
     with KafkaWire(*address) as wire:
         while True:
@@ -214,7 +217,7 @@ def batches_from(address: Address, topic: str, partition: int, start: int) -> by
 def latest_of(
     address: Address, topic: str, watermarks: Mapping[tuple[str, int], tuple[int, int]]
 ) -> dict[bytes | None, bytes | None]:
-    """Key -> last value of a topic, tombstones included until they go."""
+    """Return key -> last value of a topic, including tombstones that have not been removed."""
     consumer = _reader(address)
     spans = {number: span for (name, number), span in watermarks.items() if name == topic and span[0] < span[1]}
     found: dict[bytes | None, bytes | None] = {}
@@ -231,7 +234,7 @@ def latest_of(
 
 
 def free_port() -> int:
-    """A port that was free a moment ago."""
+    """Return a port that was free a moment ago."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port: int = server.getsockname()[1]
         return port

@@ -1,6 +1,6 @@
-"""One list of requests for two brokers, over Kafka's protocol, and what the two then leave on disk, laid side by side.
+"""The same requests for two brokers, over Kafka's protocol, and comparison of the files that they write.
 
-The bytes of a request are the same for both, so whatever differs in the files is the brokers' doing.
+The bytes of a request are the same for both, so any difference in the files is caused by the brokers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ WAIT_S = 30.0
 _POLL_INTERVAL_S = 0.02
 _TIMEOUT = timedelta(seconds=30)
 _NOT_YET = (3, 5, 6)
-"""What Kafka answers for a new topic's partition until its leader has taken office."""
+"""Kafka's error codes for a new topic's partition until its leader is ready."""
 _TOPIC_ID = re.compile(rb"(?<=^version: 0\n)topic_id: \S{22}$")
 _SET = 0
 _TOPIC_RESOURCE = 2
@@ -82,11 +82,11 @@ def feed(wire: KafkaWire, batches: Iterable[Batch]) -> None:
 
 
 def _once_led(ask: Callable[..., Any], *arguments: object, **settings: object) -> Any:
-    """A partition's answer to a request, made again until the partition has its leader."""
+    """Repeat a request until the partition has a leader; return the partition's response."""
     deadline = time.monotonic() + WAIT_S
     while (answer := ask(*arguments, **settings)).error_code in _NOT_YET:
         assert time.monotonic() < deadline, answer
-        time.sleep(_POLL_INTERVAL_S)  # a bounded wait on another process, which has no event to offer
+        time.sleep(_POLL_INTERVAL_S)  # polling another process with a deadline
     return answer
 
 
@@ -109,7 +109,7 @@ def set_config(wire: KafkaWire, topic: str, name: str, value: str) -> None:
 
 
 def stored_batches(host: str, port: int, topic: str, partition: int) -> bytes:
-    """All batches of a partition as they are sent over Kafka's protocol: as they are stored."""
+    """Return all batches of a partition as sent over Kafka's protocol, which is how they are stored."""
     found = bytearray()
     offset = 0
     with KafkaWire(host, port) as wire:
@@ -130,7 +130,7 @@ def await_clean(data: Path, topic: str) -> None:
 
 
 def files_of(data: Path, topics: Mapping[str, Topic]) -> dict[str, bytes]:
-    """The content of every file in the topics' partition directories, by `<topic>-<partition>/<name>`."""
+    """Return the content of every file in the topics' partition directories, by `<topic>-<partition>/<name>`."""
     directories = [data / f"{name}-{number}" for name, topic in topics.items() for number in range(topic.partitions)]
     return {
         f"{directory.name}/{path.name}": path.read_bytes() for directory in directories for path in directory.iterdir()
@@ -138,12 +138,12 @@ def files_of(data: Path, topics: Mapping[str, Topic]) -> dict[str, bytes]:
 
 
 def checkpoints_of(data: Path) -> dict[str, list[str]]:
-    """The lines of a data directory's checkpoint files, by name, in the order of the file."""
+    """Return the lines of a data directory's checkpoint files by file name."""
     return {name: (data / name).read_text().splitlines() for name in CHECKPOINTS if (data / name).exists()}
 
 
 def differences(ours: Mapping[str, bytes], theirs: Mapping[str, bytes]) -> list[str]:
-    """What differs between two directories, a line each."""
+    """Return the differences between two directories, a line each."""
     found = [f"only we have {name}" for name in sorted(set(ours) - set(theirs))]
     found += [f"only Kafka has {name}" for name in sorted(set(theirs) - set(ours))]
     for name in sorted(set(ours) & set(theirs)):
@@ -159,21 +159,21 @@ def _first_difference(ours: Sequence[int], theirs: Sequence[int]) -> str:
 
 
 def without_topic_ids(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The files with the id that each broker draws by itself taken out of partition.metadata."""
+    """Mask the topic id in partition.metadata, which each broker generates."""
     return {name: _TOPIC_ID.sub(b"topic_id: *", content) for name, content in files.items()}
 
 
 def without_epochs(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The files without leader epochs: no leader-epoch-checkpoint, and 0 in every batch, where the CRC excludes it.
+    """Remove leader epochs: leader-epoch-checkpoint, and the field in every batch, which the CRC does not cover.
 
-    A restart of Kafka raises the epoch by 0, 1 or 2 as its registration and its controller race; ours by 1 after an
-    unclean stop.
+    A restart of Kafka raises the epoch by 0, 1 or 2, due to a race between its registration and its controller;
+    Barnabas raises it by 1 after an unclean stop.
     """
     kept = {}
     for name, content in files.items():
         if name.endswith(LOG_SUFFIX):
             stamped = bytearray(content)
-            with suppress(UnsupportedMagicError):  # messages of format 0 and 1 carry no epoch
+            with suppress(UnsupportedMagicError):  # messages of format 0 and 1 have no epoch
                 for batch in iter_batches(stamped):
                     batch.stamp_offset_and_epoch(batch.base_offset, 0)
             kept[name] = bytes(stamped)

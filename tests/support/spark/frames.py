@@ -1,4 +1,4 @@
-"""DataFrames of records as the source gives them, for tests of transformations."""
+"""DataFrames of records in the source's schema, for tests of transformations."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Stored(NamedTuple):
 
 
 def moment(timestamp_ms: int) -> datetime:
-    """As Spark has it."""
+    """Return the timestamp as Spark represents it."""
     return EPOCH + timedelta(milliseconds=timestamp_ms)
 
 
 def records_frame(spark: SparkSession, records: Iterable[Stored]) -> DataFrame:
-    """In two tasks, so that what a task sees is not all."""
+    """Return a frame of the records, in an order that splits neighbours between tasks."""
     rows = [
         (
             None if record.key is None else bytearray(record.key),

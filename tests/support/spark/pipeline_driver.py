@@ -1,6 +1,7 @@
-"""A Spark driver to be killed: runs one piece of the pipeline that its argument (JSON) says, in a process group of its
-own. `local-cluster` has its executors in processes of their own, so these can be killed, too: by their own tasks
-(pipeline_kills.py), because nobody outside knows when a task is in the middle of its rows.
+"""A Spark driver that tests kill. It runs one piece of the pipeline, given as JSON, in a process group of its own.
+
+With `local-cluster` the executors are separate processes, which can be killed too: by their own tasks
+(pipeline_kills.py), because no other process knows when a task is in the middle of its rows.
 
     {"work": "sink", "bootstrap", "source", "checkpoint", "topic"}      a stream of JSON files into a topic
     {"work": "archive", "bootstrap", "archive", "topic"}                the archive job
@@ -24,7 +25,7 @@ MASTER = "local-cluster[2,1,512]"
 
 
 class Driver:
-    """Start it, perhaps kill it; `wait` for its end."""
+    """A running driver, which may be killed; `wait` for its end."""
 
     def __init__(self, work: dict[str, str], log: Path, task_kills: Path) -> None:
         environ = os.environ | {
@@ -44,7 +45,7 @@ class Driver:
             )
 
     def ends_within(self, seconds: float) -> bool:
-        """Whether it has ended, after so long at most."""
+        """Wait for the end at most `seconds`; return whether it has ended."""
         try:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -58,7 +59,7 @@ class Driver:
         self._process.wait()
 
     def wait(self, timeout_s: float) -> None:
-        """Wait until it has ended with success. Raises AssertionError with the end of its log."""
+        """Wait until it has ended successfully. Raises AssertionError with the end of its log."""
         code = self._process.wait(timeout_s)
         assert code == 0, self._log.read_text(errors="replace")[-4000:]
 

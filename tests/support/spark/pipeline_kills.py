@@ -1,13 +1,13 @@
-"""Sinks whose tasks die in the middle of their rows where a plan says so; what happened is noted in files.
+"""Sinks whose tasks are killed in the middle of their rows according to a plan, and files that record the kills.
 
     <directory>/plan.json                            {"<micro-batch>-<task>": [["worker" | "executor", row], ...], ...}
-    <directory>/killed-<micro-batch>-<task>-<number>    made before a task's kill of that number: it happens once
-    <directory>/began-<attempt>-<unique>                of every attempt
-    <directory>/done-<attempt>-<unique>                 of attempts that came through: how much was there already
+    <directory>/killed-<micro-batch>-<task>-<number>    created before that kill of the task: it happens only once
+    <directory>/began-<attempt>-<unique>                for every attempt
+    <directory>/done-<attempt>-<unique>                 for successful attempts: the number of rows already present
 
-`worker` is the Python process that writes, `executor` the JVM above it; the Python process outlives that for a moment
-and goes on writing, as it would on a machine that is cut off. The directory is named by the environment, because the
-sinks refuse options that nobody knows. Spark finds these classes on the executors: the tests are on PYTHONPATH there.
+`worker` is the Python process that writes, `executor` the JVM above it; the Python process survives its JVM for a
+moment and continues to write, as on a machine that loses its network. The directory is given by the environment,
+because the sinks reject unknown options. Executors find these classes because the tests are on their PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Plan = dict[str, list[tuple[str, int]]]
 
 
 class TaskKills:
-    """The test's side: what is planned, and what came of it."""
+    """A plan of kills, and its results, on the test's side."""
 
     def __init__(self, directory: Path, plan: Plan) -> None:
         directory.mkdir()
@@ -49,64 +49,64 @@ class TaskKills:
         (directory / _PLAN).write_text(json.dumps(plan))
 
     def killed(self) -> list[str]:
-        """The kinds of those that hit."""
+        """Return the kinds of the kills that happened."""
         names = (path.name.split("-") for path in self.directory.glob("killed-*"))
         return sorted(self.plan[f"{batch}-{task}"][int(number)][0] for _, batch, task, number in names)
 
     def planned(self) -> list[str]:
-        """The kinds of all that were to be."""
+        """Return the kinds of all planned kills."""
         return sorted(what for kills in self.plan.values() for what, _ in kills)
 
     def reruns(self) -> int:
-        """How many attempts there were that were not a task's first one."""
+        """Return the number of attempts after the first one of a task."""
         return sum(1 for path in self.directory.glob("began-*") if not path.name.startswith("began-0-"))
 
     def already_there(self) -> int:
-        """What attempts that came through did not have to do again."""
+        """Return the number of rows that successful attempts found already written."""
         return sum(int(path.read_text()) for path in self.directory.glob("done-*"))
 
 
 class MortalSource(BarnabasDataSource):
-    """`format("barnabas")` whose writers' tasks may die."""
+    """`format("barnabas")` whose writers' tasks may be killed."""
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """See MortalBatchWriter."""
+        """Return a MortalBatchWriter."""
         return MortalBatchWriter(make_batch_writer(self.options, schema, overwrite=overwrite)._options)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        """See MortalStreamWriter."""
+        """Return a MortalStreamWriter."""
         return MortalStreamWriter(make_stream_writer(self.options, schema, overwrite=overwrite)._options)
 
 
 class MortalBatchWriter(BatchWriter):
-    """Of a batch write."""
+    """The writer of a batch write."""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> SinkCommit:
-        """One task's rows, perhaps not all of them."""
+        """Write one task's rows, unless killed."""
         return _write(super().write, iterator, lambda commit: commit.already_there)
 
 
 class MortalStreamWriter(StreamWriter):
-    """Of a stream."""
+    """The writer of a stream."""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> SinkCommit:
-        """One task's rows, perhaps not all of them."""
+        """Write one task's rows, unless killed."""
         return _write(super().write, iterator, lambda commit: commit.already_there)
 
 
 class MortalArchive(ArchiveSink):
-    """The archive's sink."""
+    """The archive's sink, whose tasks may be killed."""
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> MortalArchiveWriter:
-        """See MortalArchiveWriter."""
+        """Return a MortalArchiveWriter."""
         return MortalArchiveWriter(self.options["path"], self.options["name"])
 
 
 class MortalArchiveWriter(ArchiveWriter):
-    """Of the archive job."""
+    """The writer of the archive job."""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> ArchiveCommit:
-        """One task's rows, perhaps not all of them."""
+        """Write one task's rows, unless killed."""
         return _write(super().write, iterator, lambda commit: 0)
 
 

@@ -1,4 +1,4 @@
-"""A Spark session for tests: quiet, small, of this machine only, in UTC, with this interpreter and this source tree."""
+"""A Spark session for tests: quiet, small, local, in UTC, with this interpreter and this source tree."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 MASTER = "local[2,3]"
 
 _SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""A JVM that runs small jobs for a minute spends most of its CPU on compiling them well: the first level will do."""
+"""The first compilation level, because a JVM with small jobs for a minute spends most of its CPU on optimizing."""
 
 
 def missing_for_spark() -> str | None:
-    """Why Spark cannot run here; None when it can."""
+    """Return why Spark cannot run here, or None."""
     java_home = os.environ.get("JAVA_HOME")
     if shutil.which("java") is None and not (java_home and (Path(java_home) / "bin" / "java").exists()):
         return "no Java runtime on this machine: Spark needs one"
@@ -28,7 +28,7 @@ def missing_for_spark() -> str | None:
 
 
 def start_spark(directory: Path, master: str = MASTER, **config: str) -> SparkSession:
-    """A session whose files go to `directory`; `config` has Spark's names with `_` for `.`."""
+    """Start a session whose files are in `directory`; `config` has Spark's names with `_` for `.`."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable

@@ -1,4 +1,4 @@
-"""Topics with records in them for the pipeline's tests, and reads of them."""
+"""Topics with records for the pipeline's tests, and reads of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def produce(
     headers: Sequence[tuple[str, bytes | None]] = (),
     start: int = START,
 ) -> None:
-    """Send records of (partition, key, value) to a topic that exists."""
+    """Send records of (partition, key, value) to an existing topic."""
 
     async def send() -> None:
         config = ProducerConfig(bootstrap=daemon.bootstrap, compression=compression)
@@ -62,12 +62,12 @@ def delete_topic(daemon: Daemon, topic: str) -> None:
 
 
 def read_topic(spark: SparkSession, daemon: Daemon, topic: str, **options: str) -> DataFrame:
-    """A batch read of one topic."""
+    """Return a batch read of one topic."""
     reader = spark.read.format("barnabas").option("kafka.bootstrap.servers", daemon.bootstrap)
     return reader.option("subscribe", topic).options(**options).load()
 
 
 def stream_topic(spark: SparkSession, daemon: Daemon, topic: str, **options: str) -> DataStreamReader:
-    """A streaming read of one topic, to be loaded."""
+    """Return a streaming reader of one topic, before `load`."""
     reader = spark.readStream.format("barnabas").option("kafka.bootstrap.servers", daemon.bootstrap)
     return reader.option("subscribe", topic).options(**options)

@@ -1,8 +1,8 @@
-"""Contents of metadata directories, and what may be missing after damage.
+"""Acknowledged state in metadata directories, and what may be missing after damage.
 
-Opening them after one damage must refuse, or give everything that was acknowledged. What nobody can tell from a crash
-is excepted, as docs/hand-over.md says: the last append to the log may be torn, and a log that is a whole number of
-batches shorter is one that was stopped earlier, unless something beside it says that it was longer.
+After one damage, opening them must either be refused or return everything that was acknowledged. Excepted, as described
+in docs/hand-over.md, is damage that looks like a crash: the last append to the log may be torn, and a log shorter by a
+whole number of batches looks like one stopped earlier, unless another file shows that it was longer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from barnabas.broker.metadata.log.snapshots import read_newest_snapshot
 from tests.support.storage.damage import METADATA, batch_ends
 
 _HEAD_BYTES = 27
-"""Of a batch: with fewer it does not say where it ends, and could be the last one."""
+"""Bytes of a batch header without which the end of the batch is unknown, so that it could be the last one."""
 
 
 class Holding(NamedTuple):
@@ -44,7 +44,7 @@ def holding(image: MetadataImage) -> Holding:
 
 
 class States(NamedTuple):
-    """The states that the last segment went through. `ends` are positions of batches' ends in it, from 0."""
+    """The states that the last segment went through. `ends` are the end positions of its batches, starting with 0."""
 
     segment: Path
     data: bytes
@@ -54,11 +54,11 @@ class States(NamedTuple):
 
     @property
     def final(self) -> Holding:
-        """With every batch."""
+        """The state after every batch."""
         return self.holdings[-1]
 
     def allowed(self) -> list[Holding]:
-        """What may be found after the segment became what it now is; other files' damages excuse nothing."""
+        """Return the acceptable states, given the damaged segment; damage to other files permits no loss."""
         try:
             now = self.segment.read_bytes()
         except OSError:
@@ -70,7 +70,7 @@ class States(NamedTuple):
         whole = max(index for index, end in enumerate(self.ends) if end <= first)
         last_batch = len(self.ends) - 2
         is_shorter = self.data.startswith(now)
-        # Several batches may be of one append, and nothing that follows them was ever read.
+        # Several batches may belong to one append, of which the following batches were never applied.
         is_unfinished = not self.was_closed and not any(now[first:].strip(b"\0"))
         has_no_header = is_shorter and 0 < len(now) - self.ends[whole] < _HEAD_BYTES
         is_torn = whole == last_batch or is_unfinished or has_no_header
@@ -78,7 +78,7 @@ class States(NamedTuple):
 
 
 def states_of(metadata_log_dir: Path) -> States:
-    """Of a directory that is in order."""
+    """Return the states of an undamaged directory."""
     directory = metadata_log_dir / METADATA
     segments = sorted(directory.glob("*.log"))
     data = segments[-1].read_bytes()

@@ -1,6 +1,6 @@
 """Injected parts for tests of the log engine, and helpers that create logs and read their files.
 
-Time stands still until a test moves it, background work runs when a test says so; files are real ones.
+Tests advance the clock and run the background work; files are real.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NEVER = 2**63 - 1
 
 
 class ManualClock:
-    """Both clocks, advanced by the test."""
+    """Wall and monotonic clock, advanced by the test."""
 
     def __init__(self, now_ms: int = START_MS) -> None:
         self.now_ms = now_ms
@@ -54,7 +54,7 @@ class ManualClock:
 
 
 class StepScheduler:
-    """Runs due tasks when the test moves the clock by `advance`, in the order of their times, on the test's thread."""
+    """Runs due tasks on the test's thread, in the order of their times, when the test calls `advance`."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.counters: dict[str, TaskCounters] = {}
@@ -84,7 +84,7 @@ class StepScheduler:
         self._clock.now_ms = end
 
     def run_due(self) -> None:
-        """Run the due tasks; time does not move."""
+        """Run the due tasks without advancing the clock."""
         self.advance(0)
 
     def pending(self) -> list[str]:
@@ -93,18 +93,18 @@ class StepScheduler:
 
 
 def broker_config(**settings: object) -> BrokerConfig:
-    """A BrokerConfig of `log_dirs=...` and the like (`_` for `.`)."""
+    """Return a BrokerConfig with settings such as `log_dirs=...` (`_` for `.`)."""
     return BrokerConfig.of({name.replace("_", "."): Setting(str(value), "test") for name, value in settings.items()})
 
 
 def log_config(**changes: Any) -> LogConfig:
-    """The default LogConfig with some fields changed, and without limits on timestamps."""
+    """Return the default LogConfig with some fields changed, and without limits on timestamps."""
     unlimited = {"timestamp_before_max_ms": NEVER, "timestamp_after_max_ms": NEVER}
     return replace(BrokerConfig.of().log_config, **{**unlimited, **changes})
 
 
 class LogBench:
-    """Makes, closes, crashes and reloads one log in a directory."""
+    """Creates, closes, crashes and reloads one log in a directory."""
 
     def __init__(self, log_dir: Path) -> None:
         self.clock = ManualClock()
@@ -118,55 +118,55 @@ class LogBench:
         self.log_start_offset = 0
 
     def open(self, config: LogConfig | None = None, *, clean: bool = True) -> PartitionLog:
-        """Load the log; the checkpoints are what `self.recovery_point` and `self.log_start_offset` say."""
+        """Load the log, with `self.recovery_point` and `self.log_start_offset` as the checkpoints."""
         request = LoadRequest(
             self.directory, TP, config or log_config(), clean, self.recovery_point, self.log_start_offset
         )
         return open_log(request, self.services, topic_id=TOPIC_ID)
 
     def open_read_only(self, config: LogConfig | None = None, *, clean: bool = True) -> ReadOnlyLog:
-        """As `open`, for a broker that only reads."""
+        """As `open`, for a read-only broker."""
         request = LoadRequest(
             self.directory, TP, config or log_config(), clean, self.recovery_point, self.log_start_offset
         )
         return open_read_only_log(request, self.services, LoadProgress())
 
     def close(self, log: PartitionLog) -> None:
-        """A clean stop."""
+        """Close the log as in a clean stop."""
         log.close()
         self.recovery_point = log.recovery_point
         self.log_start_offset = log.log_start_offset
 
     def crash(self, log: PartitionLog) -> None:
-        """Simulate a crash: nothing is written, files are released; the recovery point checkpoint stays as it is."""
+        """Simulate a crash: nothing is written, files are released; the recovery point checkpoint is unchanged."""
         self.recovery_point = log.recovery_point
         log.go_offline()
 
     def path(self, base_offset: int, suffix: str) -> Path:
-        """A segment's file."""
+        """Return the path of a segment's file."""
         return self.directory / file_name(base_offset, suffix)
 
     def log_path(self, base_offset: int = 0) -> Path:
-        """A segment's `.log`."""
+        """Return the path of a segment's `.log`."""
         return self.path(base_offset, LOG_SUFFIX)
 
     def offset_entries(self, base_offset: int = 0) -> list[tuple[int, int]]:
-        """Return the entries of the `.index` file, without the zeros of its unused rest."""
+        """Return the entries of the `.index` file, without the unused zeros at its end."""
         data = self.path(base_offset, OFFSET_INDEX_SUFFIX).read_bytes()
         return [entry for entry in struct.iter_unpack(">ii", data) if entry != (0, 0)]
 
     def time_entries(self, base_offset: int = 0) -> list[tuple[int, int]]:
-        """Return the entries of the `.timeindex` file, without the zeros of its unused rest."""
+        """Return the entries of the `.timeindex` file, without the unused zeros at its end."""
         data = self.path(base_offset, TIME_INDEX_SUFFIX).read_bytes()
         return [entry for entry in struct.iter_unpack(">qi", data) if entry != (0, 0)]
 
     def names(self) -> list[str]:
-        """The files of the log's directory."""
+        """Return the names of the files in the log's directory."""
         return sorted(path.name for path in self.directory.iterdir())
 
 
 def batch(*records: tuple[int, bytes | None, bytes | None], **header: Any) -> memoryview:
-    """A client's batch of (timestamp, key, value), writable."""
+    """Return a writable batch of (timestamp, key, value) records, as from a client."""
     builder = RecordBatchBuilder(header.pop("codec", 0), max_bytes=1 << 30, **header)
     for timestamp, key, value in records:
         assert builder.append(timestamp, key, value, ())
@@ -174,8 +174,8 @@ def batch(*records: tuple[int, bytes | None, bytes | None], **header: Any) -> me
 
 
 def sized_batch(size: int, timestamp: int = START_MS, **header: Any) -> memoryview:
-    """A batch of one record with exactly `size` bytes (126 is not to be had: its record's size varint grows there)."""
-    for key in (None, b"k"):  # no value alone gives a size at which its varint grows
+    """Return a batch of one record with exactly `size` bytes (except 126, where the record's size varint grows)."""
+    for key in (None, b"k"):  # with a key of fixed length, the sizes at which the value's varint grows are unreachable
         value = size - len(batch((timestamp, key, b""), **header))
         while len(built := batch((timestamp, key, bytes(value)), **header)) > size:
             value -= 1
@@ -185,7 +185,7 @@ def sized_batch(size: int, timestamp: int = START_MS, **header: Any) -> memoryvi
 
 
 def keyed_batch(size: int, timestamp: int = START_MS, key: bytes = b"key", **header: Any) -> memoryview:
-    """A batch of one record with this key and exactly `size` bytes, for small sizes."""
+    """Return a batch of one record with this key and exactly `size` bytes, for small sizes."""
     value = size - len(batch((timestamp, key, b""), **header))
     built = batch((timestamp, key, bytes(value)), **header)
     assert len(built) == size, f"no batch has {size} bytes"
@@ -193,18 +193,18 @@ def keyed_batch(size: int, timestamp: int = START_MS, key: bytes = b"key", **hea
 
 
 def append(log: PartitionLog, data: memoryview, leader_epoch: int = 0) -> int:
-    """Append one batch; its base offset."""
+    """Append one batch; return its base offset."""
     return log.append_as_leader(data, leader_epoch=leader_epoch).base_offset
 
 
 def as_stored(records: FileSlice | OldFormatSlice | None) -> FileSlice | None:
-    """What was read, of which nothing is of an old format."""
+    """Assert that the records are not in an old format, and return them."""
     assert not isinstance(records, OldFormatSlice)
     return records
 
 
 def read_batches(log: ReadableLog, offset: int | None = None, max_bytes: int = 1 << 20) -> Iterator[RecordBatch]:
-    """All batches from an offset (the log's start) to the high watermark, fetch by fetch."""
+    """Yield all batches from an offset (default: the log start) to the high watermark, fetch by fetch."""
     offset = log.log_start_offset if offset is None else offset
     while (part := log.read(offset, max_bytes, upper_bound=log.high_watermark, at_least_one_batch=True)) is not None:
         for found in iter_batches(part.read()):
@@ -214,7 +214,7 @@ def read_batches(log: ReadableLog, offset: int | None = None, max_bytes: int = 1
 
 
 def read_records(log: ReadableLog, offset: int | None = None, max_bytes: int = 1 << 20) -> list[Record]:
-    """All records from an offset to the high watermark."""
+    """Return all records from an offset to the high watermark."""
     from barnabas.protocol.records.reader import read_records as records_of
 
     start = log.log_start_offset if offset is None else offset
@@ -227,10 +227,10 @@ def read_records(log: ReadableLog, offset: int | None = None, max_bytes: int = 1
 
 
 class AnnouncedLock:
-    """Replacement for a log's lock that reports when a thread comes to take it."""
+    """Replacement for a log's lock that reports when a certain thread tries to acquire it."""
 
     def __init__(self, thread: str) -> None:
-        """`wanted` is set when the thread of that name comes."""
+        """`wanted` is set when the thread with that name tries."""
         self.wanted = threading.Event()
         self._thread = thread
         self._lock = threading.Lock()

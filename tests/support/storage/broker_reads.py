@@ -11,7 +11,7 @@ from tests.support.daemon import Daemon
 
 
 def batch_reader(daemon: Daemon, topic: str, schema: Any = None, **options: str) -> BarnabasReader | FilteringReader:
-    """A reader, as Spark makes it on the driver."""
+    """Return a reader, as Spark creates it on the driver."""
     given = {"kafka.bootstrap.servers": daemon.bootstrap, "subscribe": topic, **options}
     include_headers = options.get("includeHeaders") == "true"
     reader = make_batch_reader(given, schema or source_schema(include_headers=include_headers))
@@ -20,12 +20,12 @@ def batch_reader(daemon: Daemon, topic: str, schema: Any = None, **options: str)
 
 
 def iter_rows(reader: BarnabasReader) -> Iterator[dict[str, Any]]:
-    """The rows, part by part."""
+    """Yield the rows, part by part."""
     for part in reader.partitions():
         for batch in reader.read(part):
             yield from batch.to_pylist()
 
 
 def topic_rows(daemon: Daemon, topic: str, schema: Any = None, **options: str) -> list[dict[str, Any]]:
-    """All rows of a batch read."""
+    """Return all rows of a batch read."""
     return list(iter_rows(batch_reader(daemon, topic, schema, **options)))

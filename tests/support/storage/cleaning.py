@@ -1,4 +1,4 @@
-"""Cleaning logs in tests: a cleaner without a manager, and what a compacted log must hold."""
+"""Cleaning logs in tests: a cleaner without a manager, and the expected content of a compacted log."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def new_cleaner(
     check_done: Callable[[TopicPartition], None] = never_done,
     hash_mask: int = HASH_MASK,
 ) -> Cleaner:
-    """A cleaner with a small map that nothing stops."""
+    """Return a cleaner with a small map, which is never aborted."""
     return Cleaner(
         offset_map_bytes=map_bytes,
         load_factor=load_factor,
@@ -50,7 +50,7 @@ def new_cleaner(
 def clean(
     log: PartitionLog, first_dirty: int = 0, *, end: int | None = None, now_ms: int = 0, cleaner: Cleaner | None = None
 ) -> CleanResult:
-    """One round up to the active segment (or `end`)."""
+    """Run one round up to the active segment (or `end`)."""
     uncleanable = log.segments[-1].base_offset if end is None else end
     cleanable = LogToClean(
         log=log, first_dirty_offset=first_dirty, first_uncleanable_offset=uncleanable, now_ms=now_ms or log.wall_ms()
@@ -59,7 +59,7 @@ def clean(
 
 
 def last_of_each_key(records: Iterable[Record]) -> list[Record]:
-    """Return what compaction leaves, ignoring tombstones: the last record of every key, in the order of offsets."""
+    """Return the records that compaction keeps, ignoring tombstones: the last one of every key, ordered by offset."""
     last = {record.key: record for record in records if record.key is not None}
     return sorted(last.values(), key=lambda record: record.offset)
 

@@ -1,9 +1,9 @@
 """A process that cleans logs and is killed on the way: `python -m tests.support.storage.crashing_cleaner`.
 
 A line of standard input is `<data directory> <failpoint> <count>`: a child of this process opens the log there, runs
-one round of the cleaner, and ends by SIGKILL when it reaches the failpoint for the count-th time. The answer is a line
-with its status: negative is the signal, 0 means that the point was not reached. One process for all, because a start
-of Python costs more than a round.
+one round of the cleaner, and kills itself by SIGKILL when it reaches the failpoint for the count-th time. The answer is
+a line with the child's status: negative is the signal, 0 means that the failpoint was not reached. One process serves
+all rounds, because starting Python takes longer than a round.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CLEANED_AT_MS = START_MS + 1000
 
 
 def crash_config() -> LogConfig:
-    """Three segments of the test's log fit into one."""
+    """Return a config with which three segments of the test's log fit into one."""
     return log_config(compact=True, delete=False, segment_bytes=1024, index_interval_bytes=100, delete_retention_ms=0)
 
 

@@ -1,16 +1,15 @@
-"""One seeded damage to log directories: what a bad disk, a careless copy or a hurried hand does to one file.
+"""One seeded damage to log directories, like that of a bad disk or a careless copy, to one file.
 
-    flip       1 to 3 bytes get other values
-    cut        the file ends earlier, half of the time where a batch ends
-    extend     zeros, noise or a piece of the file itself follow its end
-    blank      a stretch is zeros: a page that never reached the disk
-    swap       two stretches of the file, or the contents of two files of one kind, change places
-    replace    the file has the content of another one of its kind, or none
-    delete     the file is gone
-    move       a directory of the metadata log is a file, or the file is a directory
+    flip       1 to 3 bytes change
+    cut        the file is truncated, in half of the cases at the end of a batch
+    extend     zeros, noise or a piece of the file itself are appended
+    blank      a range is zeroed, like a page that was never written
+    swap       two ranges of the file, or the contents of two files of one kind, change places
+    replace    the file gets the content of another one of its kind, or none
+    delete     the file is deleted
+    move       a directory of the metadata log becomes a file, or the file becomes a directory
 
-The same seed does the same to the same bytes. Partitions' records are left alone: what becomes of them is the matter of
-tests/storage.
+The same seed does the same to the same bytes. Partitions' records are not damaged: tests/storage covers them.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _LONGEST_STRETCH = 4096
 
 
 class Damage(NamedTuple):
-    """What was done, for the sentence of a failure. `path` is relative to the directory that holds the log.dirs."""
+    """A description for failure messages. `path` is relative to the directory that holds the log.dirs."""
 
     kind: str
     path: str
@@ -46,7 +45,7 @@ def damage(root: Path, seed: int) -> Damage:
 
 
 def damageable(root: Path) -> list[Path]:
-    """The files that say what the directories are, sorted; not a partition's records and their indexes."""
+    """Return the files that may be damaged, sorted: all but partitions' records and their indexes."""
     found = []
     for path in sorted(root.rglob("*")):
         is_of_partition = path.suffix in _RECORDS and path.parent.name != METADATA
@@ -56,7 +55,7 @@ def damageable(root: Path) -> list[Path]:
 
 
 def batch_ends(data: bytes) -> list[int]:
-    """Where the batches at the front of `data` end, by their lengths alone."""
+    """Return the end positions of the batches at the front of `data`, by their lengths alone."""
     ends, position = [0], 0
     while position + _OVERHEAD <= len(data):
         size = _OVERHEAD + int.from_bytes(data[position + 8 : position + _OVERHEAD], "big")
@@ -163,12 +162,15 @@ def _move(path: Path, files: Sequence[Path], chosen: random.Random) -> str:
 
 
 def _kind(path: Path) -> str:
-    """What may change places. A whole snapshot under another one's name is a forgery that nothing in it gives away."""
+    """Return the kind of files that may change places.
+
+    Snapshots are only exchanged with those of the same name: a whole snapshot under another name is undetectable.
+    """
     return path.name if path.suffix in ("", ".checkpoint") else path.suffix
 
 
 def _position(data: bytes | bytearray, chosen: random.Random) -> int:
-    """A place in `data`, half of the time within the last quarter, where the newest records are."""
+    """Return a position in `data`, half of the time in the last quarter, where the newest records are."""
     if not data:
         return 0
     start = len(data) * 3 // 4 if chosen.random() < 0.5 else 0

@@ -1,4 +1,4 @@
-"""Log directories as brokers leave them, for the tools that look at them."""
+"""Log directories as left by brokers, for the tools that inspect them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ RECORDS = 30
 
 
 def make_directories(scratch: Path) -> Path:
-    """`one` and `two` in a directory: topics `orders` (3 partitions) and `small` (tiny segments), group `workers`."""
+    """Create log directories `one` and `two` in a directory, and return that directory.
+
+    They have the topics `orders` (3 partitions) and `small` (tiny segments), and the group `workers`.
+    """
     data = scratch / "data"
     settings = (f"log.dirs={data}/one,{data}/two", "offsets.topic.num.partitions=2")
     with start_daemon(scratch, *settings) as daemon:
@@ -41,13 +44,13 @@ async def _commit(bootstrap: str) -> None:
 
 
 def copy_of(data: Path, scratch: Path) -> tuple[Path, Path]:
-    """The two log directories of a copy."""
+    """Copy both log directories; return their paths."""
     shutil.copytree(data, scratch / "data")
     return scratch / "data" / "one", scratch / "data" / "two"
 
 
 def append_metadata(log_dir: Path, *records: MetadataRecord) -> None:
-    """Append records to the metadata log as its last leader would have."""
+    """Append records to the metadata log in its last leader epoch."""
     metadata = log_dir / METADATA_DIRECTORY
     replayed = replay_metadata_directory(metadata)
     data, _ = encode_change(

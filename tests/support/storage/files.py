@@ -1,4 +1,4 @@
-"""Snapshot of a directory's files, by which a test asserts that nothing was changed."""
+"""Snapshot of a directory's files, with which tests assert that nothing has changed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class FileState(NamedTuple):
-    """A file or directory: its bytes (none of a directory), modification and change time in ns, mode and inode."""
+    """A file or directory: its bytes (none for a directory), modification and change time in ns, mode and inode."""
 
     content: bytes
     modified_ns: int
@@ -17,7 +17,7 @@ class FileState(NamedTuple):
 
 
 def snapshot_of(directory: Path) -> dict[str, FileState]:
-    """The directory itself and all that is in it, by relative path. Any write, rename or chmod shows."""
+    """Return the state of the directory and everything in it, by relative path. Any write, rename or chmod shows."""
     found = {}
     for path in (directory, *sorted(directory.rglob("*"))):
         stat = path.lstat()

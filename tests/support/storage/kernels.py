@@ -1,4 +1,4 @@
-"""The compiled modules and their twins by name, for tests that run both."""
+"""The compiled modules and their pure Python versions by name, for tests that run both."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCANS = {
 
 
 def load_kernel(name: str, modules: Mapping[str, str] = KERNELS) -> ModuleType:
-    """The module; skips the test where the compiled one was not built."""
+    """Return the module; skip the test if the compiled one was not built."""
     try:
         return importlib.import_module(modules[name])
     except ImportError:

@@ -1,6 +1,6 @@
-"""Message sets of format versions 0 and 1, as Kafka's Java classes wrote them, and what Java read from them.
+"""Message sets of format versions 0 and 1, written by Kafka's Java classes, and the records that Java reads from them.
 
-`data/legacy_messages.txt` is the output of tests/interop/java/LegacyMessages.java, which the interop tests run again.
+`data/legacy_messages.txt` is the output of tests/interop/java/LegacyMessages.java; the interop tests run it again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ GOLDEN = Path(__file__).parents[1] / "data" / "legacy_messages.txt"
 
 
 class MessageSet(NamedTuple):
-    """Three messages: their bytes, the records in them, and `NoTimestampType`, `CreateTime` or `LogAppendTime`."""
+    """Three messages: their bytes, their records, and `NoTimestampType`, `CreateTime` or `LogAppendTime`."""
 
     name: str
     data: bytes
@@ -24,7 +24,7 @@ class MessageSet(NamedTuple):
 
 
 def message_sets() -> dict[str, MessageSet]:
-    """All of the file by name, offsets going on from 0 from one to the next."""
+    """Return all sets in the file by name, with offsets ascending from 0 across sets."""
     sets: dict[str, MessageSet] = {}
     for line in GOLDEN.read_text().splitlines():
         fields = line.split("\t")
@@ -51,7 +51,7 @@ def message(
     attributes: int = 0,
     timestamp: int = 0,
 ) -> bytes:
-    """Return one message with a right CRC, for messages that Java does not write."""
+    """Return one message with a correct CRC, for messages that Java does not write."""
 
     def sized(data: bytes | None) -> bytes:
         return b"\xff\xff\xff\xff" if data is None else len(data).to_bytes(4, "big") + data

@@ -1,4 +1,4 @@
-"""A metadata store opened on directories of a test's, as the daemon has one after its start; and what it left.
+"""A metadata store on a test's directories, in the state after the daemon's start, and the files that it wrote.
 
 with opened(tmp_path) as first:
     first.create(NewTopic("orders", 2))
@@ -35,7 +35,7 @@ SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
 
 
 class Opened:
-    """A store with its log manager, as the daemon has them after its start."""
+    """A store with its log manager, in the state after the daemon's start."""
 
     def __init__(self, config: BrokerConfig, *, clock: Clock | None = None, scheduler: Scheduler | None = None) -> None:
         self.config = config
@@ -55,7 +55,7 @@ class Opened:
             raise
 
     def _assign(self, log: PartitionLog, log_dir: Path) -> None:
-        """Looked up at each call, so that a test can replace `store.assign`."""
+        """Look `store.assign` up at each call, so that a test can replace it."""
         self.store.assign(log, log_dir)
 
     def create(self, *topics: NewTopic) -> list[TopicResult]:
@@ -80,33 +80,33 @@ class Opened:
         self.store.close()
 
     def crash(self, to: Path) -> Path:
-        """What a kill -9 at this moment would leave of a single log directory, in another place."""
+        """Copy the only log directory as a kill -9 would leave it; return the copy."""
         left = shutil.copytree(self.config.metadata_log_dir, to, ignore=shutil.ignore_patterns(".lock"))
         self.close()
         return left
 
 
 def release(log_manager: LogManager) -> None:
-    """Gives the directories up as a process that ends does, without a write."""
+    """Unlock the directories without a write, as the end of a process does."""
     for directory in log_manager.directories:
         directory.unlock()
 
 
 @contextmanager
 def opened(*directories: Path, **settings: str) -> Iterator[Opened]:
-    """A store on `directories`, closed cleanly at the end."""
+    """Open a store on `directories`, and close it cleanly at the end."""
     found = open_store(*directories, **settings)
     yield found
     found.close()
 
 
 def open_store(*directories: Path, **settings: str) -> Opened:
-    """A store on `directories`; settings with `_` for `.`."""
+    """Open a store on `directories`; settings have `_` for `.`."""
     return Opened(_configuration(directories, settings))
 
 
 def stepped_store(directory: Path, clock: ManualClock, scheduler: StepScheduler, **settings: str) -> Opened:
-    """A store whose background work the test steps by hand; snapshots are followed, as once a broker serves."""
+    """Open a store whose background work the test runs step by step, with snapshots as in a serving broker."""
     store = Opened(_configuration((directory,), settings), clock=clock, scheduler=scheduler)
     store.store.start_snapshots(scheduler)
     return store
@@ -118,13 +118,13 @@ def _configuration(directories: tuple[Path, ...], settings: dict[str, str]) -> B
 
 
 def tree(directory: Path) -> dict[str, bytes]:
-    """Every file below `directory` with its bytes."""
+    """Return every file below `directory` with its bytes."""
     files = (path for path in directory.rglob("*") if path.is_file() and path.name != ".lock")
     return {str(path.relative_to(directory)): path.read_bytes() for path in files}
 
 
 def append(directory: Path, *records: MetadataRecord, level: int = 19, epoch: int = 1) -> None:
-    """Appends one change to the metadata log as another program would."""
+    """Append one change to the metadata log, as another program would."""
     path = directory / SEGMENT
     path.parent.mkdir(parents=True, exist_ok=True)
     end_offset = replay_metadata_directory(path.parent).image.end_offset

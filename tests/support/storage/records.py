@@ -1,4 +1,4 @@
-"""Record batches for tests, and hypothesis strategies for what goes into them."""
+"""Record batches for tests, and hypothesis strategies for their content."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ records = st.lists(_record, min_size=1, max_size=20).map(
 
 
 def build(listed: Iterable[Record], codec: Codec = Codec.NONE, **header: int) -> bytearray:
-    """A batch of these records, at their offsets, which may be patched."""
+    """Return a writable batch of these records at their offsets."""
     builder = RecordBatchBuilder(codec, max_bytes=1 << 30, **header)  # type: ignore[arg-type]
     for record in listed:
         assert builder.append(record.timestamp, record.key, record.value, record.headers, offset=record.offset)
@@ -39,7 +39,7 @@ def build(listed: Iterable[Record], codec: Codec = Codec.NONE, **header: int) ->
 
 
 def plain(count: int, codec: Codec = Codec.NONE, **header: int) -> bytearray:
-    """A batch of `count` records, 1 ms apart, with keys and values."""
+    """Return a batch of `count` records, 1 ms apart, with keys and values."""
     return build(plain_records(count, header.get("base_offset", 0)), codec, **header)
 
 
@@ -49,7 +49,7 @@ def plain_records(count: int, base_offset: int = 0) -> list[Record]:
 
 
 def reseal(batch: bytearray) -> bytearray:
-    """Give a modified batch a matching length and CRC, as a hostile client would."""
+    """Set the length and CRC of a modified batch, as a hostile client would."""
     batch[8:12] = (len(batch) - 12).to_bytes(4, "big", signed=True)
     batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
     RecordBatch(batch).ensure_valid()
@@ -68,7 +68,7 @@ def stored(
     sequence: int = 0,
     attributes: int = 0,
 ) -> bytes:
-    """A batch as a scan of batches sees it: a header that is true, and bytes that nobody looks into."""
+    """Return a batch with a correct header and arbitrary payload, for scans of headers."""
     fields = (attributes, delta, 0, timestamp, producer_id, producer_epoch, sequence, 1)
     batch = HEADER.pack(base_offset, size - LOG_OVERHEAD, epoch, 2, 0, *fields) + b"\7" * (size - HEADER_SIZE)
     return batch[:17] + struct.pack(">I", crc32c(batch[21:])) + batch[21:]

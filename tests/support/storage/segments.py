@@ -21,7 +21,7 @@ __all__ = ["HEADERS", "HEADERS_TYPE", "projection_of", "read_rows", "segment_par
 def write_log(
     log_dir: Path, batches: Sequence[Sequence[tuple[int, bytes | None, bytes | None]]], **config: Any
 ) -> tuple[LogBench, PartitionLog]:
-    """A log of batches of (timestamp, key, value), left open; `config` as for `log_config`."""
+    """Write a log with batches of (timestamp, key, value), and leave it open; `config` as for `log_config`."""
     bench = LogBench(log_dir)
     log = bench.open(log_config(**config))
     for records in batches:
@@ -30,7 +30,7 @@ def write_log(
 
 
 def segment_parts(options: Mapping[str, str]) -> list[SegmentPart]:
-    """The parts of a batch read with these options."""
+    """Return the parts of a batch read with these options."""
     read = parse_read_options(options, is_streaming=False)
     log = SegmentLog(read)
     partitions = log.partitions()
@@ -43,7 +43,7 @@ def segment_parts(options: Mapping[str, str]) -> list[SegmentPart]:
 
 
 def read_rows(path: Path | str, schema: Any = None, **options: str) -> list[dict[str, Any]]:
-    """The rows of a batch read of files, in the order of parts."""
+    """Return the rows of a batch read of files, in the order of parts."""
     given = {"path": str(path), **options}
     read = parse_read_options(given, is_streaming=False)
     include_headers = options.get("includeHeaders") == "true"

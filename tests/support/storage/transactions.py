@@ -1,4 +1,4 @@
-"""Transactional batches and end markers, as a transactional producer and its coordinator make them."""
+"""Transactional batches and end markers, as written by transactional producers and their coordinator."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.storage.bench import START_MS, batch
 def marker(
     producer_id: int, *, is_commit: bool, epoch: int = 0, coordinator_epoch: int = 0, timestamp: int = START_MS
 ) -> memoryview:
-    """A control batch that ends a transaction."""
+    """Return a control batch that ends a transaction."""
     builder = RecordBatchBuilder(
         max_bytes=1 << 20, producer_id=producer_id, producer_epoch=epoch, is_transactional=True, is_control=True
     )
@@ -22,7 +22,7 @@ def marker(
 
 
 def send(log: PartitionLog, producer_id: int, sequence: int, *values: bytes, epoch: int = 0, size: int = 0) -> int:
-    """Append transactional data; its base offset."""
+    """Append transactional data; return its base offset."""
     data = batch(
         *[(START_MS, b"k", value + bytes(size)) for value in values],
         producer_id=producer_id,
@@ -34,6 +34,6 @@ def send(log: PartitionLog, producer_id: int, sequence: int, *values: bytes, epo
 
 
 def end(log: PartitionLog, producer_id: int, *, is_commit: bool, epoch: int = 0, coordinator_epoch: int = 0) -> int:
-    """Append an end marker; its offset."""
+    """Append an end marker; return its offset."""
     data = marker(producer_id, is_commit=is_commit, epoch=epoch, coordinator_epoch=coordinator_epoch)
     return log.append_as_leader(data, leader_epoch=0, origin=AppendOrigin.COORDINATOR).base_offset
