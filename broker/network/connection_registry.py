@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from barnabas.broker.network.connection import Connection
     from barnabas.broker.network.connection_limit import ConnectionLimit
     from barnabas.broker.network.dispatch import Dispatcher
+    from barnabas.broker.network.session import Session
     from barnabas.broker.probes import ConnectionProbe
 
 logger = logging.getLogger(__name__)
@@ -24,6 +24,31 @@ IDLE_SWEEPS: Final = 10
 
 MIN_SWEEP_SECONDS: Final = 0.05
 """Minimum interval, however small connections.max.idle.ms is."""
+
+
+class Registered(Protocol):
+    """What the registry needs of a connection. A Protocol, because the connection's module imports this one."""
+
+    session: Session
+    close_reason: str
+
+    @property
+    def last_active(self) -> float:
+        """Time of the loop at which bytes were last received."""
+        ...
+
+    @property
+    def waits_for_broker(self) -> bool:
+        """Whether the client waits for a response."""
+        ...
+
+    def drain(self) -> None:
+        """Finish the current request, then close."""
+        ...
+
+    def abort(self, reason: str) -> None:
+        """Close immediately."""
+        ...
 
 
 class ConnectionRegistry:
@@ -48,7 +73,7 @@ class ConnectionRegistry:
         self.max_frame_bytes = max_frame_bytes
         self._limit = limit
         self._max_idle_seconds = max_idle_seconds
-        self._connections: set[Connection] = set()
+        self._connections: set[Registered] = set()
         self._draining = False
         self._all_closed = asyncio.Event()
         self._all_closed.set()
@@ -59,7 +84,7 @@ class ConnectionRegistry:
         if self._max_idle_seconds is not None:
             self._schedule_sweep(max(self._max_idle_seconds / IDLE_SWEEPS, MIN_SWEEP_SECONDS))
 
-    def opened(self, connection: Connection) -> None:
+    def opened(self, connection: Registered) -> None:
         """Register a new connection, or close it if there are too many or the broker is stopping."""
         refusal = "the broker is stopping" if self._draining else self._limit.refusal(len(self._connections))
         if refusal is not None:
@@ -72,7 +97,7 @@ class ConnectionRegistry:
         self._all_closed.clear()
         self.probe.count_accepted()
 
-    def closed(self, connection: Connection) -> None:
+    def closed(self, connection: Registered) -> None:
         """Remove a closed connection and count its `close_reason`."""
         if connection in self._connections:
             self._connections.remove(connection)
