@@ -40,7 +40,7 @@ class ConsumerGroupDescribeHandler:
         self._probe = probe
 
     def __call__(self, session: Session, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
-        """Answer one request; the module docstring has the contract."""
+        """Answer one ConsumerGroupDescribe request as the module docstring specifies."""
         ensure_enabled(self._groups)
         groups = [self._describe(group_id) for group_id in request.group_ids]
         if request.include_authorized_operations:

@@ -35,7 +35,7 @@ class ConsumerGroupHeartbeatHandler:
     def __call__(
         self, session: Session, request: ConsumerGroupHeartbeatRequest
     ) -> Deferred[ConsumerGroupHeartbeatResponse]:
-        """Answer one request; the module docstring has the contract."""
+        """Answer one ConsumerGroupHeartbeat request as the module docstring specifies."""
         ensure_enabled(self._groups)
         ensure_heartbeat_is_storable(request)
         return self._groups.heartbeat(request, JoiningClient.of(session), self._probe)

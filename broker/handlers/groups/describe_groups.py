@@ -35,7 +35,7 @@ class DescribeGroupsHandler:
         self._probe = probe
 
     def __call__(self, session: Session, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
-        """Answer one request; the module docstring has the contract."""
+        """Answer one DescribeGroups request as the module docstring specifies."""
         groups = [self._describe(group_id, unknown_is_error=request.unknown_is_error) for group_id in request.groups]
         if request.include_authorized_operations:
             groups = [

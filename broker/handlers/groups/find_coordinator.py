@@ -34,7 +34,7 @@ class FindCoordinatorHandler:
         self._probe = probe
 
     def __call__(self, session: Session, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-        """Answer one request; the module docstring has the contract."""
+        """Answer one FindCoordinator request as the module docstring specifies."""
         if request.key_type != GROUP_KEY:
             return FindCoordinatorResponse([self._refuse(key, request.key_type) for key in request.keys])
         node = self._addresses.address_for(session)

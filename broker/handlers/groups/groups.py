@@ -47,7 +47,7 @@ class ListGroupsHandler:
         self._offsets = offsets
 
     def __call__(self, session: Session, request: ListGroupsRequest) -> ListGroupsResponse:
-        """Answer one request; the module docstring has the contract."""
+        """Answer one ListGroups request as the module docstring specifies."""
         states = {each.lower() for each in request.states}
         types = {each.lower() for each in request.types}
         return ListGroupsResponse(
@@ -68,7 +68,7 @@ class DeleteGroupsHandler:
         self._probe = probe
 
     def __call__(self, session: Session, request: DeleteGroupsRequest) -> Deferred[DeleteGroupsResponse]:
-        """Answer one request; the module docstring has the contract."""
+        """Answer one DeleteGroups request as the module docstring specifies."""
         answer: Deferred[DeleteGroupsResponse] = Deferred()
         results = [DeleteGroupResult(group_id) for group_id in dict.fromkeys(request.group_ids)]
         missing = len(results) + 1
@@ -103,7 +103,7 @@ class OffsetDeleteHandler:
         self._probe = probe
 
     def __call__(self, session: Session, request: OffsetDeleteRequest) -> Deferred[OffsetDeleteResponse]:
-        """Answer one request; the module docstring has the contract."""
+        """Answer one OffsetDelete request as the module docstring specifies."""
         group_id = request.group_id
         if not group_id:
             raise BrokerError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")

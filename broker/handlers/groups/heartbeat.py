@@ -25,7 +25,7 @@ class HeartbeatHandler:
         self._probe = probe
 
     def __call__(self, session: Session, request: HeartbeatRequest) -> HeartbeatResponse:
-        """Answer one request; the module docstring has the contract."""
+        """Answer one Heartbeat request as the module docstring specifies."""
         code = self._groups.heartbeat(
             request.group_id, request.member_id, request.group_instance_id, request.generation
         )

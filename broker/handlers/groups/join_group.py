@@ -27,5 +27,5 @@ class JoinGroupHandler:
         self._groups = groups
 
     def __call__(self, session: Session, request: JoinGroupRequest) -> Deferred[JoinGroupResponse]:
-        """Answer one request; the module docstring has the contract."""
+        """Answer one JoinGroup request as the module docstring specifies."""
         return self._groups.join(request, JoiningClient.of(session))

@@ -28,7 +28,7 @@ class LeaveGroupHandler:
     def __call__(
         self, session: Session, request: LeaveGroupRequest
     ) -> LeaveGroupResponse | Deferred[LeaveGroupResponse]:
-        """Answer one request; the module docstring has the contract."""
+        """Answer one LeaveGroup request as the module docstring specifies."""
         response = self._groups.leave(request)
         if isinstance(response, Deferred):  # a consumer group's records have to be written first
             return response

@@ -29,7 +29,7 @@ class OffsetCommitHandler:
     def __call__(
         self, session: Session, request: OffsetCommitRequest
     ) -> OffsetCommitResponse | Deferred[OffsetCommitResponse]:
-        """Answer one request; the module docstring has the contract."""
+        """Answer one OffsetCommit request as the module docstring specifies."""
         try:
             response = self._offsets.commit(request)
         except BrokerError as error:

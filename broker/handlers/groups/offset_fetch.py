@@ -53,7 +53,7 @@ class OffsetFetchHandler:
         self._probe = probe
 
     def __call__(self, session: Session, request: OffsetFetchRequest) -> OffsetFetchResponse:
-        """Answer one request; the module docstring has the contract."""
+        """Answer one OffsetFetch request as the module docstring specifies."""
         return OffsetFetchResponse([self._group(each, by_id=request.by_id) for each in request.groups])
 
     def _group(self, group: OffsetFetchGroup, *, by_id: bool) -> OffsetFetchGroupResult:

@@ -24,5 +24,5 @@ class SyncGroupHandler:
         self._groups = groups
 
     def __call__(self, session: Session, request: SyncGroupRequest) -> SyncGroupResponse | Deferred[SyncGroupResponse]:
-        """Answer one request; the module docstring has the contract."""
+        """Answer one SyncGroup request as the module docstring specifies."""
         return self._groups.sync(request)
