@@ -1,4 +1,4 @@
-"""docs/compatibility.md says what the last run of the clients' matrix found, all of it and nothing else."""
+"""docs/compatibility.md matches the last run of the client matrix."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The Grafana dashboard and its service, as far as they can be judged without Grafana and Prometheus.
+"""Static checks of the Grafana dashboard and its service.
 
-tests/interop/test_dashboard.py asks those.
+tests/interop/test_dashboard.py runs them with Grafana and Prometheus.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`MayImport`, the kind of contract that keeps the import table, on graphs drawn by hand."""
+"""`MayImport`, the import-linter contract for the import table, on hand-written graphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The import name is barnabas.*, whatever lies beside the script that imports it."""
+"""`import barnabas` finds this package, whatever modules are next to the importing script."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ print(json.dumps(asyncio.run(main(sys.argv[1]))))
 
 @pytest.fixture
 def foreign_directory(tmp_path: Path) -> Path:
-    """A directory of somebody's scripts, with modules of their own by the names of our folders."""
+    """Create a directory of scripts with modules named like our folders."""
     directory = tmp_path / "somebody"
     directory.mkdir()
     for name in FOLDERS:

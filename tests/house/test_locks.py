@@ -1,4 +1,4 @@
-"""requirements/*.txt: what pyproject.toml asks for, pinned with hashes, and no word on where packages come from."""
+"""requirements/*.txt: the requirements of pyproject.toml, pinned with hashes, without index addresses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WANTED = {
 
 
 def entries(lock: str) -> list[str]:
-    """One text per locked package, its continuation lines joined."""
+    """Return one text per locked package, with its continuation lines joined."""
     text = (REPOSITORY / "requirements" / f"{lock}.txt").read_text()
     return text.replace("\\\n", " ").splitlines()
 

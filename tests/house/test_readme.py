@@ -1,4 +1,4 @@
-"""The README's commands and its Python program, run as they are written there."""
+"""The README's commands and Python program, run as written."""
 
 from __future__ import annotations
 

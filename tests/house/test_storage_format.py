@@ -1,4 +1,4 @@
-"""The example of docs/storage-format.md: its commands, run as written there, leave the bytes that it explains."""
+"""The example of docs/storage-format.md: its commands, run as written, produce the documented bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXAMPLE = (REPOSITORY / "docs" / "storage-format.md").read_text().partition("## 
 
 @pytest.fixture(scope="module")
 def partition(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`orders-0` after the commands and a clean stop."""
+    """Return the directory `orders-0` after the commands and a clean shutdown."""
     serve, *commands = re.findall(r"^    (.*)$", EXAMPLE.partition("`orders-0/` then holds")[0], flags=re.MULTILINE)
     assert serve.startswith("barnabas serve")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

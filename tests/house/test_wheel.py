@@ -1,4 +1,4 @@
-"""The wheel, built of what .dockerignore lets into the image's build: whole, with a compiler and without one."""
+"""The wheel, built from the files that .dockerignore admits to the image: complete with and without a compiler."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 REPOSITORY = Path(__file__).resolve().parents[2]
 FOLDERS = tuple(sorted(link.name for link in (REPOSITORY / "barnabas").iterdir() if link.is_symlink()))
 SPARK_HOOK = "pyspark_barnabas"
-# What the image is built from: a wheel of exactly this is whole, or the image is not.
+# The files of the image's build context: the image is complete only if a wheel built from exactly these is.
 SOURCES = tuple(line[1:] for line in (REPOSITORY / ".dockerignore").read_text().splitlines() if line.startswith("!"))
 KERNEL = "barnabas/protocol/records/kernels/_kernel"
 BUILD_TIMEOUT_S = 110
@@ -30,7 +30,7 @@ def has_compiler() -> bool:
 
 
 def build_wheel(directory: Path, **environ: str) -> Path:
-    """A wheel of the tree as it stands, built in `directory` so that nothing is left behind in the repository."""
+    """Build a wheel of the working tree in `directory`, so that the repository stays clean."""
     source = directory / "source"
     source.mkdir(parents=True)
     leave_out = shutil.ignore_patterns("__pycache__", "*.so", "*.c")
@@ -54,7 +54,7 @@ def build_wheel(directory: Path, **environ: str) -> Path:
 
 
 def unpacked_version(wheel: Path, directory: Path) -> str:
-    """What `python -m barnabas --version` says with nothing of ours but the unpacked wheel in reach."""
+    """Return the output of `python -m barnabas --version` with only the unpacked wheel on the path."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(directory)
     program = (

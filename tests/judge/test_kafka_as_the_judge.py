@@ -1,8 +1,8 @@
-"""Apache Kafka as the judge of our files, in short: what `make interop` does with every codec, version and crash.
+"""Short comparison of our files with Apache Kafka's; `make interop` covers every codec, version and crash.
 
-Runs with `make test` where Java and Maven are there; 15 s, most of it a JVM that starts. One Kafka broker writes a
-directory, one of ours writes another from the same requests; the two are compared, each opens what the other left,
-and Kafka's own tool reads what we wrote.
+Runs with `make test` if Java and Maven are installed; takes 15 s, mostly JVM starts. A Kafka broker writes one
+directory and our broker another from the same requests. The two are compared, each broker opens the other's directory,
+and Kafka's own tool reads ours.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ BATCHES = [
 
 
 class Judged(NamedTuple):
-    """What both brokers left after the same requests, and what Kafka served of it."""
+    """Directories of both brokers after the same requests, and the records that Kafka served."""
 
     kafka: Kafka
     theirs: Path
@@ -70,7 +70,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Judged:
 
 
 def fed(host: str, port: int) -> list[bytes]:
-    """Make the topic and its batches; what is served of it then."""
+    """Create the topic and produce its batches; return the records served from it."""
     with KafkaWire(host, port) as wire:
         create_topics(wire, TOPICS)
         feed(wire, BATCHES)

@@ -1,4 +1,4 @@
-"""One Spark session for all tests of this folder, and a broker beside it.
+"""One Spark session for all tests in this folder, and a broker per file.
 
 `local[2,3]`: two tasks at a time, each tried three times (plain `local[2]` never retries, a cluster does).
 """
@@ -17,11 +17,11 @@ from tests.support.spark.session import missing_for_spark, start_spark
 HERE = Path(__file__).parent
 
 TIMEOUT_S = 300
-"""The first test of a session waits for a JVM, and a JVM on a busy machine is slow until it has compiled itself."""
+"""The first test of a session waits for the JVM, which is slow on a busy machine until its code is compiled."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Every test here has the marker `spark`, and is skipped with the reason where Spark cannot run."""
+    """Mark every test here `spark`; skip it with a reason where Spark cannot run."""
     missing = missing_for_spark()
     for item in items:
         if HERE in item.path.parents:
@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The session."""
+    """Return the session."""
     session = start_spark(tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()
@@ -41,6 +41,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """A broker for the tests of one file; each makes its own topics."""
+    """Start a broker for the tests of one file; each test creates its own topics."""
     with start_daemon(tmp_path_factory.mktemp("broker")) as running:
         yield running

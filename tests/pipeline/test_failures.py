@@ -1,4 +1,4 @@
-"""What a job's failure says: the one sentence in a page of tracebacks."""
+"""Error messages of failed jobs: the one relevant sentence of a long traceback."""
 
 from __future__ import annotations
 

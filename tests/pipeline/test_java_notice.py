@@ -1,4 +1,4 @@
-"""What the JVM writes to standard error is passed on as it comes, but for one line of Java's."""
+"""The JVM's standard error is passed on immediately, except for one line of Java's."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_everything_else_goes_on_byte_for_byte(text: bytes) -> None:
 
 
 def start_with(spark_submit: str, home: Path) -> subprocess.Popen[bytes]:
-    """A process that starts a JVM where `spark-submit` is this script."""
+    """Start a process that starts a JVM, with this script as `spark-submit`."""
     script = home / "bin" / "spark-submit"
     script.parent.mkdir()
     script.write_text(f"#!/bin/sh\n{spark_submit}\n")
@@ -57,7 +57,7 @@ def start_with(spark_submit: str, home: Path) -> subprocess.Popen[bytes]:
 
 
 def test_ctrl_c_ends_a_start_while_the_jvm_still_lives(tmp_path: Path) -> None:
-    with start_with("echo starting >&2; exec cat > /dev/null", tmp_path) as process:  # it ends with its standard input
+    with start_with("echo starting >&2; exec cat > /dev/null", tmp_path) as process:  # ends with its stdin
         try:
             assert process.stderr is not None
             assert process.stderr.readline() == b"starting\n"
@@ -78,7 +78,7 @@ def test_what_is_said_about_a_missing_java_comes_before_the_error(tmp_path: Path
 def test_nothing_is_lost_where_standard_error_does_not_wait() -> None:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
-    text = bytes(range(256)) * 4096  # more than a pipe holds
+    text = bytes(range(256)) * 4096  # exceeds a pipe's buffer
     found: list[bytes] = []
 
     def read() -> None:

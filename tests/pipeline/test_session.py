@@ -1,4 +1,4 @@
-"""What a job's session is told that Spark's own defaults get wrong for one machine."""
+"""Session settings of the jobs where Spark's defaults do not suit a single machine."""
 
 from __future__ import annotations
 

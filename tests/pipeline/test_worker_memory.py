@@ -1,4 +1,4 @@
-"""What a worker has loaded is frozen once, at its second task, and nowhere but in a task."""
+"""A worker freezes its loaded objects (gc.freeze) once, at its second task, and only in a task."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ print(json.dumps(counts))
 
 
 def _freeze_counts(where: str) -> list[int]:
-    """After each of four calls in a process of its own."""
+    """Return the counts after each of four calls in a separate process."""
     command = [sys.executable, "-c", _COUNT, where]
     counts: list[int] = json.loads(subprocess.run(command, check=True, capture_output=True, timeout=120).stdout)
     return counts
@@ -31,7 +31,7 @@ def test_the_second_task_freezes_what_is_loaded_and_no_later_one_does() -> None:
     first, second, *later = _freeze_counts("task")
     assert first == 0
     assert second > 10_000
-    assert max(later) <= second  # a frozen object that goes is counted no more
+    assert max(later) <= second  # frozen objects that are deleted no longer count
 
 
 def test_nothing_is_frozen_outside_of_a_task() -> None:

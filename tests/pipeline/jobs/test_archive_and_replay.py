@@ -1,4 +1,4 @@
-"""The jobs archive and replay against a real broker, and what they do to rows."""
+"""The jobs archive and replay against a real broker, and their row transformations."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ async def test_an_archive_goes_on_where_it_stopped_and_comes_back_as_it_was(
     replay = ReplayOptions(archive, str(tmp_path / "state"), sink, {"log": "copy"})
     assert run_replay(spark, replay).records == len(original)
     assert "nothing: " in str(run_replay(spark, replay).details["added"])
-    (tmp_path / "state" / "replayed.json").unlink()  # as if it had been interrupted behind its last record
+    (tmp_path / "state" / "replayed.json").unlink()  # as if interrupted after the last record
     run_replay(spark, replay)
     assert contents(await read_topic(daemon.bootstrap, "copy", PARTITIONS)) == contents(original)
 
@@ -139,12 +139,12 @@ async def test_a_checkpoint_that_is_older_than_the_archive_is_noticed_and_the_en
     await fill(daemon, "older", count=100)
     options = ArchiveOptions(str(tmp_path), source(daemon, "older"))
     run_archive(spark, options)
-    run_archive(spark, options)  # an archive without anything new is none the wiser
+    run_archive(spark, options)  # a run without new records changes nothing
     checkpoint = ArchiveState(str(tmp_path)).checkpoint
-    for kind in ("offsets", "commits"):  # a backup of before the first micro-batch
+    for kind in ("offsets", "commits"):  # as in a backup from before the first micro-batch
         for path in Path(checkpoint, kind).iterdir():
             path.unlink()
-    run_archive(spark, options)  # the same end: the same micro-batch
+    run_archive(spark, options)  # the same end offsets: accepted as the same micro-batch
     for kind in ("offsets", "commits"):
         for path in Path(checkpoint, kind).iterdir():
             path.unlink()

@@ -1,4 +1,4 @@
-"""Files of an archive: where rows go, and that a commit that is cut short or comes twice adds nothing twice."""
+"""Files of an archive: paths of rows, and commits that are interrupted or repeated, which add no row twice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ START = datetime(2024, 2, 29, 23, 0, tzinfo=UTC)
 
 
 def rows(topic: str, partition: int, offsets: range, hours: list[int]) -> pa.RecordBatch:
-    """A row for each offset, `hours[i]` hours after START."""
+    """Return a row per offset, `hours[i]` hours after START."""
     moments = [START + timedelta(hours=hour) for hour in hours]
     return pa.record_batch(
         {
@@ -40,7 +40,7 @@ def write(state: ArchiveState, batch_id: int, *batches: pa.RecordBatch, owner: s
 
 
 def archived(root: Path) -> dict[str, list[int]]:
-    """Offsets by file, as somebody sees them who lists the directory."""
+    """Return the offsets in each file found by listing the directory."""
     return {
         str(path.relative_to(root)): pq.read_table(path, partitioning=None).column("offset").to_pylist()
         for path in sorted(root.rglob("*.parquet"))
@@ -76,7 +76,7 @@ def test_a_micro_batch_that_comes_again_after_its_commit_adds_nothing(tmp_path: 
     state = ArchiveState(str(tmp_path))
     state.commit(0, "q", write(state, 0, rows("t", 0, range(5), [0] * 5)))
     before = archived(tmp_path)
-    again = write(state, 0, rows("t", 0, range(3), [0] * 3), owner="0-b")  # cut otherwise this time
+    again = write(state, 0, rows("t", 0, range(3), [0] * 3), owner="0-b")  # split differently this time
     assert state.commit(0, "q", again) == state.files(0)
     assert archived(tmp_path) == before
     assert not list(tmp_path.rglob("temporary/*"))
@@ -103,7 +103,7 @@ def test_a_commit_that_is_cut_short_between_manifest_and_files_is_finished(
 def test_a_file_of_another_topic_of_the_name_is_not_taken_for_the_one_that_is_to_be_moved(tmp_path: Path) -> None:
     state = ArchiveState(str(tmp_path))
     (old,) = state.commit(0, "q", write(state, 0, rows("t", 0, range(4), [0] * 4)))
-    files = write(state, 1, rows("t", 0, range(4), [0] * 4))  # the topic was made again, and has these offsets anew
+    files = write(state, 1, rows("t", 0, range(4), [0] * 4))  # the topic was created again and reuses these offsets
     with pytest.raises(PipelineError, match="already exists, from another topic named 't'"):
         state.commit(1, "q", files)
     (tmp_path / old.final).rename(tmp_path / "elsewhere")
@@ -154,7 +154,7 @@ def test_a_day_is_a_date_and_no_time(tmp_path: Path) -> None:
     [
         (2_932_896, "9999-12-31"),
         (2_932_897, "10000-01-01"),
-        (106_751_991, "294247-01-10"),  # the last that microseconds in 64 bits reach: where nanoseconds were sent
+        (106_751_991, "294247-01-10"),  # the largest time in 64-bit microseconds, as when nanoseconds were sent
         (-1, "1969-12-31"),
         (-719_163, "0000-12-31"),
     ],

@@ -1,4 +1,4 @@
-"""Findings, counts and gaps of real files, and an archive beside a log."""
+"""Findings, counts and gaps of real files, and an archive compared with a log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLEAN = Circumstances(is_clean=True)
 
 
 def fill(log_dir: Path, segments: int = 3, batches: int = 4) -> LogBench:
-    """Segments of batches of three records each, closed cleanly."""
+    """Write segments with batches of three records each, and close the log cleanly."""
     bench = LogBench(log_dir)
     log = bench.open()
     for segment in range(segments):

@@ -1,4 +1,4 @@
-"""The pages that jobs write: whole, alone, and safe whatever a topic or key is called."""
+"""HTML pages of the jobs: complete, self-contained, and safe for any topic name or key."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 class Seen(HTMLParser):
-    """Tags, what they would load, and text."""
+    """Collected tags, the resources they would load, and text."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What stats counts, on DataFrames; and the job over a data directory."""
+"""The statistics of the job stats on DataFrames, and the job on a data directory."""
 
 from __future__ import annotations
 

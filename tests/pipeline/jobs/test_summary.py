@@ -1,4 +1,4 @@
-"""The last line of a job."""
+"""The summary that a job prints at its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What settings would free, against the broker's own retention and the cleaner."""
+"""The job whatif, compared with the broker's own retention and cleaner."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ HOUR_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """As much of a LogSegment as retention asks."""
+    """The part of LogSegment that retention uses."""
 
     base_offset: int
     size_bytes: int
@@ -142,7 +142,7 @@ def test_a_segment_waits_for_the_younger_one_before_it(spark: SparkSession) -> N
     steps = {row["step"]: row["freed_bytes"] for row in freed_over_time(effects, NOW_MS, HOUR_MS, 3).collect()}
 
     assert freed_of(effects) == {}
-    assert steps == {3: 30}  # one millisecond past two hours; the last one goes in the fourth
+    assert steps == {3: 30}  # deleted one millisecond after two hours; the last segment in the fourth hour
 
 
 def test_compaction_drops_the_records_that_a_round_of_the_cleaner_drops(spark: SparkSession, tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_the_job_tells_retention_and_compaction_of_a_directory_by_topic(spark: S
     assert (told.records_gone, told.is_due, told.tombstones) == (35, True, 0)
     assert told.freed_by_compaction == pytest.approx(35 / 40 * (sizes[1] + sizes[2]), rel=0.02)
     assert told.left_bytes == told.size_bytes - told.freed_by_time - told.freed_by_compaction
-    assert sum(report.freed.values()) == sum(sizes)  # within three hours the other two have expired as well
+    assert sum(report.freed.values()) == sum(sizes)  # the other two expire within three hours
     assert report.freed["orders", 0] == sizes[0]
     assert report.summary().details["bytes_left"] == told.left_bytes
     assert "retention.ms=10800000" in whatif_page(report)

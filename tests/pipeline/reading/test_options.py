@@ -1,4 +1,4 @@
-"""Options of reading: what each form means, and that a refusal names the option."""
+"""Read options: the meaning of each form, and errors that name the option."""
 
 from __future__ import annotations
 

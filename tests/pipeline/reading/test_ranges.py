@@ -1,4 +1,4 @@
-"""Ranges, parts, limits of micro-batches and pushed filters, computed as Spark's Kafka source does. Without Spark."""
+"""Ranges, parts, limits of micro-batches and pushed filters, computed as in Spark's Kafka source. Without Spark."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ A, B, C = (TopicPartition("orders", number) for number in range(3))
 
 
 class Clock:
-    """Seconds, as one sets them."""
+    """Clock with settable seconds."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -46,7 +46,7 @@ class Clock:
 
 
 class ListedLog:
-    """A log of which only offsets are known: [earliest, latest) by partition."""
+    """A log with offsets only: [earliest, latest) by partition."""
 
     def __init__(self, extents: dict[TopicPartition, tuple[int, int]]) -> None:
         self.extents = extents
@@ -196,7 +196,7 @@ def test_a_topic_that_was_made_again_is_data_loss_and_else_read_from_its_beginni
     first = ListedLog({A: (0, 5)})
     first.ids = {"orders": "one"}
     checkpoint = stream(first).latestOffset({}, ReadAllAvailable())
-    again = ListedLog({A: (0, 5)})  # it has come as far as the first one was
+    again = ListedLog({A: (0, 5)})  # it has reached the end offset of the first one
     again.ids = {"orders": "two"}
 
     with pytest.raises(DataLossError, match=r"orders was deleted and created again.* topic id one, now it is two"):

@@ -1,4 +1,4 @@
-"""Segment files with random damage: what cannot be read is one kind of error, and what is given is sound Arrow."""
+"""Segment files with random damage: unreadable bytes raise one kind of error, and returned data is valid Arrow."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def damage(data: bytearray, chance: random.Random) -> None:
 
 
 def read(path: Path, options: dict[str, str]) -> int:
-    """Rows, each batch checked by Arrow itself."""
+    """Return the rows, after Arrow has validated each batch."""
     given = {"path": str(path), **options}
     parsed = parse_read_options(given, is_streaming=False)
     rules = rules_of(parsed, source_schema(include_headers=True))

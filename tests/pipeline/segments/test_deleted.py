@@ -1,4 +1,4 @@
-"""Segments that retention takes away while a query is planned or read: the directory of a broker that runs."""
+"""Segments of a running broker that retention deletes while a query is planned or read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RECORDS = 50
 
 @pytest.fixture
 def running(tmp_path: Path) -> tuple[LogBench, PartitionLog]:
-    """The log of a running broker: 50 records in segments of about eight."""
+    """Return the log of a running broker: 50 records in segments of about eight."""
     records = [[(START_MS + 1000 * index, b"k", bytes(100))] for index in range(RECORDS)]
     return write_log(tmp_path, records, segment_bytes=1500)
 
@@ -43,7 +43,7 @@ def read(options: ReadOptions, parts: list[SegmentPart]) -> list[int]:
 
 
 def delete_before(log: PartitionLog, offset: int) -> int:
-    """As retention does; the files are renamed. Where the log begins now."""
+    """Delete segments as retention does, by renaming; return the new log start offset."""
     log.delete_records(offset)
     log.delete_old_segments()
     return log.log_start_offset

@@ -1,6 +1,6 @@
-"""Segments of an object store, read through pyarrow from a server that speaks S3 (moto's), where one is installed.
+"""Segments in an object store, read with pyarrow from moto's S3 server, if that is installed.
 
-`pip install 'moto[server]'` puts `moto_server` on the PATH; BARNABAS_MOTO_SERVER names one that is elsewhere.
+`pip install 'moto[server]'` puts `moto_server` on the PATH; BARNABAS_MOTO_SERVER is the path of another one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(MOTO_SERVER is None, reason="no moto_server on t
 
 @pytest.fixture(scope="module")
 def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """`http://127.0.0.1:<port>` of a running server; it takes a free port and says which."""
+    """Start the server on a free port, which it prints; return `http://127.0.0.1:<port>`."""
     assert MOTO_SERVER is not None
     log = tmp_path_factory.mktemp("moto") / "log"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
@@ -46,7 +46,7 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
                 break
         else:
             raise RuntimeError(f"moto_server ended: {''.join(said)}")
-        with log.open("w") as rest:  # it writes a line a request, and must not stop at a full pipe
+        with log.open("w") as rest:  # it prints a line per request, and would block on a full pipe
             drain = subprocess.Popen(["cat"], stdin=process.stderr, stdout=rest)
         process.stderr.close()
         yield found[1]
@@ -58,7 +58,7 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def store(endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[fs.S3FileSystem]:
-    """With a bucket `logs` in it, which holds a partition of 50 records below `data`; all are let in again after."""
+    """Create a bucket `logs` with a partition of 50 records below `data`; access is open again afterwards."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "tests")
     monkeypatch.setenv("AWS_REGION", "us-east-1")
@@ -121,7 +121,7 @@ def _offsets(path: str) -> list[int]:
 
 
 def _check_rights_after(endpoint: str, requests: int) -> None:
-    """The server lets so many requests pass whoever sends them; then it asks for users and policies, and has none."""
+    """Make the server accept this many requests, then check users and policies, of which it has none."""
     headers = {"Content-Type": "application/octet-stream"}
     request = urllib.request.Request(f"{endpoint}/moto-api/reset-auth", str(requests).encode(), headers, method="POST")
     with urllib.request.urlopen(request) as response:

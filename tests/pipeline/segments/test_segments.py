@@ -1,4 +1,4 @@
-"""Segment files as rows: which files count, where a read begins and ends, and how it is divided. Without Spark."""
+"""Segment files as rows: selection of files, start and end of a read, and its division. Without Spark."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CORRUPT_SCHEMA = StructType([StructField("offset", LongType()), StructField("_co
 
 
 def one_by_one(count: int) -> list[list[tuple[int, bytes | None, bytes | None]]]:
-    """Batches of one record each, a second apart."""
+    """Return batches of one record each, one second apart."""
     return [[(START_MS + 1000 * index, b"k%02d" % index, VALUE)] for index in range(count)]
 
 
@@ -34,7 +34,7 @@ def offsets(path: Path | str, **options: str) -> list[int]:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> LogBench:
-    """A log of 50 records in segments of about eight, stopped cleanly."""
+    """Return a cleanly closed log of 50 records in segments of about eight."""
     bench, log = write_log(tmp_path, one_by_one(50), segment_bytes=1500)
     bench.close(log)
     return bench
@@ -42,7 +42,7 @@ def bench(tmp_path: Path) -> LogBench:
 
 @pytest.fixture
 def one_segment(tmp_path: Path) -> LogBench:
-    """A log of 50 records in one segment, with an index entry for every second batch."""
+    """Return a log of 50 records in one segment, with an index entry for every second batch."""
     bench, log = write_log(tmp_path, one_by_one(50), index_interval_bytes=200)
     bench.close(log)
     return bench
@@ -197,7 +197,7 @@ def test_a_wrong_index_costs_nothing_but_time(one_segment: LogBench, damage: str
             "noise": os.urandom(len(content)),
         }[damage]
     )
-    for start in (20, 21):  # of which one has an entry of its own
+    for start in (20, 21):  # only one of these has its own index entry
         starting = f'{{"orders": {{"0": {start}}}}}'
         options = {"maxPartitionBytes": "700", "startingOffsets": starting}
         assert offsets(one_segment.directory, **options) == list(range(start, 50))

@@ -1,4 +1,4 @@
-"""Committed records of segment files: as a read_committed consumer of a broker would see them. Without Spark."""
+"""Committed records of segment files, as a read_committed consumer would see them. Without Spark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ COMMITTED = {"kafka.isolation.level": "read_committed"}
 
 @pytest.fixture
 def mixed(tmp_path: Path) -> LogBench:
-    """Two producers in turn; each first aborts and then commits, markers segments behind their data; one stays open."""
+    """Write transactions of two producers in turn: aborted, then committed; one stays open.
+
+    The markers are several segments after their data.
+    """
     bench = LogBench(tmp_path)
     log = bench.open(log_config(segment_bytes=700, index_interval_bytes=100))
     for sequence in range(6):

@@ -1,4 +1,4 @@
-"""Which producer id, epoch and number of partitions hold for a task and a micro-batch, and that a replay finds them."""
+"""Producer id, epoch and partition count of a task and micro-batch, which a replay must find again."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Records of years ago are added once as well: the broker knows who wrote them by the clock of the write.
+"""Exactly-once writes of records that are years old: producers expire by the time of the write, not of the record.
 
-Kafka counts a producer's silence from its last record's timestamp, so who copies old records is forgotten at the next
-look. Here the broker looks all the time, and each interruption waits for one; some end with a kill of the broker.
+Kafka counts a producer's idle time from its last record's timestamp, so a producer of old records expires at the next
+check. Here the broker checks continuously, and each interruption waits for a check; some also kill the broker.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _RUNS = re.compile(r'^barnabas_task_runs_total\{task="producer-id-expiration"\} 
 
 
 class TaskDiedError(Exception):
-    """A task that dies in the middle of its rows."""
+    """The task dies in the middle of its rows."""
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def looks_at_producers(daemon: Daemon) -> int:
 
 
 def wait_until_forgotten(daemon: Daemon) -> None:
-    """Two ends of looks lie behind this moment: one whole look."""
+    """Wait for the ends of two expiration checks, that is, for one complete check."""
     before = looks_at_producers(daemon)
     eventually(lambda: looks_at_producers(daemon) >= before + 2 or None, what="the broker looks for silent producers")
 
@@ -71,7 +71,7 @@ async def test_a_replay_of_old_records_adds_nothing_twice_wherever_it_is_interru
         with pytest.raises(TaskDiedError):
             await send_what_is_missing(config, rows(upto), TaskIdentity(str(tmp_path / "state"), 0, 0), 0)
         if chance.random() < 0.5:
-            daemon.restart(clean=False)  # its log is read anew; a clean stop leaves what Kafka remembers
+            daemon.restart(clean=False)  # the log is read again, not a clean shutdown's snapshot
             config = ProducerConfig(bootstrap=daemon.bootstrap, batch_size=2000)
         wait_until_forgotten(daemon)
     for _ in range(2):

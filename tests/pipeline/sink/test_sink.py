@@ -1,4 +1,4 @@
-"""DataFrames into topics of a real broker, batch and stream, and what a replay of a micro-batch adds: nothing."""
+"""DataFrames into topics of a real broker, batch and stream, and replays of a micro-batch, which add nothing."""
 
 from __future__ import annotations
 
@@ -147,13 +147,13 @@ async def test_micro_batches_that_are_replayed_add_no_record(
         (source / f"{number}.json").write_text("".join(json.dumps({"value": name}) + "\n" for name in names))
     run_stream(spark, daemon, source, checkpoint, "stream")
     assert values(spark, daemon, "stream") == sorted(expected)
-    forget_commit(checkpoint, 2)  # as if the driver had died before it noted that the batch is done
+    forget_commit(checkpoint, 2)  # as if the driver had died before recording the batch as done
     run_stream(spark, daemon, source, checkpoint, "stream")
     assert values(spark, daemon, "stream") == sorted(expected)
     (source / "3.json").write_text(json.dumps({"value": "last"}) + "\n")
     run_stream(spark, daemon, source, checkpoint, "stream")
     assert values(spark, daemon, "stream") == sorted([*expected, "last"])
-    shutil.rmtree(checkpoint / "barnabas-sink")  # what the identities are for: without them the batch comes again
+    shutil.rmtree(checkpoint / "barnabas-sink")  # without the stored identities the batch is written again
     forget_commit(checkpoint, 3)
     run_stream(spark, daemon, source, checkpoint, "stream")
     assert values(spark, daemon, "stream") == sorted([*expected, "last", "last"])

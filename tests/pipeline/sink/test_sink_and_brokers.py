@@ -1,4 +1,4 @@
-"""What becomes of a micro-batch when its broker dies or is another one, and when its state cannot be written."""
+"""Micro-batches whose broker dies or is replaced, or whose state cannot be written."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def own_daemon(tmp_path: Path) -> Iterator[Daemon]:
 
 
 def rows(daemon: Daemon | None = None, kill_at: int | None = None) -> Iterator[SinkRecord]:
-    """The broker dies, and comes back, when a row is asked for."""
+    """Yield rows; at one of them the broker is killed and restarted."""
     for number in range(RECORDS):
         if daemon is not None and number == kill_at:
             daemon.restart(clean=False)
@@ -50,7 +50,7 @@ async def test_a_broker_that_is_killed_in_the_middle_of_a_task_gets_every_record
     kill_at = random.Random(7).randrange(500, RECORDS - 500)
     try:
         await write(own_daemon, tmp_path / "state", rows(own_daemon, kill_at))
-    except Exception as error:  # a batch whose answer was lost may be refused behind the restart: the next attempt asks
+    except Exception as error:  # a batch whose answer was lost may be refused after the restart
         with pytest.raises(SourceError), in_one_sentence():
             raise error
     await write(own_daemon, tmp_path / "state", rows())

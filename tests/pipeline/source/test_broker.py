@@ -1,6 +1,6 @@
-"""`format("barnabas")` in Spark itself: schemas, what Spark passes on, and how an error looks from there.
+"""`format("barnabas")` in Spark: schemas, options that Spark passes on, and the appearance of errors.
 
-What is read, and from where, is tested without Spark in test_source_reads and test_segments.
+Reads themselves are tested without Spark in test_reads and test_segments.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 @pytest.fixture(scope="module")
 def orders(daemon: Daemon) -> str:
-    """A topic of two partitions: a tombstone, a null key, headers."""
+    """Create a topic of two partitions with a tombstone, a null key and headers."""
     records = [(0, b"k0", b"v0"), (1, None, b"v1"), (0, b"k2", None)]
     produce_new(daemon, "orders", records, partitions=2, headers=[("source", b"web"), ("empty", None)])
     return "orders"

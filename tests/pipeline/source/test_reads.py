@@ -1,4 +1,4 @@
-"""Records of a real broker through the source, without Spark: what is fetched, and what happens when it cannot be."""
+"""Records of a real broker through the source, without Spark: fetched ranges and fetch errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PATIENCE = {"kafka.default.api.timeout.ms": "1500", "kafka.retry.backoff.ms": "2
 
 @pytest.fixture
 def own_daemon(tmp_path: Path) -> Iterator[Daemon]:
-    """A broker that a test may kill."""
+    """Start a broker that the test may kill."""
     with start_daemon(tmp_path / "broker") as running:
         yield running
 
@@ -256,7 +256,7 @@ def test_pushed_filters_choose_partitions_and_offsets_before_anything_is_fetched
 
 
 class EmptyHanded:
-    """A fetcher whose broker has nothing of what lies below its high watermark, as where compaction took the last."""
+    """A fetcher that gets no records below the high watermark, as when compaction removed the last ones."""
 
     bootstrap = "localhost:1"
 
@@ -270,7 +270,7 @@ class EmptyHanded:
         self.asked += 1
 
     def ensure_same_topic(self) -> None:
-        """It is."""
+        """Accept the topic."""
 
     def answer(self) -> FetchAnswer:
         assert self.asked < 100, "it asks for ever"

@@ -1,4 +1,4 @@
-"""Streams of `format("barnabas")`: limits, AvailableNow, checkpoints, and what comes while they run."""
+"""Streams of `format("barnabas")`: limits, AvailableNow, checkpoints, and records produced while they run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WAIT_S = 90
 
 
 def run_once(stream: DataStreamReader, checkpoint: Path) -> list[list[tuple[int, int]]]:
-    """The (partition, offset) of each micro-batch of a query with trigger AvailableNow."""
+    """Run a query with trigger AvailableNow; return the (partition, offset) pairs of each micro-batch."""
     batches: list[list[tuple[int, int]]] = []
 
     def keep(rows: DataFrame, batch_id: int) -> None:
@@ -54,7 +54,7 @@ def test_a_topic_that_was_deleted_and_made_again_is_not_taken_for_the_one_of_the
     stream = stream_topic(spark, daemon, "again", startingOffsets="earliest")
     run_once(stream, tmp_path / "checkpoint")
     delete_topic(daemon, "again")
-    produce_new(daemon, "again", [(0, None, b"new")] * 3)  # the checkpoint's offset is in it
+    produce_new(daemon, "again", [(0, None, b"new")] * 3)  # the checkpoint's offset also exists in the new topic
 
     with pytest.raises(StreamingQueryException, match="again was deleted and created again"):
         run_once(stream, tmp_path / "checkpoint")

@@ -1,4 +1,4 @@
-"""What the streaming reader says of topics that are deleted while its query runs, asked as Spark's driver asks it."""
+"""The streaming reader and topics deleted while its query runs; called as Spark's driver calls it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.support.spark.topics import delete_topic, produce, produce_new
 
 
 class Query:
-    """A reader, and where its next micro-batch begins."""
+    """A reader and the start offsets of its next micro-batch."""
 
     def __init__(self, reader: BarnabasStreamReader) -> None:
         self._reader = reader
         self._begun = reader.initialOffset()
 
     def micro_batch(self) -> list[tuple[str, int]]:
-        """The (topic, offset) of its records, in order."""
+        """Run a micro-batch; return the (topic, offset) of its records, in order."""
         end = self._reader.latestOffset(self._begun, ReadAllAvailable())
         found: list[tuple[str, int]] = []
         for part in self._reader.partitions(self._begun, end):
@@ -35,7 +35,7 @@ class Query:
 
 @pytest.fixture
 def query(daemon: Daemon, request: pytest.FixtureRequest) -> Iterator[Query]:
-    """Over the topics and with the failOnDataLoss of the test's parameter, and its first micro-batch."""
+    """Create a query with the topics and failOnDataLoss of the test's parameter; run its first micro-batch."""
     topics, fails = request.param
     for topic in topics.split(","):
         produce_new(daemon, topic, [(0, None, b"old")] * 2)
@@ -64,6 +64,6 @@ def test_without_fail_on_data_loss_the_others_are_read_on_and_a_new_one_of_the_n
     delete_topic(daemon, "gone")
     assert query.micro_batch() == []
     produce(daemon, "kept", [(0, None, b"more")])
-    assert query.micro_batch() == [("kept", 2)]  # by now nothing of the other is remembered
+    assert query.micro_batch() == [("kept", 2)]  # the other topic is no longer remembered
     produce_new(daemon, "gone", [(0, None, b"new")] * 3)
     assert query.micro_batch() == [("gone", offset) for offset in range(3)]
