@@ -63,13 +63,13 @@ def measure_micro_batches(
     }
     topic = {"kafka.bootstrap.servers": bootstrap, "subscribe": TOPIC}
     rate = {"numPartitions": str(PARTITIONS)}
-    asked: list[tuple[str, str, dict[str, str]]] = []
+    cases: list[tuple[str, str, dict[str, str]]] = []
     for source in ("barnabas", "kafka") if connector else ("barnabas",):
-        asked += [(source, "idle", {**topic, "startingOffsets": "latest"}), (source, "small", {**topic, **small})]
-    asked += [("rate", "idle", {**rate, "rowsPerSecond": "1"})]
-    asked += [("rate-micro-batch", "small", {**rate, "rowsPerBatch": str(PARTITIONS)})]
+        cases += [(source, "idle", {**topic, "startingOffsets": "latest"}), (source, "small", {**topic, **small})]
+    cases += [("rate", "idle", {**rate, "rowsPerSecond": "1"})]
+    cases += [("rate-micro-batch", "small", {**rate, "rowsPerBatch": str(PARTITIONS)})]
     found = []
-    for source, kind, options in asked:
+    for source, kind, options in cases:
         checkpoint = home / f"micro-batches-{time.monotonic_ns()}"
         found.append(_measure(spark.readStream.format(source).options(**options).load(), source, kind, checkpoint))
     return found

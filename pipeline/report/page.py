@@ -40,13 +40,13 @@ class Section:
 
 def render_page(title: str, facts: Mapping[str, str], sections: Sequence[Section]) -> str:
     """Render the page; `facts` are shown below its title. All text is escaped, charts are inserted unchanged."""
-    told = " &middot; ".join(f"{escape(name)}: {escape(value)}" for name, value in facts.items())
+    facts_text = " &middot; ".join(f"{escape(name)}: {escape(value)}" for name, value in facts.items())
     body = "\n".join(_section(section) for section in sections)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width">\n'
         f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        f'<h1>{escape(title)}</h1>\n<p class="facts">{told}</p>\n{body}\n</body>\n</html>\n'
+        f'<h1>{escape(title)}</h1>\n<p class="facts">{facts_text}</p>\n{body}\n</body>\n</html>\n'
     )
 
 

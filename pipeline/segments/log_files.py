@@ -58,4 +58,5 @@ def find_logs(log_dirs: Sequence[Path], topics: Collection[str] = (), *, interna
 def shared_out(spark: SparkSession, logs: Sequence[StoredLog]) -> RDD[StoredLog]:
     """Distribute the logs, a few to a task, so that one large log does not delay the others."""
     tasks = min(len(logs), _TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
+    # RDDs, because DataFrame.mapInArrow requires pandas to be installed.
     return spark.sparkContext.parallelize(logs, max(tasks, 1))

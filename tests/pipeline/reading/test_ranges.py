@@ -66,7 +66,7 @@ class ListedLog:
         return {each: self.extents[each][1] for each in partitions}
 
     def at(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
-        raise AssertionError("nobody asks for timestamps here")
+        raise AssertionError("not used by these tests")
 
     def parts(self, ranges: Sequence[OffsetRange], min_timestamp: int | None) -> Sequence[InputPartition]:
         return [InputPartition(each) for each in ranges if each.size]

@@ -273,7 +273,7 @@ class EmptyHanded:
         """Accept the topic."""
 
     def answer(self) -> FetchAnswer:
-        assert self.asked < 100, "it asks for ever"
+        assert self.asked < 100, "the reader keeps fetching"
         return FetchAnswer(FetchPartitionResult(0, high_watermark=9, log_start_offset=0), memoryview(b""))
 
 
