@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     "--metadata-log-dir",
     type=SharedDirectory(),
     metavar="DIR",
-    help="The one of log.dirs with the metadata log, which has the topics' configs.  [default: the first --log-dir]",
+    help="The log directory with the metadata log, which contains the topics' configs.  [default: the first --log-dir]",
 )
 @click.option("--now", metavar="TIME", help="Estimate as of this time: milliseconds since 1970, or ISO 8601.")
 @click.option(
