@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from random import Random
 
 import pytest
@@ -125,10 +124,8 @@ def test_any_text_is_matched_or_refused(expression: str) -> None:
     ["(a*)*b", "(a|a)*b", "(.*)*(.*)*b", "(a?){200}a{200}", "((a{0,30}){0,30})b", "(?:(?:.?){0,30}){0,30}b"],
 )
 def test_expressions_that_make_re_backtrack_for_ever_take_a_moment(expression: str) -> None:
-    regex = topic_regex(expression)
-    started = time.thread_time()
-    regex.matches("a" * 249)
-    assert time.thread_time() - started < 0.1
+    topic_regex.cache_clear()  # one of them may have been refused after many matches
+    assert topic_regex(expression).matches("a" * 249) is (expression == "(a?){200}a{200}")
 
 
 @pytest.mark.parametrize("expression", ["(?:(?:.?){0,30}){0,30}b", "(?:(?:a|b)*a(?:a|b){90}|" * 8 + "x" + ")" * 8])
@@ -137,10 +134,8 @@ def test_an_expression_that_takes_too_long_is_refused_while_it_matches_and_from_
     regex = topic_regex(expression)
     random = Random(1)
     names = ["".join(random.choices("ab", k=249)) for _ in range(10_000)]
-    started = time.thread_time()
     with pytest.raises(BrokerError, match="takes too long") as caught:
         list(map(regex.matches, names))
-    assert time.thread_time() - started < 2 * MAX_SLOW_SECONDS
     assert caught.value.code == ErrorCode.INVALID_REGULAR_EXPRESSION
     with pytest.raises(BrokerError, match="takes too long"):
         topic_regex(expression).matches("a")

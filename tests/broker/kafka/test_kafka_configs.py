@@ -136,6 +136,8 @@ def test_the_default_of_all_brokers_shows_when_one_broker_has_its_own(kafka: Kaf
     assert alter(kafka, ALL_BROKERS, OP_SET, name, "20") == (ErrorCode.NONE, None)
     assert describe(kafka, ALL_BROKERS, name)[name].value == "20"
     assert describe(kafka, THIS_BROKER, name)[name].value == "30"
+    for scope in (ALL_BROKERS, THIS_BROKER):
+        assert alter(kafka, scope, OP_DELETE, name) == (ErrorCode.NONE, None)
 
 
 def test_lists_grow_and_shrink_by_entries(kafka: KafkaWire, wire: WireClient) -> None:
