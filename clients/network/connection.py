@@ -272,6 +272,9 @@ class Connection(asyncio.BufferedProtocol):
         """Write the request's frame and return its correlation id."""
         if self._closed_by is not None or self._transport is None:
             raise self._closed_by or ClosedError(f"not connected to {self.address}")
+        if self._transport.is_closing():
+            # The peer has closed, and connection_lost is due. asyncio's writelines fails here from Python 3.12 on.
+            raise BrokerConnectionError(self._lost_sentence(None))
         if api not in self._apis:
             raise RefusedError(
                 ErrorCode.UNSUPPORTED_VERSION,

@@ -236,6 +236,17 @@ async def test_a_lost_connection_fails_every_request_in_flight_and_names_the_bro
             connection.request(ApiKey.METADATA, ALL_TOPICS)
 
 
+async def test_a_request_between_the_peers_close_and_connection_lost_is_refused(broker: FakeBroker) -> None:
+    async with connected(broker) as connection:
+        assert connection._transport is not None
+        connection._transport.close()  # as asyncio does at the end of the stream; it calls connection_lost later
+        produce = ProduceRequest(1, 1000, [ProduceTopic("lines", [ProducePartition(0, memoryview(bytes(100)))])])
+        with pytest.raises(BrokerConnectionError, match="was lost"):
+            connection.request(ApiKey.METADATA, ALL_TOPICS)
+        with pytest.raises(BrokerConnectionError, match="was lost"):
+            connection.request(ApiKey.PRODUCE, produce)
+
+
 async def test_a_response_timeout_fails_all_requests_and_closes(broker: FakeBroker) -> None:
     async with connected(broker, request_timeout_ms=10_000) as connection:
         broker.intercept = lambda api, request: Silence()
