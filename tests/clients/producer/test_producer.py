@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -368,6 +369,10 @@ async def test_acks_0_has_no_response_and_no_offset(broker: FakeBroker) -> None:
     assert broker.log("lines").values() == [b"%d" % number for number in range(10)]
 
 
+@pytest.mark.skipif(
+    (3, 12) <= sys.version_info < (3, 12, 9) or (3, 13) <= sys.version_info < (3, 13, 2),
+    reason="this Python's writelines does not pause the protocol (CVE-2024-12254)",
+)
 async def test_acks_0_stops_sending_while_the_socket_is_full(broker: FakeBroker) -> None:
     release = asyncio.Event()
     broker.intercept = only(ApiKey.PRODUCE, Hold(release))
