@@ -11,12 +11,14 @@ from barnabas.protocol.errors import ErrorCode
 class InitProducerIdRequest:
     """A producer with a `transactional_id` wants transactions.
 
-    `producer_id` and `producer_epoch` are its present ones, both -1 without.
+    `producer_id` and `producer_epoch` are its present ones, both -1 without. `transaction_timeout_ms` is when the
+    coordinator aborts a transaction that its producer does not end; without a transactional id it means nothing.
     """
 
     transactional_id: str | None = None
     producer_id: int = -1
     producer_epoch: int = -1
+    transaction_timeout_ms: int = 60_000
 
 
 @dataclass(slots=True)
