@@ -110,6 +110,7 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.loading $(LOADING_ARGS)
 	$(BIN)/python -m benchmarks.metadata
 	$(BIN)/python -m benchmarks.groups
+	$(BIN)/python -m benchmarks.transactions $(TRANSACTIONS_ARGS)
 	$(BIN)/python -m benchmarks.recovery $(RECOVERY_ARGS)
 
 # One librdkafka client (Debian: librdkafka-dev) against Barnabas, its own mock cluster and Apache Kafka, whose jars
@@ -117,7 +118,8 @@ bench: $(INSTALLED)
 bench-kafka: $(INSTALLED)
 	jars="$$($(BIN)/python -c 'from tests.support.kafka.jars import fetch; print(fetch("4.3.0"))')" && \
 		$(BIN)/python -m benchmarks.librdkafka --kafka-jars "$$jars" $(ARGS) && \
-		$(BIN)/python -m benchmarks.recovery --kafka-jars "$$jars" $(RECOVERY_ARGS)
+		$(BIN)/python -m benchmarks.recovery --kafka-jars "$$jars" $(RECOVERY_ARGS) && \
+		$(BIN)/python -m benchmarks.transactions --kafka-jars "$$jars" $(TRANSACTIONS_ARGS)
 
 # uv resolves for all platforms together. It is used only here, and therefore installed in a separate environment.
 $(VENV)/lock/bin/uv: | $(BIN)/python

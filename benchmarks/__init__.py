@@ -1,8 +1,9 @@
 """Benchmarks of the broker, beside the limits of the machine: `python -m benchmarks`, or `make bench`.
 
 native/load.c      the load generator: prebuilt frames of any length-prefixed protocol
+native/transactions.c   transactional producers: patches id, epoch and sequence of prebuilt frames
 native/limits.c    memcpy, page-cache write, loopback TCP, sendfile, echo, fdatasync
-programs           compiles and runs these two
+programs           compiles and runs these
 records            builds the record batches
 dialect            the benchmark's requests, in the native dialect
 system             starts and stops the measured broker; reads its CPU and memory from /proc

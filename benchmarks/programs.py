@@ -1,4 +1,4 @@
-"""Compiles and runs the C programs of the benchmark."""
+"""Compiles and runs the C programs of the benchmarks."""
 
 from __future__ import annotations
 
@@ -38,6 +38,10 @@ class Programs:
         """Send `frames` repeatedly, at most `depth` unanswered per connection. Result: see load.c."""
         limit = [] if seconds is None else [str(seconds)]
         return self._run("load", host, str(port), str(frames), str(connections), str(depth), str(requests), *limit)
+
+    def transactions(self, host: str, port: int, script: Path, *, transactions: int, seconds: float) -> dict[str, Any]:
+        """Run the producers of `script`, one transaction after the other each. Result: see transactions.c."""
+        return self._run("transactions", host, str(port), str(script), str(transactions), str(seconds))
 
     def limits(self, what: str, *arguments: int | Path) -> dict[str, Any]:
         """Measure one limit; limits.c describes arguments and result."""

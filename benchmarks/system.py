@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
@@ -43,8 +44,16 @@ class Barnabas:
     warm_gigabytes = 0.1
     warm_seconds = 0.2
 
-    def __init__(self, settings: list[str], dialect: Dialect | None = None, name: str = "Barnabas") -> None:
+    def __init__(
+        self,
+        settings: list[str],
+        dialect: Dialect | None = None,
+        name: str = "Barnabas",
+        program: Sequence[str] = (sys.executable, "-m", "barnabas"),
+    ) -> None:
+        """`program` is the command before `serve`; another checkout's is measured by its installed script."""
         self.name = name
+        self._program = program
         self.dialect: Dialect = NativeDialect() if dialect is None else dialect
         self._settings = settings
 
@@ -57,7 +66,7 @@ class Barnabas:
             f"log.dirs={directory / 'data'}",
             *self._settings,
         ]
-        command = [sys.executable, "-m", "barnabas", "serve", "--log-level", "warning"]
+        command = [*self._program, "serve", "--log-level", "warning"]
         for setting in settings:
             command += ["--set", setting]
         return start_process(command, directory, port, self.dialect)

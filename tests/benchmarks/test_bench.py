@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.protocol.records import RecordBatch, read_records
-from benchmarks import librdkafka, loading, recovery
+from benchmarks import librdkafka, loading, recovery, transactions
 from benchmarks.dialect import NativeDialect
 from benchmarks.programs import Programs
 from benchmarks.records import build_batch, build_full_batch
@@ -123,6 +123,16 @@ def test_a_killed_broker_is_measured_until_it_answers_the_right_end_offsets(tmp_
     assert result["samples"]["Barnabas"][0]["seconds"] > 0
     assert {"processor", "memory", "system", "load average"} <= result["machine"].keys()
     assert result["options"] == {"rounds": 1, "gigabytes": 0.004, "partitions": 4, "set": []}
+    assert list((tmp_path / "work").iterdir()) == []
+
+
+@needs_compiler
+def test_measured_idempotent_requests_are_all_stored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--rounds", "1", "--seconds", "0.1", "--idempotent-only", "--directory", str(tmp_path / "work")]
+    assert transactions.main([*arguments, "--json", str(tmp_path / "result.json")]) == 0
+    assert "| Barnabas: idempotent requests, producers 16, partitions 1 | **" in capsys.readouterr().out
+    samples = json.loads((tmp_path / "result.json").read_text())["samples"]
+    assert all(rounds[0]["per_s"] > 0 for rounds in samples.values())
     assert list((tmp_path / "work").iterdir()) == []
 
 
