@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from barnabas.broker.coordinator_log.log import LogParts
 from barnabas.broker.groups.coordinator import GroupCoordinator
 from barnabas.broker.handlers.api_table import ApiTable, HandlerContext
 from barnabas.broker.image_applier import ImageApplier
@@ -220,17 +221,16 @@ class Node:
         applier = ImageApplier(metadata, log_manager, self._partitions, live, probes, loop)
         applier.serve_all()
         changes = MetadataChanges(metadata, storage.committer, live, applier, on_store_failed=self.failed.set)
-        groups = GroupCoordinator(
+        coordinator_parts = LogParts(
             partitions=self._partitions,
             store=metadata,
             changes=changes,
             config=live,
             flush_waits=self._flush_waits,
-            blocking_io=self._blocking_io,
             wall_ms=self._clock.wall_ms,
             loop=loop,
-            probe=probes.groups,
         )
+        groups = GroupCoordinator(coordinator_parts, blocking_io=self._blocking_io, probe=probes.groups)
         if config.get_bool("metrics.group.lag.enable"):
             self._state.committed_offsets = groups.offsets.committed
         apis = ApiTable(

@@ -12,12 +12,11 @@ If `__consumer_offsets` itself is deleted, all groups are forgotten, and the nex
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
-import time
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
+from barnabas.broker.coordinator_log.loading import Loaded, LogLoading
 from barnabas.broker.groups.classic.groups import ClassicGroups
 from barnabas.broker.groups.classic.settings import GroupSettings
 from barnabas.broker.groups.consumer.settings import ConsumerGroupSettings, GroupContext
@@ -30,61 +29,34 @@ from barnabas.broker.groups.offsets.expiry import OffsetExpiryTask
 from barnabas.broker.groups.offsets.service import GroupOffsets
 from barnabas.broker.groups.registry import GroupRegistry
 from barnabas.broker.groups.timers import GroupClock
-from barnabas.broker.storage.files.errors import StorageError
-from barnabas.protocol.errors import BrokerError, DecodeError
 from barnabas.protocol.groups.keys import OffsetCommitKey
 from barnabas.protocol.uuids import ZERO_UUID
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from barnabas.broker.coordinator_log.log import LogParts
     from barnabas.broker.groups.consumer.groups import ConsumerGroups
     from barnabas.broker.groups.offsets.loader import LoadedPartition
-    from barnabas.broker.live_config import LiveConfig
     from barnabas.broker.metadata.image import MetadataImage
-    from barnabas.broker.metadata.view import MetadataView
-    from barnabas.broker.metadata_changes import MetadataChanges
-    from barnabas.broker.partitions.flush_waits import FlushWaits
     from barnabas.broker.partitions.partition import Partition
-    from barnabas.broker.partitions.registry import PartitionRegistry
     from barnabas.broker.probes import GroupProbe
+    from barnabas.protocol.errors import BrokerError
 
 logger = logging.getLogger(__name__)
-
-PROGRESS_SECONDS: Final = 5.0
-"""Interval of the log lines during a long load."""
 
 
 class GroupCoordinator:
     """Owns the group log, the registry, the services of both protocols, the offsets and their background tasks."""
 
-    def __init__(
-        self,
-        *,
-        partitions: PartitionRegistry,
-        store: MetadataView,
-        changes: MetadataChanges,
-        config: LiveConfig,
-        flush_waits: FlushWaits,
-        blocking_io: Executor,
-        wall_ms: Callable[[], int],
-        loop: asyncio.AbstractEventLoop,
-        probe: GroupProbe,
-    ) -> None:
-        self._partitions = partitions
+    def __init__(self, parts: LogParts, *, blocking_io: Executor, probe: GroupProbe) -> None:
+        config, store, loop, wall_ms = parts.config, parts.store, parts.loop, parts.wall_ms
         self._store = store
         self._config = config
         self._blocking_io = blocking_io
         self._loop = loop
-        self.log = GroupLog(
-            partitions=partitions,
-            store=store,
-            changes=changes,
-            config=config,
-            flush_waits=flush_waits,
-            wall_ms=wall_ms,
-            loop=loop,
-        )
+        self.log = GroupLog(parts)
+        self._loading = LogLoading(self.log.coordinator_log, parts.partitions, store, keys_name="groups")
         clock = GroupClock(loop.time, wall_ms)
         self._reads_only = config.static.get_bool("read.only")
         self._context = GroupContext(ConsumerGroupSettings.of(config.broker), clock, lambda: store.image)
@@ -133,18 +105,10 @@ class GroupCoordinator:
 
     def start(self) -> None:
         """Begin to load. Called before the first client is accepted, which would find its group unknown."""
-        topic = self._store.image.topics.get(OFFSETS_TOPIC)
-        to_load = []
-        for number in sorted(topic.partitions) if topic is not None else ():
-            partition = self._partitions.get(OFFSETS_TOPIC, number)
-            if partition is None:  # its directory is offline: the offsets of its groups are unknown
-                self.log.end_loading(number, failed=True)
-            elif partition.log.log_start_offset < partition.log.high_watermark:
-                self.log.begin_loading(number)
-                to_load.append(number)
+        must_load = self._loading.begin()
         self._store.add_listener(self._image_changed)
-        if to_load:
-            self._tasks.append(self._loop.create_task(self._load(to_load)))
+        if must_load:
+            self._tasks.append(self._loop.create_task(self._load()))
         if not self._reads_only:
             self._tasks.append(self._loop.create_task(self._expiry.run()))
 
@@ -158,52 +122,19 @@ class GroupCoordinator:
     async def stop(self) -> None:
         """End the background tasks."""
         self._stopping = True
-        await self.log.finish_creation()
+        await self.log.coordinator_log.finish_creation()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _load(self, numbers: list[int]) -> None:
-        started = said = time.monotonic()
-        records = 0
-        for done, number in enumerate(numbers):
-            records += await self._load_partition(number)
-            if time.monotonic() - said >= PROGRESS_SECONDS:
-                said = time.monotonic()
-                logger.info("loading %s, partitions=%d/%d records=%d", OFFSETS_TOPIC, done + 1, len(numbers), records)
-        gc.freeze()  # loaded offsets are long-lived: no collection needs to scan them
-        logger.info(
-            "%s is loaded, partitions=%d records=%d offsets=%d seconds=%.3f",
-            OFFSETS_TOPIC,
-            len(numbers),
-            records,
-            self.offsets.committed.count(),
-            time.monotonic() - started,
-        )
+    async def _load(self) -> None:
+        await self._loading.run(self._read_partition, lambda: f"offsets={self.offsets.committed.count()}")
 
-    async def _load_partition(self, number: int) -> int:
-        """Load a partition and return its number of records. Its groups leave the state `loading` whatever happens."""
-        partition = self._partitions.get(OFFSETS_TOPIC, number)
-        records, failed, gone = 0, False, list[OffsetCommitKey]()
-        if partition is not None:
-            try:
-                records, gone = await self._read_partition(number, partition)
-            except (DecodeError, BrokerError, StorageError, OSError) as error:
-                logger.error("%s-%d cannot be loaded, its groups are not served: %s", OFFSETS_TOPIC, number, error)
-                failed = not partition.is_retired  # a retired one was deleted meanwhile
-            except Exception:  # a bug must not keep the other partitions from loading
-                logger.exception("%s-%d cannot be loaded, its groups are not served", OFFSETS_TOPIC, number)
-                failed = not partition.is_retired
-        self.log.end_loading(number, failed=failed)
-        if not self._reads_only:
-            self._delete_offsets(gone)
-        return records
+    async def _read_partition(self, number: int, partition: Partition) -> Loaded:
+        """Load a partition, after which the offsets in topics that no longer exist are deleted.
 
-    async def _read_partition(self, number: int, partition: Partition) -> tuple[int, list[OffsetCommitKey]]:
-        """Load a partition; return its number of records, and the offsets in topics that no longer exist.
-
-        Such a topic was deleted before a kill or during this load, when its offsets could not be deleted. They have to
-        go: a new topic of the same name must not be read from there.
+        Those topics were deleted before a kill or during this load, when the offsets could not be deleted. A new topic
+        of the same name must not be read from there.
         """
         from barnabas.broker.groups.offsets.loader import load_offsets_partition  # only if there is something to load
 
@@ -216,7 +147,7 @@ class GroupCoordinator:
             buffer_bytes,
         )
         if partition.is_retired:
-            return 0, []
+            return Loaded(0)
         if loaded.skipped:
             logger.warning(
                 "%s-%d has records that are not served here (of share or streams groups, or of groups that belong to"
@@ -239,7 +170,7 @@ class GroupCoordinator:
             for (topic, number), value in offsets.items()
             if value.topic_id != ZERO_UUID and value.topic_id not in existing
         ]
-        return loaded.records, gone
+        return Loaded(loaded.records, None if self._reads_only else lambda: self._delete_offsets(gone))
 
     def _image_changed(self, before: MetadataImage, after: MetadataImage) -> None:
         """Pass changes of topics on to the event loop. Called on the metadata writer's thread."""
@@ -289,7 +220,7 @@ class GroupCoordinator:
             else:
                 self.consumer.forget(group.group_id)
         self.offsets.committed.forget(list(self.offsets.committed.group_ids()))
-        self.log.forget_topic()
+        self.log.coordinator_log.forget_topic()
 
 
 def _log_failure(error: BrokerError | None) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from barnabas import Admin, AdminConfig, Consumer, ConsumerConfig, Producer, ProducerConfig, TopicPartition
-from barnabas.broker.groups.log.offsets_topic import partition_of
+from barnabas.broker.coordinator_log.topic import partition_of
 from barnabas.broker.metadata.log.batches import encode_change
 from barnabas.broker.metadata.log.log_replay import METADATA_DIRECTORY, replay_metadata_directory
 from barnabas.clients.errors import RefusedError

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC, partition_of
+from barnabas.broker.coordinator_log.topic import partition_of
+from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
 from tests.support.daemon import start_daemon
 from tests.support.kafka.apache_kafka import Kafka
 from tests.support.kafka.kafka_wire import KafkaWire

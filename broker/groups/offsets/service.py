@@ -32,7 +32,8 @@ from barnabas.protocol.messages.groups.offset_commit import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.broker.groups.log.group_log import Appended, GroupLog
+    from barnabas.broker.coordinator_log.log import Appended
+    from barnabas.broker.groups.log.group_log import GroupLog
     from barnabas.broker.groups.registry import GroupRegistry
     from barnabas.broker.live_config import LiveConfig
     from barnabas.broker.metadata.image import TopicImage

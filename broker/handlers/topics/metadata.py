@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.groups.log.offsets_topic import auto_created
+from barnabas.broker.groups.log.offsets_topic import CONSUMER_OFFSETS
 from barnabas.broker.handlers.topics.described_topics import describe_partition, unknown_topic
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from barnabas.protocol.messages.topics.metadata import MetadataRequest, MetadataResponse, TopicMetadata
-from barnabas.protocol.messages.topics.topics import CreateTopicsRequest
+from barnabas.protocol.messages.topics.topics import CreateTopicsRequest, NewTopic
 from barnabas.protocol.topic_name import is_internal
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from barnabas.broker.network.advertised import AdvertisedAddresses
     from barnabas.broker.network.session import Session
     from barnabas.broker.partitions.registry import PartitionRegistry
+
+_COORDINATOR_TOPICS = (CONSUMER_OFFSETS,)
 
 
 class MetadataHandler:
@@ -75,12 +77,19 @@ class MetadataHandler:
     ) -> MetadataResponse:
         try:
             created = await self._changes.create_topics(
-                CreateTopicsRequest([auto_created(name, self._config.broker) for name in missing])
+                CreateTopicsRequest([self._new_topic(name) for name in missing])
             )
         except BrokerError as error:
             return self._answer(session, request, names, dict.fromkeys(missing, error.code))
         # A topic that another client created meanwhile is refused here, but it is in the image and answered from there.
         return self._answer(session, request, names, {result.name: result.error for result in created.topics})
+
+    def _new_topic(self, name: str) -> NewTopic:
+        """Return the topic with the broker's defaults, or with the configs of a coordinator's topic."""
+        for topic in _COORDINATOR_TOPICS:
+            if topic.name == name:
+                return topic.new_topic(self._config.broker)
+        return NewTopic(name)
 
     def _answer(
         self, session: Session, request: MetadataRequest, names: list[str], refused: dict[str, ErrorCode]

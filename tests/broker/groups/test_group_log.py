@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
-from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC, partition_of
+from barnabas.broker.coordinator_log.topic import partition_of
+from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
 from tests.support.daemon import REPOSITORY, start_daemon
 from tests.support.groups.committed import commit, create_topic, fetch, until_loaded
 from tests.support.kafka.kafka_wire import KafkaWire, schema
@@ -29,27 +30,27 @@ loader.load_offsets_partition = load_or_fail
 """
 
 BUG_IN_THE_FIRST_CREATION = """
-import barnabas.broker.groups.log.offsets_topic as topic
-new = topic.new_offsets_topic
+from barnabas.broker.groups.log.offsets_topic import CONSUMER_OFFSETS
+new = CONSUMER_OFFSETS.new_topic
 failed = []
 def new_or_fail(config):
     if not failed:
         failed.append(True)
         raise LookupError("a bug of the creation")
     return new(config)
-topic.new_offsets_topic = new_or_fail
+object.__setattr__(CONSUMER_OFFSETS, "new_topic", new_or_fail)
 """
 
 BUG_IN_THE_FIRST_APPEND = """
-import barnabas.broker.groups.log.group_log as group_log
-append = group_log.GroupLog._append
+from barnabas.broker.coordinator_log.log import CoordinatorLog
+append = CoordinatorLog._append
 failed = []
 def append_or_fail(self, *arguments):
     if not failed:
         failed.append(True)
         raise LookupError("a bug of the append")
     return append(self, *arguments)
-group_log.GroupLog._append = append_or_fail
+CoordinatorLog._append = append_or_fail
 """
 
 NOTED_SYNCS = """

@@ -12,7 +12,8 @@ from uuid import UUID
 
 import pytest
 
-from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC, partition_of
+from barnabas.broker.coordinator_log.topic import partition_of
+from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
 from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey, decode_key, encode_key
 from barnabas.protocol.groups.offsets import OffsetCommitValue, decode_offset_commit, encode_offset_commit
 from barnabas.protocol.records.batch import iter_batches

@@ -1,11 +1,11 @@
-"""Creation of `__consumer_offsets` at its first use, and the groups that wait for their partitions.
+"""Creation of a coordinator's topic at its first use, and the requests that wait for their partitions.
 
-All 50 partitions take a third of a second, 1.3 s on a busy machine: too long for a first join or commit to wait.
+All 50 partitions take a third of a second, 1.3 s on a busy machine: too long for a first request to wait.
 
 The metadata log gets the topic with all its partitions first. Then their logs are created one by one
-(`PartitionSteps`): those that a group waits for first, then the others with pauses. So a group waits only for its own
-partition, and groups of one partition are served in the order of their arrival. If the broker dies meanwhile, its next
-start creates the rest.
+(`PartitionSteps`): those that a request waits for first, then the others with pauses. So a request waits only for the
+partition of its key, and those of one partition are served in the order of their arrival. If the broker dies meanwhile,
+its next start creates the rest.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC, new_offsets_topic
 from barnabas.broker.partitions.creation_steps import PartitionSteps
 from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
+    from barnabas.broker.coordinator_log.topic import CoordinatorTopic
     from barnabas.broker.live_config import LiveConfig
     from barnabas.broker.metadata_changes import MetadataChanges
 
@@ -29,19 +29,21 @@ logger = logging.getLogger(__name__)
 Then = Callable[[BrokerError | None], None]
 
 _Waiting = tuple[str, Then]
-"""A group that waits for its partition, and its callback."""
+"""A group id or transactional id whose partition is awaited, and the callback."""
 
 
-class OffsetsTopicCreation:
-    """Creates the topic when a first group waits. In the event loop only."""
+class TopicCreation:
+    """Creates the topic when a first request waits for it. In the event loop only."""
 
     def __init__(
         self,
+        topic: CoordinatorTopic,
         changes: MetadataChanges,
         config: LiveConfig,
         partition_of: Callable[[str], int],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
+        self._topic = topic
         self._changes = changes
         self._config = config
         self._partition_of = partition_of
@@ -51,18 +53,18 @@ class OffsetsTopicCreation:
         self._steps = PartitionSteps(self._created)
         self._existing: set[int] = set()
 
-    def awaits(self, group_id: str) -> bool:
-        """Return whether the creation is in progress and the group's partition does not exist yet."""
-        return self._task is not None and self._partition_of(group_id) not in self._existing
+    def awaits(self, key: str) -> bool:
+        """Return whether the creation is in progress and the key's partition does not exist yet."""
+        return self._task is not None and self._partition_of(key) not in self._existing
 
-    def wait(self, group_id: str, then: Then) -> None:
-        """Call `then` once the group's partition exists, or with an error; begin the creation if necessary."""
-        self._waiting.append((group_id, then))
+    def wait(self, key: str, then: Then) -> None:
+        """Call `then` once the key's partition exists, or with an error; begin the creation if necessary."""
+        self._waiting.append((key, then))
         if self._task is None:
             self._existing = set()
             self._steps = PartitionSteps(self._created)
             self._task = self._loop.create_task(self._create())
-        self._steps.want(self._partition_of(group_id))
+        self._steps.want(self._partition_of(key))
 
     def hurry(self) -> None:
         """Create the remaining partitions without pauses, if the creation is in progress."""
@@ -76,35 +78,35 @@ class OffsetsTopicCreation:
 
     async def _create(self) -> None:
         error: BrokerError | None = None
+        name = self._topic.name
         try:
-            result = await self._changes.create_in_steps(new_offsets_topic(self._config.broker), self._steps)
+            result = await self._changes.create_in_steps(self._topic.new_topic(self._config.broker), self._steps)
             if result.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                 error = BrokerError(result.error, result.message or "it could not be created")
         except BrokerError as refused:
             error = refused
-        except Exception as bug:  # groups must not wait for ever
-            logger.exception("a bug in the creation of %s", OFFSETS_TOPIC)
-            error = BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC} cannot be created: {bug!r}")
+        except Exception as bug:  # requests must not wait for ever
+            logger.exception("a bug in the creation of %s", name)
+            error = BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{name} cannot be created: {bug!r}")
         if error is None:
-            logger.info("%s is created, partitions=%d", OFFSETS_TOPIC, len(self._existing))
+            logger.info("%s is created, partitions=%d", name, len(self._existing))
         else:
-            logger.error("%s cannot be created, groups wait for the next attempt: %s", OFFSETS_TOPIC, error)
+            logger.error("%s cannot be created, the next request tries again: %s", name, error)
         self._task = None
         waiting, self._waiting = self._waiting, []
-        _call(waiting, error)
+        self._call(waiting, error)
 
     def _created(self, number: int) -> None:
         self._existing.add(number)
         now = [each for each in self._waiting if self._partition_of(each[0]) == number]
         if now:
             self._waiting = [each for each in self._waiting if self._partition_of(each[0]) != number]
-            _call(now, None)
+            self._call(now, None)
 
-
-def _call(waiting: Sequence[_Waiting], error: BrokerError | None) -> None:
-    """Call all callbacks: a bug in one must not stop the others, nor the creation of further partitions."""
-    for group_id, then in waiting:
-        try:
-            then(error)
-        except Exception:
-            logger.exception("a bug in a callback of group %s, which waited for %s", printable(group_id), OFFSETS_TOPIC)
+    def _call(self, waiting: Sequence[_Waiting], error: BrokerError | None) -> None:
+        """Call all callbacks: a bug in one must not stop the others, nor the creation of further partitions."""
+        for key, then in waiting:
+            try:
+                then(error)
+            except Exception:
+                logger.exception("a bug in a callback of %s, which waited for %s", printable(key), self._topic.name)

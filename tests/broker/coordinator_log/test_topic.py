@@ -1,10 +1,10 @@
-"""The mapping of groups to partitions of `__consumer_offsets`. The expected hashes were computed by a JVM."""
+"""The mapping of keys to partitions of a coordinator's topic. The expected hashes were computed by a JVM."""
 
 from __future__ import annotations
 
 import pytest
 
-from barnabas.broker.groups.log.offsets_topic import java_hash, partition_of
+from barnabas.broker.coordinator_log.topic import java_hash, partition_of
 
 
 @pytest.mark.parametrize(
