@@ -1,8 +1,8 @@
 """The table of served APIs and versions of Kafka's protocol, from which ApiVersions answers too.
 
-An API has one module in `data`, `topics`, `groups` or `cluster`, named after its key, with three functions
-(`ApiCodec`). Serving one takes a row here and a handler for its key. The module, and what it imports, is loaded at the
-API's first request.
+An API has one module in `data`, `topics`, `groups`, `transactions` or `cluster`, named after its key, with three
+functions (`ApiCodec`). Serving one takes a row here and a handler for its key. The module, and what it imports, is
+loaded at the API's first request.
 
 A version is either classic or flexible (compact lengths, tagged fields), with request header v1 or v2 and response
 header v0 or v1. The exception is ApiVersions: its response header is always v0, because a client must be able to read
@@ -107,6 +107,18 @@ KAFKA_APIS: Sequence[KafkaApi] = (
     KafkaApi(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, 0, "cluster"),
     KafkaApi(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, 0, "topics"),
 )
+
+TRANSACTION_APIS: Sequence[KafkaApi] = (
+    KafkaApi(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5, 3, "transactions"),
+    KafkaApi(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4, 3, "transactions"),
+    KafkaApi(ApiKey.END_TXN, 0, 5, 3, "transactions"),
+    KafkaApi(ApiKey.WRITE_TXN_MARKERS, 1, 2, 1, "transactions"),
+    KafkaApi(ApiKey.TXN_OFFSET_COMMIT, 0, 5, 3, "transactions"),
+    KafkaApi(ApiKey.UPDATE_FEATURES, 0, 2, 0, "cluster"),
+    KafkaApi(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, 0, "transactions"),
+    KafkaApi(ApiKey.LIST_TRANSACTIONS, 0, 2, 0, "transactions"),
+)
+"""Rows that move to KAFKA_APIS, which is in the order of the keys, with their handlers."""
 
 
 class Route:

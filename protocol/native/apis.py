@@ -55,6 +55,15 @@ NATIVE_APIS: Final[dict[int, NativeRow]] = {
     ApiKey.DESCRIBE_LOG_DIRS: NativeRow("log_dirs", "describe", "describe_response"),
 }
 
+TRANSACTION_APIS: Final[dict[int, NativeRow]] = {
+    ApiKey.END_TXN: NativeRow("transactions", "end", "end_response"),
+    ApiKey.WRITE_TXN_MARKERS: NativeRow("transactions", "markers", "markers_response"),
+    ApiKey.TXN_OFFSET_COMMIT: NativeRow("transactions", "commit_offsets", "commit_offsets_response"),
+    ApiKey.DESCRIBE_TRANSACTIONS: NativeRow("transactions", "describe", "describe_response"),
+    ApiKey.LIST_TRANSACTIONS: NativeRow("transactions", "list", "list_response"),
+}
+"""Rows that move to NATIVE_APIS with their handlers."""
+
 
 class NativeApi(NamedTuple):
     """The codec of one API. The decoders also get the records after the body."""
@@ -74,7 +83,7 @@ def native_api(api: int) -> NativeApi:
 
 
 def _load(api: int) -> NativeApi:
-    row = NATIVE_APIS[api]
+    row = NATIVE_APIS.get(api) or TRANSACTION_APIS[api]
     module = import_module(f"{__package__}.{row.module}")
     decode_request = getattr(module, f"decode_{row.request}")
     decode_response = getattr(module, f"decode_{row.response}")

@@ -3,7 +3,8 @@
 commit_offsets  request   group, topics [[name, [[partition, offset, leader_epoch, metadata]]]], generation, member_id,
                           instance_id
                 response  topics [[name, [[partition, error]]]]
-fetch_offsets   request   group, topics [[name, [partition]]] or nil (all committed offsets)
+fetch_offsets   request   group, topics [[name, [partition]]] or nil (all committed offsets),
+                          require_stable bool: refuse offsets that an open transaction may change
                 response  error, topics [[name, [[partition, error, offset, leader_epoch, metadata]]]]
 list_groups     request   states [str], types [str]
                 response  groups [[group, protocol_type, state, type]]
@@ -45,6 +46,7 @@ from barnabas.protocol.native.fields import (
     INT32,
     INT64,
     array,
+    boolean,
     error_code,
     field,
     integer,
@@ -98,14 +100,15 @@ def encode_fetch(request: OffsetFetchRequest) -> dict[str, Any]:
     """The body of a fetch: one group."""
     (group,) = request.groups
     topics = None if group.topics is None else [[topic.name, list(topic.partitions)] for topic in group.topics]
-    return {"group": group.group_id, "topics": topics}
+    return {"group": group.group_id, "topics": topics, "require_stable": request.require_stable}
 
 
 def decode_fetch(body: dict[str, Any]) -> OffsetFetchRequest:
     """Raises DecodeError, naming the field."""
     rows = field(body, "topics", None)
     topics = None if rows is None else topics_of(rows, OffsetFetchTopic, partition_number)
-    return OffsetFetchRequest([OffsetFetchGroup(text(field(body, "group"), "group"), topics)])
+    require_stable = boolean(field(body, "require_stable", False), "require_stable")
+    return OffsetFetchRequest([OffsetFetchGroup(text(field(body, "group"), "group"), topics)], require_stable)
 
 
 def encode_fetch_response(response: OffsetFetchResponse) -> dict[str, Any]:

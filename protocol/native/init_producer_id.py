@@ -1,30 +1,52 @@
-"""init_producer_id (22): an id for an idempotent producer.
+"""init_producer_id (22): an id for an idempotent or transactional producer.
 
-request   (empty map)
-response  producer_id int, producer_epoch int
+request   transactional_id str or nil, transaction_timeout_ms int; producer_id int, producer_epoch int: the present ones
+response  error, producer_id int, producer_epoch int
+
+Every field of the request may be left out; an idempotent producer's is an empty map.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from barnabas.protocol.native.fields import INT16, INT64, field, integer
+from barnabas.protocol.messages.data.init_producer_id import (
+    DEFAULT_TRANSACTION_TIMEOUT_MS,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from barnabas.protocol.native.fields import INT16, INT32, INT64, error_code, field, integer, optional_text
 
 
 def encode_request(request: InitProducerIdRequest) -> dict[str, Any]:
     """The body of a request."""
-    return {}
+    if request.transactional_id is None:
+        return {}
+    return {
+        "transactional_id": request.transactional_id,
+        "transaction_timeout_ms": request.transaction_timeout_ms,
+        "producer_id": request.producer_id,
+        "producer_epoch": request.producer_epoch,
+    }
 
 
 def decode_request(body: dict[str, Any]) -> InitProducerIdRequest:
-    """Never fails: there is nothing to read."""
-    return InitProducerIdRequest()
+    """Raises DecodeError, naming the field."""
+    return InitProducerIdRequest(
+        optional_text(field(body, "transactional_id", None), "transactional_id"),
+        integer(field(body, "producer_id", -1), "producer_id", INT64),
+        integer(field(body, "producer_epoch", -1), "producer_epoch", INT16),
+        integer(field(body, "transaction_timeout_ms", DEFAULT_TRANSACTION_TIMEOUT_MS), "transaction_timeout_ms", INT32),
+    )
 
 
 def encode_response(response: InitProducerIdResponse) -> dict[str, Any]:
     """The body of an answer."""
-    return {"producer_id": response.producer_id, "producer_epoch": response.producer_epoch}
+    return {
+        "error": int(response.error),
+        "producer_id": response.producer_id,
+        "producer_epoch": response.producer_epoch,
+    }
 
 
 def decode_response(body: dict[str, Any]) -> InitProducerIdResponse:
@@ -32,4 +54,5 @@ def decode_response(body: dict[str, Any]) -> InitProducerIdResponse:
     return InitProducerIdResponse(
         integer(field(body, "producer_id"), "producer_id", INT64),
         integer(field(body, "producer_epoch"), "producer_epoch", INT16),
+        error_code(field(body, "error", 0), "error"),
     )

@@ -1,6 +1,7 @@
 """produce (0): one record batch for each of several partitions; the batches follow the header in that order.
 
-request   acks 0, 1 or -1 (0 has no answer), timeout_ms int, topics [[name, [[partition, size]]]]
+request   acks 0, 1 or -1 (0 has no answer), timeout_ms int, topics [[name, [[partition, size]]]],
+          transactional_id str or nil (or left out): the partitions become part of its transaction
 response  topics [[name, [[partition, error, message, base_offset, log_append_time_ms, log_start_offset]]]]
 """
 
@@ -26,6 +27,7 @@ from barnabas.protocol.native.fields import (
     field,
     integer,
     long_text,
+    optional_text,
     row,
     text,
     topics_of,
@@ -38,11 +40,14 @@ INT32_MAX = INT32[1]
 
 def encode_request(request: ProduceRequest) -> dict[str, Any]:
     """The body of a request; the batches are sent after it, in the order of the arrays."""
-    return {
+    body = {
         "acks": request.acks,
         "timeout_ms": request.timeout_ms,
         "topics": [[topic.name, [[p.partition, len(p.records)] for p in topic.partitions]] for topic in request.topics],
     }
+    if request.transactional_id is not None:
+        body["transactional_id"] = request.transactional_id
+    return body
 
 
 def decode_request(body: dict[str, Any], records: memoryview) -> ProduceRequest:
@@ -71,6 +76,7 @@ def decode_request(body: dict[str, Any], records: memoryview) -> ProduceRequest:
         integer(field(body, "acks"), "acks", INT16),
         integer(field(body, "timeout_ms", DEFAULT_TIMEOUT_MS), "timeout_ms", INT32),
         topics,
+        optional_text(field(body, "transactional_id", None), "transactional_id"),
     )
 
 

@@ -151,11 +151,31 @@ from barnabas.protocol.messages.topics.topics import (
     TopicResult,
     TopicsResponse,
 )
+from barnabas.protocol.messages.transactions.add_partitions_to_txn import TxnPartitionResult, TxnTopic, TxnTopicResult
+from barnabas.protocol.messages.transactions.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TransactionDescription,
+)
+from barnabas.protocol.messages.transactions.end_txn import EndTxnRequest, EndTxnResponse
+from barnabas.protocol.messages.transactions.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionListing,
+)
+from barnabas.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from barnabas.protocol.messages.transactions.write_txn_markers import (
+    TxnMarker,
+    TxnMarkerResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
 from barnabas.protocol.native import codec
-from barnabas.protocol.native.apis import NATIVE_APIS
+from barnabas.protocol.native.apis import NATIVE_APIS, TRANSACTION_APIS
 from barnabas.protocol.native.fetch import FetchedRecords
 from barnabas.protocol.uuids import random_uuid
 
+FENCED = TxnPartitionResult(7, ErrorCode.INVALID_PRODUCER_EPOCH)
 TOPICS_RESPONSE = TopicsResponse([TopicResult("t", ErrorCode.NONE, "warned", random_uuid(), 3)])
 
 EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
@@ -168,6 +188,7 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
                 ProduceTopic("t", [ProducePartition(0, memoryview(b"abc")), ProducePartition(7, memoryview(b""))]),
                 ProduceTopic("u", [ProducePartition(1, memoryview(b"de"))]),
             ],
+            "x",
         ),
         ProduceResponse(
             [ProduceTopicResult("t", [ProducePartitionResult(0, ErrorCode.CORRUPT_MESSAGE, "why", -1, -1, -1)])]
@@ -224,7 +245,7 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
             ]
         ),
     ),
-    (ApiKey.INIT_PRODUCER_ID, InitProducerIdRequest(), InitProducerIdResponse(12345678901, 3)),
+    (ApiKey.INIT_PRODUCER_ID, InitProducerIdRequest("x", 1 << 40, 3, 9000), InitProducerIdResponse(12345678901, 4)),
     (ApiKey.CREATE_TOPICS, CreateTopicsRequest([NewTopic("t", 3, 1, {"a": "b"})], 9, True), TOPICS_RESPONSE),
     (ApiKey.DELETE_TOPICS, DeleteTopicsRequest(["t"], 9), TOPICS_RESPONSE),
     (ApiKey.CREATE_PARTITIONS, CreatePartitionsRequest([NewPartitions("t", 4)], 9, False), TOPICS_RESPONSE),
@@ -258,7 +279,7 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
     ),
     (
         ApiKey.OFFSET_FETCH,
-        OffsetFetchRequest([OffsetFetchGroup("g", [OffsetFetchTopic("t", [0, 2])])]),
+        OffsetFetchRequest([OffsetFetchGroup("g", [OffsetFetchTopic("t", [0, 2])])], require_stable=True),
         OffsetFetchResponse(
             [
                 OffsetFetchGroupResult(
@@ -376,6 +397,48 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
             ]
         ),
     ),
+    (
+        ApiKey.END_TXN,
+        EndTxnRequest("x", 1 << 40, 3, True, bumps_epoch=True),
+        EndTxnResponse(ErrorCode.NONE, 1 << 40, 4),
+    ),
+    (
+        ApiKey.TXN_OFFSET_COMMIT,
+        TxnOffsetCommitRequest(
+            "x",
+            "g",
+            1 << 40,
+            3,
+            [OffsetCommitTopic("t", [OffsetCommitPartition(0, 1 << 41, 2, "m")])],
+            6,
+            "member",
+            "i",
+            adds_offsets=True,
+        ),
+        TxnOffsetCommitResponse(
+            [OffsetCommitTopicResult("t", [OffsetCommitPartitionResult(0, ErrorCode.UNSTABLE_OFFSET_COMMIT)])]
+        ),
+    ),
+    (
+        ApiKey.WRITE_TXN_MARKERS,
+        WriteTxnMarkersRequest([TxnMarker(1 << 40, 3, False, [TxnTopic("t", [0, 7])], 5, 2)]),
+        WriteTxnMarkersResponse([TxnMarkerResult(1 << 40, [TxnTopicResult("t", [TxnPartitionResult(0), FENCED])])]),
+    ),
+    (
+        ApiKey.LIST_TRANSACTIONS,
+        ListTransactionsRequest(["Ongoing"], [7], 60_000, "x.*"),
+        ListTransactionsResponse([TransactionListing("x", 7, "Ongoing")], ["Odd"], ErrorCode.NONE),
+    ),
+    (
+        ApiKey.DESCRIBE_TRANSACTIONS,
+        DescribeTransactionsRequest(["x", "y"]),
+        DescribeTransactionsResponse(
+            [
+                TransactionDescription("x", ErrorCode.NONE, "Ongoing", 60_000, 1 << 40, 7, 3, [TxnTopic("t", [0])]),
+                TransactionDescription("y", ErrorCode.TRANSACTIONAL_ID_NOT_FOUND),
+            ]
+        ),
+    ),
 ]
 
 
@@ -395,14 +458,14 @@ def decode_request(frame: memoryview) -> Any:
 
 
 def test_every_api_has_an_exchange_here() -> None:
-    assert {api for api, _, _ in EXCHANGES} == set(NATIVE_APIS) <= set(ApiKey)
+    assert {api for api, _, _ in EXCHANGES} == set(NATIVE_APIS) | set(TRANSACTION_APIS) <= set(ApiKey)
 
 
 @pytest.mark.parametrize(("api", "request_", "response"), EXCHANGES, ids=[api.label for api, _, _ in EXCHANGES])
 def test_requests_and_answers_survive_a_round_trip(api: ApiKey, request_: Any, response: Any) -> None:
     header = codec.read_request(memoryview(request_frame(api, request_)))
     assert (header.api, header.version, header.correlation_id, header.client_id) == (api, 0, 42, "me")
-    assert codec.is_supported(header)
+    assert codec.is_supported(header) == (api in NATIVE_APIS)
     assert codec.decode_body(header) == request_
     answer = codec.read_response(memoryview(response_frame(api, request_, response)))
     assert (answer.api, answer.correlation_id, answer.error, answer.message) == (api, 42, ErrorCode.NONE, None)

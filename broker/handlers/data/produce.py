@@ -103,6 +103,11 @@ class ProduceHandler:
 
         Returns the bare result of a successful append that waits for no flush, so that no response is built for it.
         """
+        if request.transactional_id is not None:
+            raise BrokerError(
+                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                f"transactions are not served here, transactional.id={printable(request.transactional_id)}",
+            )
         topic = request.topics[0]
         number = topic.partitions[0].partition
         name = topic.name if topic.topic_id is None else self._topic_name(topic.topic_id)

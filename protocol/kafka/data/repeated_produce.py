@@ -210,14 +210,9 @@ def _middle_and_request(
 ) -> tuple[bytes, ProduceRequest] | None:
     """Return the `middle` of `frame`, and `request` without records; None where the request is not plain.
 
-    Plain: one partition, acks other than 0, no transactional id, sizes in their shortest form, no tagged fields.
+    Plain: one partition, acks other than 0, sizes in their shortest form, no tagged fields.
     """
-    if (
-        request.acks == ACKS_NONE
-        or request.transactional_id is not None
-        or len(request.topics) != 1
-        or len(request.topics[0].partitions) != 1
-    ):
+    if request.acks == ACKS_NONE or len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
         return None
     topic = request.topics[0]
     (entry,) = topic.partitions
@@ -244,6 +239,7 @@ def _middle_and_request(
         [ProduceTopic(topic.name, [ProducePartition(entry.partition, memoryview(_PROBE))], topic.topic_id)],
         request.transactional_id,
         request.takes_zstd,
+        request.adds_partitions,
     )
     if probed != expected or probed_header.without_frame() != header.without_frame():
         return None

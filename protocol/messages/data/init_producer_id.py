@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from barnabas.protocol.errors import ErrorCode
 
+DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
+"""Of Kafka's producers: transaction.timeout.ms."""
+
 
 @dataclass(slots=True)
 class InitProducerIdRequest:
@@ -18,7 +21,7 @@ class InitProducerIdRequest:
     transactional_id: str | None = None
     producer_id: int = -1
     producer_epoch: int = -1
-    transaction_timeout_ms: int = 60_000
+    transaction_timeout_ms: int = DEFAULT_TRANSACTION_TIMEOUT_MS
 
 
 @dataclass(slots=True)

@@ -33,7 +33,9 @@ class ProduceTopic:
 class ProduceRequest:
     """`acks`: 0 no answer, 1 the leader has written the batch, -1 all in-sync replicas have.
 
-    `takes_zstd`: whether the client's version allows zstd (Kafka's versions below 7 do not).
+    `takes_zstd`: whether the client's version allows zstd (Kafka's versions below 7 do not). `adds_partitions`: whether
+    the request adds its partitions to the transaction of `transactional_id`; otherwise (Kafka's versions below 12) they
+    must be part of it.
     """
 
     acks: int
@@ -41,6 +43,7 @@ class ProduceRequest:
     topics: list[ProduceTopic]
     transactional_id: str | None = None
     takes_zstd: bool = True
+    adds_partitions: bool = True
 
 
 @dataclass(slots=True)

@@ -226,16 +226,21 @@ def test_an_answer_to_list_offsets_is_read_back(version: int) -> None:
 def test_init_producer_id_both_ways(version: int) -> None:
     kio = schema("init_producer_id", version, "request")
     for transactional_id in (None, "txn"):
+        present = {"producer_id": 1 << 33, "producer_epoch": 7} if version >= 3 else {}
         request = kio.InitProducerIdRequest(
-            transactional_id=transactional_id, transaction_timeout=timedelta(milliseconds=2**31 - 1)
+            transactional_id=transactional_id, transaction_timeout=timedelta(milliseconds=2**31 - 1), **present
         )
-        assert init_producer_id.decode_request(version, body(request)) == InitProducerIdRequest(transactional_id)
+        expected = InitProducerIdRequest(transactional_id, transaction_timeout_ms=2**31 - 1, **present)
+        assert init_producer_id.decode_request(version, body(request)) == expected
     data = init_producer_id.encode_response(version, InitProducerIdResponse(1 << 40, 3))
     found = answer("init_producer_id", version, data)
     assert (found.error_code, found.producer_id, found.producer_epoch) == (0, 1 << 40, 3)
     data = init_producer_id.encode_error(version, InitProducerIdRequest(), ErrorCode.KAFKA_STORAGE_ERROR, "")
     found = answer("init_producer_id", version, data)
     assert (found.error_code, found.producer_id, found.producer_epoch) == (56, -1, -1)
+    fenced = InitProducerIdResponse(-1, -1, ErrorCode.PRODUCER_FENCED)
+    found = answer("init_producer_id", version, init_producer_id.encode_response(version, fenced))
+    assert found.error_code == (90 if version >= 4 else 47)
 
 
 @pytest.mark.parametrize("version", range(2, 5))

@@ -69,6 +69,7 @@ def test_a_produce_is_decoded_with_its_records_as_writable_views_of_the_frame(ve
     request = produce.decode_request(version, memoryview(frame))
     assert (request.acks, request.timeout_ms, request.transactional_id) == (-1, 30_000, None)
     assert request.takes_zstd == (version >= 7)
+    assert request.adds_partitions == (version >= 12)
     assert {(topic.name, topic.topic_id) for topic in request.topics} == {
         ("", TOPIC_ID) if version >= 13 else ("töpic", None)
     }

@@ -16,7 +16,12 @@ from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
 from barnabas.protocol.framing import FrameError
 from barnabas.protocol.kafka import dialect
 from barnabas.protocol.kafka.data.repeated_produce import LAYOUTS_MAX, SHAPES_MAX, RepeatedProduce
-from barnabas.protocol.messages.data.produce import ProducePartitionResult, ProduceResponse, ProduceTopicResult
+from barnabas.protocol.messages.data.produce import (
+    ProducePartitionResult,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceTopicResult,
+)
 from tests.support.kafka.kafka_wire import produce_request, request_frame, schema
 
 VERSIONS = range(3, 14)
@@ -35,8 +40,10 @@ def frame_of(
     correlation_id: int = 1,
     partition: int = 3,
     acks: int = 1,
+    transactional_id: str | None = None,
 ) -> memoryview:
     request = produce_request(version, topic, records, TOPIC_ID, partition=partition, acks=acks)
+    request = replace(request, transactional_id=transactional_id)
     return memoryview(bytearray(request_frame(request, correlation_id, client_id)[4:]))
 
 
@@ -45,6 +52,10 @@ def learnt(frame: memoryview, known: RepeatedProduce | None = None) -> RepeatedP
     header = dialect.read_request(frame)
     assert known.learn(header, frame, dialect.decode_body(header))
     return known
+
+
+def flags(request: ProduceRequest) -> tuple[bool, bool]:
+    return request.takes_zstd, request.adds_partitions
 
 
 def said(known: RepeatedProduce, frame: memoryview) -> tuple[Any, ...] | None:
@@ -57,7 +68,7 @@ def said(known: RepeatedProduce, frame: memoryview) -> tuple[Any, ...] | None:
     return (
         shape.header(correlation_id),
         shape.client_id,
-        (shape.request.acks, shape.request.timeout_ms, shape.request.transactional_id, shape.request.takes_zstd),
+        (shape.request.acks, shape.request.timeout_ms, shape.request.transactional_id, *flags(shape.request)),
         (topic.name, topic.topic_id, topic.partitions[0].partition),
         bytes(records),
     )
@@ -72,7 +83,7 @@ def decoded(frame: memoryview) -> tuple[Any, ...]:
     return (
         header.without_frame(),
         header.client_id,
-        (request.acks, request.timeout_ms, request.transactional_id, request.takes_zstd),
+        (request.acks, request.timeout_ms, request.transactional_id, *flags(request)),
         (topic.name, topic.topic_id, entry.partition),
         bytes(entry.records),
     )
@@ -91,6 +102,17 @@ def test_a_request_with_other_records_and_another_correlation_id_is_matched(
     matched = known.match(frame)
     assert matched is not None
     assert matched[2].obj is frame.obj  # a view, to be stamped in place
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_transactional_request_is_matched_by_requests_of_its_transactional_id_only(version: int) -> None:
+    known = learnt(frame_of(version, transactional_id="tüx"))
+    frame = frame_of(version, b"other records", transactional_id="tüx")
+    assert said(known, frame) == decoded(frame)
+    shape, _, _ = known.match(frame) or pytest.fail("not matched")
+    assert (shape.request.transactional_id, shape.request.adds_partitions) == ("tüx", version >= 12)
+    assert said(known, frame_of(version, transactional_id="tux")) is None
+    assert said(known, frame_of(version)) is None
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -157,7 +179,6 @@ def test_requests_that_are_not_plain_are_not_learnt() -> None:
     both = (entry, kio.PartitionProduceData(index=1, records=RECORDS))
     requests = [
         replace(plain, acks=0),
-        replace(plain, transactional_id="transaction"),
         replace(plain, topic_data=(topic, topic)),
         replace(plain, topic_data=(replace(topic, partition_data=both),)),
         replace(plain, topic_data=(replace(topic, partition_data=(replace(entry, records=None),)),)),

@@ -14,7 +14,7 @@ import pytest
 
 from barnabas.protocol.errors import BrokerError, DecodeError
 from barnabas.protocol.kafka import schema as module
-from barnabas.protocol.kafka.apis import KAFKA_APIS, KafkaApi
+from barnabas.protocol.kafka.apis import KAFKA_APIS, TRANSACTION_APIS, KafkaApi
 from barnabas.protocol.kafka.groups import find_coordinator
 from barnabas.protocol.kafka.schema import (
     BOOL,
@@ -42,7 +42,7 @@ from tests.support.kafka.kafka_wire import message_type, written
 BY_HAND = {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH}
 VERSIONS = [
     pytest.param(api, version, id=f"{api.key.label}-v{version}")
-    for api in KAFKA_APIS
+    for api in (*KAFKA_APIS, *TRANSACTION_APIS)
     if api.key not in BY_HAND
     for version in range(api.lowest, api.highest + 1)
 ]
@@ -92,7 +92,7 @@ def shape_of_entity(entity_type: Any) -> Shape:
 
 def shapes_of(field: Any) -> Iterator[Shape]:
     inner, is_optional = without_none(field.type)
-    kind = {"error_code": "int16", "timedelta_i32": "int32", "timedelta_i64": "int64"}.get(
+    kind = {"error_code": "int16", "timedelta_i32": "int32", "timedelta_i64": "int64", "datetime_i64": "int64"}.get(
         field.metadata.get("kafka_type"), field.metadata.get("kafka_type")
     )
     is_array = get_origin(inner) is tuple
