@@ -8,6 +8,7 @@ ClientError
   RefusedError            an error code of the broker, with message, topic and partition (also a BrokerError)
     UnknownTopicError       a topic or partition that does not exist
     OffsetOutOfRangeError   an offset outside the log, with the log's range
+    PreparedTransactionLostError  a prepared transaction that cannot be committed any more
     CommitFailedError       a commit by a consumer that is no longer a member of its group
     RecordTooLargeError     a record above a limit of the client or the broker
   DeliveryTimeoutError    records not acknowledged within delivery_timeout_ms (also a TimeoutError)
@@ -100,6 +101,18 @@ class UnknownTopicError(RefusedError):
     def retriable(self) -> bool:
         """False."""
         return False
+
+
+class PreparedTransactionLostError(RefusedError):
+    """A prepared transaction that was aborted before it was committed, or whose transactional id has expired."""
+
+    def __init__(self, transactional_id: str, code: ErrorCode) -> None:
+        super().__init__(
+            code,
+            f"transaction {transactional_id} cannot be committed any more: it was aborted by its timeout or by an "
+            "operator, or its transactional id has expired",
+        )
+        self.transactional_id = transactional_id
 
 
 class CommitFailedError(RefusedError):

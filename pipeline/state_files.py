@@ -21,6 +21,7 @@ class StateFiles:
     """The files of one directory. `location` is an absolute path or a URI (file:, hdfs:, s3:, gs:)."""
 
     def __init__(self, location: str) -> None:
+        self._location = location.rstrip("/")
         self._file_system, self._path = open_location(location)
         self._local = Path(self._path) if isinstance(self._file_system, fs.LocalFileSystem) else None
 
@@ -33,6 +34,34 @@ class StateFiles:
                 return []
         selector = fs.FileSelector(self._path, allow_not_found=True)
         return sorted(info.base_name for info in self._file_system.get_file_info(selector) if info.is_file)
+
+    def directories(self) -> list[str]:
+        """Return the names of the directories in this one, sorted. Raises OSError."""
+        selector = fs.FileSelector(self._path, allow_not_found=True)
+        infos = self._file_system.get_file_info(selector)
+        return sorted(info.base_name for info in infos if info.type is fs.FileType.Directory)
+
+    def within(self, directory: str) -> StateFiles:
+        """Return the files of a directory in this one, which need not exist."""
+        return StateFiles(f"{self._location}/{directory}")
+
+    def exists(self, name: str) -> bool:
+        """Whether the file exists. Raises OSError."""
+        return bool(self._file_system.get_file_info(f"{self._path}/{name}").is_file)
+
+    def remove(self, name: str) -> None:
+        """Delete a file, if it exists. Raises OSError."""
+        try:
+            self._file_system.delete_file(f"{self._path}/{name}")
+        except FileNotFoundError:
+            return
+
+    def remove_directory(self) -> None:
+        """Delete the directory with all its files, if it exists. Raises OSError."""
+        try:
+            self._file_system.delete_dir(self._path)
+        except FileNotFoundError:
+            return
 
     def read(self, name: str) -> bytes:
         """Return the content of a file. Raises OSError."""
