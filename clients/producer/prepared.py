@@ -7,8 +7,8 @@ coordinating process stores its decision about a set of them and then ends each,
         await prepared.commit(transaction)      # also if it was committed before
         await prepared.abort("orders-7-attempt-2")
 
-The broker must not abort the transaction by its timeout in between: initialize the producer with two-phase commit, which
-has no timeout (`transaction.two.phase.commit.enable=true` on the broker), or with a timeout that is long enough.
+The broker must not abort the transaction by its timeout in between: initialize the producer with two-phase commit,
+which has no timeout (`transaction.two.phase.commit.enable=true` on the broker), or with a long enough timeout.
 """
 
 from __future__ import annotations

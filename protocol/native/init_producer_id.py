@@ -1,6 +1,7 @@
 """init_producer_id (22): an id for an idempotent or transactional producer.
 
-request   transactional_id str or nil, transaction_timeout_ms int; producer_id int, producer_epoch int: the present ones
+request   transactional_id str or nil, transaction_timeout_ms int; producer_id int, producer_epoch int: the present ones,
+          two_phase bool: no timeout aborts a transaction, which needs transaction.two.phase.commit.enable
 response  error, producer_id int, producer_epoch int
 
 Every field of the request may be left out; an idempotent producer's is an empty map.
@@ -15,19 +16,22 @@ from barnabas.protocol.messages.data.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
-from barnabas.protocol.native.fields import INT16, INT32, INT64, error_code, field, integer, optional_text
+from barnabas.protocol.native.fields import INT16, INT32, INT64, boolean, error_code, field, integer, optional_text
 
 
 def encode_request(request: InitProducerIdRequest) -> dict[str, Any]:
     """The body of a request."""
     if request.transactional_id is None:
         return {}
-    return {
+    body: dict[str, Any] = {
         "transactional_id": request.transactional_id,
         "transaction_timeout_ms": request.transaction_timeout_ms,
         "producer_id": request.producer_id,
         "producer_epoch": request.producer_epoch,
     }
+    if request.two_phase:
+        body["two_phase"] = True
+    return body
 
 
 def decode_request(body: dict[str, Any]) -> InitProducerIdRequest:
@@ -37,6 +41,7 @@ def decode_request(body: dict[str, Any]) -> InitProducerIdRequest:
         integer(field(body, "producer_id", -1), "producer_id", INT64),
         integer(field(body, "producer_epoch", -1), "producer_epoch", INT16),
         integer(field(body, "transaction_timeout_ms", DEFAULT_TRANSACTION_TIMEOUT_MS), "transaction_timeout_ms", INT32),
+        boolean(field(body, "two_phase", False), "two_phase"),
     )
 
 

@@ -246,6 +246,7 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
         ),
     ),
     (ApiKey.INIT_PRODUCER_ID, InitProducerIdRequest("x", 1 << 40, 3, 9000), InitProducerIdResponse(12345678901, 4)),
+    (ApiKey.INIT_PRODUCER_ID, InitProducerIdRequest("x", two_phase=True), InitProducerIdResponse(1, 0)),
     (ApiKey.CREATE_TOPICS, CreateTopicsRequest([NewTopic("t", 3, 1, {"a": "b"})], 9, True), TOPICS_RESPONSE),
     (ApiKey.DELETE_TOPICS, DeleteTopicsRequest(["t"], 9), TOPICS_RESPONSE),
     (ApiKey.CREATE_PARTITIONS, CreatePartitionsRequest([NewPartitions("t", 4)], 9, False), TOPICS_RESPONSE),

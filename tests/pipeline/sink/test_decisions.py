@@ -197,7 +197,7 @@ async def test_a_decided_transaction_that_was_aborted_by_others_is_a_fatal_error
 async def test_runs_of_another_cluster_are_left_alone(tmp_path: Path) -> None:
     files, coordinator = state(tmp_path), Coordinator()
     prepared = begin(files, coordinator, "r", "one")
-    with pytest.raises(PipelineError, match="unfinished transactions in cluster here, .* is cluster there"):
+    with pytest.raises(PipelineError, match=r"unfinished transactions in cluster here, .* is cluster there"):
         await recover(files, Coordinator("there"))
     await recover(files, coordinator)
     assert coordinator.outcomes == {prepared[0].transactional_id: ["abort"]}
@@ -266,4 +266,3 @@ def _dying(method: Callable[..., object], left: Iterator[int]) -> Callable[..., 
         return method(*args)
 
     return maybe
-
