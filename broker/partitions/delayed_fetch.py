@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 class DelayedFetch:
     """Woken by every append to one of its partitions; reads again once enough bytes were appended, or time is up.
 
-    It compares the partitions' `appended_bytes`, so that a wake-up that is not enough costs two additions and no read.
+    It compares the partitions' `appended_bytes`, under read_committed `stable_bytes`, so that a wake-up that is not
+    enough costs two additions and no read.
     """
 
     __slots__ = (
         "_appended_at_start",
+        "_committed_only",
         "_ended",
         "_missing_bytes",
         "_partitions",
@@ -35,6 +37,7 @@ class DelayedFetch:
         partitions: Sequence[Partition],
         *,
         missing_bytes: int,
+        committed_only: bool,
         max_wait_seconds: float,
         loop: asyncio.AbstractEventLoop,
         read: Callable[[], FetchResponse],
@@ -43,6 +46,7 @@ class DelayedFetch:
         """`read` builds the final response; `ended` is called once, when the wait is over or cancelled."""
         self._partitions = partitions
         self._missing_bytes = missing_bytes
+        self._committed_only = committed_only
         self._read = read
         self._ended = ended
         self._appended_at_start = self._appended()
@@ -71,6 +75,8 @@ class DelayedFetch:
             self.finish()
 
     def _appended(self) -> int:
+        if self._committed_only:
+            return sum([partition.stable_bytes for partition in self._partitions])
         return sum([partition.appended_bytes for partition in self._partitions])
 
     def _leave(self) -> None:

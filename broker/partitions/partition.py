@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from barnabas.broker.storage.files.file_records import FileSlice
     from barnabas.broker.storage.log.append import AppendResult
     from barnabas.broker.storage.log.readable_log import ReadableLog
+    from barnabas.broker.storage.producers.entry import ProducerEntry
     from barnabas.broker.storage.segment.old_format_slice import OldFormatSlice
+    from barnabas.protocol.records.end_marker import EndMarker
 
 
 class Waiter(Protocol):
@@ -44,6 +46,7 @@ class Partition:
     __slots__ = (
         "_loop",
         "_retired",
+        "_transaction_marks",
         "_wake_scheduled",
         "_waiters",
         "appended_bytes",
@@ -74,6 +77,10 @@ class Partition:
         self._retired = False
         self.appended_bytes = 0
         """Grows with every append; a waiting fetch compares it with its min_bytes."""
+        self._transaction_marks: dict[int, int] = {}
+        """First offset of a transaction -> `appended_bytes` before it, for transactions that began under this object.
+
+        In ascending order; those before the oldest open transaction are dropped."""
 
     def append(self, records: memoryview) -> AppendResult:
         """Append one client batch, which is patched in place. Raises BrokerError with the partition's code."""
@@ -83,14 +90,88 @@ class Partition:
         result = log.append_as_leader(records, leader_epoch=self.leader_epoch)
         return result if result.is_duplicate else self._appended(result)
 
-    def append_internal(self, records: memoryview) -> AppendResult:
-        """Append whole batches of this broker's group coordinator, patched in place. Raises BrokerError."""
+    def append_in_transaction(self, records: memoryview) -> AppendResult:
+        """Append one client batch that may be transactional, patched in place. Raises BrokerError.
+
+        The transaction's coordinator must have admitted this partition.
+        """
         log = self.writable_log
         if log is None:
             self._refuse_append()
-        return self._appended(
-            log.append_as_leader(records, leader_epoch=self.leader_epoch, origin=AppendOrigin.COORDINATOR)
+        result = log.append_as_leader(records, leader_epoch=self.leader_epoch, origin=AppendOrigin.TRANSACTION)
+        if result.is_duplicate:
+            return result
+        self._mark_transaction(result.base_offset)
+        return self._appended(result)
+
+    def append_internal(self, records: memoryview) -> AppendResult:
+        """Append whole batches of a coordinator of this broker, patched in place. Raises BrokerError."""
+        log = self.writable_log
+        if log is None:
+            self._refuse_append()
+        result = log.append_as_leader(records, leader_epoch=self.leader_epoch, origin=AppendOrigin.COORDINATOR)
+        self._mark_transaction(result.base_offset)
+        return self._appended(result)
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        marker: EndMarker,
+        *,
+        transaction_version: int,
+        timestamp_ms: int | None = None,
+    ) -> AppendResult:
+        """End the producer's transaction in this partition, and wake the read_committed fetches that wait for that.
+
+        `timestamp_ms` None: now. Raises BrokerError: see MarkerAppender; nothing was appended then.
+        """
+        log = self.writable_log
+        if log is None:
+            self._refuse_append()
+        result = log.append_marker(
+            producer_id,
+            producer_epoch,
+            marker,
+            leader_epoch=self.leader_epoch,
+            transaction_version=transaction_version,
+            timestamp_ms=timestamp_ms,
         )
+        self._drop_marks()
+        return self._appended(result)
+
+    def has_open_transaction(self, producer_id: int) -> bool:
+        """Return whether records of the producer wait for a marker here."""
+        entry = self.producer(producer_id)
+        return entry is not None and entry.has_open_transaction
+
+    def producer(self, producer_id: int) -> ProducerEntry | None:
+        """Return the state of a producer in this log: a view, to be read in the event loop."""
+        return self.log.core.producers.producers.get(producer_id)
+
+    @property
+    def stable_bytes(self) -> int:
+        """`appended_bytes` up to the last stable offset, for fetches that wait under read_committed."""
+        unstable = self.log.core.first_unstable_offset
+        if unstable is None:
+            return self.appended_bytes
+        # A transaction without a mark began before this object: nothing after it is stable.
+        return self._transaction_marks.get(unstable, 0)
+
+    def _mark_transaction(self, offset: int) -> None:
+        """Note how much was appended before a transaction, if one begins at `offset`, where a batch was just added."""
+        if offset in self.log.core.producers.open_transactions:
+            self._transaction_marks[offset] = self.appended_bytes
+
+    def _drop_marks(self) -> None:
+        """Forget the transactions before the oldest open one; marks between open ones are few."""
+        marks = self._transaction_marks
+        unstable = self.log.core.first_unstable_offset
+        if unstable is None:
+            marks.clear()
+            return
+        for offset in [each for each in marks if each < unstable]:
+            del marks[offset]
 
     def _refuse_append(self) -> NoReturn:
         refuse_change(f"nothing is appended to {self.log.topic_partition}")

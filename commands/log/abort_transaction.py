@@ -28,7 +28,6 @@ from barnabas.broker.storage.inspection.transaction_decisions import (
     Decision,
     transaction_decisions,
 )
-from barnabas.broker.storage.log.append import AppendOrigin
 from barnabas.broker.storage.log.loading.loader import LoadRequest
 from barnabas.broker.storage.log.opening import open_log
 from barnabas.commands.failures import CommandFailure
@@ -36,12 +35,9 @@ from barnabas.commands.log.confirmation import confirm
 from barnabas.commands.log.log_directories import LogConfigs, data_directory_of, held_lock, logs_of, storage_failures
 from barnabas.commands.output import counted, print_line, print_note
 from barnabas.protocol.errors import BrokerError, DecodeError
-from barnabas.protocol.records.builder import RecordBatchBuilder
-from barnabas.protocol.records.end_marker import EndMarker, encode_end_marker
+from barnabas.protocol.records.end_marker import EndMarker
 from barnabas.protocol.topic_name import CLUSTER_METADATA_TOPIC
 from barnabas.protocol.topic_partition import TopicPartition
-
-_MARKER_BATCH_BYTES = 1024
 
 
 class _Found(NamedTuple):
@@ -167,10 +163,12 @@ def _abort_in(request: LoadRequest, transactions: Sequence[OpenTransaction]) -> 
     log = open_log(request, offline.services)
     try:
         for transaction in transactions:
-            log.append_as_leader(
-                _marker(transaction, log.wall_ms()),
+            log.append_marker(
+                transaction.producer_id,
+                transaction.producer_epoch,
+                EndMarker(False, max(transaction.coordinator_epoch, 0)),
                 leader_epoch=max(log.latest_leader_epoch, 0),
-                origin=AppendOrigin.COORDINATOR,
+                transaction_version=0,
             )
         log.flush()
     except BrokerError as error:
@@ -178,19 +176,6 @@ def _abort_in(request: LoadRequest, transactions: Sequence[OpenTransaction]) -> 
     finally:
         offline.tasks.run()
         log.close()
-
-
-def _marker(transaction: OpenTransaction, now_ms: int) -> memoryview:
-    builder = RecordBatchBuilder(
-        max_bytes=_MARKER_BATCH_BYTES,
-        producer_id=transaction.producer_id,
-        producer_epoch=transaction.producer_epoch,
-        is_transactional=True,
-        is_control=True,
-    )
-    key, value = encode_end_marker(EndMarker(False, max(transaction.coordinator_epoch, 0)))
-    builder.append(now_ms, key, value)
-    return memoryview(bytearray(builder.build()))
 
 
 @contextmanager

@@ -114,6 +114,7 @@ class FetchHandler:
         waiting = DelayedFetch(
             attempt.partitions,
             missing_bytes=min_bytes - attempt.size,
+            committed_only=attempt.committed_only,
             max_wait_seconds=request.max_wait_ms / 1000,
             loop=self._loop,
             read=lambda: self._answer(self._read(session, request)),

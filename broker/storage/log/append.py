@@ -14,8 +14,10 @@ class AppendOrigin(Enum):
 
     CLIENT = "client"
     """A producer: one batch, base offset 0, no control records, sequences checked, timestamps and sizes limited."""
+    TRANSACTION = "transaction"
+    """As CLIENT, in a request with a transactional id: the batch may be transactional."""
     COORDINATOR = "coordinator"
-    """A coordinator of this broker: batches and end markers as built; offsets and epoch are stamped."""
+    """A coordinator of this broker: batches as built; offsets and epoch are stamped."""
     RAFT = "raft"
     """The metadata log's writer: as COORDINATOR, without a limit on a batch's size."""
 

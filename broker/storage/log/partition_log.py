@@ -16,6 +16,7 @@ PartitionLog is composed of parts that share one LogCore, each with one concern:
     core         LogCore          segments, offsets, epochs, producers, lock, config
     reading      LogReader        records by offset and timestamp (from ReadableLog)
     appending    LogAppender      client batches and the broker's own
+                 MarkerAppender   end markers of transactions
     rolling      LogRoller        a new active segment
     flushing     LogFlusher       durability
     retention    LogRetainer      old segments, log start offset, expired producers
@@ -34,6 +35,7 @@ from barnabas.broker.storage.files.durable_files import sync_directory
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.files.partition_metadata_file import write_partition_metadata
 from barnabas.broker.storage.log.appending.appender import LogAppender
+from barnabas.broker.storage.log.appending.marker_appender import MarkerAppender
 from barnabas.broker.storage.log.core import LogCore
 from barnabas.broker.storage.log.flusher import LogFlusher
 from barnabas.broker.storage.log.readable_log import ReadableLog
@@ -54,6 +56,7 @@ class PartitionLog(ReadableLog):
     __slots__ = (
         "_appender",
         "append_as_leader",
+        "append_marker",
         "assign_epoch_start_offset",
         "create_segment",
         "delete_old_segments",
@@ -82,6 +85,7 @@ class PartitionLog(ReadableLog):
         self.wall_ms = core.wall_ms
         self.report_failure = core.fail
         self.append_as_leader = self._appender.append_as_leader
+        self.append_marker = MarkerAppender(core, self.roller).append_marker
         self.assign_epoch_start_offset = self._appender.assign_epoch_start_offset
         self.flush = flusher.flush
         self.roll = self.roller.roll

@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 REMEMBERED_BATCHES = 5
 MAX_SEQUENCE = 2**31 - 1
+MAX_EPOCH = 2**15 - 1
+TRANSACTION_VERSION_OF_EPOCH_BUMPS = 2
+"""From this transaction.version on, each transaction has a producer epoch of its own (KIP-890)."""
 NO_EPOCH = -1
 NO_SEQUENCE = -1
 NO_OFFSET = -1
@@ -66,6 +69,11 @@ class ProducerEntry:
     def last_sequence(self) -> int:
         """The sequence of its last record in this epoch, or -1."""
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    @property
+    def has_open_transaction(self) -> bool:
+        """Whether it has written transactional records for which the log has no marker yet."""
+        return self.txn_first_offset != NO_OFFSET
 
     def move_to_epoch(self, epoch: int) -> None:
         """Begin a new epoch, which has no batches yet."""

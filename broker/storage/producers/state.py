@@ -6,8 +6,9 @@ wrap from 2^31 - 1 to 0, a new epoch begins at 0, and a producer without state (
 records) may begin anywhere.
 
 Open transactions bound the last stable offset. A transaction opens with a producer's first transactional batch and ends
-with the coordinator's marker, whose epoch may be higher than the data's; a marker without an open transaction only
-changes the epochs. For an aborted transaction the segment with the marker gets a row in its transaction index.
+with the coordinator's marker, whose epoch may be higher than the data's (transaction.version 2 raises it for each
+transaction); a marker without an open transaction only changes the epochs. For an aborted transaction the segment with
+the marker gets a row in its transaction index.
 
 Snapshots make a restart cheap. One is taken at every roll, at close and during recovery, named by its end offset
 (exclusive), if that is above the last snapshot's. A snapshot has one batch per producer.
@@ -40,17 +41,20 @@ from barnabas.broker.storage.files.file_names import (
 )
 from barnabas.broker.storage.index.transaction_index import VERSION, AbortedTxn
 from barnabas.broker.storage.producers.entry import (
+    MAX_EPOCH,
     MAX_SEQUENCE,
     NO_EPOCH,
     NO_OFFSET,
     NO_SEQUENCE,
     NO_TIMESTAMP,
     REMEMBERED_BATCHES,
+    TRANSACTION_VERSION_OF_EPOCH_BUMPS,
     BatchMetadata,
     LastRecord,
     ProducerEntry,
 )
 from barnabas.broker.storage.producers.expiration import ProducerExpiration
+from barnabas.broker.storage.producers.open_transactions import OpenTransactions
 from barnabas.broker.storage.producers.snapshot import (
     SnapshotRow,
     decode_snapshot,
@@ -96,15 +100,14 @@ class ProducerState:
         self._topic_partition = topic_partition
         self._directory = directory
         self._expiration = expiration
-        self._open_transactions: dict[int, int] = {}
-        """First offset -> producer id."""
+        self.open_transactions = OpenTransactions()
         self._table_size = _MIN_TABLE_SIZE
         self.snapshot_offsets = set(_list_snapshots(directory)) if snapshot_offsets is None else snapshot_offsets
 
     @property
     def first_unstable_offset(self) -> int | None:
         """First offset of the oldest open transaction, or None."""
-        return min(self._open_transactions) if self._open_transactions else None
+        return self.open_transactions.first_offset
 
     def last_records(self) -> dict[int, LastRecord]:
         """Return the last data offset per producer id: compaction keeps that batch's header even if it is emptied."""
@@ -118,8 +121,12 @@ class ProducerState:
         """Whether no producer is known."""
         return not self.producers
 
-    def check_batch(self, producer_id: int, epoch: int, base_sequence: int, offset_delta: int) -> BatchMetadata | None:
+    def check_batch(
+        self, producer_id: int, epoch: int, base_sequence: int, offset_delta: int, is_transactional: bool = False
+    ) -> BatchMetadata | None:
         """Return the stored batch that this one duplicates, or None if it is new and may be appended.
+
+        Whether a transactional batch belongs to a transaction of its coordinator is not checked here.
 
         Raises BrokerError INVALID_PRODUCER_EPOCH (47) for an old epoch, OUT_OF_ORDER_SEQUENCE_NUMBER (45) for a gap,
         INVALID_TXN_STATE (48) for a batch outside of the producer's open transaction.
@@ -148,27 +155,35 @@ class ProducerState:
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 f"producer {producer_id} begins epoch {epoch} with sequence {base_sequence}, not 0",
             )
-        if entry.txn_first_offset != NO_OFFSET:
+        if entry.txn_first_offset != NO_OFFSET and not is_transactional:
             raise self._refusal(
                 ErrorCode.INVALID_TXN_STATE,
-                f"producer {producer_id} sent a batch of no transaction, one is open since {entry.txn_first_offset}",
+                f"producer {producer_id} sent a batch outside of its transaction, open since {entry.txn_first_offset}",
             )
         return None
 
-    def check_marker(self, producer_id: int, epoch: int, marker: EndMarker) -> None:
+    def check_marker(self, producer_id: int, epoch: int, marker: EndMarker, transaction_version: int = 0) -> None:
         """Check that a coordinator may write this marker.
 
         Raises BrokerError INVALID_PRODUCER_EPOCH (47) for an old producer epoch, TRANSACTION_COORDINATOR_FENCED (52)
-        for a coordinator that was replaced. A marker with the producer's current epoch is accepted, with or without an
-        open transaction: before KIP-890 that is the normal case, since KIP-890 it is a repeated marker.
+        for a coordinator that was replaced. A marker with the producer's current epoch ends its transaction before
+        transaction.version 2. From 2 on, a marker has a higher epoch than its data: with the current epoch it is only
+        accepted without an open transaction, as the repetition of a stored marker. (Kafka also accepts it for the
+        largest epoch, which a producer should never get.)
         """
         entry = self.producers.get(producer_id)
         if entry is None:
             return
-        if epoch < entry.epoch:
+        is_late = (
+            transaction_version >= TRANSACTION_VERSION_OF_EPOCH_BUMPS
+            and epoch == entry.epoch != MAX_EPOCH
+            and entry.txn_first_offset != NO_OFFSET
+        )
+        if epoch < entry.epoch or is_late:
             raise self._refusal(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {producer_id} has epoch {epoch} in a marker, the last seen is {entry.epoch}",
+                f"producer {producer_id} has epoch {epoch} in a marker, the last seen is {entry.epoch}"
+                f" (transaction.version {transaction_version})",
             )
         if marker.coordinator_epoch < entry.coordinator_epoch:
             raise self._refusal(
@@ -202,7 +217,7 @@ class ProducerState:
         entry.last_append_ms = appended_ms
         if is_transactional and entry.txn_first_offset == NO_OFFSET:
             entry.txn_first_offset = last_offset - offset_delta
-            self._open_transactions[entry.txn_first_offset] = producer_id
+            self.open_transactions.begin(entry.txn_first_offset, producer_id)
 
     def note_data(self, batch: RecordBatch | ProducerBatch, *, appended_ms: int = NO_TIMESTAMP) -> None:
         """Call `note_batch` with the fields of a stored or scanned batch."""
@@ -225,8 +240,9 @@ class ProducerState:
         entry = self.producers.get(producer_id)
         if marker.is_commit or entry is None or entry.txn_first_offset == NO_OFFSET:
             return None
-        others = (first for first, owner in self._open_transactions.items() if owner != producer_id)
-        return AbortedTxn(VERSION, producer_id, entry.txn_first_offset, offset, min(others, default=offset + 1))
+        other = self.open_transactions.first_offset_without(entry.txn_first_offset)
+        stable = offset + 1 if other is None else other
+        return AbortedTxn(VERSION, producer_id, entry.txn_first_offset, offset, stable)
 
     def note_marker(self, producer_id: int, epoch: int, marker: EndMarker, timestamp: int) -> None:
         """Add a stored end marker to the state. Call `aborted_by` first."""
@@ -234,7 +250,7 @@ class ProducerState:
         entry.coordinator_epoch = marker.coordinator_epoch
         entry.last_timestamp = timestamp
         if entry.txn_first_offset != NO_OFFSET:
-            self._open_transactions.pop(entry.txn_first_offset, None)
+            self.open_transactions.end(entry.txn_first_offset)
             entry.txn_first_offset = NO_OFFSET
 
     def remove_expired(self, now_ms: int) -> int:
@@ -282,6 +298,7 @@ class ProducerState:
                 continue
             for row in rows:
                 self._load_row(row, now_ms, written_ms)
+            self.open_transactions.load(self.producers.values())
             self._keep_overdue(overdue, offset)
             self.map_end_offset = self.last_snapshot_offset = offset
             return
@@ -370,8 +387,6 @@ class ProducerState:
                 self.overdue[row.producer_id] = entry
             return
         self._add(entry)
-        if entry.txn_first_offset != NO_OFFSET:
-            self._open_transactions[entry.txn_first_offset] = row.producer_id
 
     def _keep_overdue(self, overdue: dict[int, ProducerEntry], offset: int) -> None:
         """Restore overdue producers with batches before `offset`: recovery reloads snapshots, which lack them."""
@@ -402,7 +417,7 @@ class ProducerState:
     def _clear(self) -> None:
         self.producers = {}
         self.overdue.clear()
-        self._open_transactions = {}
+        self.open_transactions.load(())
 
     def _remove_snapshot(self, offset: int) -> None:
         self.snapshot_offsets.discard(offset)

@@ -142,7 +142,7 @@ _COUNT = 57
         (lambda: _patched(_two(), 0, struct.pack(">q", 1)), ErrorCode.INVALID_RECORD),
         (lambda: _patched(_two(), _ATTRIBUTES, b"\0\x20"), ErrorCode.INVALID_RECORD),
         (lambda: _patched(_two(), _ATTRIBUTES, b"\0\x40"), ErrorCode.INVALID_RECORD),
-        (lambda: _patched(_two(), _ATTRIBUTES, b"\0\x10"), ErrorCode.INVALID_RECORD),
+        (lambda: _patched(_two(), _ATTRIBUTES, b"\0\x10"), ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
         (lambda: _patched(_two(), _ATTRIBUTES, b"\0\x07"), ErrorCode.INVALID_RECORD),
         (lambda: _patched(_two(), _ATTRIBUTES, b"\0\x04"), ErrorCode.INVALID_RECORD),
         (lambda: _patched(_two(), _COUNT, struct.pack(">i", 0)), ErrorCode.INVALID_RECORD),

@@ -15,10 +15,12 @@ from barnabas.broker.storage.log.append import AppendOrigin
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.producers.snapshot import decode_snapshot
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.records.end_marker import EndMarker, decode_end_marker, encode_end_marker
+from barnabas.protocol.records.builder import RecordBatchBuilder
+from barnabas.protocol.records.end_marker import EndMarker, decode_end_marker, encode_end_marker, encode_marker_batch
 from barnabas.protocol.records.errors import InvalidRecordError
-from tests.support.storage.bench import LogBench, append, batch, log_config
-from tests.support.storage.transactions import end, marker, send
+from barnabas.protocol.records.layout import TimestampType
+from tests.support.storage.bench import START_MS, LogBench, append, batch, log_config, read_batches
+from tests.support.storage.transactions import end, send
 
 
 @pytest.fixture
@@ -242,13 +244,54 @@ def test_a_plain_batch_of_a_producer_in_a_transaction_is_refused(bench: LogBench
     append(log, batch((1, b"k", b"v"), producer_id=1, producer_epoch=0, base_sequence=1))
 
 
-def test_a_marker_must_be_alone_in_its_append(bench: LogBench) -> None:
+def test_a_marker_among_a_coordinators_batches_is_refused(bench: LogBench) -> None:
     log = bench.open()
-    both = memoryview(bytearray(marker(1, is_commit=True)) + bytearray(marker(2, is_commit=True)))
+    marker = memoryview(encode_marker_batch(1, 0, EndMarker(True, 0), START_MS))
     with pytest.raises(BrokerError) as refused:
-        log.append_as_leader(both, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
+        log.append_as_leader(marker, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
     assert refused.value.code is ErrorCode.INVALID_RECORD
     assert log.log_end_offset == 0
+
+
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_a_marker_batch_has_the_bytes_that_the_builder_gives(is_commit: bool) -> None:
+    marker = EndMarker(is_commit, 7)
+    builder = RecordBatchBuilder(
+        max_bytes=1 << 10, producer_id=1 << 40, producer_epoch=12, is_transactional=True, is_control=True
+    )
+    builder.append(START_MS, *encode_end_marker(marker))
+    assert encode_marker_batch(1 << 40, 12, marker, START_MS) == builder.build()
+
+
+def test_from_transaction_version_2_a_late_marker_does_not_end_the_next_transaction(bench: LogBench) -> None:
+    log = bench.open()
+    send(log, 1, 0, b"x", epoch=4)
+    end(log, 1, is_commit=True, epoch=5, transaction_version=2)
+    end(log, 1, is_commit=True, epoch=5, transaction_version=2)  # repeated: the answer to the first one was lost
+    send(log, 1, 0, b"y", epoch=5)
+    with pytest.raises(BrokerError) as refused:
+        end(log, 1, is_commit=True, epoch=5, transaction_version=2)
+    assert refused.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert (log.log_end_offset, log.last_stable_offset) == (4, 3)
+    end(log, 1, is_commit=True, epoch=6, transaction_version=2)
+    assert log.last_stable_offset == 5
+
+
+def test_before_transaction_version_2_a_marker_has_the_epoch_of_its_data(bench: LogBench) -> None:
+    log = bench.open()
+    send(log, 1, 0, b"x", epoch=4)
+    end(log, 1, is_commit=True, epoch=4, transaction_version=1)
+    assert log.last_stable_offset == 2
+
+
+def test_a_marker_has_the_append_time_where_the_topic_stores_append_times(bench: LogBench) -> None:
+    log = bench.open(log_config(timestamp_type="LogAppendTime"))
+    bench.clock.now_ms += 5
+    send(log, 1, 0, b"x")
+    end(log, 1, is_commit=False)
+    (_, marker) = read_batches(log)
+    assert (marker.timestamp_type, marker.max_timestamp) == (TimestampType.LOG_APPEND_TIME, START_MS + 5)
+    marker.ensure_valid()
 
 
 def test_the_log_start_bounds_the_last_stable_offset_from_below(bench: LogBench) -> None:

@@ -12,9 +12,8 @@ from typing import NoReturn
 
 from barnabas.broker.storage.log.append import AppendOrigin, AppendResult
 from barnabas.broker.storage.log.appending.trusted_append import (
-    append_with_row,
     check_trusted_batches,
-    end_marker_of,
+    ensure_no_end_marker,
     note_appended,
 )
 from barnabas.broker.storage.log.appending.validator import ClientBatchRules
@@ -27,7 +26,7 @@ from barnabas.broker.storage.segment.log_segment import AppendedBatch
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.records.batch import RecordBatch
-from barnabas.protocol.records.layout import LOG_OVERHEAD
+from barnabas.protocol.records.layout import ATTRIBUTES_POSITION, LOG_OVERHEAD, TRANSACTIONAL_MASK
 
 _pack_placement = struct.Struct(">qii").pack_into
 """Writes base offset, length and partition leader epoch; offset and epoch are outside of the batch's CRC."""
@@ -35,12 +34,15 @@ _new_tuple = tuple.__new__
 
 _ONLINE = LogState.ONLINE
 _CLIENT = AppendOrigin.CLIENT
+_TRANSACTION = AppendOrigin.TRANSACTION
+
+_ATTRIBUTES_LOW_POSITION = ATTRIBUTES_POSITION + 1
 
 
 class LogAppender:
     """Appends to one log."""
 
-    __slots__ = ("_core", "_flush_messages", "_roller", "_rules", "_segment_bytes")
+    __slots__ = ("_core", "_flush_messages", "_roller", "_rules", "_segment_bytes", "_transaction_rules")
 
     def __init__(self, core: LogCore, roller: LogRoller) -> None:
         self._core = core
@@ -50,6 +52,7 @@ class LogAppender:
     def use_config(self, config: LogConfig) -> None:
         """Use another configuration for the next appends. After the constructor the lock is held."""
         self._rules = ClientBatchRules(self._core.topic_partition, config)
+        self._transaction_rules = ClientBatchRules(self._core.topic_partition, config, allows_transactions=True)
         self._segment_bytes = config.segment_bytes
         self._flush_messages = config.flush_messages
 
@@ -63,8 +66,13 @@ class LogAppender:
         RECORD_LIST_TOO_LARGE (18) above segment.bytes, OUT_OF_ORDER_SEQUENCE_NUMBER (45) and INVALID_PRODUCER_EPOCH
         (47), INVALID_TXN_STATE (48), KAFKA_STORAGE_ERROR (56). Costs about 5 us.
         """
+        rules = self._rules
+        is_transactional = False
         if origin is not _CLIENT:
-            return self._append_trusted(records, leader_epoch, origin)
+            if origin is not _TRANSACTION:
+                return self._append_trusted(records, leader_epoch, origin)
+            rules = self._transaction_rules
+            is_transactional = _is_transactional(records)
         core = self._core
         now_ms = core.wall_ms()
         (
@@ -77,7 +85,7 @@ class LogAppender:
             producer_epoch,
             base_sequence,
             log_append_time_ms,
-        ) = self._rules.check(records, now_ms)
+        ) = rules.check(records, now_ms)
         size = length + LOG_OVERHEAD
         with core.lock:
             if core.state is not _ONLINE:
@@ -90,7 +98,9 @@ class LogAppender:
                 if size > self._segment_bytes:
                     self._refuse_size(size)
                 if producer_id >= 0:
-                    repeated = core.producers.check_batch(producer_id, producer_epoch, base_sequence, last_offset_delta)
+                    repeated = core.producers.check_batch(
+                        producer_id, producer_epoch, base_sequence, last_offset_delta, is_transactional
+                    )
                     if repeated is not None:
                         return self._repeated_result(repeated, size)
                 segment = core.active
@@ -102,9 +112,6 @@ class LogAppender:
                 segment.append(data, size, last_offset, max_timestamp)
             except OSError as error:
                 core.refuse_append(error)
-            next_offset = last_offset + 1
-            core.end = _new_tuple(LogEnd, (next_offset, segment, position + size, base_offset, position))
-            core.log_end_offset = next_offset
             if producer_id >= 0:
                 core.producers.note_batch(
                     producer_id,
@@ -113,8 +120,15 @@ class LogAppender:
                     last_offset,
                     last_offset_delta,
                     max_timestamp,
+                    is_transactional=is_transactional,
                     appended_ms=now_ms,
                 )
+                if is_transactional:
+                    # Before the end of the log: read_committed must not see a transaction that has just begun.
+                    core.first_unstable_offset = core.producers.first_unstable_offset
+            next_offset = last_offset + 1
+            core.end = _new_tuple(LogEnd, (next_offset, segment, position + size, base_offset, position))
+            core.log_end_offset = next_offset
             result: AppendResult = _new_tuple(
                 AppendResult,
                 (
@@ -141,12 +155,12 @@ class LogAppender:
                 core.refuse_append(error)
 
     def _append_trusted(self, records: memoryview, leader_epoch: int, origin: AppendOrigin) -> AppendResult:
-        """Append batches of this broker itself: any number, control batches too; offsets and epoch are stamped."""
+        """Append batches of this broker itself, any number; offsets and epoch are stamped."""
         core = self._core
         batches = check_trusted_batches(core.topic_partition, records, core.config, origin)
         size = len(records)
         now_ms = core.wall_ms()
-        end = end_marker_of(core.topic_partition, batches)
+        ensure_no_end_marker(core.topic_partition, batches)
         max_timestamp = max(batch.max_timestamp for batch in batches)
         offsets = sum(batch.last_offset_delta + 1 for batch in batches)
         with core.lock:
@@ -158,22 +172,17 @@ class LogAppender:
                     core.assign_epoch(leader_epoch, base_offset)
                 if size > self._segment_bytes:
                     self._refuse_size(size)
-                if end is not None:
-                    core.producers.check_marker(batches[0].producer_id, batches[0].producer_epoch, end.marker)
                 segment = core.active
                 if segment.should_roll(size, next_offset - 1, max_timestamp, now_ms, self._segment_bytes):
                     segment = self._roller.roll_at(base_offset)
                 position = segment.size_bytes
                 placed = self._place(batches, base_offset, leader_epoch)
-                row = None
-                if end is not None:
-                    row = core.producers.aborted_by(batches[0].producer_id, end.marker, base_offset)
-                append_with_row(segment, records, placed, row)
+                segment.append_many(records, placed)
             except OSError as error:
                 core.refuse_append(error)
             last = batches[-1]
             # Before the end of the log: read_committed must not see a transaction that has just begun.
-            note_appended(core.producers, batches, end, now_ms)
+            note_appended(core.producers, batches, now_ms)
             core.first_unstable_offset = core.producers.first_unstable_offset
             core.end = LogEnd(next_offset, segment, position + size, base_offset, position)
             core.log_end_offset = next_offset
@@ -215,3 +224,7 @@ class LogAppender:
             ErrorCode.RECORD_LIST_TOO_LARGE,
             f"{self._core.topic_partition}: the batch has {size} bytes, segment.bytes is {self._segment_bytes}",
         )
+
+
+def _is_transactional(records: memoryview) -> bool:
+    return len(records) > _ATTRIBUTES_LOW_POSITION and bool(records[_ATTRIBUTES_LOW_POSITION] & TRANSACTIONAL_MASK)

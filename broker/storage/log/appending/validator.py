@@ -5,9 +5,9 @@ The checks in their order, with the wire code of each:
     INVALID_RECORD (87)        no bytes, or fewer than the batch claims (after code 2 the client would send the same
                                again); magic 0 or 1; bytes after the batch; base offset other than 0; a control bit; a
                                delete horizon (Kafka stores it, but the cleaner would trust it and could erase
-                               tombstones); a transaction (there is no coordinator to end it); offsets that do not fit
-                               the count; a producer id without a sequence; any record that breaks the format; a
-                               record without a key on a compacted topic
+                               tombstones); offsets that do not fit the count; a producer id without a sequence; any
+                               record that breaks the format; a record without a key on a compacted topic
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53)   a transactional batch in a request without a transactional id
     MESSAGE_TOO_LARGE (10)     more bytes than max.message.bytes, as sent or as recompressed
     INVALID_TIMESTAMP (32)     a record too old or too far in the future (CreateTime); a batch with the timestamp type
                                LogAppendTime
@@ -50,7 +50,7 @@ from barnabas.protocol.records.record import Record
 from barnabas.protocol.topic_partition import TopicPartition
 
 _unpack_header = HEADER.unpack_from
-_REFUSED_MASK = CONTROL_MASK | DELETE_HORIZON_MASK | TRANSACTIONAL_MASK
+_REFUSED_MASK = CONTROL_MASK | DELETE_HORIZON_MASK
 _PLAIN_MASK = CODEC_MASK | TIMESTAMP_TYPE_MASK
 
 
@@ -75,7 +75,10 @@ _new_tuple = tuple.__new__
 
 
 class ClientBatchRules:
-    """The rules of one topic; `check` applies them. Replaced as a whole when the topic's configuration changes."""
+    """The rules of one topic; `check` applies them. Replaced as a whole when the topic's configuration changes.
+
+    `allows_transactions`: the rules for requests with a transactional id.
+    """
 
     __slots__ = (
         "_after_max_ms",
@@ -85,10 +88,14 @@ class ClientBatchRules:
         "_level",
         "_log_append_time",
         "_max_message_bytes",
+        "_refused_mask",
         "_topic_partition",
     )
 
-    def __init__(self, topic_partition: TopicPartition, config: LogConfig) -> None:
+    def __init__(
+        self, topic_partition: TopicPartition, config: LogConfig, *, allows_transactions: bool = False
+    ) -> None:
+        self._refused_mask = _REFUSED_MASK if allows_transactions else _REFUSED_MASK | TRANSACTIONAL_MASK
         self._topic_partition = topic_partition
         self._max_message_bytes = config.max_message_bytes
         self._compact = config.compact
@@ -123,7 +130,7 @@ class ClientBatchRules:
             or length + LOG_OVERHEAD != len(records)
             or length + LOG_OVERHEAD > self._max_message_bytes
             or crc32c(records[ATTRIBUTES_POSITION:]) != crc
-            or attributes & _REFUSED_MASK
+            or attributes & self._refused_mask
             or record_count <= 0
             or last_offset_delta != record_count - 1
             or (producer_id >= 0 and base_sequence < 0)
@@ -254,8 +261,11 @@ class ClientBatchRules:
             raise self._refusal(ErrorCode.INVALID_RECORD, "a client must not write control records")
         if batch.has_delete_horizon:
             raise self._refusal(ErrorCode.INVALID_RECORD, "a client must not set a delete horizon")
-        if batch.is_transactional:
-            raise self._refusal(ErrorCode.INVALID_RECORD, "transactions are not served")
+        if batch.is_transactional and self._refused_mask & TRANSACTIONAL_MASK:
+            raise self._refusal(
+                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                "a transactional batch in a request without a transactional id",
+            )
         raise self._refusal(
             ErrorCode.INVALID_RECORD,
             f"producer id {batch.producer_id} without a sequence (base sequence {batch.base_sequence})",

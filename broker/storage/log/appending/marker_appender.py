@@ -1,0 +1,99 @@
+"""MarkerAppender: appends the end markers of transactions.
+
+The row of an aborted transaction must be in the segment's index if, and only if, its marker is in the log. The row is
+written first: if the disk is full, a row is easily cut off again, a batch is not. Source: Kafka UnifiedLog,
+ProducerAppendInfo.appendEndTxnMarker.
+"""
+
+from __future__ import annotations
+
+from barnabas.broker.storage.index.transaction_index import AbortedTxn
+from barnabas.broker.storage.log.append import AppendResult
+from barnabas.broker.storage.log.core import LogCore
+from barnabas.broker.storage.log.read import LogEnd
+from barnabas.broker.storage.log.roller import LogRoller
+from barnabas.broker.storage.segment.log_segment import LogSegment
+from barnabas.protocol.records.end_marker import MARKER_BATCH_BYTES, EndMarker, encode_marker_batch
+
+
+class MarkerAppender:
+    """Appends end markers to one log."""
+
+    __slots__ = ("_core", "_roller")
+
+    def __init__(self, core: LogCore, roller: LogRoller) -> None:
+        self._core = core
+        self._roller = roller
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        marker: EndMarker,
+        *,
+        leader_epoch: int,
+        transaction_version: int,
+        timestamp_ms: int | None = None,
+    ) -> AppendResult:
+        """Append the marker that ends the producer's transaction, if one is open; a marker without one is stored, too.
+
+        `timestamp_ms` None: now. Raises BrokerError INVALID_PRODUCER_EPOCH (47), TRANSACTION_COORDINATOR_FENCED (52),
+        KAFKA_STORAGE_ERROR (56); then nothing was appended.
+        """
+        core = self._core
+        now_ms = core.wall_ms()
+        config = core.config
+        log_append_time = config.timestamp_type == "LogAppendTime"
+        timestamp = now_ms if timestamp_ms is None or log_append_time else timestamp_ms
+        producers = core.producers
+        with core.lock:
+            core.ensure_online()
+            producers.check_marker(producer_id, producer_epoch, marker, transaction_version)
+            base_offset = core.log_end_offset
+            data = encode_marker_batch(
+                producer_id,
+                producer_epoch,
+                marker,
+                timestamp,
+                base_offset=base_offset,
+                leader_epoch=leader_epoch,
+                log_append_time=log_append_time,
+            )
+            row = producers.aborted_by(producer_id, marker, base_offset)
+            try:
+                if leader_epoch != core.latest_epoch:
+                    core.assign_epoch(leader_epoch, base_offset)
+                segment = core.active
+                if segment.should_roll(MARKER_BATCH_BYTES, base_offset, timestamp, now_ms, config.segment_bytes):
+                    segment = self._roller.roll_at(base_offset)
+                position = segment.size_bytes
+                _append_with_row(segment, data, base_offset, timestamp, row)
+            except OSError as error:
+                core.refuse_append(error)
+            producers.note_marker(producer_id, producer_epoch, marker, timestamp)
+            core.first_unstable_offset = producers.first_unstable_offset
+            next_offset = base_offset + 1
+            core.end = LogEnd(next_offset, segment, position + MARKER_BATCH_BYTES, base_offset, position)
+            core.log_end_offset = next_offset
+            return AppendResult(
+                base_offset,
+                base_offset,
+                timestamp if log_append_time else -1,
+                core.log_start_offset,
+                MARKER_BATCH_BYTES,
+                1,
+                next_offset - core.durable_offset >= config.flush_messages,
+            )
+
+
+def _append_with_row(segment: LogSegment, data: bytearray, offset: int, timestamp: int, row: AbortedTxn | None) -> None:
+    """Append the marker, and the index row of the transaction that it aborts, if any. Raises OSError."""
+    if row is None:
+        segment.append(data, MARKER_BATCH_BYTES, offset, timestamp)
+        return
+    segment.transaction_index.append(row)
+    try:
+        segment.append(data, MARKER_BATCH_BYTES, offset, timestamp)
+    except OSError:
+        segment.transaction_index.truncate_to(row.last_offset)
+        raise
