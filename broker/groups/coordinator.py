@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from barnabas.broker.coordinator_log.loading import Loaded, LogLoading
@@ -23,10 +23,11 @@ from barnabas.broker.groups.consumer.settings import ConsumerGroupSettings, Grou
 from barnabas.broker.groups.group import GroupType
 from barnabas.broker.groups.log.group_log import GroupLog
 from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
-from barnabas.broker.groups.log.records import GroupRecord
+from barnabas.broker.groups.log.records import GroupRecord, TransactionWriter
 from barnabas.broker.groups.membership import ClassicMembership
 from barnabas.broker.groups.offsets.expiry import OffsetExpiryTask
 from barnabas.broker.groups.offsets.service import GroupOffsets
+from barnabas.broker.groups.offsets.transactional import TransactionalOffsets
 from barnabas.broker.groups.registry import GroupRegistry
 from barnabas.broker.groups.timers import GroupClock
 from barnabas.protocol.groups.keys import OffsetCommitKey
@@ -35,13 +36,14 @@ from barnabas.protocol.uuids import ZERO_UUID
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from barnabas.broker.coordinator_log.log import LogParts
+    from barnabas.broker.coordinator_log.log import Appended, LogParts
     from barnabas.broker.groups.consumer.groups import ConsumerGroups
     from barnabas.broker.groups.offsets.loader import LoadedPartition
     from barnabas.broker.metadata.image import MetadataImage
     from barnabas.broker.partitions.partition import Partition
     from barnabas.broker.probes import GroupProbe
     from barnabas.protocol.errors import BrokerError
+    from barnabas.protocol.records.end_marker import EndMarker
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +74,7 @@ class GroupCoordinator:
         )
         self.members = ClassicMembership(self.registry, self.log, self.classic, lambda: self.consumer)
         self.offsets = GroupOffsets(self.log, self.registry, store, config, wall_ms)
+        self.transactional_offsets = TransactionalOffsets(self.offsets, self.log, self.registry, config, wall_ms)
         self._expiry = OffsetExpiryTask(self.offsets, self.registry, config, wall_ms)
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
@@ -102,6 +105,21 @@ class GroupCoordinator:
             if self._refusing:
                 self._consumer.stop()
         return self._consumer
+
+    def offsets_partition_of(self, group_id: str) -> int:
+        """Return the number of the partition of `__consumer_offsets` that has the group, which may not exist yet."""
+        return self.log.partition_of(group_id)
+
+    def write_offsets_marker(
+        self, number: int, producer_id: int, producer_epoch: int, marker: EndMarker, *, transaction_version: int
+    ) -> Appended:
+        """Append the end marker of a transaction to a partition of `__consumer_offsets`.
+
+        The producer's pending offsets there are committed or dropped when this returns. The answer comes once the
+        marker is as durable as the topic demands. Raises BrokerError, as `TransactionalOffsets.end`.
+        """
+        writer = TransactionWriter(producer_id, producer_epoch)
+        return self.transactional_offsets.end(number, writer, marker, transaction_version=transaction_version)
 
     def start(self) -> None:
         """Begin to load. Called before the first client is accepted, which would find its group unknown."""
@@ -157,20 +175,29 @@ class GroupCoordinator:
                 loaded.skipped,
             )
         self.offsets.committed.adopt(loaded.offsets)
+        for record in loaded.pending:
+            self.offsets.pending.put(record)
         consumer_group_ids = {record.key.group for record in loaded.consumer_groups}
         for group_id, value in loaded.groups.items():
             if group_id not in consumer_group_ids:
                 self.classic.load(group_id, value)
         if loaded.consumer_groups:
             self.consumer.load(loaded.consumer_groups)
-        existing = self._store.image.names
-        gone = [
-            OffsetCommitKey(group_id, topic, number)
+        gone = list(self._in_deleted_topics(loaded))
+        return Loaded(loaded.records, None if self._reads_only else lambda: self._delete_offsets(gone))
+
+    def _in_deleted_topics(self, loaded: LoadedPartition) -> Iterator[OffsetCommitKey]:
+        """Return the offsets in topics that do not exist; those of transactions name their topic without its id."""
+        image = self._store.image
+        found = [
+            (OffsetCommitKey(group_id, topic, number), value.topic_id)
             for group_id, offsets in loaded.offsets.items()
             for (topic, number), value in offsets.items()
-            if value.topic_id != ZERO_UUID and value.topic_id not in existing
         ]
-        return Loaded(loaded.records, None if self._reads_only else lambda: self._delete_offsets(gone))
+        found += [(record.key, record.pending.value.topic_id) for record in loaded.pending]
+        for key, topic_id in found:
+            if key.topic not in image.topics if topic_id == ZERO_UUID else topic_id not in image.names:
+                yield key
 
     def _image_changed(self, before: MetadataImage, after: MetadataImage) -> None:
         """Pass changes of topics on to the event loop. Called on the metadata writer's thread."""
@@ -198,13 +225,13 @@ class GroupCoordinator:
         if OFFSETS_TOPIC in topics:
             self._forget_all()
             return
-        self._delete_offsets(self.offsets.committed.of_topics(topics))
+        self._delete_offsets([*self.offsets.committed.of_topics(topics), *self.offsets.pending.of_topics(topics)])
 
     def _delete_offsets(self, keys: Iterable[OffsetCommitKey]) -> None:
         """Delete offsets in topics that were deleted."""
         by_group: dict[str, list[GroupRecord]] = {}
         topics = set()
-        for key in keys:
+        for key in dict.fromkeys(keys):
             by_group.setdefault(key.group, []).append(GroupRecord(key, None))
             topics.add(key.topic)
         for group_id, records in by_group.items():
@@ -220,6 +247,7 @@ class GroupCoordinator:
             else:
                 self.consumer.forget(group.group_id)
         self.offsets.committed.forget(list(self.offsets.committed.group_ids()))
+        self.offsets.pending.clear()
         self.log.coordinator_log.forget_topic()
 
 

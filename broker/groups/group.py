@@ -98,6 +98,16 @@ class Group(Protocol):
         REBALANCE_IN_PROGRESS, UNSUPPORTED_VERSION.
         """
 
+    def validate_transactional_commit(
+        self, member_id: str, group_instance_id: str | None, generation: int
+    ) -> CommitCheck | None:
+        """Return what remains to be checked for each partition of a TxnOffsetCommit, if anything.
+
+        The transaction fences producers, so that a client may leave out the member, and a group that rebalances takes
+        offsets. It is no heartbeat. Raises BrokerError: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, STALE_MEMBER_EPOCH,
+        FENCED_INSTANCE_ID.
+        """
+
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
         """Raise BrokerError UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH or ILLEGAL_GENERATION for a member's wrong epoch."""
 

@@ -98,7 +98,7 @@ _ROWS: Final[Sequence[_Row]] = (
     _Row(
         ApiKey.OFFSET_FETCH,
         "groups.offset_fetch:OffsetFetchHandler",
-        "groups.offsets.committed, groups.registry, groups.log, store, probe",
+        "groups.offsets, groups.registry, groups.log, store, probe",
     ),
     _Row(ApiKey.FIND_COORDINATOR, "groups.find_coordinator:FindCoordinatorHandler", "addresses, probe"),
     _Row(ApiKey.JOIN_GROUP, "groups.join_group:JoinGroupHandler", "groups.members"),
@@ -108,7 +108,7 @@ _ROWS: Final[Sequence[_Row]] = (
     _Row(
         ApiKey.DESCRIBE_GROUPS,
         "groups.describe_groups:DescribeGroupsHandler",
-        "groups.members, groups.offsets.committed.__contains__, probe",
+        "groups.members, groups.offsets.__contains__, probe",
     ),
     _Row(
         ApiKey.CONSUMER_GROUP_HEARTBEAT,

@@ -183,21 +183,37 @@ class ClassicGroup:
         A consumer that assigns its partitions itself commits without a generation (below 0), member id and instance id;
         it may while the group has no members. A member's commit counts as a heartbeat.
         """
-        if self.state is GroupState.DEAD:
-            raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"group {self.group_id!r} is being deleted")
+        self._ensure_not_deleted()
         if generation < 0 and self.state is GroupState.EMPTY:
             return
         if generation < 0 and member_id == NO_MEMBER_ID and group_instance_id is None:
             raise self.unknown_member(member_id)
+        member = self._validate_generation(member_id, group_instance_id, generation)
+        if self.state is GroupState.COMPLETING_REBALANCE:
+            raise BrokerError(ErrorCode.REBALANCE_IN_PROGRESS, f"group {self.group_id!r} rebalances, join again")
+        self.extend_session(member)
+
+    def validate_transactional_commit(self, member_id: str, group_instance_id: str | None, generation: int) -> None:
+        """Raise BrokerError if the request names a member that is not of this generation."""
+        self._ensure_not_deleted()
+        names_member = generation >= 0 or member_id != NO_MEMBER_ID or group_instance_id is not None
+        if names_member and (generation >= 0 or self.state is not GroupState.EMPTY):
+            self._validate_generation(member_id, group_instance_id, generation)
+
+    def _ensure_not_deleted(self) -> None:
+        if self.state is GroupState.DEAD:
+            raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"group {self.group_id!r} is being deleted")
+
+    def _validate_generation(
+        self, member_id: str, group_instance_id: str | None, generation: int
+    ) -> ClassicGroupMember:
         member = self.validate_member(member_id, group_instance_id)
         if generation != self.generation:
             raise BrokerError(
                 ErrorCode.ILLEGAL_GENERATION,
                 f"group {self.group_id!r} has generation {self.generation}, not {generation}",
             )
-        if self.state is GroupState.COMPLETING_REBALANCE:
-            raise BrokerError(ErrorCode.REBALANCE_IN_PROGRESS, f"group {self.group_id!r} rebalances, join again")
-        self.extend_session(member)
+        return member
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
         """Allow it: classic members fetch offsets without their generation."""

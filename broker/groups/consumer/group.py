@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.groups.consumer.epochs import commit_check, stale_epoch
 from barnabas.broker.groups.consumer.member import ConsumerGroupMember, MemberState
 from barnabas.broker.groups.consumer.records import (
     current_record,
@@ -53,6 +54,8 @@ from barnabas.protocol.groups.consumer_group_values import (
     TargetAssignmentMetadataValue,
 )
 from barnabas.protocol.groups.consumer_protocol import CONSUMER
+from barnabas.protocol.messages.groups.join_group import NO_MEMBER_ID
+from barnabas.protocol.messages.groups.offset_commit import NO_GENERATION
 
 if TYPE_CHECKING:
     from barnabas.broker.groups.timers import GroupClock
@@ -168,35 +171,25 @@ class ConsumerGroup:
     def validate_offset_commit(
         self, member_id: str, group_instance_id: str | None, generation: int, *, knows_member_epochs: bool
     ) -> CommitCheck | None:
-        """Return what remains to be checked of each partition; None if nothing does. Raises BrokerError.
-
-        A commit is valid in the member's epoch, and in an older one for partitions that the member has had ever since:
-        each assigned partition carries the epoch of its assignment. Source: Kafka's ConsumerGroup
-        (validateOffsetCommit, createAssignmentEpochValidator).
-        """
-        epoch = generation
-        if epoch < 0 and not self.members:
+        """Return what remains to be checked of each partition; None if nothing does. Raises BrokerError."""
+        if generation < 0 and not self.members:
             return None
         member = self.member(member_id)
         if member.classic is None and not knows_member_epochs:
             raise BrokerError(
                 ErrorCode.UNSUPPORTED_VERSION, "members of the consumer protocol commit with version 9 or later"
             )
-        if epoch == member.member_epoch:
+        return commit_check(member, generation)
+
+    def validate_transactional_commit(
+        self, member_id: str, group_instance_id: str | None, generation: int
+    ) -> CommitCheck | None:
+        """As `validate_offset_commit`; a request that names no member may always commit."""
+        if generation < 0 and not self.members:
             return None
-        if epoch > member.member_epoch:
-            raise _stale(member, f"epoch {epoch} is newer than {member.member_epoch}, that of member {member_id!r}")
-
-        def check(topic_id: bytes, partition: int) -> None:
-            assigned_in = member.assignment_epoch(topic_id, partition)
-            if assigned_in is None:
-                raise _stale(member, f"member {member_id!r} does not have partition {partition} of {topic_id.hex()}")
-            if epoch < assigned_in:
-                raise _stale(
-                    member, f"member {member_id!r} has partition {partition} since epoch {assigned_in}, not {epoch}"
-                )
-
-        return check
+        if generation == NO_GENERATION and member_id == NO_MEMBER_ID and group_instance_id is None:
+            return None
+        return commit_check(self.member(member_id), generation)
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
         """Raise BrokerError for a wrong member epoch. A request without a member id may always fetch."""
@@ -204,7 +197,9 @@ class ConsumerGroup:
             return
         member = self.member(member_id or "")
         if member_epoch != member.member_epoch:
-            raise _stale(member, f"epoch {member_epoch} is not {member.member_epoch}, that of member {member_id!r}")
+            raise stale_epoch(
+                member, f"epoch {member_epoch} is not {member.member_epoch}, that of member {member_id!r}"
+            )
 
     def validate_offset_delete(self) -> None:
         """Allow it: the topics of all members are known."""
@@ -340,10 +335,3 @@ def topics_of(member: ConsumerGroupMember, regexes: Mapping[str, RegularExpressi
 
 def _pairs(topics: PartitionEpochs) -> Iterable[tuple[bytes, int]]:
     return ((topic_id, number) for topic_id, epochs in topics.items() for number in epochs)
-
-
-def _stale(member: ConsumerGroupMember, message: str) -> BrokerError:
-    """Return the error for a wrong epoch, in the terms of the member's protocol."""
-    return BrokerError(
-        ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION, message
-    )

@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.coordinator_log.log import Appended, CoordinatorLog, LogParts
 from barnabas.broker.groups.log.offsets_topic import CONSUMER_OFFSETS
-from barnabas.broker.groups.log.records import GroupRecord, encode_batches
+from barnabas.broker.groups.log.records import GroupRecord, TransactionWriter, encode_batches
 from barnabas.protocol.compression import Codec
 
 if TYPE_CHECKING:
     from barnabas.broker.coordinator_log.creation import Then
+    from barnabas.broker.partitions.partition import Partition
+    from barnabas.broker.storage.log.append import AppendResult
+    from barnabas.protocol.records.end_marker import EndMarker
 
 Replay = Callable[[GroupRecord], None]
 """Applies a record of the log to memory."""
+
+TransactionReplay = Callable[[int, int], None]
+"""Applies the records of a transactional batch to memory: number of their partition, offset of the first one."""
 
 
 class GroupLog:
@@ -59,10 +65,7 @@ class GroupLog:
         """
 
         def encode(max_bytes: int) -> bytearray:
-            codec = Codec(self._config.broker.get_int("offsets.topic.compression.codec"))
-            return encode_batches(
-                records, codec=codec, timestamp_ms=self._wall_ms(), max_bytes=max_bytes, atomic=atomic
-            )
+            return self._encode(records, max_bytes, atomic=atomic)
 
         def replay() -> None:
             for record in records:
@@ -71,6 +74,43 @@ class GroupLog:
 
         return self.coordinator_log.append(group_id, encode, replay)
 
+    def append_in_transaction(
+        self, group_id: str, records: Sequence[GroupRecord], writer: TransactionWriter, replay: TransactionReplay
+    ) -> Appended:
+        """Append `records` as one transactional batch, and call `replay`. The group's partition has to exist.
+
+        Raises nothing: the answer carries the error.
+        """
+        base_offset = -1
+
+        def write(partition: Partition) -> AppendResult:
+            nonlocal base_offset
+            batch = self._encode(records, partition.log.config.max_message_bytes, atomic=True, writer=writer)
+            appended = partition.append_internal(memoryview(batch))
+            base_offset = appended.base_offset
+            return appended
+
+        number = self.partition_of(group_id)
+        return self.coordinator_log.append_to(number, write, lambda: replay(number, base_offset))
+
+    def append_marker(
+        self,
+        number: int,
+        writer: TransactionWriter,
+        marker: EndMarker,
+        replay: Callable[[], None],
+        *,
+        transaction_version: int,
+    ) -> Appended:
+        """Append the end marker of a transaction to a partition, and call `replay`. The answer carries the error."""
+
+        def write(partition: Partition) -> AppendResult:
+            return partition.append_marker(
+                writer.producer_id, writer.producer_epoch, marker, transaction_version=transaction_version
+            )
+
+        return self.coordinator_log.append_to(number, write, replay)
+
     def settled(self, group_id: str) -> Appended:
         """Return an answer that comes once everything appended so far to the group's partition is durable."""
         return self.coordinator_log.settled(group_id)
@@ -78,3 +118,17 @@ class GroupLog:
     def when_ready(self, group_id: str, then: Then) -> None:
         """Call `then` once the group's partition exists: immediately, unless the topic has to be created first."""
         self.coordinator_log.when_ready(group_id, then)
+
+    def _encode(
+        self,
+        records: Sequence[GroupRecord],
+        max_bytes: int,
+        *,
+        atomic: bool,
+        writer: TransactionWriter | None = None,
+    ) -> bytearray:
+        codec = Codec(self._config.broker.get_int("offsets.topic.compression.codec"))
+        timestamp_ms = self._wall_ms()
+        return encode_batches(
+            records, codec=codec, timestamp_ms=timestamp_ms, max_bytes=max_bytes, atomic=atomic, writer=writer
+        )

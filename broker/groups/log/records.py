@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 GroupValue: TypeAlias = "OffsetCommitValue | GroupMetadataValue | ConsumerGroupValue | None"
 
 
+class TransactionWriter(NamedTuple):
+    """The producer of a transactional batch. The group coordinator of Kafka writes each with sequence 0, too."""
+
+    producer_id: int
+    producer_epoch: int
+
+
 class GroupRecord(NamedTuple):
     """One record: an OffsetCommitKey with an OffsetCommitValue, and so on."""
 
@@ -32,15 +39,34 @@ class GroupRecord(NamedTuple):
 
 
 def encode_batches(
-    records: Sequence[GroupRecord], *, codec: Codec, timestamp_ms: int, max_bytes: int, atomic: bool
+    records: Sequence[GroupRecord],
+    *,
+    codec: Codec,
+    timestamp_ms: int,
+    max_bytes: int,
+    atomic: bool,
+    writer: TransactionWriter | None = None,
 ) -> bytearray:
-    """Encode into batches of at most `max_bytes`, into a single one if `atomic`.
+    """Encode into batches of at most `max_bytes`, into a single one if `atomic`; with `writer`, transactional ones.
 
     Raises BrokerError MESSAGE_TOO_LARGE if a single batch does not suffice, INVALID_REQUEST for a string above 32,767
     bytes.
     """
+
+    def new_batch() -> RecordBatchBuilder:
+        if writer is None:
+            return RecordBatchBuilder(codec, max_bytes=max_bytes)
+        return RecordBatchBuilder(
+            codec,
+            max_bytes=max_bytes,
+            producer_id=writer.producer_id,
+            producer_epoch=writer.producer_epoch,
+            base_sequence=0,
+            is_transactional=True,
+        )
+
     batches = bytearray()
-    builder = RecordBatchBuilder(codec, max_bytes=max_bytes)
+    builder = new_batch()
     for record in records:
         try:
             key, value = encode_key(record.key), _encode_value(record.value)
@@ -54,7 +80,7 @@ def encode_batches(
                 f"{len(records)} records of group {record.key.group!r} do not fit one batch of {max_bytes} bytes",
             )
         batches += builder.build()
-        builder = RecordBatchBuilder(codec, max_bytes=max_bytes)
+        builder = new_batch()
         builder.append(timestamp_ms, key, value)
     batches += builder.build()
     return batches

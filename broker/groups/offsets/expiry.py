@@ -1,8 +1,9 @@
 """Deletes offsets that expired under offsets.retention.minutes, and groups that are left without any.
 
 Kafka's rule: an offset committed with a retention of its own expires at its end. Other offsets age from the time when
-the last member left, or from their commit in a group that never had one; not while a member reads their topic. A group
-without members is deleted once all its offsets expired. A round begins every offsets.retention.check.interval.ms, and
+the last member left, or from their commit in a group that never had one; not while a member reads their topic, or an
+open transaction commits an offset in their partition. A group without members is deleted once all its offsets expired,
+and no open transaction has any. A round begins every offsets.retention.check.interval.ms, and
 lets the event loop continue between groups. Source: Kafka's OffsetMetadataManager.cleanupExpiredOffsets.
 """
 
@@ -76,7 +77,7 @@ class OffsetExpiryTask:
             return 0  # it was removed since the round began
         group = self._registry.get(group_id)
         expiry = SINCE_COMMIT if group is None else group.offset_expiry()
-        committed = offsets.committed.of(group_id)
+        committed, pending = offsets.committed.of(group_id), offsets.pending.of(group_id)
         if expiry is None:
             return 0
         now_ms = self._wall_ms()
@@ -85,9 +86,10 @@ class OffsetExpiryTask:
             (topic, number)
             for (topic, number), value in committed.items()
             if is_expired(value, expiry, now_ms=now_ms, retention_ms=retention_ms)
+            and (topic, number) not in pending
             and not (group is not None and group.is_subscribed(topic))
         ]
-        if len(gone) == len(committed) and summary.state is GroupState.EMPTY:
+        if len(gone) == len(committed) and not pending and summary.state is GroupState.EMPTY:
             offsets.remove_group(group_id).then(_log_failure)
         elif gone:
             offsets.delete(group_id, gone).then(_log_failure)

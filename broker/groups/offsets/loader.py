@@ -2,19 +2,20 @@
 
 Of each key the last record counts, and only last records are decoded, so that a log that was not compacted for long
 costs little more than a compacted one. Records of a transaction count from its commit marker on, unless a newer record
-was written before it. Records of aborted and open transactions do not count (transactions are not served here, but
-Kafka may have written them). Records of groups that belong to another partition, because they are older than a growth
-of the topic, are skipped as in Kafka. Source: Kafka's CoordinatorLoaderImpl, OffsetMetadataManager.replay.
+was written before it. Records of aborted transactions do not count, and offsets of open transactions stay pending.
+Records of groups that belong to another partition, because they are older than a growth of the topic, are skipped as in
+Kafka. Source: Kafka's CoordinatorLoaderImpl, OffsetMetadataManager.replay.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.groups.consumer.loading import consumer_group_record, replay_rank
 from barnabas.broker.groups.offsets.committed import PartitionKey
+from barnabas.broker.groups.offsets.pending import PendingOffset, PendingRecord
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey, UnknownKey, decode_key
 from barnabas.protocol.groups.metadata import GroupMetadataValue, decode_group_metadata
@@ -26,19 +27,20 @@ from barnabas.protocol.records.reader import read_records
 if TYPE_CHECKING:
     from barnabas.broker.groups.log.records import GroupRecord
     from barnabas.broker.storage.log.readable_log import ReadableLog
-
-logger = logging.getLogger(__name__)
+    from barnabas.protocol.topic_partition import TopicPartition
 
 
 class LoadedPartition(NamedTuple):
     """The content of a partition.
 
+    pending           offsets of transactions that are open at the end of the log
     consumer_groups   records of consumer groups, in the order of their replay
     records           number of records read, including superseded ones
     skipped           number of records of share and streams groups, or of groups that belong to another partition
     """
 
     offsets: dict[str, dict[PartitionKey, OffsetCommitValue]]
+    pending: list[PendingRecord]
     groups: dict[str, GroupMetadataValue]
     consumer_groups: list[GroupRecord]
     records: int
@@ -66,21 +68,15 @@ def load_offsets_partition(
         if read_to <= offset:
             raise DecodeError(f"{partition_log.topic_partition} has no whole batch at offset {offset}")
         offset = read_to
-    if latest.open_transactions:
-        logger.warning(
-            "%s ends within transactions, whose offsets do not count here, producers=%s",
-            partition_log.topic_partition,
-            sorted(latest.open_transactions),
-        )
-    return _decode(latest, belongs, str(partition_log.topic_partition))
+    return _Decoder(partition_log.topic_partition, belongs).decode(latest)
 
 
 class _Latest:
-    """The last record of every key, as bytes: its offset and value."""
+    """The last record of every key, as bytes: its offset and value. Those of open transactions are by producer id."""
 
     def __init__(self) -> None:
         self.values: dict[bytes, tuple[int, bytes | None]] = {}
-        self.open_transactions: dict[int, list[tuple[bytes, int, bytes | None]]] = {}
+        self.open_transactions: dict[int, dict[bytes, tuple[int, bytes | None]]] = {}
         self.records = 0
 
     def add(self, batch: RecordBatch) -> None:
@@ -90,11 +86,11 @@ class _Latest:
             return
         records = read_records(batch)
         self.records += len(records)
-        if batch.is_transactional:
-            pending = self.open_transactions.setdefault(batch.producer_id, [])
-            pending.extend((each.key, each.offset, each.value) for each in records if each.key is not None)
-            return
         values = self.values
+        if batch.is_transactional:
+            values = self.open_transactions.setdefault(batch.producer_id, {})
+        elif self.open_transactions:
+            self._remove_from_transactions(record.key for record in records if record.value is None)
         for record in records:
             if record.key is not None:
                 values[record.key] = (record.offset, record.value)
@@ -103,41 +99,79 @@ class _Latest:
         for record in read_records(batch):
             if not is_end_marker(record.key):
                 continue
-            pending = self.open_transactions.pop(batch.producer_id, ())
+            pending = self.open_transactions.pop(batch.producer_id, {})
             if decode_end_marker(record.key, record.value).is_commit:
-                for key, offset, value in pending:
+                for key, (offset, value) in pending.items():
                     newest = self.values.get(key)
                     if newest is None or newest[0] < offset:
                         self.values[key] = (offset, value)
 
+    def _remove_from_transactions(self, deleted: Iterable[bytes | None]) -> None:
+        """Remove keys that a tombstone outside of transactions deletes: it deletes pending offsets, too."""
+        for key in deleted:
+            for pending in self.open_transactions.values():
+                if key is not None:
+                    pending.pop(key, None)
 
-def _decode(latest: _Latest, belongs: Callable[[str], bool], name: str) -> LoadedPartition:
-    offsets: dict[str, dict[PartitionKey, OffsetCommitValue]] = {}
-    groups: dict[str, GroupMetadataValue] = {}
-    consumer_groups: list[GroupRecord] = []
-    skipped = 0
-    own: dict[str, bool] = {}
-    for data, (offset, value) in latest.values.items():
-        try:
-            key = decode_key(data)
-            if not isinstance(key, UnknownKey):
-                group_id = key.group
-                is_own = own.get(group_id)
-                if is_own is None:
-                    is_own = own[group_id] = belongs(group_id)
-                if not is_own:
-                    skipped += 1
-                elif value is None:
-                    continue
-                elif isinstance(key, OffsetCommitKey):
-                    offsets.setdefault(group_id, {})[key.topic, key.partition] = decode_offset_commit(value)
-                elif isinstance(key, GroupMetadataKey):
-                    groups[group_id] = decode_group_metadata(value)
-                else:
-                    consumer_groups.append(consumer_group_record(key, value))
-            elif value is not None:
-                skipped += 1
-        except DecodeError as error:
-            raise DecodeError(f"{name}, record at offset {offset}: {error}") from error
-    consumer_groups.sort(key=replay_rank)
-    return LoadedPartition(offsets, groups, consumer_groups, latest.records, skipped)
+
+class _Decoder:
+    """Decodes the last records of one partition."""
+
+    def __init__(self, topic_partition: TopicPartition, belongs: Callable[[str], bool]) -> None:
+        self._topic_partition = topic_partition
+        self._belongs = cache(belongs)
+        self._skipped = 0
+        self._offsets: dict[str, dict[PartitionKey, OffsetCommitValue]] = {}
+        self._pending: list[PendingRecord] = []
+        self._groups: dict[str, GroupMetadataValue] = {}
+        self._consumer_groups: list[GroupRecord] = []
+
+    def decode(self, latest: _Latest) -> LoadedPartition:
+        """Return the decoded content. Raises DecodeError."""
+        for data, (offset, value) in latest.values.items():
+            try:
+                self._add(data, value)
+            except DecodeError as error:
+                raise self._at(offset, error) from error
+        for producer_id, records in latest.open_transactions.items():
+            for data, (offset, value) in records.items():
+                newest, _ = latest.values.get(data, (-1, None))
+                try:
+                    self._add_pending(producer_id, data, offset, value, is_superseded=newest > offset)
+                except DecodeError as error:
+                    raise self._at(offset, error) from error
+        self._consumer_groups.sort(key=replay_rank)
+        return LoadedPartition(
+            self._offsets, self._pending, self._groups, self._consumer_groups, latest.records, self._skipped
+        )
+
+    def _add(self, data: bytes, value: bytes | None) -> None:
+        key = decode_key(data)
+        if isinstance(key, UnknownKey):
+            self._skipped += value is not None
+        elif not self._belongs(key.group):
+            self._skipped += 1
+        elif value is None:
+            return
+        elif isinstance(key, OffsetCommitKey):
+            self._offsets.setdefault(key.group, {})[key.topic, key.partition] = decode_offset_commit(value)
+        elif isinstance(key, GroupMetadataKey):
+            self._groups[key.group] = decode_group_metadata(value)
+        else:
+            self._consumer_groups.append(consumer_group_record(key, value))
+
+    def _add_pending(
+        self, producer_id: int, data: bytes, offset: int, value: bytes | None, *, is_superseded: bool
+    ) -> None:
+        """Add a record of an open transaction: Kafka writes nothing but offsets in one."""
+        key = decode_key(data)
+        if value is None:
+            return
+        if not isinstance(key, OffsetCommitKey) or not self._belongs(key.group):
+            self._skipped += 1
+            return
+        pending = PendingOffset(decode_offset_commit(value), offset, is_superseded)
+        self._pending.append(PendingRecord((self._topic_partition.partition, producer_id), key, pending))
+
+    def _at(self, offset: int, error: DecodeError) -> DecodeError:
+        return DecodeError(f"{self._topic_partition}, record at offset {offset}: {error}")

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.groups.group import SIMPLE_GROUP, CommitCheck, GroupSummary
 from barnabas.broker.groups.log.records import GroupRecord
+from barnabas.broker.groups.offsets.checks import accept_partitions, is_too_long
 from barnabas.broker.groups.offsets.committed import CommittedOffsets, PartitionKey
+from barnabas.broker.groups.offsets.pending import GroupTransaction, PendingOffsets
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
@@ -23,11 +25,8 @@ from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey
 from barnabas.protocol.groups.offsets import NO_TIMESTAMP, OffsetCommitValue
 from barnabas.protocol.messages.groups.offset_commit import (
     DEFAULT_RETENTION,
-    OffsetCommitPartition,
-    OffsetCommitPartitionResult,
     OffsetCommitRequest,
     OffsetCommitResponse,
-    OffsetCommitTopicResult,
     refuse_commit,
 )
 
@@ -36,14 +35,13 @@ if TYPE_CHECKING:
     from barnabas.broker.groups.log.group_log import GroupLog
     from barnabas.broker.groups.registry import GroupRegistry
     from barnabas.broker.live_config import LiveConfig
-    from barnabas.broker.metadata.image import TopicImage
     from barnabas.broker.metadata.view import MetadataView
 
 _LONG_MAX: Final = 2**63 - 1
 
 
 class GroupOffsets:
-    """The committed offsets of all groups. In the event loop only."""
+    """The committed offsets of all groups, and those of open transactions (`pending`). In the event loop only."""
 
     def __init__(
         self,
@@ -54,12 +52,17 @@ class GroupOffsets:
         wall_ms: Callable[[], int],
     ) -> None:
         self.committed = CommittedOffsets()
+        self.pending = PendingOffsets()
         self._log = group_log
         self._registry = registry
         self._store = store
         self._config = config
         self._wall_ms = wall_ms
-        group_log.add_replay(self.committed.replay)
+        group_log.add_replay(self._replay)
+
+    def __contains__(self, group_id: str) -> bool:
+        """Return whether the group has an offset, committed or pending: then it exists."""
+        return group_id in self.committed or group_id in self.pending
 
     def summary(self, group_id: str) -> GroupSummary | None:
         """Return the group, None if it does not exist. Raises BrokerError while its log is loaded."""
@@ -67,19 +70,21 @@ class GroupOffsets:
         group = self._registry.get(group_id)
         if group is not None:
             return GroupSummary(group.state, group.protocol_type, group.group_type)
-        return SIMPLE_GROUP if group_id in self.committed else None
+        return SIMPLE_GROUP if group_id in self else None
 
     def summaries(self) -> dict[str, GroupSummary]:
         """Return all groups that could be loaded, by id. Raises BrokerError while any log is loaded."""
         self._log.ensure_all_loaded()
         found = dict.fromkeys(self.committed.group_ids(), SIMPLE_GROUP)
+        found.update(dict.fromkeys(self.pending.group_ids(), SIMPLE_GROUP))
         for group in self._registry:
             found[group.group_id] = GroupSummary(group.state, group.protocol_type, group.group_type)
         return found
 
     def commit(self, request: OffsetCommitRequest) -> OffsetCommitResponse | Deferred[OffsetCommitResponse]:
         """Commit offsets. The response is deferred until they are durable. Raises BrokerError for the whole request."""
-        response, accepted = self._accept(request)
+        topics, accepted = accept_partitions(self._store.image, request.topics)
+        response = OffsetCommitResponse(topics)
         if not accepted:
             return response
         check = self._validate(request)
@@ -91,7 +96,7 @@ class GroupOffsets:
         records = []
         for topic, entry, result in accepted:
             metadata = entry.metadata or ""
-            if _utf16_length(metadata) > longest:
+            if is_too_long(metadata, longest):
                 result.error = ErrorCode.OFFSET_METADATA_TOO_LARGE
                 continue
             if check is not None:
@@ -103,12 +108,12 @@ class GroupOffsets:
         return _commit_answer(request, response, self._log.append(request.group_id, records))
 
     def delete(self, group_id: str, partitions: Sequence[PartitionKey]) -> Appended:
-        """Delete offsets; partitions without one are ignored."""
-        offsets = self.committed.of(group_id)
+        """Delete offsets, committed and pending; partitions without one are ignored."""
+        offsets, pending = self.committed.of(group_id), self.pending.of(group_id)
         records = [
             GroupRecord(OffsetCommitKey(group_id, topic, number), None)
             for topic, number in partitions
-            if (topic, number) in offsets
+            if (topic, number) in offsets or (topic, number) in pending
         ]
         return self._log.append(group_id, records, atomic=False) if records else _done()
 
@@ -125,9 +130,8 @@ class GroupOffsets:
 
     def remove_group(self, group_id: str) -> Appended:
         """Append tombstones of all records of the group."""
-        records = [
-            GroupRecord(OffsetCommitKey(group_id, topic, number), None) for topic, number in self.committed.of(group_id)
-        ]
+        partitions = dict.fromkeys((*self.committed.of(group_id), *self.pending.of(group_id)))
+        records = [GroupRecord(OffsetCommitKey(group_id, topic, number), None) for topic, number in partitions]
         group = self._registry.get(group_id)
         if group is not None:
             records += group.tombstones()
@@ -140,28 +144,16 @@ class GroupOffsets:
         if self.summary(group_id) is None:
             raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {printable(group_id)}")
 
-    def _accept(
-        self, request: OffsetCommitRequest
-    ) -> tuple[OffsetCommitResponse, list[tuple[TopicImage, OffsetCommitPartition, OffsetCommitPartitionResult]]]:
-        """Return a response with errors for unknown partitions, and the other partitions with their results."""
-        accepted = []
-        topics = []
-        image = self._store.image
-        for asked in request.topics:
-            by_id = asked.topic_id is not None
-            topic = image.topic_by_id(asked.topic_id) if asked.topic_id is not None else image.topics.get(asked.name)
-            results = []
-            for entry in asked.partitions:
-                result = OffsetCommitPartitionResult(entry.partition)
-                results.append(result)
-                if topic is None and by_id:
-                    result.error = ErrorCode.UNKNOWN_TOPIC_ID
-                elif topic is None or entry.partition not in topic.partitions:
-                    result.error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                else:
-                    accepted.append((topic, entry, result))
-            topics.append(OffsetCommitTopicResult(asked.name, results, asked.topic_id))
-        return OffsetCommitResponse(topics), accepted
+    def end_transaction(self, transaction: GroupTransaction, *, is_commit: bool) -> None:
+        """Apply an end marker that is in the log."""
+        for key, value in self.pending.end(transaction, is_commit=is_commit):
+            self.committed.put(key, value)
+
+    def _replay(self, record: GroupRecord) -> None:
+        """Apply a record that no transaction contains."""
+        self.committed.replay(record)
+        if self.pending and isinstance(record.key, OffsetCommitKey):
+            self.pending.replay_plain(record.key, is_tombstone=record.value is None)
 
     def _validate(self, request: OffsetCommitRequest) -> CommitCheck | None:
         group_id = request.group_id
@@ -175,16 +167,11 @@ class GroupOffsets:
                 knows_member_epochs=request.knows_unknown_groups,
             )
         if request.generation >= 0:
-            if group_id in self.committed:
+            if group_id in self:
                 raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {printable(group_id)} has no members")
             code = ErrorCode.GROUP_ID_NOT_FOUND if request.knows_unknown_groups else ErrorCode.ILLEGAL_GENERATION
             raise BrokerError(code, f"there is no group {printable(group_id)}")
         return None
-
-
-def _utf16_length(text: str) -> int:
-    """Return the length of a string as Java counts it."""
-    return len(text) if text.isascii() else len(text.encode("utf-16-be", "surrogatepass")) // 2
 
 
 def _done() -> Appended:

@@ -3,12 +3,13 @@
 A partition without a committed offset gets offset -1 and no error, in an unknown group as well. Version 10 names topics
 by id: an unknown id is UNKNOWN_TOPIC_ID, and offsets committed to an earlier topic of the same name are left out. If
 all topics of a group are requested by id, deleted topics are left out. COORDINATOR_LOAD_IN_PROGRESS is an error of the
-group and, in old versions, of each partition. Without transactions every offset is stable.
+group and, in old versions, of each partition. A request that requires stable offsets gets UNSTABLE_OFFSET_COMMIT for a
+partition with an offset of an open transaction; if all topics are requested, for those that have a committed one, too.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.groups.offset_fetch import (
@@ -24,10 +25,11 @@ from barnabas.protocol.messages.groups.offset_fetch import (
 from barnabas.protocol.uuids import ZERO_UUID
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from barnabas.broker.groups.log.group_log import GroupLog
-    from barnabas.broker.groups.offsets.committed import CommittedOffsets, PartitionKey
+    from barnabas.broker.groups.offsets.committed import PartitionKey
+    from barnabas.broker.groups.offsets.service import GroupOffsets
     from barnabas.broker.groups.registry import GroupRegistry
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.network.session import Session
@@ -35,18 +37,25 @@ if TYPE_CHECKING:
     from barnabas.protocol.groups.offsets import OffsetCommitValue
 
 
+class _FetchedOffsets(NamedTuple):
+    """The offsets of one group. `unstable`: partitions whose offset is refused."""
+
+    committed: Mapping[PartitionKey, OffsetCommitValue]
+    unstable: Collection[PartitionKey]
+
+
 class OffsetFetchHandler:
     """Serves OffsetFetch."""
 
     def __init__(
         self,
-        committed: CommittedOffsets,
+        offsets: GroupOffsets,
         registry: GroupRegistry,
         group_log: GroupLog,
         store: MetadataView,
         probe: ApiProbe,
     ) -> None:
-        self._committed = committed
+        self._offsets = offsets
         self._registry = registry
         self._log = group_log
         self._store = store
@@ -54,26 +63,30 @@ class OffsetFetchHandler:
 
     def __call__(self, session: Session, request: OffsetFetchRequest) -> OffsetFetchResponse:
         """Answer one OffsetFetch request as the module docstring specifies."""
-        return OffsetFetchResponse([self._group(each, by_id=request.by_id) for each in request.groups])
+        return OffsetFetchResponse(
+            [self._group(each, by_id=request.by_id, require_stable=request.require_stable) for each in request.groups]
+        )
 
-    def _group(self, group: OffsetFetchGroup, *, by_id: bool) -> OffsetFetchGroupResult:
+    def _group(self, group: OffsetFetchGroup, *, by_id: bool, require_stable: bool) -> OffsetFetchGroupResult:
+        group_id = group.group_id
         try:
-            self._log.ensure_loaded(group.group_id)
-            registered = self._registry.get(group.group_id)
+            self._log.ensure_loaded(group_id)
+            registered = self._registry.get(group_id)
             if registered is not None:
                 registered.validate_offset_fetch(group.member_id, group.member_epoch)
         except BrokerError as error:
             self._probe.count_error(error.code.name.lower())
             return refuse_fetch(group, error.code)
-        offsets = self._committed.of(group.group_id)
+        unstable = self._offsets.pending.of(group_id) if require_stable else ()
+        offsets = _FetchedOffsets(self._offsets.committed.of(group_id), unstable)
         if group.topics is None:
-            return OffsetFetchGroupResult(group.group_id, self._all(offsets, by_id=by_id))
-        return OffsetFetchGroupResult(group.group_id, [self._topic(each, offsets) for each in group.topics])
+            return OffsetFetchGroupResult(group_id, self._all(offsets, by_id=by_id))
+        return OffsetFetchGroupResult(group_id, [self._topic(each, offsets) for each in group.topics])
 
-    def _all(self, offsets: Mapping[PartitionKey, OffsetCommitValue], *, by_id: bool) -> list[OffsetFetchTopicResult]:
+    def _all(self, offsets: _FetchedOffsets, *, by_id: bool) -> list[OffsetFetchTopicResult]:
         topics: dict[str, list[OffsetFetchPartitionResult]] = {}
-        for (name, number), value in offsets.items():
-            topics.setdefault(name, []).append(_found(number, value))
+        for name, number in offsets.committed:
+            topics.setdefault(name, []).append(self._partition(name, number, offsets, None))
         if not by_id:
             return [OffsetFetchTopicResult(name, results) for name, results in topics.items()]
         known = self._store.image.topics
@@ -83,9 +96,7 @@ class OffsetFetchHandler:
             if name in known
         ]
 
-    def _topic(
-        self, topic: OffsetFetchTopic, offsets: Mapping[PartitionKey, OffsetCommitValue]
-    ) -> OffsetFetchTopicResult:
+    def _topic(self, topic: OffsetFetchTopic, offsets: _FetchedOffsets) -> OffsetFetchTopicResult:
         name: str | None = topic.name
         if topic.topic_id is not None:
             name = self._store.image.names.get(topic.topic_id)
@@ -93,15 +104,16 @@ class OffsetFetchHandler:
             self._probe.count_error(ErrorCode.UNKNOWN_TOPIC_ID.name.lower())
             unknown = [OffsetFetchPartitionResult(each, ErrorCode.UNKNOWN_TOPIC_ID) for each in topic.partitions]
             return OffsetFetchTopicResult(topic.name, unknown, topic.topic_id)
-        results = []
-        for number in topic.partitions:
-            value = offsets.get((name, number))
-            if value is None or (topic.topic_id not in (None, value.topic_id) and value.topic_id != ZERO_UUID):
-                results.append(OffsetFetchPartitionResult(number))
-            else:
-                results.append(_found(number, value))
+        results = [self._partition(name, number, offsets, topic.topic_id) for number in topic.partitions]
         return OffsetFetchTopicResult(topic.name, results, topic.topic_id)
 
-
-def _found(number: int, value: OffsetCommitValue) -> OffsetFetchPartitionResult:
-    return OffsetFetchPartitionResult(number, ErrorCode.NONE, value.offset, value.leader_epoch, value.metadata)
+    def _partition(
+        self, name: str, number: int, offsets: _FetchedOffsets, topic_id: bytes | None
+    ) -> OffsetFetchPartitionResult:
+        if (name, number) in offsets.unstable:
+            self._probe.count_error(ErrorCode.UNSTABLE_OFFSET_COMMIT.name.lower())
+            return OffsetFetchPartitionResult(number, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        value = offsets.committed.get((name, number))
+        if value is None or (topic_id not in (None, value.topic_id) and value.topic_id != ZERO_UUID):
+            return OffsetFetchPartitionResult(number)
+        return OffsetFetchPartitionResult(number, ErrorCode.NONE, value.offset, value.leader_epoch, value.metadata)

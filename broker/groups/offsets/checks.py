@@ -1,0 +1,54 @@
+"""Checks of a commit that do not depend on the group: do the partitions exist, is the metadata too long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.groups.offset_commit import (
+    OffsetCommitPartition,
+    OffsetCommitPartitionResult,
+    OffsetCommitTopic,
+    OffsetCommitTopicResult,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.metadata.image import MetadataImage, TopicImage
+
+
+class AcceptedPartition(NamedTuple):
+    """A partition that exists, and its result, which further checks may turn into an error."""
+
+    topic: TopicImage
+    entry: OffsetCommitPartition
+    result: OffsetCommitPartitionResult
+
+
+def accept_partitions(
+    image: MetadataImage, topics: Sequence[OffsetCommitTopic]
+) -> tuple[list[OffsetCommitTopicResult], list[AcceptedPartition]]:
+    """Return results with UNKNOWN_TOPIC_ID or UNKNOWN_TOPIC_OR_PARTITION, and the partitions that exist."""
+    accepted = []
+    answered = []
+    for each in topics:
+        by_id = each.topic_id is not None
+        topic = image.topic_by_id(each.topic_id) if each.topic_id is not None else image.topics.get(each.name)
+        results = []
+        for entry in each.partitions:
+            result = OffsetCommitPartitionResult(entry.partition)
+            results.append(result)
+            if topic is None and by_id:
+                result.error = ErrorCode.UNKNOWN_TOPIC_ID
+            elif topic is None or entry.partition not in topic.partitions:
+                result.error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            else:
+                accepted.append(AcceptedPartition(topic, entry, result))
+        answered.append(OffsetCommitTopicResult(each.name, results, each.topic_id))
+    return answered, accepted
+
+
+def is_too_long(metadata: str, limit: int) -> bool:
+    """Return whether a commit's metadata is longer than offset.metadata.max.bytes, counted as Java does."""
+    length = len(metadata) if metadata.isascii() else len(metadata.encode("utf-16-be", "surrogatepass")) // 2
+    return length > limit
