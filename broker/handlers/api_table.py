@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from barnabas.broker.handlers.data.fetch import FetchHandler
 from barnabas.broker.handlers.data.produce import ProduceHandler
+from barnabas.broker.handlers.data.produce_admission import NoCoordinator
 from barnabas.protocol.messages.api_key import ApiKey
 
 if TYPE_CHECKING:
@@ -176,7 +177,11 @@ class ApiTable:
         )
         self.handlers: dict[ApiKey, Handler] = {
             ApiKey.PRODUCE: ProduceHandler(
-                context.partitions, context.topic_name, context.flush_waits, context.probe(ApiKey.PRODUCE)
+                context.partitions,
+                context.topic_name,
+                context.flush_waits,
+                NoCoordinator(),
+                context.probe(ApiKey.PRODUCE),
             ),
             ApiKey.FETCH: self.fetch,
             **{row.api: _LateHandler(row, context) for row in _ROWS},

@@ -1,12 +1,11 @@
 """Produce (key 0): appends one client batch to each of the named partitions.
 
-Order of checks: no transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED for the whole request: the only code that
-every client treats as fatal, while transactions are not served). Then per partition: no zstd in a version older than
-zstd (UNSUPPORTED_COMPRESSION_TYPE); acks is 0, 1 or -1 (INVALID_REQUIRED_ACKS); the topic is not written by the broker
-itself (INVALID_TOPIC_EXCEPTION, unless the client is Kafka's own admin client); the partition exists
-(UNKNOWN_TOPIC_OR_PARTITION, or UNKNOWN_TOPIC_ID for a topic id); acks=-1 with min.insync.replicas above 1
-(NOT_ENOUGH_REPLICAS: a single node has one replica); then the checks of `PartitionLog.append_as_leader`. One bad
-partition never fails the others.
+Transactional batches of a request with a transactional id are admitted first (produce_admission.py). Order of checks
+per partition: no zstd in a version older than zstd (UNSUPPORTED_COMPRESSION_TYPE); acks is 0, 1 or -1
+(INVALID_REQUIRED_ACKS); the topic is not written by the broker itself (INVALID_TOPIC_EXCEPTION, unless the client is
+Kafka's own admin client); the partition exists (UNKNOWN_TOPIC_OR_PARTITION, or UNKNOWN_TOPIC_ID for a topic id);
+acks=-1 with min.insync.replicas above 1 (NOT_ENOUGH_REPLICAS: a single node has one replica); admission; then the
+checks of `PartitionLog.append_as_leader`. One bad partition never fails the others.
 
 acks=1 and acks=-1 mean the same on a single node: written to the page cache, and flushed first if flush.messages
 requires it (flush.ms is left to the log-flusher task, and no response waits for it). acks=0 has no response and waits
@@ -16,8 +15,9 @@ tried, so that the producer notices.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.broker.handlers.data.produce_admission import NO_REFUSALS, Batch, ProduceAdmission
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.network.response_frame import CloseConnection
 from barnabas.broker.printable import printable
@@ -31,11 +31,13 @@ from barnabas.protocol.messages.data.produce import (
     ProduceRequest,
     ProduceResponse,
     ProduceTopicResult,
+    copy_of_records,
 )
 from barnabas.protocol.records.layout import CODEC_MASK
 from barnabas.protocol.topic_name import INTERNAL_TOPICS
 
 if TYPE_CHECKING:
+    from barnabas.broker.handlers.data.produce_admission import Refusals, TransactionAdmission
     from barnabas.broker.network.session import Session
     from barnabas.broker.partitions.flush_waits import FlushWaits
     from barnabas.broker.partitions.partition import Partition
@@ -52,22 +54,35 @@ class ProduceHandler:
     """Serves Produce."""
 
     def __init__(
-        self, partitions: PartitionRegistry, topic_name: TopicName, flush_waits: FlushWaits, probe: ApiProbe
+        self,
+        partitions: PartitionRegistry,
+        topic_name: TopicName,
+        flush_waits: FlushWaits,
+        transactions: TransactionAdmission,
+        probe: ApiProbe,
     ) -> None:
         self._partitions = partitions
         self._topic_name = topic_name
         self._flush_waits = flush_waits
+        self._admission = ProduceAdmission(transactions)
         self._probe = probe
 
-    def __call__(
-        self, session: Session, request: ProduceRequest
+    def __call__(self, session: Session, request: ProduceRequest) -> ProduceResponse | Deferred[Any] | None:
+        """Append the batches. Returns None with acks=0, and a Deferred where the response has to wait.
+
+        It waits for flushes, or for the admission to a transaction.
+        """
+        if request.transactional_id is None:
+            return self._serve(session, request, None)
+        refusals = self._admission.admit(request, self._batches_of(request))
+        if not isinstance(refusals, Deferred):
+            return self._serve(session, request, refusals)
+        return self._serve_admitted(session, copy_of_records(request), refusals)
+
+    def _serve(
+        self, session: Session, request: ProduceRequest, refusals: Refusals | None
     ) -> ProduceResponse | Deferred[ProduceResponse | None] | None:
-        """Append the batches. Returns a Deferred if the response must wait for a flush, and None with acks=0."""
-        if request.transactional_id is not None:
-            raise BrokerError(
-                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-                f"transactions are not served here, transactional.id={printable(request.transactional_id)}",
-            )
+        """Append the batches but those of `refusals`, which is None without a transactional id."""
         acks = request.acks
         flushes: list[tuple[Partition, int, ProducePartitionResult]] = []
         topics: list[ProduceTopicResult] = []
@@ -77,7 +92,7 @@ class ProduceHandler:
             results: list[ProducePartitionResult] = []
             for entry in topic.partitions:
                 try:
-                    partition, appended = self._append(session, request, name, entry.partition, entry.records)
+                    partition, appended = self._append(session, request, name, entry.partition, entry.records, refusals)
                     result = _stored(entry.partition, appended)
                     if appended.flush_due:
                         flushes.append((partition, appended.last_offset + 1, result))
@@ -98,21 +113,22 @@ class ProduceHandler:
 
     def serve_repeated(
         self, session: Session, request: ProduceRequest, records: memoryview
-    ) -> AppendResult | ProduceResponse | Deferred[ProduceResponse | None]:
+    ) -> AppendResult | ProduceResponse | Deferred[Any]:
         """Serve a request that equals `request` (one partition, acks other than 0) but for its records.
 
         Returns the bare result of a successful append that waits for no flush, so that no response is built for it.
         """
-        if request.transactional_id is not None:
-            raise BrokerError(
-                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-                f"transactions are not served here, transactional.id={printable(request.transactional_id)}",
-            )
         topic = request.topics[0]
         number = topic.partitions[0].partition
         name = topic.name if topic.topic_id is None else self._topic_name(topic.topic_id)
+        refusals: Refusals | None = None
+        if request.transactional_id is not None:
+            admitted = self._admit_repeated(request, name, number, records)
+            if isinstance(admitted, Deferred):
+                return self._serve_admitted(session, _with_records(request, records), admitted)
+            refusals = admitted
         try:
-            partition, appended = self._append(session, request, name, number, records)
+            partition, appended = self._append(session, request, name, number, records, refusals)
         except BrokerError as error:
             return ProduceResponse([ProduceTopicResult(topic.name, [self._refused(number, error)], topic.topic_id)])
         if not appended.flush_due:
@@ -121,8 +137,61 @@ class ProduceHandler:
         response = ProduceResponse([ProduceTopicResult(topic.name, [result], topic.topic_id)])
         return self._flush_waits.answer_after([(partition, appended.last_offset + 1, result)], response)
 
+    def _batches_of(self, request: ProduceRequest) -> list[Batch]:
+        """Return the batches for existing partitions."""
+        batches = []
+        for topic in request.topics:
+            name = topic.name if topic.topic_id is None else self._topic_name(topic.topic_id)
+            if name is None:
+                continue
+            for entry in topic.partitions:
+                partition = self._partitions.get(name, entry.partition)
+                if partition is not None:
+                    batches.append(Batch((name, entry.partition), partition, entry.records))
+        return batches
+
+    def _admit_repeated(
+        self, request: ProduceRequest, topic: str | None, number: int, records: memoryview
+    ) -> Refusals | Deferred[Refusals]:
+        partition = None if topic is None else self._partitions.get(topic, number)
+        if topic is None or partition is None:
+            return NO_REFUSALS
+        return self._admission.admit(request, (Batch((topic, number), partition, records),))
+
+    def _serve_admitted(
+        self, session: Session, request: ProduceRequest, refusals: Deferred[Refusals]
+    ) -> Deferred[ProduceResponse | Exception | None]:
+        """Serve a request, which has its own copy of the records, once its admission has arrived.
+
+        A client that disconnects meanwhile changes nothing: its records are appended.
+        """
+        answer: Deferred[ProduceResponse | Exception | None] = Deferred()
+
+        def admitted(found: Refusals) -> None:
+            try:
+                response = self._serve(session, request, found)
+            except CloseConnection as error:
+                answer.resolve(BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)))  # closes it, with acks=0
+                return
+            except Exception as error:  # noqa: BLE001 - an error of this request, not of the coordinator's append
+                answer.resolve(error)
+                return
+            if isinstance(response, Deferred):
+                response.then(answer.resolve)
+            else:
+                answer.resolve(response)
+
+        refusals.then(admitted)
+        return answer
+
     def _append(
-        self, session: Session, request: ProduceRequest, topic: str | None, number: int, records: memoryview
+        self,
+        session: Session,
+        request: ProduceRequest,
+        topic: str | None,
+        number: int,
+        records: memoryview,
+        refusals: Refusals | None,
     ) -> tuple[Partition, AppendResult]:
         acks = request.acks
         if not request.takes_zstd and _is_zstd(records):
@@ -142,7 +211,12 @@ class ProduceHandler:
                 f"min.insync.replicas={partition.log.config.min_insync_replicas} of {topic} needs more than the one"
                 " replica that a single node has",
             )
-        return partition, partition.append(records)
+        if refusals is None:
+            return partition, partition.append(records)
+        refusal = refusals.get((topic, number))
+        if refusal is not None:
+            raise refusal
+        return partition, partition.append_in_transaction(records)
 
     def _refused(self, number: int, error: BrokerError) -> ProducePartitionResult:
         self._probe.count_error(error.code.name.lower())
@@ -158,6 +232,13 @@ def _stored(number: int, appended: AppendResult) -> ProducePartitionResult:
         appended.log_append_time_ms,
         appended.log_start_offset,
     )
+
+
+def _with_records(request: ProduceRequest, records: memoryview) -> ProduceRequest:
+    """Return a repeated request with a copy of its records."""
+    copy = copy_of_records(request)
+    copy.topics[0].partitions[0].records = memoryview(bytearray(records))
+    return copy
 
 
 _CODEC_POSITION = 22

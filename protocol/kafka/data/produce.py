@@ -9,7 +9,8 @@
                     throttle int32
                9+   flexible        13+  topic_id instead of name
 
-From version 12 on the partitions need not be part of the transaction yet (KIP-890).
+From version 12 on the partitions need not be part of the transaction yet (KIP-890). Version 11 added the error
+TRANSACTION_ABORTABLE.
 
 A batch's `records` are a view of the frame, that is of the receive buffer, and are patched in place. The tagged fields
 that version 10 adds to a response (the current leader) are never written: this node leads all its partitions.
@@ -55,6 +56,7 @@ _LOG_START_FROM: Final = 5
 _ZSTD_FROM: Final = 7
 _MESSAGES_FROM: Final = 8
 _FLEXIBLE_FROM: Final = 9
+_ABORTABLE_FROM: Final = 11
 _ADDS_PARTITIONS_FROM: Final = 12
 _TOPIC_IDS_FROM: Final = 13
 
@@ -110,7 +112,10 @@ def _decode_classic(version: int, body: memoryview) -> ProduceRequest:
         if name is None:
             raise DecodeError("a topic's name is null")
         topics.append(ProduceTopic(name, partitions))
-    return ProduceRequest(acks, timeout_ms, topics, transactional_id, version >= _ZSTD_FROM, adds_partitions=False)
+    takes_zstd = version >= _ZSTD_FROM
+    return ProduceRequest(
+        acks, timeout_ms, topics, transactional_id, takes_zstd, adds_partitions=False, knows_abortable=False
+    )
 
 
 def _decode_flexible(version: int, body: memoryview) -> ProduceRequest:
@@ -150,8 +155,11 @@ def _decode_flexible(version: int, body: memoryview) -> ProduceRequest:
         topics.append(ProduceTopic(name or "", partitions, topic_id))
         position = skip_tags(body, position)
     skip_tags(body, position)
-    adds_partitions = version >= _ADDS_PARTITIONS_FROM
-    return ProduceRequest(acks, timeout_ms, topics, transactional_id, adds_partitions=adds_partitions)
+    request = ProduceRequest(acks, timeout_ms, topics, transactional_id)
+    if version < _ADDS_PARTITIONS_FROM:
+        request.adds_partitions = False
+        request.knows_abortable = version >= _ABORTABLE_FROM
+    return request
 
 
 def encode_response(version: int, response: ProduceResponse) -> bytes:

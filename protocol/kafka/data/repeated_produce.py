@@ -240,6 +240,7 @@ def _middle_and_request(
         request.transactional_id,
         request.takes_zstd,
         request.adds_partitions,
+        request.knows_abortable,
     )
     if probed != expected or probed_header.without_frame() != header.without_frame():
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from barnabas.protocol.errors import ErrorCode
 
@@ -35,7 +35,8 @@ class ProduceRequest:
 
     `takes_zstd`: whether the client's version allows zstd (Kafka's versions below 7 do not). `adds_partitions`: whether
     the request adds its partitions to the transaction of `transactional_id`; otherwise (Kafka's versions below 12) they
-    must be part of it.
+    must be part of it. `knows_abortable`: whether the client knows TRANSACTION_ABORTABLE (Kafka's versions below 11 do
+    not).
     """
 
     acks: int
@@ -44,6 +45,7 @@ class ProduceRequest:
     transactional_id: str | None = None
     takes_zstd: bool = True
     adds_partitions: bool = True
+    knows_abortable: bool = True
 
 
 @dataclass(slots=True)
@@ -79,6 +81,19 @@ class ProduceResponse:
 
 
 _FORGOTTEN = memoryview(b"")
+
+
+def copy_of_records(request: ProduceRequest) -> ProduceRequest:
+    """Return the request with copies of its records, which outlive the handler's call."""
+    topics = [
+        ProduceTopic(
+            topic.name,
+            [ProducePartition(each.partition, memoryview(bytearray(each.records))) for each in topic.partitions],
+            topic.topic_id,
+        )
+        for topic in request.topics
+    ]
+    return replace(request, topics=topics)
 
 
 def forget_records(request: object) -> None:

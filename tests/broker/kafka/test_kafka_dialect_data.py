@@ -24,11 +24,13 @@ from tests.support.kafka.kafka_wire import (
     request_frame,
     schema,
 )
+from tests.support.storage.records import reseal
 from tests.support.wire import WireClient
 
 PRODUCE_VERSIONS = range(3, 14)
 FETCH_VERSIONS = range(4, 19)
 UNKNOWN_ID = UUID(int=12345)
+ATTRIBUTES, TRANSACTIONAL = 22, 0x10
 
 
 @pytest.fixture
@@ -144,13 +146,17 @@ def test_an_error_with_acks_0_closes_the_connection(daemon: Daemon, kafka: Kafka
     assert "produce with acks=0 to nowhere-0 failed" in daemon.log
 
 
-def test_a_transactional_producer_is_told_a_fatal_error(kafka: KafkaWire, batch: Batch) -> None:
+def test_a_transactional_batch_needs_a_transactional_id_but_not_the_reverse(kafka: KafkaWire, batch: Batch) -> None:
     kafka.topic_id("transactions")
-    request = produce_request(9, "transactions", batch())
-    kafka.send(replace(request, transactional_id="txn"))
+    kafka.send(replace(produce_request(9, "transactions", batch()), transactional_id="txn"))
+    (result,) = kafka.receive("produce", 9).responses[0].partition_responses
+    assert result.error_code == ErrorCode.NONE
+    transactional = batch()
+    transactional[ATTRIBUTES] |= TRANSACTIONAL
+    kafka.send(produce_request(9, "transactions", reseal(transactional)))
     (result,) = kafka.receive("produce", 9).responses[0].partition_responses
     assert result.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    assert "transactions are not served" in result.error_message
+    assert "without a transactional id" in result.error_message
     for version in range(6):
         answer = kafka.call(
             "init_producer_id", version, transactional_id="txn", transaction_timeout=timedelta(seconds=1)

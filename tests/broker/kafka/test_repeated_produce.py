@@ -87,7 +87,12 @@ def test_what_is_refused_is_answered_in_the_same_bytes_as_in_a_first_request(
             expected = answer(fresh, frame)
         assert answer(kafka, frame) == expected, name
         codes.add(answer_of("produce", version, expected)[1].responses[0].partition_responses[0].error_code)
-    assert codes == {ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD, ErrorCode.MESSAGE_TOO_LARGE}
+    assert codes == {
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
 
 
 @pytest.mark.parametrize(("version", "code"), [(6, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE), (7, ErrorCode.NONE)])
