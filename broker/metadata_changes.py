@@ -21,12 +21,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from barnabas.broker.metadata.configs import plan_alter_configs
+from barnabas.broker.metadata.features import plan_update_features
 from barnabas.broker.metadata.placement import Placement
 from barnabas.broker.metadata.producer_ids import plan_producer_id_block
 from barnabas.broker.metadata.topics import plan_create_partitions, plan_create_topics, plan_delete_topics
 from barnabas.broker.storage.files.open_files import partitions_at_once
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.cluster.configs import AlterConfigsRequest, AlterConfigsResponse, AlterConfigsResult
+from barnabas.protocol.messages.cluster.update_features import FeatureUpdateResult, UpdateFeaturesRequest
 from barnabas.protocol.messages.topics.topics import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
     from barnabas.broker.partitions.creation_steps import PartitionSteps
     from barnabas.protocol.metadata.records import MetadataRecord
 
-Result = TypeVar("Result", TopicResult, AlterConfigsResult, range)
+Result = TypeVar("Result", TopicResult, AlterConfigsResult, FeatureUpdateResult, range)
 T = TypeVar("T")
 
 
@@ -62,7 +64,7 @@ class Committer(Protocol):
 
 
 class MetadataChanges:
-    """Creates, grows and deletes topics, alters configs, takes blocks of producer ids."""
+    """Creates, grows and deletes topics, alters configs and features, takes blocks of producer ids."""
 
     def __init__(
         self,
@@ -150,6 +152,17 @@ class MetadataChanges:
                 ),
                 commit=not request.validate_only,
             )
+        )
+
+    async def update_features(
+        self, request: UpdateFeaturesRequest, *, has_consumer_groups: bool
+    ) -> list[FeatureUpdateResult]:
+        """Change levels of features, all or none; one result each. Raises BrokerError."""
+        return await self._change(
+            lambda image: plan_update_features(
+                image, request.updates, node_id=self._store.node_id, has_consumer_groups=has_consumer_groups
+            ),
+            commit=not request.validate_only,
         )
 
     async def take_producer_id_block(self) -> range:

@@ -115,6 +115,12 @@ class BrokerConfig(PropertyValues):
         return self._metadata_log_dir
 
     @property
+    def initial_features(self) -> Mapping[str, int]:
+        """Feature levels of a new directory, by name."""
+        pairs = [entry.partition("=") for entry in self.get_list("initial.features")]
+        return {name.strip(): int(level) for name, _, level in pairs}
+
+    @property
     def listeners(self) -> tuple[Listener, ...]:
         """The client listeners to open: all but the controllers', at least one."""
         return self._listeners

@@ -164,7 +164,7 @@ def render_page() -> str:
     parts.extend(_topic_row(each) for each in TOPIC_PROPERTIES.values())
     parts.append("\n## Where Barnabas differs from Kafka\n\n| property | here |\n|---|---|\n")
     parts.extend(f"| `{name}` | {why} |\n" for name, why in (DIFFERENCES | TOPIC_DIFFERENCES).items())
-    parts.append("| `metrics.listener`, `read.only` | not in Kafka |\n")
+    parts.append("| `metrics.listener`, `read.only`, `initial.features` | not in Kafka |\n")
     parts.append("\n## Kafka's properties that Barnabas does not serve\n\nAccepted and kept, without effect.\n")
     parts.append(_unserved("broker", unserved.UNSERVED_PROPERTIES.items()))
     prefixes = ", ".join(f"`{prefix}*`" for prefix in unserved.UNSERVED_PREFIXES)

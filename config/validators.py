@@ -5,6 +5,7 @@ Named tuples, because a dataclass costs half a millisecond at import, and a star
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from barnabas.config.value import PropertyValue
@@ -99,4 +100,34 @@ class ListOf(NamedTuple):
                 return f"{entry} is none of {', '.join(self.choices)}"
             if entry in value[:index]:
                 return f"names {entry} twice"
+        return None
+
+
+class NamedLevels(NamedTuple):
+    """A list of `name=level`, each name at most once; `ranges` has the lowest and the highest level of each name."""
+
+    ranges: Sequence[tuple[str, int, int]]
+
+    @property
+    def rule(self) -> str:
+        """The rule in words."""
+        return "name=level of " + ", ".join(f"{name} ({lowest} to {highest})" for name, lowest, highest in self.ranges)
+
+    def problem(self, value: PropertyValue) -> str | None:
+        """Return the fault, or None."""
+        assert isinstance(value, tuple)
+        known = {name: (lowest, highest) for name, lowest, highest in self.ranges}
+        seen = set()
+        for entry in value:
+            name, equals, level = (part.strip() for part in entry.partition("="))
+            if not equals:
+                return f"has {entry or 'an empty entry'} where name=level is expected"
+            if name not in known:
+                return f"names {name}, which is none of {', '.join(known)}"
+            if name in seen:
+                return f"names {name} twice"
+            seen.add(name)
+            lowest, highest = known[name]
+            if not (level.isascii() and level.isdigit() and lowest <= int(level[:6]) <= highest):
+                return f"has level {level} of {name}, which must be {lowest} to {highest}"
         return None

@@ -144,6 +144,9 @@ _ROWS: Final[Sequence[_Row]] = (
     ),
     _Row(ApiKey.DESCRIBE_QUORUM, "cluster.describe_quorum:DescribeQuorumHandler", "store, addresses, clock"),
     _Row(ApiKey.INCREMENTAL_ALTER_CONFIGS, "cluster.configs:AlterConfigsHandler", "changes, probe"),
+    _Row(
+        ApiKey.UPDATE_FEATURES, "cluster.update_features:UpdateFeaturesHandler", "changes, groups.has_consumer_protocol"
+    ),
     _Row(ApiKey.DESCRIBE_CLUSTER, "cluster.describe_cluster:DescribeClusterHandler", "store, addresses"),
     _Row(ApiKey.DESCRIBE_PRODUCERS, "data.describe_producers:DescribeProducersHandler", "partitions, probe"),
     _Row(ApiKey.LIST_CONFIG_RESOURCES, "cluster.list_config_resources:ListConfigResourcesHandler", "store"),

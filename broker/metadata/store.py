@@ -163,11 +163,16 @@ def _open(config: BrokerConfig, log_manager: LogManager, clock: Clock) -> Metada
     identity, replayed = _openable(report)
     found = {} if replayed.exists else partitions_by_topic(report.directories)
     opening = plan_opening(
-        replayed, identity=identity, bootstrap=report.bootstrap, found=found, was_clean=report.was_clean
+        replayed,
+        identity=identity,
+        bootstrap=report.bootstrap,
+        found=found,
+        was_clean=report.was_clean,
+        initial_features=config.initial_features,
     )
 
     if not (log_dir / bootstrap_checkpoint.FILE_NAME).exists():
-        bootstrap_checkpoint.write_bootstrap_checkpoint(log_dir, level=opening.level, timestamp_ms=clock.wall_ms())
+        bootstrap_checkpoint.write_bootstrap_checkpoint(log_dir, opening.features, timestamp_ms=clock.wall_ms())
     write_identity(identity, report.outdated)
     log = open_metadata_log(log_manager, replayed, config.log_config)
     now_ms, size_before = clock.wall_ms(), log.size_bytes
@@ -180,7 +185,6 @@ def _open(config: BrokerConfig, log_manager: LogManager, clock: Clock) -> Metada
         log,
         image,
         leader_epoch=opening.leader_epoch,
-        level=opening.level,
         clock=clock,
         last_timestamp_ms=now_ms if image.end_offset > replayed.image.end_offset else replayed.last_timestamp,
     )

@@ -17,7 +17,9 @@ from barnabas.config.properties_file import decode, parse_properties
 CLIENT_LISTENER = "PLAINTEXT"
 CONTROLLER_LISTENER = "CONTROLLER"
 _EVERYWHERE = ("", "0.0.0.0", "::")  # it is compared with, not bound
-_OURS_ALONE = frozenset({"ignore.security", "metrics.group.lag.enable", "metrics.listener", "read.only"})
+_OURS_ALONE = frozenset(
+    {"ignore.security", "initial.features", "metrics.group.lag.enable", "metrics.listener", "read.only"}
+)
 _WRITTEN_ANEW = frozenset(
     {
         *("log.dir", "broker.id", "controller.quorum.voters", "controller.quorum.bootstrap.servers"),

@@ -2,8 +2,8 @@
 
 Source: Apache Kafka 4.3's KafkaConfig.configDef(). Where one node or a first try needs it, ours differ and the text
 mentions it: listeners on the loopback address, data in ./barnabas-data, node.id and process.roles optional. Properties
-without a counterpart in Kafka: metrics.listener, metrics.group.lag.enable, ignore.security, read.only. Kafka's names
-that Barnabas does not serve are in unserved.py.
+without a counterpart in Kafka: metrics.listener, metrics.group.lag.enable, ignore.security, read.only,
+initial.features. Kafka's names that Barnabas does not serve are in unserved.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from barnabas.config.property import INT_MAX, LONG_MAX, Property, PropertyType, UpdateMode, by_name
 from barnabas.config.tables.group_properties import GROUP_PROPERTIES
 from barnabas.config.tables.log_properties import LOG_PROPERTIES
-from barnabas.config.validators import AtLeast, ListOf
+from barnabas.config.validators import AtLeast, ListOf, NamedLevels
 
 BOOLEAN, STRING, INT, LONG = PropertyType.BOOLEAN, PropertyType.STRING, PropertyType.INT, PropertyType.LONG
 LIST = PropertyType.LIST
@@ -24,6 +24,9 @@ LISTENERS = "Listeners"
 CONNECTIONS = "Connections and requests"
 TOPICS = "Topics"
 THREADS = "Threads"
+
+INITIAL_FEATURES = (("transaction.version", 0, 2), ("metadata.version", 7, 30))
+"""Features that initial.features may set, with their lowest and highest level."""
 
 BROKER_PROPERTIES: Mapping[str, Property] = by_name(
     Property(
@@ -113,6 +116,16 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         "enforces none of them: without this setting it refuses to start, because every client could read and write "
         "everything. "
         "`barnabas serve --ignore-security` sets it.",
+        group=NODE,
+    ),
+    Property(
+        "initial.features",
+        LIST,
+        ("transaction.version=2",),
+        "Feature levels of a new directory, as `kafka-storage format --feature` sets them; an existing directory keeps "
+        "its own, which kafka-features changes. Apache Kafka 3.7 to 3.9 start on a directory only if its "
+        "transaction.version is 0. metadata.version is 19 unless it is set here.",
+        NamedLevels(INITIAL_FEATURES),
         group=NODE,
     ),
     Property(

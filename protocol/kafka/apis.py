@@ -100,6 +100,7 @@ KAFKA_APIS: Sequence[KafkaApi] = (
     KafkaApi(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1, 1, "cluster"),
     KafkaApi(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0, 0, "cluster"),
     KafkaApi(ApiKey.DESCRIBE_QUORUM, 0, 2, 0, "cluster"),
+    KafkaApi(ApiKey.UPDATE_FEATURES, 0, 2, 0, "cluster"),
     KafkaApi(ApiKey.DESCRIBE_CLUSTER, 0, 2, 0, "cluster"),
     KafkaApi(ApiKey.DESCRIBE_PRODUCERS, 0, 0, 0, "data"),
     KafkaApi(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, 0, "groups"),
@@ -114,7 +115,6 @@ TRANSACTION_APIS: Sequence[KafkaApi] = (
     KafkaApi(ApiKey.END_TXN, 0, 5, 3, "transactions"),
     KafkaApi(ApiKey.WRITE_TXN_MARKERS, 1, 2, 1, "transactions"),
     KafkaApi(ApiKey.TXN_OFFSET_COMMIT, 0, 5, 3, "transactions"),
-    KafkaApi(ApiKey.UPDATE_FEATURES, 0, 2, 0, "cluster"),
     KafkaApi(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, 0, "transactions"),
     KafkaApi(ApiKey.LIST_TRANSACTIONS, 0, 2, 0, "transactions"),
 )

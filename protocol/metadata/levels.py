@@ -1,8 +1,12 @@
-"""`metadata.version`: the feature level that decides which record versions a metadata log may hold.
+"""Features of a cluster and their levels, which FeatureLevel records finalize.
 
-Kafka 3.7 to 4.3 all read level 19 (3.7-IV4). Level 13 introduced metadata transactions, 17 directory ids in partition
-records, 23 the lists of eligible leaders. 30 (4.3-IV0) is the newest supported level. Kafka 4.x does not read levels
-below 7 (3.3-IV3) either. Source: Kafka's org.apache.kafka.server.common.MetadataVersion.
+`metadata.version` decides which record versions a metadata log may hold. Kafka 3.7 to 4.3 all read level
+19 (3.7-IV4). Level 13 introduced metadata transactions, 17 directory ids in partition records, 23 the lists of eligible
+leaders. 30 (4.3-IV0) is the newest supported level. Kafka 4.x does not read levels below 7 (3.3-IV3) either.
+
+`transaction.version` decides how transactions are kept (KIP-890): 0 as up to Kafka 3.9; 1 writes version 1 of
+TransactionLogValue; 2 also gives a producer a new epoch for each transaction. A feature without a record has level 0.
+Source: Kafka's MetadataVersion, TransactionVersion and Feature in org.apache.kafka.server.common.
 """
 
 from __future__ import annotations
@@ -15,9 +19,17 @@ GROUP_VERSION = "group.version"
 
 NEWEST_GROUP_VERSION = 1
 
+TRANSACTION_VERSION = "transaction.version"
+"""Name of the feature that selects how transactions are kept."""
+
+NEWEST_TRANSACTION_VERSION = 2
+
 OLDEST_KNOWN_LEVEL = 7
 INITIAL_LEVEL = 19
 NEWEST_KNOWN_LEVEL = 30
+
+_LEVELS_THAT_CHANGED_METADATA = (8, 11, 13, 14, 15, 17, 23, 30)
+"""Levels whose records older ones do not have (Kafka's didMetadataChange)."""
 
 _TRANSACTIONS_FROM = 13
 _DIRECTORIES_FROM = 17
@@ -32,6 +44,11 @@ def is_known_level(level: int) -> bool:
 def has_transactions(level: int) -> bool:
     """Return whether the level has BeginTransaction, EndTransaction and AbortTransaction records."""
     return level >= _TRANSACTIONS_FROM
+
+
+def changes_metadata(lower: int, higher: int) -> bool:
+    """Return whether a log of `metadata.version` `higher` may hold records that `lower` does not have."""
+    return any(lower < level <= higher for level in _LEVELS_THAT_CHANGED_METADATA)
 
 
 def partition_record_version(level: int) -> int:

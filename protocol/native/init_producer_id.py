@@ -1,7 +1,7 @@
 """init_producer_id (22): an id for an idempotent or transactional producer.
 
-request   transactional_id str or nil, transaction_timeout_ms int; producer_id int, producer_epoch int: the present ones,
-          two_phase bool: no timeout aborts a transaction, which needs transaction.two.phase.commit.enable
+request   transactional_id str or nil, transaction_timeout_ms int; producer_id int, producer_epoch int: the
+          present ones, two_phase bool: no timeout aborts a transaction, which needs transaction.two.phase.commit.enable
 response  error, producer_id int, producer_epoch int
 
 Every field of the request may be left out; an idempotent producer's is an empty map.

@@ -18,7 +18,7 @@ from barnabas.config.property import show
 from barnabas.config.tables import unserved
 
 TABLE = Path(__file__).parent / "data" / "kafka-configs.tsv"
-OURS_ALONE = {"ignore.security", "metrics.group.lag.enable", "metrics.listener", "read.only"}
+OURS_ALONE = {"ignore.security", "initial.features", "metrics.group.lag.enable", "metrics.listener", "read.only"}
 # What Kafka reads without defining it: its authorizer's, and the dynamic quotas.
 UNDEFINED_IN_KAFKA = {
     "allow.everyone.if.no.acl.found",

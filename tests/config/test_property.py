@@ -13,10 +13,11 @@ from barnabas.config.property import (
     parse_as,
     show,
 )
-from barnabas.config.validators import AtLeast, Between, ListOf, OneOf
+from barnabas.config.validators import AtLeast, Between, ListOf, NamedLevels, OneOf, Validator
 from barnabas.config.value import PropertyValue
 
 INT, LONG, SHORT = PropertyType.INT, PropertyType.LONG, PropertyType.SHORT
+LEVELS = NamedLevels((("a", 0, 2), ("b", 7, 30)))
 DOUBLE, LIST, BOOLEAN = PropertyType.DOUBLE, PropertyType.LIST, PropertyType.BOOLEAN
 
 
@@ -89,10 +90,19 @@ def test_an_illegal_value_is_refused_with_the_reason(kind: PropertyType, text: s
         (ListOf(), ("a", "b"), ("a", "b", "a"), "names a twice"),
         (ListOf(), ("a",), ("a", ""), "has an empty entry"),
         (ListOf(may_be_empty=False), ("a",), (), "must name at least one"),
+        (LEVELS, ("a=0", "b = 30"), ("a",), "has a where name=level is expected"),
+        (LEVELS, (), ("a=1", ""), "has an empty entry where name=level is expected"),
+        (LEVELS, ("b=7",), ("c=1",), "names c, which is none of a, b"),
+        (LEVELS, ("a=2",), ("a=3",), "has level 3 of a, which must be 0 to 2"),
+        (LEVELS, ("a=2",), ("a=-1",), "has level -1 of a, which must be 0 to 2"),
+        (LEVELS, ("a=2",), ("a=1", "a=1"), "names a twice"),
     ],
 )
 def test_a_validator_accepts_legal_values_and_describes_the_fault_of_others(
-    validator: AtLeast | Between | OneOf | ListOf, legal: PropertyValue, illegal: PropertyValue, reason: str
+    validator: Validator,
+    legal: PropertyValue,
+    illegal: PropertyValue,
+    reason: str,
 ) -> None:
     assert validator.problem(legal) is None
     assert validator.problem(illegal) == reason

@@ -1,8 +1,8 @@
 """ApiVersions (key 18; hello in the native dialect): the served APIs, and the broker's name and version. Never fails.
 
-Kafka's dialect adds the cluster's features: metadata.version from the metadata log, and group.version, which is 1 while
-consumer groups are served. group.version is not written to the log, because Kafka 3.7 would not start on it.
-transaction.version is left out, since clients that see it use transactions.
+Kafka's dialect adds the cluster's features: metadata.version and transaction.version from the metadata log, and
+group.version, which is 1 while consumer groups are served. group.version is not written to the log, because Kafka 3.7
+would not start on it.
 """
 
 from __future__ import annotations
@@ -11,18 +11,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from barnabas import __version__
+from barnabas.broker.metadata.features import served_features
 from barnabas.protocol.messages.cluster.api_versions import (
     ApiVersionRange,
     ApiVersionsRequest,
     ApiVersionsResponse,
-    Feature,
-)
-from barnabas.protocol.metadata.levels import (
-    GROUP_VERSION,
-    METADATA_VERSION,
-    NEWEST_GROUP_VERSION,
-    NEWEST_KNOWN_LEVEL,
-    OLDEST_KNOWN_LEVEL,
 )
 from barnabas.protocol.native.apis import NATIVE_APIS
 from barnabas.protocol.native.codec import VERSION
@@ -33,12 +26,11 @@ if TYPE_CHECKING:
 
 
 class ApiVersionsHandler:
-    """Serves ApiVersions. The response is built once, except for the features, which a metadata change may raise."""
+    """Serves ApiVersions. The response is built once, except for the features, which a metadata change may alter."""
 
     def __init__(self, store: MetadataView, has_consumer_groups: bool, max_frame_bytes: int) -> None:
         self._store = store
-        level = NEWEST_GROUP_VERSION if has_consumer_groups else 0
-        self._groups = Feature(GROUP_VERSION, 0, NEWEST_GROUP_VERSION, level)
+        self._has_consumer_groups = has_consumer_groups
         self._response = ApiVersionsResponse(
             server="barnabas",
             server_version=__version__,
@@ -51,7 +43,7 @@ class ApiVersionsHandler:
     def __call__(self, session: Session, request: ApiVersionsRequest) -> ApiVersionsResponse:
         """Answer one ApiVersions request as the module docstring specifies."""
         image = self._store.image
-        if image.level is None:
+        features = served_features(image, has_consumer_groups=self._has_consumer_groups)
+        if not features:
             return self._response
-        feature = Feature(METADATA_VERSION, OLDEST_KNOWN_LEVEL, NEWEST_KNOWN_LEVEL, image.level)
-        return replace(self._response, features=[self._groups, feature], features_epoch=image.end_offset - 1)
+        return replace(self._response, features=features, features_epoch=image.end_offset - 1)

@@ -1,14 +1,15 @@
 """The records that opening a data directory appends to its metadata log. Planned here, written by the store.
 
 an open transaction                     AbortTransaction, so that our records do not become part of it
-an empty log                            the records of bootstrap.checkpoint, or `metadata.version` 19; and the topics of
-                                        a directory written with ZooKeeper
+an empty log                            the records of bootstrap.checkpoint, or `metadata.version` 19 and the levels of
+                                        initial.features; or `metadata.version` 19 and the topics of a directory
+                                        written with ZooKeeper
 after an unclean stop, or after Kafka   every partition gets this node as leader with the next leader epoch
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,11 +19,11 @@ from barnabas.broker.metadata.directories.meta_properties import NodeIdentity
 from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.image_builder import ImageBuilder
-from barnabas.broker.metadata.log.bootstrap_checkpoint import level_of
+from barnabas.broker.metadata.log.bootstrap_checkpoint import feature_records, level_of
 from barnabas.broker.metadata.log.log_replay import METADATA_DIRECTORY, ReplayedLog
 from barnabas.protocol.metadata.control import Voter
 from barnabas.protocol.metadata.levels import INITIAL_LEVEL, METADATA_VERSION, has_transactions
-from barnabas.protocol.metadata.records import AbortTransactionRecord, FeatureLevelRecord, MetadataRecord
+from barnabas.protocol.metadata.records import AbortTransactionRecord, MetadataRecord
 from barnabas.protocol.uuids import ZERO_UUID
 
 FIRST_EPOCH = 1
@@ -31,7 +32,7 @@ FIRST_EPOCH = 1
 class Opening(NamedTuple):
     """The first append after opening.
 
-    level           `metadata.version` of the log
+    features        the levels for bootstrap.checkpoint, if the directory has none
     leader_epoch    of our batches
     is_new_epoch    the epoch is new to the log: a LeaderChange begins it
     aborts          AbortTransaction comes before everything else
@@ -39,12 +40,17 @@ class Opening(NamedTuple):
     warnings        sentences for the operator
     """
 
-    level: int
+    features: Mapping[str, int]
     leader_epoch: int
     is_new_epoch: bool
     aborts: bool
     records: list[MetadataRecord]
     warnings: list[str]
+
+    @property
+    def level(self) -> int:
+        """`metadata.version` of the log."""
+        return self.features[METADATA_VERSION]
 
 
 def plan_opening(
@@ -54,16 +60,25 @@ def plan_opening(
     bootstrap: Sequence[MetadataRecord] | None,
     found: PartitionDirectories,
     was_clean: bool,
+    initial_features: Mapping[str, int],
 ) -> Opening:
-    """Plan the opening. `found`, the partition directories, matter only for an empty log. Raises MetadataError."""
+    """Plan the opening. `found`, the partition directories, matter only for an empty log. Raises MetadataError.
+
+    `initial_features` are those of a new directory, in which no partition is found.
+    """
     image = replayed.image
     records: list[MetadataRecord] = []
     warnings: list[str] = []
     level = image.level
+    features = {} if level is None else {METADATA_VERSION: level}
     if level is None:
-        level = INITIAL_LEVEL if bootstrap is None else level_of(bootstrap)
-        assert level is not None, "bootstrap records have a level"
-        records += [FeatureLevelRecord(METADATA_VERSION, level)] if bootstrap is None else bootstrap
+        features = {METADATA_VERSION: INITIAL_LEVEL, **({} if found else initial_features)}
+        if bootstrap is not None:
+            stored = level_of(bootstrap)
+            assert stored is not None, "bootstrap records have a level"
+            features = {METADATA_VERSION: stored}
+        level = features[METADATA_VERSION]
+        records += feature_records(features) if bootstrap is None else bootstrap
     if not replayed.exists and found:
         records += adoption_records(found, node_id=identity.node_id, directory_ids=identity.directory_ids)
         warnings.append(
@@ -75,7 +90,7 @@ def plan_opening(
     ensure_transaction_can_end(replayed, level)
     last_epoch = max(replayed.last_epoch, replayed.quorum_epoch, 0)
     return Opening(
-        level=level,
+        features=features,
         leader_epoch=last_epoch + 1 if changed or last_epoch < FIRST_EPOCH else last_epoch,
         is_new_epoch=changed or last_epoch < FIRST_EPOCH,
         aborts=replayed.in_transaction,

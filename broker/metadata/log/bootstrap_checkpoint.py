@@ -6,7 +6,7 @@ and its controller requires it while the log has no level. Source: Kafka's Boots
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from barnabas.broker.metadata.errors import MetadataError, ensure_known_level
@@ -20,12 +20,12 @@ from barnabas.protocol.metadata.records import FeatureLevelRecord, MetadataRecor
 FILE_NAME = "bootstrap.checkpoint"
 
 
-def write_bootstrap_checkpoint(directory: Path, *, level: int, timestamp_ms: int) -> None:
-    """Write the file durably. Raises OSError."""
+def write_bootstrap_checkpoint(directory: Path, features: Mapping[str, int], *, timestamp_ms: int) -> None:
+    """Write the file durably, with the levels of `features` (`metadata.version` among them). Raises OSError."""
     header = encode_control_batch([SnapshotHeader(0)], base_offset=0, leader_epoch=0, timestamp_ms=timestamp_ms)
     records, next_offset = encode_change(
-        [FeatureLevelRecord(METADATA_VERSION, level)],
-        level=level,
+        feature_records(features),
+        level=features[METADATA_VERSION],
         base_offset=1,
         leader_epoch=0,
         timestamp_ms=timestamp_ms,
@@ -57,6 +57,12 @@ def read_bootstrap_records(directory: Path) -> list[MetadataRecord] | None:
         raise MetadataError(f"{path} has no {METADATA_VERSION}; Kafka would not start on it either")
     ensure_known_level(level, str(path))
     return records
+
+
+def feature_records(features: Mapping[str, int]) -> list[MetadataRecord]:
+    """Return the records that finalize the levels above 0, `metadata.version` first, as Kafka requires."""
+    names = sorted(features, key=lambda name: (name != METADATA_VERSION, name))
+    return [FeatureLevelRecord(name, features[name]) for name in names if features[name]]
 
 
 def level_of(records: Iterable[MetadataRecord]) -> int | None:

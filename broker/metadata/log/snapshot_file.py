@@ -17,13 +17,12 @@ from typing import NamedTuple
 
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.log.batches import encode_control_batch, encode_records
+from barnabas.broker.metadata.log.bootstrap_checkpoint import feature_records
 from barnabas.broker.metadata.log.snapshots import SnapshotId, snapshot_path
 from barnabas.broker.storage.files.durable_files import write_durably
 from barnabas.protocol.metadata.control import ControlRecord, KRaftVersion, KRaftVoters, SnapshotFooter, SnapshotHeader
-from barnabas.protocol.metadata.levels import METADATA_VERSION
 from barnabas.protocol.metadata.records import (
     ConfigRecord,
-    FeatureLevelRecord,
     MetadataRecord,
     PartitionRecord,
     ProducerIdsRecord,
@@ -80,8 +79,7 @@ def encode_snapshot(image: MetadataImage, *, epoch: int, last_timestamp_ms: int,
 
 def snapshot_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     """Yield the records that rebuild `image`."""
-    for name in sorted(image.features, key=lambda name: (name != METADATA_VERSION, name)):
-        yield FeatureLevelRecord(name, image.features[name])
+    yield from feature_records(image.features)
     yield from image.carried
     for topic in image.topics.values():
         yield TopicRecord(topic.name, topic.topic_id)

@@ -46,7 +46,7 @@ class AppendOnlyLog(Protocol):
 
 
 class MetadataWriter:
-    """Owner of the image. `leader_epoch` is written into every batch; `level` is the log's `metadata.version`."""
+    """Owner of the image, which has a `metadata.version`. `leader_epoch` is written into every batch."""
 
     def __init__(
         self,
@@ -54,14 +54,12 @@ class MetadataWriter:
         image: MetadataImage,
         *,
         leader_epoch: int,
-        level: int,
         clock: Clock,
         last_timestamp_ms: int = 0,
     ) -> None:
         """`last_timestamp_ms` is that of the log's last batch."""
         self.image = image
         self.leader_epoch = leader_epoch
-        self.level = level
         self.failure: str | None = None
         self._log = log
         self._clock = clock
@@ -110,11 +108,13 @@ class MetadataWriter:
         builder = ImageBuilder(before)
         for record in records:
             builder.apply(record)  # a record that does not fit must not reach the log
+        level = before.level
+        assert level is not None, "the opening of the log finalized a level"
         base_offset = self._log.end_offset
         timestamp_ms = self._clock.wall_ms()
         batches, end_offset = encode_change(
             records,
-            level=self.level,
+            level=level,
             base_offset=base_offset,
             leader_epoch=self.leader_epoch,
             timestamp_ms=timestamp_ms,

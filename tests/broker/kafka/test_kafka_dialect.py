@@ -49,6 +49,7 @@ def test_api_versions_says_which_features_are_finalized(kafka: KafkaWire) -> Non
     assert [(each.name, each.min_version_level, each.max_version_level) for each in answer.finalized_features] == [
         ("group.version", 1, 1),
         ("metadata.version", 19, 19),
+        ("transaction.version", 2, 2),
     ]
     assert answer.finalized_features_epoch >= 0
 

@@ -37,11 +37,13 @@ LEFT_WITH_ELR = PartitionState(
 ImageOf = Callable[[list[MetadataRecord]], MetadataImage]
 
 
-def test_the_bootstrap_checkpoint_is_a_snapshot_with_the_level(tmp_path: Path) -> None:
-    write_bootstrap_checkpoint(tmp_path, level=19, timestamp_ms=5)
+def test_the_bootstrap_checkpoint_is_a_snapshot_with_the_levels(tmp_path: Path) -> None:
+    features = {"transaction.version": 2, "a": 0, "metadata.version": 19}
+    write_bootstrap_checkpoint(tmp_path, features, timestamp_ms=5)
     records = list(decode_batches((tmp_path / "bootstrap.checkpoint").read_bytes()))
-    assert records == [SnapshotHeader(0), FeatureLevelRecord("metadata.version", 19), SnapshotFooter()]
-    assert read_bootstrap_records(tmp_path) == [FeatureLevelRecord("metadata.version", 19)]
+    levels = [FeatureLevelRecord("metadata.version", 19), FeatureLevelRecord("transaction.version", 2)]
+    assert records == [SnapshotHeader(0), *levels, SnapshotFooter()]
+    assert read_bootstrap_records(tmp_path) == levels
 
 
 def test_records_of_kafka_in_the_bootstrap_checkpoint_are_kept_raw(tmp_path: Path) -> None:

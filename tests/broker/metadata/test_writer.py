@@ -15,6 +15,7 @@ from barnabas.broker.metadata.log.batches import decode_batches
 from barnabas.broker.metadata.log.writer import MetadataWriter
 from barnabas.broker.metadata.plan import Plan
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.metadata.levels import METADATA_VERSION
 from barnabas.protocol.metadata.records import ConfigRecord, RemoveTopicRecord, TopicRecord
 from barnabas.protocol.records import iter_batches
 
@@ -60,7 +61,7 @@ def log() -> FakeLog:
 @pytest.fixture
 def writer(log: FakeLog, clock: FakeClock) -> MetadataWriter:
     """Return a writer in epoch 3 on `log`."""
-    return MetadataWriter(log, MetadataImage(), leader_epoch=3, level=19, clock=clock)
+    return MetadataWriter(log, MetadataImage(features={METADATA_VERSION: 19}), leader_epoch=3, clock=clock)
 
 
 def test_a_change_is_synced_before_the_image_and_the_listeners_see_it(log: FakeLog, writer: MetadataWriter) -> None:

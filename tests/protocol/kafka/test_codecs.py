@@ -226,7 +226,7 @@ def test_an_answer_to_list_offsets_is_read_back(version: int) -> None:
 def test_init_producer_id_both_ways(version: int) -> None:
     kio = schema("init_producer_id", version, "request")
     for transactional_id in (None, "txn"):
-        present = {"producer_id": 1 << 33, "producer_epoch": 7} if version >= 3 else {}
+        present: dict[str, Any] = {"producer_id": 1 << 33, "producer_epoch": 7} if version >= 3 else {}
         request = kio.InitProducerIdRequest(
             transactional_id=transactional_id, transaction_timeout=timedelta(milliseconds=2**31 - 1), **present
         )

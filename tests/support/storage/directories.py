@@ -21,10 +21,15 @@ RECORDS = 30
 def make_directories(scratch: Path) -> Path:
     """Create log directories `one` and `two` in a directory, and return that directory.
 
-    They have the topics `orders` (3 partitions) and `small` (tiny segments), and the group `workers`.
+    They have the topics `orders` (3 partitions) and `small` (tiny segments), the group `workers`, and no feature level
+    that a Kafka does not support.
     """
     data = scratch / "data"
-    settings = (f"log.dirs={data}/one,{data}/two", "offsets.topic.num.partitions=2")
+    settings = (
+        f"log.dirs={data}/one,{data}/two",
+        "offsets.topic.num.partitions=2",
+        "initial.features=transaction.version=0",
+    )
     with start_daemon(scratch, *settings) as daemon:
         with WireClient(daemon.host, daemon.port) as wire:
             wire.create_topic("orders", ORDERS)

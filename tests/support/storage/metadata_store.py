@@ -113,7 +113,11 @@ def stepped_store(directory: Path, clock: ManualClock, scheduler: StepScheduler,
 
 
 def _configuration(directories: tuple[Path, ...], settings: dict[str, str]) -> BrokerConfig:
-    texts = {"log.dirs": ",".join(map(str, directories)), **{n.replace("_", "."): v for n, v in settings.items()}}
+    texts = {
+        "log.dirs": ",".join(map(str, directories)),
+        "initial.features": "transaction.version=0",  # every Kafka opens a directory without other features
+        **{n.replace("_", "."): v for n, v in settings.items()},
+    }
     return BrokerConfig.of({name: Setting(text, "the test") for name, text in texts.items()})
 
 

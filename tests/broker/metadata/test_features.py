@@ -1,0 +1,164 @@
+"""Feature levels of new directories, and their changes with Kafka's checks and messages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.broker.metadata.directories.examine import examine
+from barnabas.broker.metadata.directories.report import KAFKA_VERSIONS, kafka
+from barnabas.broker.metadata.features import plan_update_features
+from barnabas.broker.metadata.image import MetadataImage
+from barnabas.broker.metadata.log.bootstrap_checkpoint import read_bootstrap_records
+from barnabas.config import BrokerConfig
+from barnabas.config.tables.broker_properties import BROKER_PROPERTIES, INITIAL_FEATURES
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.cluster.update_features import (
+    SAFE_DOWNGRADE,
+    UNSAFE_DOWNGRADE,
+    FeatureUpdate,
+)
+from barnabas.protocol.metadata.levels import (
+    METADATA_VERSION,
+    NEWEST_KNOWN_LEVEL,
+    NEWEST_TRANSACTION_VERSION,
+    OLDEST_KNOWN_LEVEL,
+    TRANSACTION_VERSION,
+)
+from barnabas.protocol.metadata.records import FeatureLevelRecord
+from tests.support.storage.metadata_store import opened
+
+DEFAULT = ",".join(BROKER_PROPERTIES["initial.features"].default)  # type: ignore[arg-type]
+LEVELS = {METADATA_VERSION: 19, TRANSACTION_VERSION: 2, "share.version": 1}
+
+
+def updated(*updates: FeatureUpdate, levels: dict[str, int] = LEVELS, consumer_groups: bool = True) -> dict[str, int]:
+    """Return the levels of the records that the updates plan."""
+    plan = plan_update_features(MetadataImage(features=levels), updates, node_id=1, has_consumer_groups=consumer_groups)
+    assert [each.name for each in plan.results] == [each.name for each in updates]
+    return {record.name: record.level for record in plan.records if isinstance(record, FeatureLevelRecord)}
+
+
+def test_a_new_directory_begins_at_the_initial_features(tmp_path: Path) -> None:
+    with opened(tmp_path, initial_features=DEFAULT) as store:
+        assert store.store.image.features == {METADATA_VERSION: 19, TRANSACTION_VERSION: 2}
+    levels = [FeatureLevelRecord(METADATA_VERSION, 19), FeatureLevelRecord(TRANSACTION_VERSION, 2)]
+    assert read_bootstrap_records(tmp_path) == levels
+    report = examine([tmp_path])
+    assert [each for each in KAFKA_VERSIONS if not report.stopping(kafka(each))] == ["4.0", "4.1", "4.2", "4.3"]
+
+
+def test_an_existing_directory_keeps_its_features(tmp_path: Path) -> None:
+    with opened(tmp_path, initial_features="metadata.version=21, transaction.version=1"):
+        pass
+    with opened(tmp_path, initial_features="transaction.version=2") as store:
+        assert store.store.image.features == {METADATA_VERSION: 21, TRANSACTION_VERSION: 1}
+
+
+def test_level_0_writes_no_record_so_every_kafka_starts(tmp_path: Path) -> None:
+    with opened(tmp_path, initial_features="transaction.version=0") as store:
+        assert store.store.image.features == {METADATA_VERSION: 19}
+    assert read_bootstrap_records(tmp_path) == [FeatureLevelRecord(METADATA_VERSION, 19)]
+    assert examine([tmp_path]).problems == ()
+
+
+def test_a_raised_metadata_version_is_kept_and_later_records_follow_it(tmp_path: Path) -> None:
+    with opened(tmp_path) as store:
+        image = store.store.image
+        update = FeatureUpdate(METADATA_VERSION, 30)
+        store.store.change(lambda each: plan_update_features(each, [update], node_id=1, has_consumer_groups=True))
+        assert (image.level, store.store.image.level) == (19, 30)
+    with opened(tmp_path) as store:
+        assert store.store.image.level == 30
+
+
+def test_initial_features_may_set_what_the_metadata_log_can_hold() -> None:
+    assert {name: (lowest, highest) for name, lowest, highest in INITIAL_FEATURES} == {
+        TRANSACTION_VERSION: (0, NEWEST_TRANSACTION_VERSION),
+        METADATA_VERSION: (OLDEST_KNOWN_LEVEL, NEWEST_KNOWN_LEVEL),
+    }
+    assert BrokerConfig.of().initial_features == {TRANSACTION_VERSION: 2}
+
+
+@pytest.mark.parametrize(
+    ("update", "levels"),
+    [
+        (FeatureUpdate(TRANSACTION_VERSION, 0, SAFE_DOWNGRADE), {TRANSACTION_VERSION: 0}),
+        (FeatureUpdate(TRANSACTION_VERSION, 1, UNSAFE_DOWNGRADE), {TRANSACTION_VERSION: 1}),
+        (FeatureUpdate(TRANSACTION_VERSION, 2), {}),
+        (FeatureUpdate(METADATA_VERSION, 30), {METADATA_VERSION: 30}),
+        (FeatureUpdate(METADATA_VERSION, 18, SAFE_DOWNGRADE), {METADATA_VERSION: 18}),
+        (FeatureUpdate("share.version", 0, SAFE_DOWNGRADE), {"share.version": 0}),
+        (FeatureUpdate("group.version", 1), {}),
+    ],
+)
+def test_an_update_writes_the_new_level(update: FeatureUpdate, levels: dict[str, int]) -> None:
+    assert updated(update) == levels
+
+
+def test_of_several_updates_of_one_feature_the_last_counts() -> None:
+    updates = FeatureUpdate(TRANSACTION_VERSION, 9), FeatureUpdate(TRANSACTION_VERSION, 1, SAFE_DOWNGRADE)
+    assert updated(*updates) == {TRANSACTION_VERSION: 1}
+
+
+@pytest.mark.parametrize(
+    ("update", "sentence"),
+    [
+        (
+            FeatureUpdate(TRANSACTION_VERSION, 3),
+            "Invalid update version 3 for feature transaction.version. Local controller 1 only supports versions 0-2",
+        ),
+        (
+            FeatureUpdate(TRANSACTION_VERSION, -1, SAFE_DOWNGRADE),
+            "Invalid update version -1 for feature transaction.version. A feature version cannot be less than 0.",
+        ),
+        (
+            FeatureUpdate(TRANSACTION_VERSION, 1),
+            "Invalid update version 1 for feature transaction.version. Can't downgrade the version of this feature "
+            "without setting the upgrade type to either safe or unsafe downgrade.",
+        ),
+        (
+            FeatureUpdate(METADATA_VERSION, 30, SAFE_DOWNGRADE),
+            "Invalid update version 30 for feature metadata.version. Can't downgrade to a newer version.",
+        ),
+        (
+            FeatureUpdate(TRANSACTION_VERSION, 2, 0),
+            "Invalid update version 2 for feature transaction.version. The controller does not support the given "
+            "upgrade type.",
+        ),
+        (
+            FeatureUpdate(METADATA_VERSION, 31),
+            "Invalid update version 31 for feature metadata.version. Local controller 1 only supports versions 7-30",
+        ),
+        (
+            FeatureUpdate(METADATA_VERSION, 16, SAFE_DOWNGRADE),
+            "Unsupported metadata.version downgrade from 19 to 16. Refusing to perform the requested downgrade because "
+            "it might delete metadata information.",
+        ),
+        (
+            FeatureUpdate(METADATA_VERSION, 16, UNSAFE_DOWNGRADE),
+            "Unsupported metadata.version downgrade from 19 to 16. Unsafe metadata downgrade is not supported in this "
+            "version.",
+        ),
+        (
+            FeatureUpdate("streams.version", 1),
+            "Invalid update version 1 for feature streams.version. Local controller 1 does not support this feature.",
+        ),
+        (
+            FeatureUpdate("what.version", 0, SAFE_DOWNGRADE),
+            "Invalid update version 0 for feature what.version. Feature what.version not found.",
+        ),
+        (
+            FeatureUpdate("group.version", 0, SAFE_DOWNGRADE),
+            "Invalid update version 0 for feature group.version. It is 1 while group.coordinator.rebalance.protocols "
+            "contains consumer, else 0.",
+        ),
+    ],
+)
+def test_a_refused_update_refuses_all_with_kafkas_message(update: FeatureUpdate, sentence: str) -> None:
+    with pytest.raises(BrokerError) as caught:
+        updated(FeatureUpdate(METADATA_VERSION, 21), update)
+    assert caught.value.code is ErrorCode.INVALID_UPDATE_VERSION
+    head = "The update failed for all features since the following feature had an error: "
+    assert caught.value.message == head + sentence
