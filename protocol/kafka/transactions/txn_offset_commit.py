@@ -1,7 +1,8 @@
 """TxnOffsetCommit (28), versions 0-5.
 
 Version 2 added the leader epoch, version 3 the member. From version 5 on the request also adds the group to the
-transaction (KIP-890). Below version 2, COORDINATOR_LOAD_IN_PROGRESS is COORDINATOR_NOT_AVAILABLE, as in Kafka.
+transaction (KIP-890). As in Kafka, TRANSACTION_ABORTABLE is INVALID_TXN_STATE below version 4, and
+COORDINATOR_LOAD_IN_PROGRESS is COORDINATOR_NOT_AVAILABLE below version 2.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from barnabas.protocol.kafka.schema import (
     Array,
     Message,
     Struct,
+    Versions,
     rows,
     since,
     until,
 )
-from barnabas.protocol.kafka.transactions.old_errors import ERROR_WITHOUT_LOADING
+from barnabas.protocol.kafka.transactions.old_errors import ERROR_WITHOUT_ABORTABLE, ERROR_WITHOUT_LOADING
 from barnabas.protocol.messages.groups.offset_commit import OffsetCommitPartition, OffsetCommitTopic
 from barnabas.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest, refuse_txn_commit
 
@@ -48,7 +50,12 @@ REQUEST = Message(
     group_instance_id=since(3, NULLABLE_STRING),
     topics=rows(OffsetCommitTopic, name=STRING, partitions=Array(_OFFSET)),
 )
-_RESULT = Struct(partition=INT32, error=since(2, INT16), error_without_loading=until(1, ERROR_WITHOUT_LOADING))
+_RESULT = Struct(
+    partition=INT32,
+    error=since(4, INT16),
+    error_without_abortable=Versions(ERROR_WITHOUT_ABORTABLE, since=2, until=3),
+    error_without_loading=until(1, ERROR_WITHOUT_LOADING),
+)
 RESPONSE = Message(3, throttle_ms=NO_THROTTLE, topics=rows(name=STRING, partitions=Array(_RESULT)))
 
 encode_response = RESPONSE.write

@@ -66,7 +66,30 @@ def test_an_offset_of_a_transaction_counts_once_it_is_committed(
     in_transaction(log, offset("g", 5))
     if is_commit is not None:
         end(log, 7, is_commit=is_commit)
-    assert committed(load(log)) == {"g": {("t", 0): expected}}
+    loaded = load(log)
+    assert committed(loaded) == {"g": {("t", 0): expected}}
+    assert [(each.key.group, each.pending.value.offset) for each in loaded.pending] == (
+        [("g", 5)] if is_commit is None else []
+    )
+
+
+def test_pending_offsets_of_other_partitions_groups_are_skipped(log: PartitionLog) -> None:
+    in_transaction(log, offset("other", 5))
+    loaded = load(log, own=("mine",))
+    assert (loaded.pending, loaded.skipped) == ([], 1)
+
+
+def test_a_pending_offset_that_does_not_decode_stops_the_load(log: PartitionLog) -> None:
+    data = batch(
+        (START_MS, encode_key(OffsetCommitKey("g", "t", 0)), b"\x00\x09"),
+        producer_id=7,
+        producer_epoch=0,
+        base_sequence=0,
+        is_transactional=True,
+    )
+    log.append_as_leader(data, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
+    with pytest.raises(DecodeError, match="record at offset 0"):
+        load(log)
 
 
 def test_a_record_after_a_transactions_offset_is_newer_than_its_commit(log: PartitionLog) -> None:

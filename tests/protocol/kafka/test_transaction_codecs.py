@@ -57,7 +57,7 @@ ADD_PARTITIONS, ADD_OFFSETS, END = ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFS
 MARKERS, COMMIT = ApiKey.WRITE_TXN_MARKERS, ApiKey.TXN_OFFSET_COMMIT
 LIST, DESCRIBE, FEATURES = ApiKey.LIST_TRANSACTIONS, ApiKey.DESCRIBE_TRANSACTIONS, ApiKey.UPDATE_FEATURES
 PRODUCER_ID = 1 << 40
-FENCED, FENCED_OLD, ABORTABLE = 90, 47, 120
+FENCED, FENCED_OLD, ABORTABLE, INVALID_STATE = 90, 47, 120, 48
 
 
 @pytest.mark.parametrize(("api", "version"), versions_of(ADD_PARTITIONS))
@@ -211,7 +211,10 @@ def test_transactional_offsets_both_ways(api: ApiKey, version: int) -> None:
         OffsetCommitPartitionResult(1, ErrorCode.TRANSACTION_ABORTABLE),
     ]
     (topic,) = encoded(api, version, TxnOffsetCommitResponse([OffsetCommitTopicResult("t", results)]))["topics"]
-    assert [each["error_code"] for each in topic["partitions"]] == [14 if version >= 2 else 15, ABORTABLE]
+    assert [each["error_code"] for each in topic["partitions"]] == [
+        14 if version >= 2 else 15,
+        ABORTABLE if version >= 4 else INVALID_STATE,
+    ]
     (topic,) = refused(api, version, request, ErrorCode.ILLEGAL_GENERATION, "no")["topics"]
     assert [(each["partition_index"], each["error_code"]) for each in topic["partitions"]] == [(0, 22), (1, 22)]
 
