@@ -38,11 +38,15 @@ if TYPE_CHECKING:
         CorruptBatchError,
         DeliveryTimeoutError,
         OffsetOutOfRangeError,
+        ProducerFencedError,
         ProtocolViolationError,
         RecordTooLargeError,
         RefusedError,
+        TransactionAbortableError,
+        TransactionAbortedError,
         UnknownTopicError,
     )
+    from barnabas.clients.group_offsets import ConsumerGroupMetadata
     from barnabas.clients.producer.producer import Producer
     from barnabas.clients.records import ConsumerRecord, RecordMetadata
     from barnabas.protocol.errors import BrokerError, ErrorCode
@@ -70,11 +74,15 @@ _MODULES = {
         "CorruptBatchError",
         "DeliveryTimeoutError",
         "OffsetOutOfRangeError",
+        "ProducerFencedError",
         "ProtocolViolationError",
         "RecordTooLargeError",
         "RefusedError",
+        "TransactionAbortableError",
+        "TransactionAbortedError",
         "UnknownTopicError",
     ),
+    "barnabas.clients.group_offsets": ("ConsumerGroupMetadata",),
     "barnabas.clients.producer.producer": ("Producer",),
     "barnabas.clients.consumer.rebalance_listener": ("RebalanceListener",),
     "barnabas.clients.records": ("ConsumerRecord", "RecordMetadata"),
@@ -89,6 +97,7 @@ __all__ = [  # noqa: RUF022 - by purpose
     "RecordMetadata",
     "Consumer",
     "ConsumerConfig",
+    "ConsumerGroupMetadata",
     "ConsumerRecord",
     "RebalanceListener",
     "Admin",
@@ -112,9 +121,12 @@ __all__ = [  # noqa: RUF022 - by purpose
     "CorruptBatchError",
     "DeliveryTimeoutError",
     "OffsetOutOfRangeError",
+    "ProducerFencedError",
     "ProtocolViolationError",
     "RecordTooLargeError",
     "RefusedError",
+    "TransactionAbortableError",
+    "TransactionAbortedError",
     "UnknownTopicError",
     "__version__",
 ]

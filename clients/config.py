@@ -76,6 +76,13 @@ class ProducerConfig(ClientConfig):
     enable_idempotence: bool | None = None
     # max.in.flight.requests.per.connection; a partition has at most one (order), so idempotence does not limit it.
     max_in_flight: int = 5
+    # transactional.id: a name that the program keeps over restarts. The producer sends in transactions only, and ends
+    # those that an earlier producer with this id left open.
+    transactional_id: str | None = None
+    transaction_timeout_ms: int = 60_000  # transaction.timeout.ms: then the broker aborts, and fences this producer
+    # transaction.two.phase.commit.enable: no timeout, because another process decides about prepared transactions
+    # (producer/prepared.py). The broker must allow it, by its property of the same name.
+    two_phase_commit: bool = False
 
     def __post_init__(self) -> None:
         ClientConfig.__post_init__(self)  # not super(): slots=True creates another class than the one super() sees
@@ -108,6 +115,17 @@ class ProducerConfig(ClientConfig):
             raise ClientConfigError(f"enable_idempotence=True needs acks=-1, not {self.acks}")
         if self.enable_idempotence and not self.retries:
             raise ClientConfigError("enable_idempotence=True needs retries above 0")
+        _whole(self, 1, "transaction_timeout_ms")
+        if not _is_bool(self.two_phase_commit):
+            raise ClientConfigError(f"two_phase_commit must be True or False, not {self.two_phase_commit!r}")
+        if self.transactional_id is None:
+            if self.two_phase_commit:
+                raise ClientConfigError("two_phase_commit=True needs a transactional_id")
+            return
+        if not (_is_text(self.transactional_id) and self.transactional_id):
+            raise ClientConfigError(f"transactional_id must be a name, not {self.transactional_id!r}")
+        if not self.idempotent:
+            raise ClientConfigError("transactional_id needs idempotence: acks=-1 and retries above 0")
 
     @property
     def idempotent(self) -> bool:

@@ -10,9 +10,12 @@ ClientError
     OffsetOutOfRangeError   an offset outside the log, with the log's range
     PreparedTransactionLostError  a prepared transaction that cannot be committed any more
     CommitFailedError       a commit by a consumer that is no longer a member of its group
+    ProducerFencedError     a transactional producer that was replaced, or whose transaction took too long
     RecordTooLargeError     a record above a limit of the client or the broker
   DeliveryTimeoutError    records not acknowledged within delivery_timeout_ms (also a TimeoutError)
   BufferFullError         no room in buffer_memory within max_block_ms (also a TimeoutError)
+  TransactionAbortableError  a transaction that can only be aborted, because a part of it failed
+  TransactionAbortedError    records that were not sent, because their transaction was aborted
   CorruptBatchError       a fetched batch whose checksum or layout is wrong
   ClosedError             the producer, consumer, admin or connection was closed
 """
@@ -62,13 +65,13 @@ class RefusedError(ClientError, BrokerError):
     @classmethod
     def of_partition(cls, topic_partition: TopicPartition, code: ErrorCode, message: str | None) -> RefusedError:
         """The error of one partition; the message names it."""
-        sentence = _naming(str(topic_partition), message or _reason_of(code))
+        sentence = _naming(str(topic_partition), message or reason_of(code))
         return cls(code, sentence, topic=topic_partition.topic, partition=topic_partition.partition)
 
     @classmethod
     def of_topic(cls, topic: str, code: ErrorCode, message: str | None) -> RefusedError:
         """The error of a whole topic; the message names it."""
-        return cls(code, _naming(topic, message or _reason_of(code)), topic=topic)
+        return cls(code, _naming(topic, message or reason_of(code)), topic=topic)
 
 
 class OffsetOutOfRangeError(RefusedError):
@@ -127,6 +130,19 @@ class CommitFailedError(RefusedError):
         self.group = group
 
 
+class ProducerFencedError(RefusedError):
+    """A transactional producer that cannot go on. Its last transaction was aborted, unless its commit was sent."""
+
+    def __init__(self, transactional_id: str) -> None:
+        super().__init__(
+            ErrorCode.PRODUCER_FENCED,
+            f"transactional id {transactional_id!r}: another producer has started with this id, or the transaction was "
+            "open for longer than transaction_timeout_ms and the broker aborted it; close this producer, and start a "
+            "new one only if it shall replace the other",
+        )
+        self.transactional_id = transactional_id
+
+
 class RecordTooLargeError(RefusedError):
     """A record above max_request_bytes, buffer_memory, or the broker's limit (MESSAGE_TOO_LARGE)."""
 
@@ -146,6 +162,26 @@ class DeliveryTimeoutError(ClientError, TimeoutError):
 
 class BufferFullError(ClientError, TimeoutError):
     """buffer_memory stayed full for max_block_ms: records are sent faster than the broker takes them."""
+
+
+class TransactionAbortableError(ClientError):
+    """A transaction that can only be aborted. The cause is the error of the part that failed; a new one may succeed."""
+
+    def __init__(self, transactional_id: str, reason: BaseException | str) -> None:
+        super().__init__(
+            f"transactional id {transactional_id!r}: the transaction can only be aborted, with abort_transaction() or "
+            f"by leaving its block; then begin another one. Reason: {reason}"
+        )
+        self.transactional_id = transactional_id
+        self.reason = reason
+
+
+class TransactionAbortedError(ClientError):
+    """Records that were not sent, because their transaction was aborted first."""
+
+    def __init__(self, transactional_id: str) -> None:
+        super().__init__(f"transactional id {transactional_id!r}: the transaction was aborted before this was sent")
+        self.transactional_id = transactional_id
 
 
 class CorruptBatchError(ClientError):
@@ -180,13 +216,23 @@ _SENTENCES = {
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER: "the broker is missing batches that were sent before this one",
     ErrorCode.INVALID_PRODUCER_EPOCH: "the broker has seen a later epoch of this producer's id",
     ErrorCode.UNKNOWN_PRODUCER_ID: "the broker does not know the producer's id",
+    ErrorCode.INVALID_TXN_STATE: "the transaction is not in a state for this; the broker may have ended it",
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING: "the broker has expired the transactional id, or assigned it another "
+    "producer id; start a new producer",
+    ErrorCode.INVALID_TRANSACTION_TIMEOUT: "transaction_timeout_ms is above the broker's transaction.max.timeout.ms",
+    ErrorCode.CONCURRENT_TRANSACTIONS: "the previous transaction of this id is still being completed; try again",
+    ErrorCode.TRANSACTION_ABORTABLE: "the broker has not accepted this as a part of the transaction: abort it",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "the broker refuses transactions for this transactional id",
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "the broker does not know the transactional id",
+    ErrorCode.UNSTABLE_OFFSET_COMMIT: "an open transaction has offsets of this partition; try again when it has ended",
     ErrorCode.UNKNOWN_SERVER_ERROR: "internal error of the broker; see its log",
     ErrorCode.UNSUPPORTED_VERSION: "the broker does not serve this request",
 }
 """Messages for error codes that come without one."""
 
 
-def _reason_of(code: ErrorCode) -> str:
+def reason_of(code: ErrorCode) -> str:
+    """Return the sentence for a code that came without a message."""
     return _SENTENCES.get(code, "the broker gave no reason")
 
 

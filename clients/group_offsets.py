@@ -39,6 +39,15 @@ class Committer(NamedTuple):
 NO_MEMBER: Final = Committer()
 
 
+class ConsumerGroupMetadata(NamedTuple):
+    """A group and the identity under which one of its consumers commits offsets in a transaction."""
+
+    group: str
+    generation: int = NO_GENERATION
+    member_id: str = ""
+    group_instance_id: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
     """A group's position in a partition: `offset` is that of the next record to read.
@@ -64,12 +73,7 @@ async def commit_offsets(
 
     Lost connections and retriable errors are retried for api_timeout_ms, unless `once`: repeating a commit is harmless.
     """
-    topics: dict[str, list[OffsetCommitPartition]] = {}
-    for (topic, partition), at in offsets.items():
-        topics.setdefault(topic, []).append(OffsetCommitPartition(partition, at.offset, at.leader_epoch, at.metadata))
-    request = OffsetCommitRequest(
-        group, [OffsetCommitTopic(name, entries) for name, entries in topics.items()], *committer
-    )
+    request = OffsetCommitRequest(group, offset_topics(offsets), *committer)
 
     async def attempt() -> None:
         connection = await cluster.connections.any_connection()
@@ -84,6 +88,14 @@ async def commit_offsets(
         await attempt()
     else:
         await with_retries(config, ApiKey.OFFSET_COMMIT.label, attempt)
+
+
+def offset_topics(offsets: Mapping[TopicPartition, CommittedOffset]) -> list[OffsetCommitTopic]:
+    """Return the offsets by topic, as requests have them."""
+    topics: dict[str, list[OffsetCommitPartition]] = {}
+    for (topic, partition), at in offsets.items():
+        topics.setdefault(topic, []).append(OffsetCommitPartition(partition, at.offset, at.leader_epoch, at.metadata))
+    return [OffsetCommitTopic(name, entries) for name, entries in topics.items()]
 
 
 async def fetch_offsets(

@@ -9,7 +9,14 @@ from typing import Final
 from barnabas.clients.config import ConsumerConfig
 from barnabas.clients.consumer.record_queue import RecordQueue
 from barnabas.clients.errors import ClientError, CommitFailedError, RefusedError
-from barnabas.clients.group_offsets import NO_MEMBER, CommittedOffset, Committer, commit_offsets, fetch_offsets
+from barnabas.clients.group_offsets import (
+    NO_MEMBER,
+    CommittedOffset,
+    Committer,
+    ConsumerGroupMetadata,
+    commit_offsets,
+    fetch_offsets,
+)
 from barnabas.clients.membership.consumer_membership import ConsumerMembership
 from barnabas.clients.network.backoff import backoff_s
 from barnabas.clients.network.cluster import Cluster
@@ -97,6 +104,10 @@ class OffsetCommits:
                     ErrorCode.REBALANCE_IN_PROGRESS,
                     f"group {group!r} rebalances: partitions were given up while their commit waited",
                 )
+
+    def group_metadata(self) -> ConsumerGroupMetadata:
+        """See Consumer.group_metadata."""
+        return ConsumerGroupMetadata(self.group(), *self._committer())
 
     def _is_between_generations(
         self, committer: Committer, offsets: Mapping[TopicPartition, int], code: ErrorCode

@@ -31,6 +31,7 @@ from barnabas.clients.consumer.rebalance_listener import RebalanceListener
 from barnabas.clients.consumer.record_queue import RecordQueue
 from barnabas.clients.consumer.subscription import ConsumerSubscription
 from barnabas.clients.errors import ClientError, UnknownTopicError
+from barnabas.clients.group_offsets import ConsumerGroupMetadata
 from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.offsets import ListedOffset
 from barnabas.clients.records import ConsumerRecord
@@ -174,6 +175,18 @@ class Consumer:
         """The offset of the next record to hand out of this partition."""
         return await self._positions.position(partition)
 
+    @property
+    def positions(self) -> dict[TopicPartition, int]:
+        """The positions of the assigned partitions, without those that have none before their first read."""
+        return self._queue.positions()
+
+    async def seek_to_committed(self, *partitions: TopicPartition) -> None:
+        """Continue these partitions (default: all assigned) where the group has committed, else by offset_reset.
+
+        Use it after an aborted transaction, whose records are to be read again. Raises as `committed`.
+        """
+        self._positions.restart(partitions, await self.committed(partitions or self.assignment))
+
     # the log's offsets, of any partition, assigned or not
 
     async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -204,6 +217,18 @@ class Consumer:
         """The group's committed offsets; partitions without one are left out. Raises as `commit`."""
         self._queue.ensure_open()
         return await self._commits.committed(TopicPartition(*partition) for partition in partitions)
+
+    def group_metadata(self) -> ConsumerGroupMetadata:
+        """The group and this consumer's current membership, for offsets that are committed in a transaction.
+
+        Raises ClientError without a group, CommitFailedError when the consumer is no longer a member of its group.
+        """
+        return self._commits.group_metadata()
+
+    @property
+    def revoked_at(self) -> float:
+        """The event loop's time at which the group last took partitions away; -inf if it never did."""
+        return self._subscription.revoked_at
 
     # records
 

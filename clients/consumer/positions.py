@@ -33,6 +33,11 @@ class ConsumerPositions:
         wanted = {state.topic_partition: timestamp for state in self._queue.named_states(partitions)}
         self._move_all(await self._log_offsets.query(wanted))
 
+    def restart(self, partitions: Iterable[TopicPartition], offsets: Mapping[TopicPartition, int]) -> None:
+        """Move these partitions (all, if none is named) to `offsets`; one without an offset begins by offset_reset."""
+        for state in self._queue.named_states(partitions):
+            self._queue.move(state, offsets.get(state.topic_partition, NO_POSITION))
+
     async def seek_to_timestamp(self, timestamps_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """See Consumer.seek_to_timestamp."""
         self._queue.named_states(timestamps_ms)  # all must be assigned

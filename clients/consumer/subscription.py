@@ -7,6 +7,7 @@ given up, and all records handed out before a read have been processed when that
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -46,6 +47,8 @@ class ConsumerSubscription:
         self.membership: ConsumerMembership | None = None
         self.commits = OffsetCommits(cluster, config, queue, lambda: self.membership)
         self.auto_commit = AutoCommit(config, queue, self.commits, self._need_attention)
+        self.revoked_at = float("-inf")
+        """The event loop's time at which partitions were last given up."""
         self._cluster = cluster
         self._config = config
         self._queue = queue
@@ -221,6 +224,7 @@ class ConsumerSubscription:
                     await self.auto_commit.commit(rebalance_ms=self._config.heartbeat_interval_ms)  # the last chance
                 await self._listener.on_partitions_revoked(partitions)
         finally:
+            self.revoked_at = asyncio.get_running_loop().time()
             kept = [partition for partition in self._queue.states if partition not in partitions]
             if not kept:
                 self.auto_commit.stop()

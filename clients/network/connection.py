@@ -147,6 +147,10 @@ class Connection(asyncio.BufferedProtocol):
             self._arm_timer(waiting.deadline)
         return waiting.future
 
+    def serves(self, api: ApiKey) -> bool:
+        """Whether the broker serves this API in this client's version."""
+        return api in self._apis
+
     def send_without_answer(self, api: ApiKey, request: Any) -> None:
         """Send a request that the broker does not answer (produce with acks=0). Raises as `request` does."""
         self._send(api, request)

@@ -16,7 +16,12 @@ def split_batch(batch: ProducerBatch) -> tuple[ProducerBatch, ProducerBatch]:
     halves = []
     reserved_left = batch.reserved_bytes
     for begin, end in ((0, middle), (middle, len(records))):
-        builder = RecordBatchBuilder(encoded.codec, max_bytes=batch.reserved_bytes, level=batch.level)
+        builder = RecordBatchBuilder(
+            encoded.codec,
+            max_bytes=batch.reserved_bytes,
+            level=batch.level,
+            is_transactional=encoded.is_transactional,
+        )
         half = ProducerBatch(batch.queue, builder, False, batch.deadline)
         reserved = reserved_left if begin else batch.reserved_bytes * middle // len(records)
         reserved_left -= reserved

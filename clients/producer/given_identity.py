@@ -79,7 +79,7 @@ class GivenIdentity(Idempotence):
             sequences.rewind(self._identity.stored(batch.queue.topic_partition))
         super().stamp(batch)
 
-    def given_up(self, batch: ProducerBatch) -> None:
+    def given_up(self, batch: ProducerBatch, error: BaseException) -> None:
         """Do nothing: later batches keep their sequences, and are refused while this one is missing."""
 
     def mends(self, batch: ProducerBatch, error: RefusedError) -> bool:

@@ -25,7 +25,7 @@ import asyncio
 import logging
 
 from barnabas.clients.config import ProducerConfig
-from barnabas.clients.errors import ClientError, RefusedError
+from barnabas.clients.errors import ClientError, RefusedError, reason_of
 from barnabas.clients.network.backoff import backoff_s
 from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.producer.batch import PartitionQueue, ProducerBatch
@@ -42,6 +42,11 @@ _LOST_TRACK_CODES = frozenset({ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode
 
 class Idempotence:
     """Owned by one Sender, which calls it for every batch that it sends, splits or gives up."""
+
+    @property
+    def failure(self) -> ClientError | None:
+        """The error of batches that shall not be sent again: None, unless a transaction has failed."""
+        return None
 
     def __init__(self, cluster: Cluster, config: ProducerConfig) -> None:
         self._cluster = cluster
@@ -67,6 +72,8 @@ class Idempotence:
             response: InitProducerIdResponse = await connection.request(
                 ApiKey.INIT_PRODUCER_ID, InitProducerIdRequest()
             )
+            if response.error is not ErrorCode.NONE:
+                raise RefusedError(response.error, f"no producer id: {reason_of(response.error)}")
         except RefusedError as error:
             self._failures += 1
             if error.code is ErrorCode.UNSUPPORTED_VERSION:
@@ -91,7 +98,7 @@ class Idempotence:
         batch.closed = True
         batch.stamp(sequences.producer_id, sequences.epoch, sequences.take(len(batch)))
 
-    def given_up(self, batch: ProducerBatch) -> None:
+    def given_up(self, batch: ProducerBatch, error: BaseException) -> None:
         """Begin a new epoch after a batch failed for good, if it was ever sent."""
         if batch.base_sequence != NO_SEQUENCE:
             self._begin_epoch(batch.queue)

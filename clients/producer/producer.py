@@ -9,6 +9,11 @@ partition records are stored in the order in which their sends returned, and onc
 (with enable_idempotence, the default; see idempotence.py). A record whose future failed with a timeout or a lost
 connection may be stored or not, but never after later ones. Leaving the context manager delivers buffered records.
 
+With a transactional_id, records are sent in transactions only:
+
+    async with producer.transaction():      # commits at the end, aborts after an exception
+        await producer.send("orders", b"value")
+
 Programs that ignore the futures find one ERROR line per batch that was not delivered, and `failed_records`.
 """
 
@@ -16,32 +21,38 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from barnabas.clients.config import ProducerConfig
 from barnabas.clients.errors import (
     BufferFullError,
     ClientConfigError,
+    ClientError,
     ClosedError,
     RecordTooLargeError,
     UnknownTopicError,
 )
-from barnabas.clients.network.cluster import Cluster, TopicView
+from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.producer.batch import PartitionQueue, ProducerBatch
-from barnabas.clients.producer.compression_ratio import CompressionRatio
 from barnabas.clients.producer.given_identity import GivenIdentity, ProducerIdentity, stored_records
 from barnabas.clients.producer.idempotence import Idempotence
 from barnabas.clients.producer.memory_limit import MemoryLimit
 from barnabas.clients.producer.partitioner import StickyPartition, partition_for_key
+from barnabas.clients.producer.prepared import PreparedTransaction
 from barnabas.clients.producer.record_size import RECORD_FRAMING_BYTES, HeaderList, record_size
 from barnabas.clients.producer.sender import Sender
+from barnabas.clients.producer.topic_queues import TopicQueues
+from barnabas.clients.producer.transactions import TransactionBlock, Transactions
 from barnabas.clients.records import RecordMetadata
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.records.builder import Buffer, RecordBatchBuilder
 from barnabas.protocol.records.layout import HEADER_SIZE
 from barnabas.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.clients.consumer.consumer import Consumer
 
 RECORD_OVERHEAD_BYTES = 250
 """Memory of a waiting record besides its own bytes: framing, its future, list entries (measured: 230-260)."""
@@ -71,28 +82,41 @@ class Producer:
         if identity is not None and not self.config.idempotent:
             raise ClientConfigError("a producer with an identity needs idempotence: acks=-1 and retries above 0")
         self._clock = clock
+        transactional_id = self.config.transactional_id
+        if identity is not None and transactional_id is not None:
+            raise ClientConfigError("a producer with a transactional_id gets its identity from the broker")
         self._codec = Codec[self.config.compression.upper()]
         self._cluster = Cluster(self.config, may_create_topics=True)
+        self._transactions = (
+            None if transactional_id is None else Transactions(self._cluster, self.config, transactional_id)
+        )
         self._memory = MemoryLimit(self.config.buffer_memory)
         self._sender: Sender | None = None
-        self._topics: dict[str, _Topic] = {}
+        self._topics: dict[str, TopicQueues] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closing = False
         self._delivery_timeout_s = self.config.delivery_timeout_ms / 1000
         self._lingers = self.config.linger_ms > 0
 
     async def start(self) -> None:
-        """Connect to a broker. Raises BrokerConnectionError immediately when none of the bootstrap list answers."""
+        """Connect to a broker. Raises BrokerConnectionError immediately when none of the bootstrap list answers.
+
+        With a transactional_id, earlier producers with this id are fenced, and the transaction that one left open is
+        aborted. Raises RefusedError, e.g. INVALID_TRANSACTION_TIMEOUT.
+        """
         self._loop = asyncio.get_running_loop()
         try:
             await self._cluster.start()
+            sender = Sender(self._cluster, self.config, self._memory, self._idempotence())
+            if self._transactions is not None:
+                await self._transactions.start(sender)
         except BaseException:
             await self._cluster.close()
             raise
-        self._sender = Sender(self._cluster, self.config, self._memory, self._idempotence())
+        self._sender = sender
 
     async def close(self, timeout_ms: int | None = None) -> None:
-        """Deliver buffered records, then close. Idempotent.
+        """Deliver buffered records, then close. An open transaction is aborted instead. Idempotent.
 
         Records not delivered within `timeout_ms` (default: their delivery_timeout_ms) fail with ClosedError.
         """
@@ -101,6 +125,8 @@ class Producer:
         try:
             if self._sender is not None and not already_closing:
                 async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                    if self._transactions is not None:
+                        await self._transactions.close()
                     await self._sender.flush()
         except TimeoutError:
             pass  # closing the sender fails the remaining records with ClosedError
@@ -148,12 +174,15 @@ class Producer:
         Waits at most max_block_ms for the topic's metadata and for room. The future fails with RefusedError,
         DeliveryTimeoutError or another ClientError that names topic and partition. Raises TypeError if key, value or
         headers are not bytes, RecordTooLargeError, UnknownTopicError, BufferFullError, BrokerConnectionError (without
-        metadata).
+        metadata). With a transactional_id, raises ClientError outside of a transaction, TransactionAbortableError after
+        a failure in it, ProducerFencedError; a record for which `send` has raised is not a part of the transaction.
         """
         loop = self._loop
         sender = self._sender
         if sender is None or loop is None or self._closing:
             raise self._not_open()
+        if self._transactions is not None:
+            self._transactions.ensure_may_send()
         size = record_size(key, value, headers)
         if size + RECORD_FRAMING_BYTES + HEADER_SIZE > self.config.max_request_bytes:
             raise self._too_large(topic, partition, size, "max_request_bytes", self.config.max_request_bytes)
@@ -177,6 +206,8 @@ class Producer:
         future: asyncio.Future[RecordMetadata] = loop.create_future()
         filled = False
         try:
+            if self._transactions is not None:
+                self._transactions.ensure_may_send()  # it may have ended while this call waited
             batches = queue.batches
             if batches:
                 batch = batches[-1]
@@ -216,6 +247,61 @@ class Producer:
             raise self._not_open()
         await self._sender.flush()
 
+    # transactions
+
+    def transaction(self) -> TransactionBlock:
+        """Return an `async with` block whose records and offsets become visible together, or never.
+
+        It commits at its end, and aborts after an exception, also CancelledError, which goes on. A failed commit is
+        followed by an abort where one is allowed. Raises what `begin_transaction` and `commit_transaction` raise.
+        """
+        return TransactionBlock(self._transactional())
+
+    async def begin_transaction(self) -> None:
+        """Begin a transaction. Raises ClientError if one is open, or without a transactional_id; ProducerFencedError.
+
+        If the answer to the last `abort_transaction` did not arrive, this aborts first.
+        """
+        await self._transactional().begin()
+
+    async def commit_transaction(self) -> None:
+        """Deliver all records and commit the transaction.
+
+        Raises TransactionAbortableError if a record or offset was not accepted: abort it, and begin again.
+        Raises ProducerFencedError if another producer has taken the transactional id over or the transaction took
+        longer than transaction_timeout_ms. After a BrokerConnectionError, BrokerTimeoutError or cancellation it may be
+        committed or not: call this again, which gives the outcome.
+        """
+        await self._transactional().commit()
+
+    async def abort_transaction(self) -> None:
+        """Abort the transaction; unsent records fail with TransactionAbortedError. Raises as `commit_transaction`.
+
+        A consumer whose records were processed in it has moved on: see `Consumer.seek_to_committed`.
+        """
+        await self._transactional().abort()
+
+    async def prepare_transaction(self) -> PreparedTransaction | None:
+        """Deliver all records, and leave the transaction open for a decision by any process: see `prepared`.
+
+        Returns None, and ends the transaction, if nothing was sent in it: the broker does not know it. This producer
+        may still commit or abort it; closing the producer does neither. Raises TransactionAbortableError if a record or
+        offset was not accepted, and what `begin_transaction` raises.
+        """
+        return await self._transactional().prepare()
+
+    async def send_offsets_to_transaction(
+        self, consumer: Consumer, offsets: Mapping[TopicPartition, int] | None = None
+    ) -> dict[TopicPartition, int]:
+        """Commit offsets of the consumer's group in the transaction, by default its positions; return them.
+
+        The group's coordinator checks the consumer's membership, so offsets of one that was replaced are refused.
+        Raises ClientError if the consumer has no group or commits by itself, CommitFailedError when it is no longer a
+        member, RefusedError, and what `send` raises. Any of these after the call to the broker, and partitions that
+        the group has taken away since the transaction began, make the transaction abort-only.
+        """
+        return await self._transactional().send_offsets(consumer, offsets)
+
     async def resume(self, topic: str) -> None:
         """Query how many of the identity's records the topic's partitions have. Call it before the topic's first send.
 
@@ -235,7 +321,17 @@ class Producer:
             raise self._not_open()
         return len((await self._cluster.require_topic(topic, self.config.max_block_ms)).leaders)
 
+    def _transactional(self) -> Transactions:
+        """The transactions of an open producer. Raises ClientError."""
+        if self._transactions is None:
+            raise ClientError("the producer has no transactions: ProducerConfig(transactional_id=...)")
+        if self._sender is None or self._closing:
+            raise self._not_open()
+        return self._transactions
+
     def _idempotence(self) -> Idempotence | None:
+        if self._transactions is not None:
+            return self._transactions.sequences
         if self.identity is not None:
             return GivenIdentity(self._cluster, self.config, self.identity)
         return Idempotence(self._cluster, self.config) if self.config.idempotent else None
@@ -246,21 +342,22 @@ class Producer:
             max_bytes=self.config.batch_size,
             level=self.config.compression_level,
             expected_ratio=queue.ratio.estimate,
+            is_transactional=self._transactions is not None,
         )
         return ProducerBatch(queue, builder, self._lingers, loop.time() + self._delivery_timeout_s)
 
-    async def _load(self, topic: str) -> _Topic:
+    async def _load(self, topic: str) -> TopicQueues:
         """Return the topic's queues for all partitions of the last metadata."""
         view = await self._cluster.require_topic(topic, self.config.max_block_ms)
         state = self._topics.get(topic)
         if state is None:
-            state = self._topics[topic] = _Topic(view, StickyPartition(self.config.batch_size))
+            state = self._topics[topic] = TopicQueues(view, StickyPartition(self.config.batch_size))
         state.update(view)
         if self._closing:
             raise self._not_open()
         return state
 
-    async def _look_for_partition(self, topic: str, partition: int) -> _Topic:
+    async def _look_for_partition(self, topic: str, partition: int) -> TopicQueues:
         """Return the topic's queues, after one metadata request for the missing partition. Raises UnknownTopicError."""
         if partition >= 0:
             await self._cluster.load([topic])
@@ -295,21 +392,3 @@ class Producer:
 
     def _not_open(self) -> ClosedError:
         return ClosedError("the producer is closed" if self._closing else "the producer is not started: use async with")
-
-
-class _Topic:
-    """One topic's queues. They are never removed, so a batch never loses its queue."""
-
-    __slots__ = ("queues", "ratio", "sticky", "view")
-
-    def __init__(self, view: TopicView, sticky: StickyPartition) -> None:
-        self.view = view
-        self.sticky = sticky
-        self.ratio = CompressionRatio()
-        self.queues: list[PartitionQueue] = []
-
-    def update(self, view: TopicView) -> None:
-        """Apply new metadata."""
-        self.view = view
-        for partition in range(len(self.queues), len(view.leaders)):
-            self.queues.append(PartitionQueue(TopicPartition(view.name, partition), self.ratio))

@@ -21,7 +21,13 @@ from functools import partial
 from typing import Any
 
 from barnabas.clients.config import ProducerConfig
-from barnabas.clients.errors import ClientError, ClosedError, RecordTooLargeError, RefusedError
+from barnabas.clients.errors import (
+    ClientError,
+    ClosedError,
+    RecordTooLargeError,
+    RefusedError,
+    TransactionAbortedError,
+)
 from barnabas.clients.network.backoff import backoff_s
 from barnabas.clients.network.cluster import NO_LEADER, Cluster
 from barnabas.clients.network.connection import Connection
@@ -118,6 +124,12 @@ class Sender:
         finally:
             self._hurrying -= 1
 
+    def fail_unsent(self, error: ClientError) -> None:
+        """Fail every batch that is not in flight at this moment, also those that wait for another attempt."""
+        for batch in list(self._incomplete):
+            if not (batch.queue.in_flight and batch is batch.queue.batches[0]):
+                self._fail(batch, error)
+
     async def close(self) -> None:
         """Fail the remaining batches. The cluster closes the connections after this."""
         for task in self._tasks:
@@ -146,11 +158,17 @@ class Sender:
     def _drain(self) -> None:
         """Send every batch that is due and whose broker is connected."""
         self._drain_scheduled = False
-        hurry = self._hurrying > 0 or self._memory.has_waiters
+        failure = None if self._idempotence is None else self._idempotence.failure
+        hurry = self._hurrying > 0 or self._memory.has_waiters or failure is not None
         outgoing: dict[int, _Outgoing] = {}
         for queue in list(self._marked):
             if not self._is_due(queue, hurry):
                 del self._marked[queue]
+                continue
+            if failure is not None:
+                for unsent in list(queue.batches):
+                    self._fail(unsent, failure)
+                self._marked.pop(queue, None)
                 continue
             leader = self._cluster.leader(queue.topic_partition)
             connection = None if leader == NO_LEADER else self._cluster.connections.connected(leader)
@@ -206,6 +224,7 @@ class Sender:
             self._config.acks,
             self._config.request_timeout_ms,
             [ProduceTopic(name, partitions) for name, partitions in topics.items()],
+            self._config.transactional_id,
         )
         connection = request.connection
         connection.on_writable = self._schedule_drain
@@ -360,6 +379,10 @@ class Sender:
     def _retry(self, batch: ProducerBatch, error: BaseException) -> None:
         if batch.done:
             return
+        failure = None if self._idempotence is None else self._idempotence.failure
+        if failure is not None:
+            self._fail(batch, failure)
+            return
         batch.attempts += 1
         batch.last_error = error
         if batch.attempts > self._config.retries or self._loop.time() >= batch.deadline:
@@ -385,9 +408,12 @@ class Sender:
             return
         self._remove(batch)
         if self._idempotence is not None:
-            self._idempotence.given_up(batch)
+            self._idempotence.given_up(batch, error)
+            if self._idempotence.failure is not None:
+                self.mark_all()  # the other batches of the transaction fail, too
         self.failed_records += len(batch)
-        logger.error("%d records for %s were not delivered: %s", len(batch), batch.queue.topic_partition, error)
+        level = logging.INFO if isinstance(error, TransactionAbortedError) else logging.ERROR
+        logger.log(level, "%d records for %s were not delivered: %s", len(batch), batch.queue.topic_partition, error)
         batch.fail(error)
         if batch.queue.batches:
             self.mark(batch.queue)

@@ -49,6 +49,7 @@ from barnabas.protocol.native.fetch import FetchedRecords
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.reader import read_records
 from barnabas.protocol.topic_partition import TopicPartition
+from tests.clients.fake_coordinator import FakeCoordinator
 
 
 @dataclass(frozen=True)
@@ -178,6 +179,7 @@ class FakeBroker:
         self.intercept: Callable[[ApiKey, Any], Action | None] = lambda api, request: None
         self.create_missing_topics = False
         self.next_producer_id = 1000
+        self.coordinator = FakeCoordinator()
         self.apis = list(NATIVE_APIS)
         self.max_frame_bytes = 100 * 1024 * 1024
         self.advertised: tuple[str, int] | None = None
@@ -312,6 +314,12 @@ class FakeBroker:
                 return await self._fetch(request)
             case ApiKey.LIST_OFFSETS:
                 return self._list_offsets(request)
+            case ApiKey.INIT_PRODUCER_ID if request.transactional_id is not None:
+                return self.coordinator.initialize(request)
+            case ApiKey.END_TXN:
+                return self.coordinator.end(request)
+            case ApiKey.TXN_OFFSET_COMMIT:
+                return self.coordinator.commit_offsets(request)
             case ApiKey.INIT_PRODUCER_ID:
                 self.next_producer_id += 1
                 return InitProducerIdResponse(self.next_producer_id - 1, 0)
@@ -335,6 +343,8 @@ class FakeBroker:
         return MetadataResponse("fake-cluster", addresses, topics)
 
     def _produce(self, request: ProduceRequest) -> ProduceResponse:
+        if request.transactional_id is not None:
+            self.coordinator.note_produce(request.transactional_id)
         topics = [
             ProduceTopicResult(topic.name, [self._append(topic.name, partition) for partition in topic.partitions])
             for topic in request.topics

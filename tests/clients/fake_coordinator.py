@@ -1,0 +1,90 @@
+"""A transaction coordinator for the fake broker: epochs and outcomes of transactional ids, without markers in logs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.protocol.messages.groups.offset_commit import OffsetCommitPartitionResult, OffsetCommitTopicResult
+from barnabas.protocol.messages.transactions.end_txn import EndTxnRequest, EndTxnResponse
+from barnabas.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+
+FENCED = EndTxnResponse(ErrorCode.PRODUCER_FENCED)
+
+
+@dataclass
+class FakeTransactionalId:
+    """`outcomes` has one entry per ended transaction: True for a commit."""
+
+    producer_id: int
+    epoch: int = 0
+    is_open: bool = False
+    outcomes: list[bool] = field(default_factory=list)
+    offsets: list[TxnOffsetCommitRequest] = field(default_factory=list)
+
+
+class FakeCoordinator:
+    """`raises_epoch`: as with transaction.version 2, each end of a transaction raises the epoch."""
+
+    def __init__(self) -> None:
+        self.raises_epoch = True
+        self.ids: dict[str, FakeTransactionalId] = {}
+        self._next_producer_id = 7000
+
+    def initialize(self, request: InitProducerIdRequest) -> InitProducerIdResponse:
+        assert request.transactional_id is not None
+        known = self.ids.get(request.transactional_id)
+        if known is None:
+            known = self.ids[request.transactional_id] = FakeTransactionalId(self._next_producer_id)
+            self._next_producer_id += 1
+        else:
+            if request.producer_id >= 0 and request.producer_epoch != known.epoch:
+                return InitProducerIdResponse(-1, -1, ErrorCode.PRODUCER_FENCED)
+            if known.is_open:  # aborted in the next epoch, which the new producer does not get
+                known.outcomes.append(False)
+                known.epoch += 1
+            known.is_open = False
+            known.epoch += 1
+        return InitProducerIdResponse(known.producer_id, known.epoch)
+
+    def note_produce(self, transactional_id: str) -> None:
+        self.ids[transactional_id].is_open = True
+
+    def end(self, request: EndTxnRequest) -> EndTxnResponse:
+        known = self.ids[request.transactional_id]
+        if request.producer_epoch == known.epoch - 1 and not known.is_open and self.raises_epoch:
+            return EndTxnResponse(ErrorCode.NONE, known.producer_id, known.epoch)  # repeated
+        if request.producer_epoch != known.epoch:
+            return FENCED
+        if not known.is_open and not self.raises_epoch:
+            repeated = bool(known.outcomes) and known.outcomes[-1] is request.is_commit
+            return self._ended(known) if repeated else EndTxnResponse(ErrorCode.INVALID_TXN_STATE)
+        known.outcomes.append(request.is_commit)
+        known.is_open = False
+        known.epoch += self.raises_epoch
+        return self._ended(known)
+
+    def commit_offsets(self, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+        known = self.ids[request.transactional_id]
+        error = ErrorCode.NONE if request.producer_epoch == known.epoch else ErrorCode.INVALID_PRODUCER_EPOCH
+        if error is ErrorCode.NONE:
+            known.is_open = True
+            known.offsets.append(request)
+        return refused_offsets(request, error)
+
+    def _ended(self, known: FakeTransactionalId) -> EndTxnResponse:
+        return EndTxnResponse(ErrorCode.NONE, known.producer_id, known.epoch)
+
+
+def refused_offsets(request: Any, error: ErrorCode) -> TxnOffsetCommitResponse:
+    """A response with this code for every partition."""
+    return TxnOffsetCommitResponse(
+        [
+            OffsetCommitTopicResult(
+                topic.name, [OffsetCommitPartitionResult(each.partition, error) for each in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+    )
