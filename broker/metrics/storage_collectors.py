@@ -38,6 +38,12 @@ class LogCollector:
     high_watermark = Family(
         "barnabas_log_high_watermark", "gauge", "Offset up to which consumers may read.", labels=_PARTITION
     )
+    last_stable_lag = Family(
+        "barnabas_log_last_stable_offset_lag",
+        "gauge",
+        "Offsets from the last stable offset to the log's end: read_committed consumers wait for the transactions there.",
+        labels=_PARTITION,
+    )
     recovery_point = Family(
         "barnabas_log_recovery_point",
         "gauge",
@@ -56,7 +62,17 @@ class LogCollector:
         "Segments still to be loaded or recovered; only for logs that are being loaded.",
         labels=_PARTITION,
     )
-    families: ClassVar = (size, segments, start, end, high_watermark, recovery_point, state, segments_left)
+    families: ClassVar = (
+        size,
+        segments,
+        start,
+        end,
+        high_watermark,
+        last_stable_lag,
+        recovery_point,
+        state,
+        segments_left,
+    )
 
     _values: ClassVar[tuple[tuple[Family, Callable[[ReadableLog], int]], ...]] = (
         (size, lambda log: log.size_bytes),
@@ -64,6 +80,7 @@ class LogCollector:
         (start, lambda log: log.log_start_offset),
         (end, lambda log: log.log_end_offset),
         (high_watermark, lambda log: log.high_watermark),
+        (last_stable_lag, lambda log: max(0, log.log_end_offset - log.last_stable_offset)),
         (recovery_point, lambda log: log.recovery_point),
     )
 

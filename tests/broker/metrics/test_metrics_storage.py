@@ -22,6 +22,7 @@ from barnabas.broker.storage.services.scheduler import ScheduledTask, TaskCounte
 from barnabas.config.loader import load
 from barnabas.protocol.records import Codec, RecordBatchBuilder
 from barnabas.protocol.topic_partition import TopicPartition
+from tests.support.storage.transactions import end, send
 
 ORDERS = TopicPartition("orders", 0)
 TOPIC_ID = bytes(15) + b"\x01"
@@ -95,6 +96,18 @@ def test_a_logs_offsets_segments_and_size_are_those_of_the_log(manager: LogManag
     assert found["barnabas_log_high_watermark", "orders,0"] == 5
     assert found["barnabas_log_recovery_point", "orders,0"] == log.recovery_point == 2
     assert found["barnabas_log_state", "orders,0"] == LOG_STATES["online"]
+
+
+def test_an_open_transaction_holds_the_last_stable_offset_back(manager: LogManager) -> None:
+    append(manager, ORDERS, records=2)
+    log = manager.get(ORDERS)
+    assert log is not None
+    assert scrape(manager)["barnabas_log_last_stable_offset_lag", "orders,0"] == 0
+    send(log, 7, 0, b"open", b"open")
+    append(manager, ORDERS, records=1)
+    assert scrape(manager)["barnabas_log_last_stable_offset_lag", "orders,0"] == 3
+    end(log, 7, is_commit=True)
+    assert scrape(manager)["barnabas_log_last_stable_offset_lag", "orders,0"] == 0
 
 
 def test_a_deleted_log_leaves_the_next_scrape(manager: LogManager) -> None:
