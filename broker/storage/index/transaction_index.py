@@ -44,7 +44,7 @@ class AbortedTxn(NamedTuple):
     last_stable_offset: int
 
 
-def iter_rows(content: bytes, start: int = 0) -> Iterator[AbortedTxn]:
+def iter_rows(content: bytes | bytearray, start: int = 0) -> Iterator[AbortedTxn]:
     """Yield the whole rows from row number `start` on, of any version."""
     for position in range(start * ROW_BYTES, len(content) - ROW_BYTES + 1, ROW_BYTES):
         yield AbortedTxn(*_ROW.unpack_from(content, position))
@@ -65,7 +65,8 @@ class TransactionIndex:
         self.base_offset = base_offset
         self._size_bytes = -1
         """Size of the file; -1 before it was looked up."""
-        self._content = b""
+        self._content = bytearray()
+        """The rows as they were last read; appends extend it, so that a fetch after each abort reads no file."""
         self._last_offset: int | None = None
         """Last offset of the last row, -1 without rows; None if not read yet."""
 
@@ -105,6 +106,8 @@ class TransactionIndex:
                 raise OSError(errno.ENOSPC, "only a part of a row was written", self.path)
         finally:
             os.close(descriptor)
+        if len(self._content) == size:
+            self._content += data
         self._size_bytes = size + ROW_BYTES
         self._last_offset = row.last_offset
 
@@ -162,21 +165,21 @@ class TransactionIndex:
     def forget(self) -> None:
         """Drop the cached content."""
         self._size_bytes = -1
-        self._content = b""
+        self._content = bytearray()
         self._last_offset = None
 
-    def _read(self) -> bytes:
+    def _read(self) -> bytearray:
         size = self.size_bytes
         content = self._content
         if len(content) != size:
             with open(self.path, "rb") as file:
-                content = self._content = file.read(size)
+                content = self._content = bytearray(file.read(size))
         return content
 
     def _cut(self, size_bytes: int) -> None:
         os.truncate(self.path, size_bytes)
         self._size_bytes = size_bytes
-        self._content = b""
+        self._content = bytearray()
         self._last_offset = None
 
     def _read_last_offset(self) -> int:
@@ -187,7 +190,7 @@ class TransactionIndex:
         return self._last_offset
 
     @staticmethod
-    def _first_row_ending_at(content: bytes, offset: int) -> int:
+    def _first_row_ending_at(content: bytearray, offset: int) -> int:
         """Return the number of the first row with a last offset >= `offset`, by binary search."""
         low, high = 0, len(content) // ROW_BYTES
         while low < high:
