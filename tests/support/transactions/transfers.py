@@ -1,7 +1,10 @@
 """Concurrent transfers between accounts, each a transaction over several partitions; none may be seen in part.
 
-    with Bank(seed=1).opened(host, port) as bank:      # tellers and a reader, threads, until the with block ends
-        bank.await_transfers(100)                      # ... crash the broker, and set bank.address after its restart
+    bank = Bank(seed=1)
+    bank.create(host, port)
+    with bank.opened():                    # tellers and a reader, threads, until the block ends or `close`
+        bank.address = host, port          # None while the broker is down
+        bank.await_transfers(100)
     bank.check(host, port)
 
 A transfer writes one record for the debited account and one for the credited account, and commits the teller's transfer
@@ -24,7 +27,7 @@ import random
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import NamedTuple, Self
@@ -72,8 +75,13 @@ class Transfer(NamedTuple):
 class Bank:
     """Tellers, a reader, and their notes. `address` is where the broker listens, None while it is down."""
 
-    def __init__(self, *, seed: int, level: int = 2, tellers: int = TELLERS) -> None:
+    def __init__(
+        self, *, seed: int, level: int = 2, tellers: int = TELLERS, answer_wait_s: float = ANSWER_WAIT_S
+    ) -> None:
         self.level = level
+        self.answer_wait_s = answer_wait_s
+        self.refusals: list[int] = []
+        """Error codes after which a teller aborted, or gave up a transfer."""
         self.address: tuple[str, int] | None = None
         self.transfers: dict[str, Transfer] = {}
         self.outcomes: dict[str, str] = {}
@@ -83,17 +91,18 @@ class Bank:
         self._reader = _Reader(self)
         self._running: list[Future[None]] = []
 
-    def create(self, host: str, port: int) -> None:
-        """Create the topic and the coordinators' topics."""
+    def create(self, host: str, port: int, **configs: str) -> None:
+        """Create the topic and the coordinators' topics. `configs` are the topic's, with `_` for `.`."""
         with KafkaWire(host, port) as wire:
-            create_topics(wire, {TOPIC: Topic(PARTITIONS, {})})
-            assert find_coordinator(wire, "group", is_group=True) == 0
-            assert find_coordinator(wire, "id") == 0
+            named = {name.replace("_", "."): value for name, value in configs.items()}
+            create_topics(wire, {TOPIC: Topic(PARTITIONS, named)})
+            for teller in self._tellers:
+                assert find_coordinator(wire, teller.group, is_group=True) == 0
+                assert find_coordinator(wire, teller.transactional_id) == 0
 
     @contextmanager
-    def opened(self, host: str, port: int) -> Iterator[Self]:
-        """Run tellers and reader; raises their failures at the end."""
-        self.address = host, port
+    def opened(self) -> Iterator[Self]:
+        """Run tellers and reader until the block ends; raises their failures."""
         jobs: list[_Teller | _Reader] = [*self._tellers, self._reader]
         with ThreadPoolExecutor(len(jobs)) as threads:
             self._running = [threads.submit(job.run) for job in jobs]
@@ -101,8 +110,13 @@ class Bank:
                 yield self
             finally:
                 self.closed.set()
+        self.close()
+
+    def close(self) -> None:
+        """End the threads; raises their failures. A request under way is finished first."""
+        self.closed.set()
         for each in self._running:
-            each.result()
+            each.result(WAIT_S)
 
     def count(self, outcome: str) -> int:
         """Return the number of transfers with this outcome."""
@@ -111,13 +125,12 @@ class Bank:
     def await_transfers(self, count: int) -> None:
         """Wait until `count` more transfers are committed."""
         goal = self.count(COMMITTED) + count
-        deadline = time.monotonic() + WAIT_S
-        while self.count(COMMITTED) < goal:
-            for each in self._running:
-                if each.done():
-                    each.result()
-            assert time.monotonic() < deadline, f"{self.count(COMMITTED)} of {goal} transfers in {WAIT_S} s"
-            time.sleep(0.01)  # polling threads with a deadline
+        self._await(lambda: self.count(COMMITTED) >= goal, f"{count} more transfers")
+
+    def await_refusals(self, count: int) -> None:
+        """Wait until `count` more requests are refused."""
+        goal = len(self.refusals) + count
+        self._await(lambda: len(self.refusals) >= goal, f"{count} more refusals")
 
     def check(self, host: str, port: int) -> None:
         """Assert everything in this module's docstring. The tellers must have ended."""
@@ -133,6 +146,15 @@ class Bank:
             for teller in self._tellers:
                 assert _committed_offset(wire, teller.group) == self._last_visible(teller.number, final)
             self._check_markers(read)
+
+    def _await(self, is_done: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + WAIT_S
+        while not is_done():
+            for each in self._running:
+                if each.done():
+                    each.result()
+            assert time.monotonic() < deadline, f"no {what} in {WAIT_S} s; refusals: {self.refusals[-10:]}"
+            time.sleep(0.01)  # polling threads with a deadline
 
     def _check_transfers(self, final: Seen) -> None:
         found: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
@@ -196,8 +218,11 @@ class _Teller:
             self._bank.closed.wait(0.005)
 
     def _work(self, wire: KafkaWire) -> None:
-        producer = WireProducer(wire, self.transactional_id, level=self._bank.level, wait_s=ANSWER_WAIT_S)
-        is_usable = producer.init() == 0
+        producer = WireProducer(wire, self.transactional_id, level=self._bank.level, wait_s=self._bank.answer_wait_s)
+        error = producer.init()
+        if error:
+            self._bank.refusals.append(error)
+        is_usable = error == 0
         while is_usable and not self._bank.closed.is_set():
             is_usable = self._transfer(producer)
 
@@ -209,21 +234,20 @@ class _Teller:
         self._bank.transfers[transfer.name] = transfer
         outcomes = self._bank.outcomes
         outcomes[transfer.name] = UNKNOWN
-        written = self._write(producer, transfer)
-        is_commit = written and self._draw.random() >= ABORT_SHARE
+        refused = self._write(producer, transfer)
+        is_commit = not refused and self._draw.random() >= ABORT_SHARE
         error = producer.end(is_commit=is_commit)
         if error == 0:
             outcomes[transfer.name] = COMMITTED if is_commit else ABORTED
+        self._bank.refusals.extend(code for code in (refused, error) if code)
         return error == 0
 
-    def _write(self, producer: WireProducer, transfer: Transfer) -> bool:
+    def _write(self, producer: WireProducer, transfer: Transfer) -> int:
         values: dict[tuple[str, int], tuple[bytes, ...]] = {}
         for account in (transfer.debited, transfer.credited):
             place = TOPIC, account % PARTITIONS
             values[place] = (*values.get(place, ()), transfer.value(account))
-        return (
-            producer.write_many(values) == 0 and producer.commit_offsets(self.group, TOPIC, {0: transfer.number}) == 0
-        )
+        return producer.write_many(values) or producer.commit_offsets(self.group, TOPIC, {0: transfer.number})
 
 
 class _Reader:
