@@ -41,10 +41,12 @@ from barnabas.broker.network.session import Session
 from barnabas.broker.partitions.flush_waits import FlushWaits
 from barnabas.broker.partitions.registry import PartitionRegistry
 from barnabas.broker.probes import BrokerProbes
+from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.startup_error import StartupError
 from barnabas.broker.storage.files.clean_shutdown import NO_BROKER_EPOCH
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.log_manager import LogManager
+from barnabas.broker.transactions.coordinator import TransactionCoordinator
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,6 +90,7 @@ class _Services:
     storage: _Storage
     changes: MetadataChanges
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
     fetch: FetchHandler
     connections: ConnectionRegistry
 
@@ -158,6 +161,7 @@ class Node:
         services.groups.refuse_members()
         await services.connections.drain(DRAIN_SECONDS)
         self._loop_lag.stop()
+        await services.transactions.stop()
         await services.groups.stop()
         await services.changes.close()
         clean = await self._blocking(lambda: self._close_storage(services.storage))
@@ -231,6 +235,10 @@ class Node:
             loop=loop,
         )
         groups = GroupCoordinator(coordinator_parts, blocking_io=self._blocking_io, probe=probes.groups)
+        producer_ids = ProducerIds(changes)
+        transactions = TransactionCoordinator(
+            coordinator_parts, offsets=groups, producer_ids=producer_ids, blocking_io=self._blocking_io
+        )
         if config.get_bool("metrics.group.lag.enable"):
             self._state.committed_offsets = groups.offsets.committed
         apis = ApiTable(
@@ -242,6 +250,8 @@ class Node:
                 store=metadata,
                 changes=changes,
                 groups=groups,
+                transactions=transactions,
+                producer_ids=producer_ids,
                 config=live,
                 addresses=AdvertisedAddresses(metadata.node_id, config.advertised_listeners),
                 flush_waits=self._flush_waits,
@@ -264,7 +274,7 @@ class Node:
             limit=ConnectionLimit(live),
             max_idle_seconds=idle_ms / 1000 if idle_ms >= 0 else None,
         )
-        return _Services(storage, changes, groups, apis.fetch, connections)
+        return _Services(storage, changes, groups, transactions, apis.fetch, connections)
 
     async def _accept(self, services: _Services) -> None:
         """Start the background tasks, then accept clients."""
@@ -274,6 +284,7 @@ class Node:
             storage.store.start_snapshots(storage.log_manager.scheduler)
         self._flush_waits.flusher.start()
         services.groups.start()
+        services.transactions.start()
         self._loop_lag.start()
         services.connections.start()
         backlog = self._config.get_int("socket.listen.backlog.size")

@@ -17,6 +17,10 @@ class ProducerIds:
         self._changes = changes
         self._block: Iterator[int] = iter(())
 
+    def take(self) -> int | None:
+        """Return a new id; None if a new block has to be taken first, which `next_id` does."""
+        return next(self._block, None)
+
     async def next_id(self) -> int:
         """Return a new id; only the first of a block waits for the disk.
 

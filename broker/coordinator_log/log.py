@@ -86,6 +86,11 @@ class CoordinatorLog:
         """Whether the topic exists."""
         return self.topic.name in self._store.image.topics
 
+    @property
+    def has_unflushed(self) -> bool:
+        """Whether a flush is due for anything in memory."""
+        return bool(self._flushing)
+
     def partition_of(self, key: str) -> int:
         """Return the number of the key's partition."""
         if not self._partition_count and self.exists:  # a client created it

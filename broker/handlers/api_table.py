@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from barnabas.broker.storage.log.readable_log import ReadableLog
     from barnabas.broker.storage.served_logs import ServedLogs
     from barnabas.broker.storage.services.clock import Clock
+    from barnabas.broker.transactions.coordinator import TransactionCoordinator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,8 @@ class HandlerContext:
     store: MetadataView
     changes: MetadataChanges
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    producer_ids: ProducerIds
     config: LiveConfig
     addresses: AdvertisedAddresses
     flush_waits: FlushWaits
@@ -66,13 +69,6 @@ class HandlerContext:
     def max_frame_bytes(self) -> int:
         """Size of the largest request that a connection accepts."""
         return self.config.static.get_int("socket.request.max.bytes")
-
-    @property
-    def producer_ids(self) -> ProducerIds:
-        """A new source of producer ids."""
-        from barnabas.broker.producer_ids import ProducerIds
-
-        return ProducerIds(self.changes)
 
 
 class _Row(NamedTuple):
@@ -125,7 +121,18 @@ _ROWS: Final[Sequence[_Row]] = (
     _Row(ApiKey.DELETE_GROUPS, "groups.groups:DeleteGroupsHandler", "groups.offsets, probe"),
     _Row(ApiKey.OFFSET_DELETE, "groups.groups:OffsetDeleteHandler", "groups.offsets, groups.registry, store, probe"),
     _Row(ApiKey.DELETE_RECORDS, "data.delete_records:DeleteRecordsHandler", "partitions, probe"),
-    _Row(ApiKey.INIT_PRODUCER_ID, "data.init_producer_id:InitProducerIdHandler", "producer_ids"),
+    _Row(ApiKey.INIT_PRODUCER_ID, "data.init_producer_id:InitProducerIdHandler", "producer_ids, transactions"),
+    _Row(
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        "transactions.add_partitions_to_txn:AddPartitionsToTxnHandler",
+        "transactions, store",
+    ),
+    _Row(
+        ApiKey.ADD_OFFSETS_TO_TXN,
+        "transactions.add_offsets_to_txn:AddOffsetsToTxnHandler",
+        "transactions, groups.offsets_partition_of",
+    ),
+    _Row(ApiKey.END_TXN, "transactions.end_txn:EndTxnHandler", "transactions"),
     _Row(
         ApiKey.OFFSET_FOR_LEADER_EPOCH, "data.offset_for_leader_epoch:OffsetForLeaderEpochHandler", "partitions, probe"
     ),

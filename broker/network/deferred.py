@@ -33,6 +33,13 @@ class Deferred(Generic[T]):
         """Whether the value has arrived or is no longer needed."""
         return self._resolved or self._cancelled
 
+    @property
+    def value(self) -> T:
+        """The value, which has arrived before a callback was set."""
+        if not self._resolved:
+            raise RuntimeError("a deferred answer has no value yet")
+        return self._value
+
     def resolve(self, value: T) -> None:
         """Pass the value to the callback. After `cancel` it is dropped."""
         if self._cancelled:

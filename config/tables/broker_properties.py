@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from barnabas.config.property import INT_MAX, LONG_MAX, Property, PropertyType, UpdateMode, by_name
 from barnabas.config.tables.group_properties import GROUP_PROPERTIES
 from barnabas.config.tables.log_properties import LOG_PROPERTIES
+from barnabas.config.tables.transaction_properties import TRANSACTION_PROPERTIES
 from barnabas.config.validators import AtLeast, ListOf, NamedLevels
 
 BOOLEAN, STRING, INT, LONG = PropertyType.BOOLEAN, PropertyType.STRING, PropertyType.INT, PropertyType.LONG
@@ -305,6 +306,7 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
     ),
     *LOG_PROPERTIES,
     *GROUP_PROPERTIES,
+    *TRANSACTION_PROPERTIES,
     Property(
         "background.threads",
         INT,

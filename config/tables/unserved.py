@@ -67,11 +67,8 @@ _BROKER = {
         ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password ssl.keystore.type
         ssl.principal.mapping.rules ssl.protocol ssl.provider ssl.secure.random.implementation
         ssl.trustmanager.algorithm ssl.truststore.certificates ssl.truststore.location ssl.truststore.password
-        ssl.truststore.type super.users telemetry.max.bytes transaction.abort.timed.out.transaction.cleanup.interval.ms
-        transaction.max.timeout.ms transaction.partition.verification.enable
-        transaction.remove.expired.transaction.cleanup.interval.ms transaction.state.log.load.buffer.size
-        transaction.state.log.min.isr transaction.state.log.num.partitions transaction.state.log.replication.factor
-        transaction.state.log.segment.bytes transactional.id.expiration.ms unclean.leader.election.enable
+        ssl.truststore.type super.users telemetry.max.bytes
+        transaction.state.log.min.isr transaction.state.log.replication.factor unclean.leader.election.enable
         unstable.api.versions.enable
     """,
     "3.8 to 4.3": """
@@ -113,7 +110,7 @@ _BROKER = {
         sasl.oauthbearer.assertion.private.key.passphrase sasl.oauthbearer.assertion.template.file
         sasl.oauthbearer.client.credentials.client.id sasl.oauthbearer.client.credentials.client.secret
         sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope
-        share.coordinator.cold.partition.snapshot.interval.ms transaction.two.phase.commit.enable
+        share.coordinator.cold.partition.snapshot.interval.ms
     """,
     "4.2 to 4.3": """
         controller.quorum.auto.join.enable group.share.initialize.retry.interval.ms

@@ -1,42 +1,51 @@
-"""InitProducerId (key 22): an id and epoch 0 for an idempotent producer.
+"""InitProducerId (key 22): an id and an epoch for an idempotent or transactional producer.
 
-Ids come in blocks of 1,000 from the metadata log and are never reused, not even after a crash. A transactional id is
-refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED while transactions are not served: every client treats that code as
-fatal, whereas librdkafka retries forever after any other code but INVALID_TRANSACTION_TIMEOUT and
-CLUSTER_AUTHORIZATION_FAILED. INVALID_REQUEST for an empty transactional id, and for a producer id without its epoch or
-the reverse; both together matter only with a transactional id, as in Kafka. KAFKA_STORAGE_ERROR (retriable) if the
-metadata log cannot be written.
+Ids come in blocks of 1,000 from the metadata log and are never reused, not even after a crash. KAFKA_STORAGE_ERROR
+(retriable) if the metadata log cannot be written.
+
+Order of checks: not a producer id without its epoch, or the reverse (INVALID_REQUEST). Then, with a transactional id,
+which the transaction coordinator serves: it is not empty (INVALID_REQUEST); two-phase commit is allowed
+(TRANSACTIONAL_ID_AUTHORIZATION_FAILED); the timeout is at most transaction.max.timeout.ms
+(INVALID_TRANSACTION_TIMEOUT); the id's partition of `__transaction_state` is loaded (COORDINATOR_LOAD_IN_PROGRESS,
+COORDINATOR_NOT_AVAILABLE); the last transaction's end is complete (CONCURRENT_TRANSACTIONS); the given producer id and
+epoch are the current ones, or those of a repeated request (PRODUCER_FENCED). An open transaction is aborted, which
+fences its producer; the answer is CONCURRENT_TRANSACTIONS, as in Kafka, and the client's next request gets the id.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from barnabas.broker.network.deferred import Deferred
     from barnabas.broker.network.session import Session
     from barnabas.broker.producer_ids import ProducerIds
+    from barnabas.broker.transactions.coordinator import TransactionCoordinator
 
 
 class InitProducerIdHandler:
     """Serves InitProducerId."""
 
-    def __init__(self, producer_ids: ProducerIds) -> None:
+    def __init__(self, producer_ids: ProducerIds, transactions: TransactionCoordinator) -> None:
         self._producer_ids = producer_ids
+        self._transactions = transactions
 
-    async def __call__(self, session: Session, request: InitProducerIdRequest) -> InitProducerIdResponse:
+    def __call__(
+        self, session: Session, request: InitProducerIdRequest
+    ) -> Deferred[InitProducerIdResponse] | Coroutine[None, None, InitProducerIdResponse] | InitProducerIdResponse:
         """Answer one InitProducerId request as the module docstring specifies."""
         if (request.producer_id == -1) != (request.producer_epoch == -1):
             message = f"producer id {request.producer_id} with epoch {request.producer_epoch}: one without the other"
             raise BrokerError(ErrorCode.INVALID_REQUEST, message)
-        if request.transactional_id == "":
-            raise BrokerError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
         if request.transactional_id is not None:
-            raise BrokerError(
-                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-                f"transactions are not served here, transactional.id={printable(request.transactional_id)}",
-            )
+            return self._transactions.initialize(request)
+        taken = self._producer_ids.take()
+        return self._next_id() if taken is None else InitProducerIdResponse(taken, 0)
+
+    async def _next_id(self) -> InitProducerIdResponse:
         return InitProducerIdResponse(await self._producer_ids.next_id(), 0)

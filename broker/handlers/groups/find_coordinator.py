@@ -1,8 +1,7 @@
-"""FindCoordinator (key 10): the broker that serves a group. On a single node it is always this one.
+"""FindCoordinator (key 10): the broker that serves a group or transactional id. On a single node it is this one.
 
-A transactional id gets TRANSACTIONAL_ID_AUTHORIZATION_FAILED, because transactions are not served: every client takes
-this code as fatal, while others make it retry for ever. A key of another type gets INVALID_REQUEST. Differs from Kafka:
-`__consumer_offsets` is created when a group first writes to it, not at the first FindCoordinator, which clients that
+A key of another type gets INVALID_REQUEST. Differs from Kafka: `__consumer_offsets` and `__transaction_state` are
+created when a group or a transactional id first writes to them, not at the first FindCoordinator, which clients that
 never commit send as well. So no client is told to retry.
 """
 
@@ -10,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.printable import printable
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.groups.find_coordinator import (
     GROUP_KEY,
@@ -35,7 +33,7 @@ class FindCoordinatorHandler:
 
     def __call__(self, session: Session, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
         """Answer one FindCoordinator request as the module docstring specifies."""
-        if request.key_type != GROUP_KEY:
+        if request.key_type not in (GROUP_KEY, TRANSACTION_KEY):
             return FindCoordinatorResponse([self._refuse(key, request.key_type) for key in request.keys])
         node = self._addresses.address_for(session)
         return FindCoordinatorResponse(
@@ -43,11 +41,6 @@ class FindCoordinatorHandler:
         )
 
     def _refuse(self, key: str, key_type: int) -> CoordinatorResult:
-        if key_type == TRANSACTION_KEY:
-            code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-            message = f"transactions are not served here, transactional.id={printable(key)}"
-        else:
-            code = ErrorCode.INVALID_REQUEST
-            message = f"no coordinator of type {key_type} is served here"
+        code = ErrorCode.INVALID_REQUEST
         self._probe.count_error(code.name.lower())
-        return CoordinatorResult(key, code, message)
+        return CoordinatorResult(key, code, f"no coordinator of type {key_type} is served here")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.groups.log.offsets_topic import CONSUMER_OFFSETS
 from barnabas.broker.handlers.topics.described_topics import describe_partition, unknown_topic
+from barnabas.broker.transactions.topic import TRANSACTION_STATE
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from barnabas.protocol.messages.topics.metadata import MetadataRequest, MetadataResponse, TopicMetadata
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from barnabas.broker.network.session import Session
     from barnabas.broker.partitions.registry import PartitionRegistry
 
-_COORDINATOR_TOPICS = (CONSUMER_OFFSETS,)
+_COORDINATOR_TOPICS = (CONSUMER_OFFSETS, TRANSACTION_STATE)
 
 
 class MetadataHandler:

@@ -1,0 +1,39 @@
+"""AddOffsetsToTxn (key 25): adds the group's partition of `__consumer_offsets` to a transaction.
+
+Checks and codes are those of AddPartitionsToTxn, for this one partition. Differs from Kafka: that partition need not
+exist yet, because the topic is created when the group's first offset is committed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
+from barnabas.broker.network.deferred import Deferred
+from barnabas.broker.transactions.transitions import ProducerIdAndEpoch
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.transactions.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from barnabas.broker.network.session import Session
+    from barnabas.broker.transactions.coordinator import TransactionCoordinator
+
+
+class AddOffsetsToTxnHandler:
+    """Serves AddOffsetsToTxn."""
+
+    def __init__(self, transactions: TransactionCoordinator, offsets_partition_of: Callable[[str], int]) -> None:
+        self._transactions = transactions
+        self._offsets_partition_of = offsets_partition_of
+
+    def __call__(self, session: Session, request: AddOffsetsToTxnRequest) -> Deferred[AddOffsetsToTxnResponse]:
+        """Answer one AddOffsetsToTxn request as the module docstring specifies."""
+        answer: Deferred[AddOffsetsToTxnResponse] = Deferred()
+        producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
+        partition = (OFFSETS_TOPIC, self._offsets_partition_of(request.group_id))
+        self._transactions.add_partitions(request.transactional_id, producer, [partition], version=0).then(
+            lambda error: answer.resolve(AddOffsetsToTxnResponse(ErrorCode.NONE if error is None else error.code))
+        )
+        return answer

@@ -1,0 +1,120 @@
+"""AddPartitionsToTxn (key 24): partitions that a transaction is about to write, or that are verified to belong to it.
+
+Order of checks for each transaction: all partitions exist (UNKNOWN_TOPIC_OR_PARTITION, and OPERATION_NOT_ATTEMPTED for
+the transaction's other partitions); the transactional id is not empty (INVALID_REQUEST); its partition is loaded
+(COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE); the last transaction's end is complete
+(CONCURRENT_TRANSACTIONS); the id and its producer id are known (INVALID_PRODUCER_ID_MAPPING); the epoch is current
+(PRODUCER_FENCED). A partition that is verified and not part of the transaction gets TRANSACTION_ABORTABLE.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.network.deferred import Deferred
+from barnabas.broker.transactions.metadata import EPOCH_PER_TRANSACTION, PartitionKey
+from barnabas.broker.transactions.transitions import ProducerIdAndEpoch
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.transactions.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    TxnPartitionResult,
+    TxnPartitions,
+    TxnResult,
+    TxnTopicResult,
+    refuse_transaction,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from barnabas.broker.metadata.view import MetadataView
+    from barnabas.broker.network.session import Session
+    from barnabas.broker.transactions.coordinator import TransactionCoordinator
+
+
+class AddPartitionsToTxnHandler:
+    """Serves AddPartitionsToTxn."""
+
+    def __init__(self, transactions: TransactionCoordinator, store: MetadataView) -> None:
+        self._transactions = transactions
+        self._store = store
+
+    def __call__(self, session: Session, request: AddPartitionsToTxnRequest) -> Deferred[AddPartitionsToTxnResponse]:
+        """Answer one AddPartitionsToTxn request as the module docstring specifies."""
+        answer: Deferred[AddPartitionsToTxnResponse] = Deferred()
+        results: list[TxnResult | None] = [None] * len(request.transactions)
+        left = len(results) + 1
+
+        def ended(position: int, result: TxnResult | None) -> None:
+            nonlocal left
+            if result is not None:
+                results[position] = result
+            left -= 1
+            if left == 0:
+                answer.resolve(AddPartitionsToTxnResponse([each for each in results if each is not None]))
+
+        for position, transaction in enumerate(request.transactions):
+            self._serve(transaction, is_batched=request.is_batched).then(
+                lambda result, position=position: ended(position, result)  # type: ignore[misc]
+            )
+        ended(-1, None)
+        return answer
+
+    def _serve(self, transaction: TxnPartitions, *, is_batched: bool) -> Deferred[TxnResult]:
+        answer: Deferred[TxnResult] = Deferred()
+        partitions = [(topic.name, number) for topic in transaction.topics for number in topic.partitions]
+        unknown = {partition for partition in partitions if not self._exists(partition)}
+        if unknown:
+            answer.resolve(
+                _results(
+                    transaction,
+                    unknown,
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    others=ErrorCode.OPERATION_NOT_ATTEMPTED,
+                )
+            )
+            return answer
+        producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
+        if transaction.verify_only:
+            answer.resolve(self._verify(transaction, producer, partitions))
+            return answer
+        version = EPOCH_PER_TRANSACTION if is_batched else 0
+        self._transactions.add_partitions(transaction.transactional_id, producer, partitions, version=version).then(
+            lambda error: answer.resolve(
+                refuse_transaction(transaction, ErrorCode.NONE if error is None else error.code)
+            )
+        )
+        return answer
+
+    def _verify(
+        self, transaction: TxnPartitions, producer: ProducerIdAndEpoch, partitions: list[PartitionKey]
+    ) -> TxnResult:
+        try:
+            missing = self._transactions.missing_partitions(transaction.transactional_id, producer, partitions)
+        except BrokerError as error:
+            return refuse_transaction(transaction, error.code)
+        return _results(transaction, missing, ErrorCode.TRANSACTION_ABORTABLE, others=ErrorCode.NONE)
+
+    def _exists(self, partition: PartitionKey) -> bool:
+        topic = self._store.image.topics.get(partition[0])
+        return topic is not None and partition[1] in topic.partitions
+
+
+def _results(
+    transaction: TxnPartitions, partitions: Collection[PartitionKey], code: ErrorCode, *, others: ErrorCode
+) -> TxnResult:
+    """Return a result with `code` for `partitions` and `others` for the rest."""
+    return TxnResult(
+        transaction.transactional_id,
+        [
+            TxnTopicResult(
+                topic.name,
+                [
+                    TxnPartitionResult(number, code if (topic.name, number) in partitions else others)
+                    for number in topic.partitions
+                ],
+            )
+            for topic in transaction.topics
+        ],
+    )

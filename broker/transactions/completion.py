@@ -1,0 +1,161 @@
+"""TransactionCompletion: takes prepared transactions to their end, and tries again where a marker cannot be written.
+
+The decision is in the log already. Markers are written, then the completed state is appended. If a log directory is
+full or offline, the transaction stays prepared: its missing markers are tried again after FIRST_RETRY_S, then after
+twice as long each time, up to LONGEST_RETRY_S. Clients get CONCURRENT_TRANSACTIONS meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.network.deferred import Deferred
+from barnabas.broker.printable import printable
+from barnabas.broker.transactions import transitions
+from barnabas.broker.transactions.topic import TRANSACTION_TOPIC
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Sequence
+
+    from barnabas.broker.partitions.registry import PartitionRegistry
+    from barnabas.broker.transactions.log import TransactionLog
+    from barnabas.broker.transactions.markers import EndMarkers, Missing
+    from barnabas.broker.transactions.metadata import PartitionKey, TransactionMetadata
+    from barnabas.protocol.errors import BrokerError
+
+logger = logging.getLogger(__name__)
+
+FIRST_RETRY_S: Final = 1.0
+LONGEST_RETRY_S: Final = 30.0
+
+
+class _Pending:
+    """A prepared transaction whose markers are not all written. `timer` is set while it waits for its next try."""
+
+    __slots__ = ("delay_s", "metadata", "missing", "timer")
+
+    def __init__(self, metadata: TransactionMetadata, missing: Sequence[PartitionKey]) -> None:
+        self.metadata = metadata
+        self.missing = missing
+        self.delay_s = FIRST_RETRY_S
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class TransactionCompletion:
+    """Completes prepared transactions, in the event loop."""
+
+    def __init__(
+        self,
+        log: TransactionLog,
+        markers: EndMarkers,
+        partitions: PartitionRegistry,
+        loop: asyncio.AbstractEventLoop,
+        wall_ms: Callable[[], int],
+    ) -> None:
+        self._log = log
+        self._markers = markers
+        self._partitions = partitions
+        self._loop = loop
+        self._wall_ms = wall_ms
+        self._pending: dict[str, _Pending] = {}
+        self._stopped = False
+
+    @property
+    def missing_markers(self) -> int:
+        """Number of markers that are still to be written."""
+        return sum(len(each.missing) for each in self._pending.values())
+
+    def complete(self, metadata: TransactionMetadata) -> Deferred[None]:
+        """Write the markers of a transaction that was just prepared, and append its completed state.
+
+        The answer comes when that is done, or when it has to be tried again later.
+        """
+        return self._attempt(_Pending(metadata, list(metadata.partitions)))
+
+    def recover(self, metadata: TransactionMetadata) -> None:
+        """Complete a prepared transaction that was found at a start, without writing a marker twice."""
+        self._attempt(_Pending(metadata, self._markers.unwritten(metadata)))
+
+    def retry_now(self) -> None:
+        """Try again now: partitions of deleted topics need no markers any more."""
+        for pending in list(self._pending.values()):
+            if pending.timer is not None:
+                pending.timer.cancel()
+                self._attempt(pending)
+
+    def forget_all(self) -> None:
+        """Stop all retries, because `__transaction_state` was deleted or the broker stops."""
+        for pending in self._pending.values():
+            if pending.timer is not None:
+                pending.timer.cancel()
+        self._pending.clear()
+
+    def stop(self) -> None:
+        """Stop for good. The next start completes what is still prepared."""
+        self._stopped = True
+        self.forget_all()
+
+    def _attempt(self, pending: _Pending) -> Deferred[None]:
+        done: Deferred[None] = Deferred()
+        metadata = pending.metadata
+        pending.timer = None
+        self._pending[metadata.transactional_id] = pending
+
+        def written(missing: Missing) -> None:
+            pending.missing = missing
+            if not self._is_current(pending):
+                self._drop(pending)
+            elif missing:
+                self._retry_later(pending)
+            else:
+                self._append_completed(pending)
+            done.resolve(None)
+
+        self._markers.write(metadata, pending.missing, self._coordinator_epoch(metadata)).then(written)
+        return done
+
+    def _append_completed(self, pending: _Pending) -> None:
+        """Append the completed state. Nothing waits for its flush: a start finds the prepared one and the markers."""
+        completed = transitions.complete(pending.metadata, now_ms=self._wall_ms())
+        appended = self._log.append(completed)
+        if not self._is_current(pending):
+            self._drop(pending)
+            return
+
+        def failed(error: BrokerError | None) -> None:
+            if self._is_current(pending):
+                name = printable(pending.metadata.transactional_id)
+                logger.warning("the completed state of %s cannot be written: %s", name, error)
+                self._retry_later(pending)
+
+        appended.then(failed)
+
+    def _retry_later(self, pending: _Pending) -> None:
+        if self._stopped:
+            return
+        pending.timer = self._loop.call_later(pending.delay_s, self._retry, pending)
+        pending.delay_s = min(pending.delay_s * 2, LONGEST_RETRY_S)
+
+    def _retry(self, pending: _Pending) -> None:
+        if self._is_current(pending):
+            self._attempt(pending)
+        else:
+            self._drop(pending)
+
+    def _is_current(self, pending: _Pending) -> bool:
+        """Return whether the transaction is still prepared; the topic of the states may have been deleted."""
+        metadata = pending.metadata
+        return self._log.states.get(metadata.transactional_id) is metadata
+
+    def _drop(self, pending: _Pending) -> None:
+        transactional_id = pending.metadata.transactional_id
+        if self._pending.get(transactional_id) is pending:
+            del self._pending[transactional_id]
+
+    def _coordinator_epoch(self, metadata: TransactionMetadata) -> int:
+        """Return the leader epoch of the partition that has the id."""
+        number = self._log.coordinator_log.partition_of(metadata.transactional_id)
+        partition = self._partitions.get(TRANSACTION_TOPIC, number)
+        return 0 if partition is None else partition.leader_epoch

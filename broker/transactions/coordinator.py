@@ -1,0 +1,385 @@
+"""TransactionCoordinator: serves the requests about transactional ids.
+
+A request is checked by the state machine (`transitions`), the new state is appended to `__transaction_state` and
+replayed, and the answer waits for a flush if the topic demands one. Nothing runs between the check and the append, so
+requests about one id never interleave. EndTxn answers once the markers are written and the completed state is appended,
+or once that has to be tried again later; the decision is in the log in both cases.
+
+The first record of an id needs its partition of the topic, which is created then. All others find their id, or none.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.network.deferred import Deferred
+from barnabas.broker.printable import printable
+from barnabas.broker.transactions import transitions
+from barnabas.broker.transactions.admission import partition_code, produce_code
+from barnabas.broker.transactions.completion import TransactionCompletion
+from barnabas.broker.transactions.log import TransactionLog
+from barnabas.broker.transactions.markers import EndMarkers
+from barnabas.broker.transactions.metadata import (
+    EPOCH_PER_TRANSACTION,
+    NO_TIMEOUT_MS,
+    PartitionKey,
+    TransactionMetadata,
+)
+from barnabas.broker.transactions.state import TransactionState
+from barnabas.broker.transactions.transitions import (
+    ProducerIdAndEpoch,
+    ProducerIdNeededError,
+    TransactionOpenError,
+)
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.protocol.messages.transactions.end_txn import EndTxnRequest, EndTxnResponse
+
+if TYPE_CHECKING:
+    import asyncio
+    from concurrent.futures import Executor
+
+    from barnabas.broker.coordinator_log.log import Appended, LogParts
+    from barnabas.broker.producer_ids import ProducerIds
+    from barnabas.broker.transactions.markers import OffsetsMarkers
+
+logger = logging.getLogger(__name__)
+
+Admission = Mapping[PartitionKey, ErrorCode]
+"""Refused partitions and their codes; empty if all may be written."""
+
+_ALL_ADMITTED: Final[Admission] = MappingProxyType({})
+
+_NONE: Final = ErrorCode.NONE
+
+
+class TransactionCoordinator:
+    """Owns the log of transactional ids, their states, and the completion of their transactions. Event loop only."""
+
+    def __init__(
+        self, parts: LogParts, *, offsets: OffsetsMarkers, producer_ids: ProducerIds, blocking_io: Executor
+    ) -> None:
+        self.log = TransactionLog(parts)
+        self._config = parts.config
+        self._loop = parts.loop
+        self._wall_ms = parts.wall_ms
+        self._producer_ids = producer_ids
+        self._blocking_io = blocking_io
+        self._states = self.log.states
+        self._coordinator_log = self.log.coordinator_log
+        markers = EndMarkers(parts.partitions, offsets, parts.flush_waits)
+        self.completion = TransactionCompletion(self.log, markers, parts.partitions, parts.loop, parts.wall_ms)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        """Begin to load. Called before the first client is accepted, which would find its id unknown."""
+
+    async def stop(self) -> None:
+        """End the background tasks."""
+        self.completion.stop()
+        await self._coordinator_log.finish_creation()
+
+    def admit(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Sequence[PartitionKey],
+        *,
+        adds: bool,
+    ) -> Admission | Deferred[Admission]:
+        """Check for Produce that partitions belong to the producer's open transaction; with `adds`, add them to it.
+
+        The codes are those of Produce. A Deferred only while a flush of `__transaction_state` is due.
+        """
+        outcome = self._admit(transactional_id, producer_id, producer_epoch, partitions, adds=adds)
+        if isinstance(outcome, Deferred):
+            answer: Deferred[Admission] = Deferred()
+            outcome.then(lambda found: answer.resolve(_as_produce(found, adds)))
+            return answer
+        return _as_produce(outcome, adds) if outcome else outcome
+
+    def admit_offsets(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, partition: PartitionKey, *, adds: bool
+    ) -> ErrorCode | Deferred[ErrorCode]:
+        """Check for TxnOffsetCommit that a partition of `__consumer_offsets` belongs to the producer's transaction.
+
+        As `admit`, with the codes that Kafka's group coordinator gets.
+        """
+        outcome = self._admit(transactional_id, producer_id, producer_epoch, [partition], adds=adds)
+        if isinstance(outcome, Deferred):
+            answer: Deferred[ErrorCode] = Deferred()
+            outcome.then(lambda found: answer.resolve(partition_code(found.get(partition, _NONE))))
+            return answer
+        return partition_code(outcome.get(partition, _NONE))
+
+    def initialize(self, request: InitProducerIdRequest) -> InitProducerIdResponse | Deferred[InitProducerIdResponse]:
+        """Serve InitProducerId with a transactional id. Raises BrokerError."""
+        transactional_id = request.transactional_id
+        assert transactional_id is not None
+        if not transactional_id:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
+        if request.two_phase and not self._config.broker.get_bool("transaction.two.phase.commit.enable"):
+            self._refuse_two_phase(transactional_id)
+        longest_ms = self._config.broker.get_int("transaction.max.timeout.ms")
+        if not request.two_phase and not 0 < request.transaction_timeout_ms <= longest_ms:
+            raise BrokerError(
+                ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+                f"transaction.timeout.ms={request.transaction_timeout_ms} is not between 1 and the broker's"
+                f" transaction.max.timeout.ms={longest_ms}",
+            )
+        self._coordinator_log.ensure_loaded(transactional_id)
+        answer: Deferred[InitProducerIdResponse] = Deferred()
+
+        def ready(error: BrokerError | None) -> None:
+            if error is None:
+                self._initialize(transactional_id, request, None, answer)
+            else:
+                answer.resolve(_no_producer(error.code))
+
+        self._coordinator_log.when_ready(transactional_id, ready)
+        return answer
+
+    def add_partitions(
+        self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: Sequence[PartitionKey], *, version: int
+    ) -> Appended:
+        """Add partitions, which exist, to the producer's transaction. Raises nothing: the answer carries the error.
+
+        `version`: the client's transaction.version.
+        """
+        answer: Appended = Deferred()
+        try:
+            self._ensure_served(transactional_id)
+            changed = transitions.add_partitions(
+                self._states.get(transactional_id),
+                producer,
+                partitions,
+                version=self._version(version),
+                now_ms=self._wall_ms(),
+            )
+        except BrokerError as error:
+            answer.resolve(error)
+            return answer
+        return self._coordinator_log.settled(transactional_id) if changed is None else self.log.append(changed)
+
+    def missing_partitions(
+        self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: Sequence[PartitionKey]
+    ) -> Sequence[PartitionKey]:
+        """Return the partitions that are not part of the producer's transaction. Raises BrokerError."""
+        self._ensure_served(transactional_id)
+        return transitions.missing_partitions(self._states.get(transactional_id), producer, partitions)
+
+    def end(self, request: EndTxnRequest) -> Deferred[EndTxnResponse]:
+        """Serve EndTxn. Raises BrokerError."""
+        answer: Deferred[EndTxnResponse] = Deferred()
+        self._ensure_served(request.transactional_id)
+        self._end(request, None, answer)
+        return answer
+
+    def abort_and_fence(self, metadata: TransactionMetadata) -> Deferred[BrokerError | None]:
+        """Abort an open transaction whose producer is gone, or replaced by another. The answer is as EndTxn's."""
+        answer: Deferred[BrokerError | None] = Deferred()
+        self._abort_and_fence(metadata, None, answer)
+        return answer
+
+    def _admit(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Sequence[PartitionKey],
+        *,
+        adds: bool,
+    ) -> Admission | Deferred[Admission]:
+        if not adds and not self._config.broker.get_bool("transaction.partition.verification.enable"):
+            return _ALL_ADMITTED
+        producer = ProducerIdAndEpoch(producer_id, producer_epoch)
+        try:
+            self._ensure_served(transactional_id)
+            current = self._states.get(transactional_id)
+            if not adds:
+                missing = transitions.missing_partitions(current, producer, partitions)
+                return dict.fromkeys(missing, ErrorCode.TRANSACTION_ABORTABLE)
+            changed = transitions.add_partitions(
+                current,
+                producer,
+                partitions,
+                version=self._version(EPOCH_PER_TRANSACTION),
+                now_ms=self._wall_ms(),
+            )
+        except BrokerError as error:
+            return dict.fromkeys(partitions, error.code)
+        if changed is None and not self._coordinator_log.has_unflushed:
+            return _ALL_ADMITTED
+        appended = self._coordinator_log.settled(transactional_id) if changed is None else self.log.append(changed)
+        if appended.done:
+            return _admission(appended.value, partitions)
+        answer: Deferred[Admission] = Deferred()
+        appended.then(lambda error: answer.resolve(_admission(error, partitions)))
+        return answer
+
+    def _initialize(
+        self,
+        transactional_id: str,
+        request: InitProducerIdRequest,
+        new_producer_id: int | None,
+        answer: Deferred[InitProducerIdResponse],
+    ) -> None:
+        current = self._states.get(transactional_id)
+        try:
+            self._coordinator_log.ensure_loaded(transactional_id)
+            changed = transitions.initialize(
+                current,
+                transactional_id,
+                timeout_ms=NO_TIMEOUT_MS if request.two_phase else request.transaction_timeout_ms,
+                expected=None
+                if request.producer_id == -1
+                else ProducerIdAndEpoch(request.producer_id, request.producer_epoch),
+                new_producer_id=new_producer_id,
+                now_ms=self._wall_ms(),
+            )
+        except ProducerIdNeededError:
+            self._with_new_producer_id(
+                lambda new_id: self._initialize(transactional_id, request, new_id, answer),
+                lambda code: answer.resolve(_no_producer(code)),
+            )
+        except TransactionOpenError:
+            assert current is not None
+            logger.info("aborting the open transaction of %s for a new producer", printable(transactional_id))
+            self.abort_and_fence(current).then(
+                lambda error: answer.resolve(
+                    _no_producer(ErrorCode.CONCURRENT_TRANSACTIONS if error is None else error.code)
+                )
+            )
+        except BrokerError as error:
+            answer.resolve(_no_producer(error.code))
+        else:
+            response = InitProducerIdResponse(changed.producer_id, changed.producer_epoch)
+            self.log.append(changed).then(
+                lambda error: answer.resolve(response if error is None else _no_producer(error.code))
+            )
+
+    def _end(self, request: EndTxnRequest, new_producer_id: int | None, answer: Deferred[EndTxnResponse]) -> None:
+        transactional_id = request.transactional_id
+        version = self._version(EPOCH_PER_TRANSACTION if request.bumps_epoch else 0)
+        current = self._states.get(transactional_id)
+        try:
+            prepared = transitions.end(
+                current,
+                ProducerIdAndEpoch(request.producer_id, request.producer_epoch),
+                is_commit=request.is_commit,
+                version=version,
+                new_producer_id=new_producer_id,
+                now_ms=self._wall_ms(),
+            )
+        except ProducerIdNeededError:
+            self._with_new_producer_id(
+                lambda new_id: self._end(request, new_id, answer),
+                lambda code: answer.resolve(EndTxnResponse(code)),
+            )
+            return
+        except BrokerError as error:
+            answer.resolve(EndTxnResponse(error.code))
+            return
+        if prepared is None:
+            assert current is not None
+            response = _ended(current, request)
+            self._coordinator_log.settled(transactional_id).then(
+                lambda error: answer.resolve(response if error is None else EndTxnResponse(error.code))
+            )
+            return
+
+        response = _ended(transitions.complete(prepared, now_ms=prepared.update_ms), request)
+        self._prepare_and_complete(prepared).then(
+            lambda error: answer.resolve(response if error is None else EndTxnResponse(error.code))
+        )
+
+    def _abort_and_fence(
+        self, metadata: TransactionMetadata, new_producer_id: int | None, answer: Deferred[BrokerError | None]
+    ) -> None:
+        current = self._states.get(metadata.transactional_id)
+        if current is None or current.state is not TransactionState.ONGOING:
+            answer.resolve(None)  # it was ended while a producer id was awaited
+            return
+        try:
+            prepared = transitions.abort_and_fence(
+                current, version=self.log.version, new_producer_id=new_producer_id, now_ms=self._wall_ms()
+            )
+        except ProducerIdNeededError:
+            self._with_new_producer_id(
+                lambda new_id: self._abort_and_fence(metadata, new_id, answer),
+                lambda code: answer.resolve(BrokerError(code, "no producer id could be taken")),
+            )
+            return
+        self._prepare_and_complete(prepared).then(answer.resolve)
+
+    def _prepare_and_complete(self, prepared: TransactionMetadata) -> Deferred[BrokerError | None]:
+        """Append a decision; once it is durable, write the markers and complete the transaction."""
+        answer: Deferred[BrokerError | None] = Deferred()
+
+        def decided(error: BrokerError | None) -> None:
+            if error is not None:
+                answer.resolve(error)
+            else:
+                self.completion.complete(prepared).then(lambda _: answer.resolve(None))
+
+        self.log.append(prepared).then(decided)
+        return answer
+
+    def _with_new_producer_id(self, use: Callable[[int], None], failed: Callable[[ErrorCode], None]) -> None:
+        """Call `use` with a new producer id, or `failed`; later if a block of ids has to be taken first."""
+        taken = self._producer_ids.take()
+        if taken is not None:
+            use(taken)
+            return
+
+        async def take() -> None:
+            try:
+                new_id = await self._producer_ids.next_id()
+            except BrokerError as error:
+                failed(error.code)
+            else:
+                use(new_id)
+
+        task = self._loop.create_task(take())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _version(self, client_version: int) -> int:
+        """Return the transaction.version that a request uses: the client's, at most the cluster's."""
+        return min(client_version, self.log.version)
+
+    def _ensure_served(self, transactional_id: str) -> None:
+        if not transactional_id:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
+        self._coordinator_log.ensure_loaded(transactional_id)
+
+    def _refuse_two_phase(self, transactional_id: str) -> None:
+        message = (
+            f"transactional.id={printable(transactional_id)} requests two-phase commit, which is off"
+            " (transaction.two.phase.commit.enable=false)"
+        )
+        logger.warning("refused: %s", message)
+        raise BrokerError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, message)
+
+
+def _admission(error: BrokerError | None, partitions: Sequence[PartitionKey]) -> Admission:
+    return _ALL_ADMITTED if error is None else dict.fromkeys(partitions, error.code)
+
+
+def _as_produce(admission: Admission, adds: bool) -> Admission:
+    return {partition: produce_code(code, adds=adds) for partition, code in admission.items()}
+
+
+def _no_producer(code: ErrorCode) -> InitProducerIdResponse:
+    return InitProducerIdResponse(-1, -1, code)
+
+
+def _ended(completed: TransactionMetadata, request: EndTxnRequest) -> EndTxnResponse:
+    """Return the response with the next transaction's producer id and epoch, if the request has room for them."""
+    if not request.bumps_epoch:
+        return EndTxnResponse()
+    return EndTxnResponse(_NONE, completed.producer_id, completed.producer_epoch)

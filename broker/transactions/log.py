@@ -1,0 +1,99 @@
+"""TransactionLog: the only writer of `__transaction_state`, and what replaying it gives.
+
+A state is encoded, appended, and then put into memory by the same function that a start uses. A null value deletes an
+id. At transaction.version 0 the record has version 0, which has no room for what later versions need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.coordinator_log.log import Appended, CoordinatorLog, LogParts
+from barnabas.broker.transactions.metadata import TransactionMetadata
+from barnabas.broker.transactions.records import encode_metadata
+from barnabas.broker.transactions.topic import TRANSACTION_STATE
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.records.builder import RecordBatchBuilder
+from barnabas.protocol.transactions.keys import encode_transaction_key
+
+if TYPE_CHECKING:
+    from barnabas.broker.coordinator_log.log import Encode
+    from barnabas.broker.partitions.partition import Partition
+    from barnabas.broker.storage.log.append import AppendResult
+
+TRANSACTION_VERSION: Final = "transaction.version"
+"""Name of the feature."""
+
+
+class TransactionLog:
+    """Transactional ids and their states, in the event loop. See CoordinatorLog for what is not described here."""
+
+    def __init__(self, parts: LogParts) -> None:
+        self.coordinator_log = CoordinatorLog(TRANSACTION_STATE, parts)
+        self.states: dict[str, TransactionMetadata] = {}
+        self._store = parts.store
+        self._wall_ms = parts.wall_ms
+
+    @property
+    def version(self) -> int:
+        """The cluster's transaction.version."""
+        return self._store.image.features.get(TRANSACTION_VERSION, 0)
+
+    def append(self, metadata: TransactionMetadata) -> Appended:
+        """Append a state and replay it. Raises nothing: the answer carries the error."""
+        transactional_id = metadata.transactional_id
+
+        def replay() -> None:
+            self.replay(transactional_id, metadata)
+
+        return self.coordinator_log.append(transactional_id, self._encoding(metadata), replay)
+
+    def forget(self, number: int, transactional_ids: Sequence[str]) -> Appended:
+        """Append tombstones of ids in one partition, all of which fit a batch, and replay them."""
+
+        def write(partition: Partition) -> AppendResult:
+            batch = self._batch(
+                [(encode_transaction_key(each), None) for each in transactional_ids],
+                partition.log.config.max_message_bytes,
+            )
+            return partition.append_internal(memoryview(batch))
+
+        def replay() -> None:
+            for each in transactional_ids:
+                self.replay(each, None)
+
+        return self.coordinator_log.append_to(number, write, replay)
+
+    def replay(self, transactional_id: str, metadata: TransactionMetadata | None) -> None:
+        """Put a state into memory; None removes the id."""
+        if metadata is None:
+            self.states.pop(transactional_id, None)
+        else:
+            self.states[transactional_id] = metadata
+
+    def forget_all(self) -> None:
+        """Forget all ids after the topic was deleted."""
+        self.states.clear()
+        self.coordinator_log.forget_topic()
+
+    def _encoding(self, metadata: TransactionMetadata) -> Encode:
+        def encode(max_bytes: int) -> bytearray:
+            try:
+                key = encode_transaction_key(metadata.transactional_id)
+                value = encode_metadata(metadata, self.version)
+            except ValueError as error:
+                raise BrokerError(ErrorCode.INVALID_REQUEST, f"{error}") from error
+            return self._batch([(key, value)], max_bytes)
+
+        return encode
+
+    def _batch(self, records: Iterable[tuple[bytes, bytearray | None]], max_bytes: int) -> bytearray:
+        now_ms = self._wall_ms()
+        builder = RecordBatchBuilder(max_bytes=max_bytes)
+        for key, value in records:
+            if not builder.append(now_ms, key, value):
+                raise BrokerError(
+                    ErrorCode.UNKNOWN_SERVER_ERROR, f"the records do not fit a batch of {max_bytes} bytes"
+                )
+        return bytearray(builder.build())

@@ -1,0 +1,178 @@
+"""EndMarkers: writes the end markers of a prepared transaction into its partitions.
+
+Partitions of `__consumer_offsets` go through the group coordinator, whose pending offsets the marker commits or drops.
+A marker is missing while it could not be appended, or not be flushed where the topic's flush.messages demands that:
+the transaction must not count as completed before, or a power cut could leave it open in that partition for ever.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
+
+from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
+from barnabas.broker.network.deferred import Deferred
+from barnabas.broker.printable import printable
+from barnabas.broker.transactions.metadata import EPOCH_PER_TRANSACTION, PartitionKey, TransactionMetadata
+from barnabas.broker.transactions.state import TransactionState
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.records.end_marker import EndMarker
+
+if TYPE_CHECKING:
+    from barnabas.broker.coordinator_log.log import Appended
+    from barnabas.broker.partitions.flush_waits import FlushWaits
+    from barnabas.broker.partitions.partition import Partition
+    from barnabas.broker.partitions.registry import PartitionRegistry
+
+logger = logging.getLogger(__name__)
+
+Missing = list[PartitionKey]
+"""Partitions whose marker could not be written."""
+
+
+class OffsetsMarkers(Protocol):
+    """The group coordinator, as far as markers need it."""
+
+    def write_offsets_marker(
+        self, number: int, producer_id: int, producer_epoch: int, marker: EndMarker, *, transaction_version: int
+    ) -> Appended:
+        """Append a marker to a partition of `__consumer_offsets`. Raises BrokerError."""
+        ...
+
+
+class EndMarkers:
+    """Writes markers, in the event loop."""
+
+    def __init__(self, partitions: PartitionRegistry, offsets: OffsetsMarkers, flush_waits: FlushWaits) -> None:
+        self._partitions = partitions
+        self._offsets = offsets
+        self._flush_waits = flush_waits
+
+    def write(
+        self, metadata: TransactionMetadata, partitions: Iterable[PartitionKey], coordinator_epoch: int
+    ) -> Deferred[Missing]:
+        """Write the markers of a prepared transaction; return the partitions where that failed, once all are durable.
+
+        A partition that no longer exists is not among them. Raises nothing.
+        """
+        marker = EndMarker(metadata.state is TransactionState.PREPARE_COMMIT, coordinator_epoch)
+        missing: Missing = []
+        waits: list[tuple[PartitionKey, Appended]] = []
+        for key in partitions:
+            try:
+                wait = self._write(metadata, key, marker)
+            except BrokerError as error:
+                if self._is_over(metadata, key, error):
+                    continue
+                _log_missing(metadata, key, error)
+                missing.append(key)
+            else:
+                if wait is not None:
+                    waits.append((key, wait))
+        answer: Deferred[Missing] = Deferred()
+        _resolve_after(metadata, waits, missing, answer)
+        return answer
+
+    def unwritten(self, metadata: TransactionMetadata) -> list[PartitionKey]:
+        """Return the partitions of a prepared transaction that do not show its marker, after a start.
+
+        With an epoch per transaction, an epoch below the marker's shows that the marker is missing also where the
+        transaction wrote nothing.
+        """
+        return [key for key in metadata.partitions if not self._shows_marker(metadata, key)]
+
+    def _shows_marker(self, metadata: TransactionMetadata, key: PartitionKey) -> bool:
+        partition = self._partitions.get(*key)
+        if partition is None:
+            return False  # offline, or deleted: `write` decides
+        entry = partition.producer(metadata.producer_id)
+        if entry is not None and entry.has_open_transaction:
+            return False
+        if metadata.client_version < EPOCH_PER_TRANSACTION:
+            return True
+        return entry is not None and entry.epoch >= metadata.producer_epoch
+
+    def _write(self, metadata: TransactionMetadata, key: PartitionKey, marker: EndMarker) -> Appended | None:
+        """Write one marker; return what to wait for, if it has to be flushed. Raises BrokerError."""
+        topic, number = key
+        partition = self._partitions.get(topic, number)
+        if partition is None:
+            raise self._partitions.refusal(topic, number)
+        version = metadata.client_version
+        if topic == OFFSETS_TOPIC:
+            return self._offsets.write_offsets_marker(
+                number, metadata.producer_id, metadata.producer_epoch, marker, transaction_version=version
+            )
+        appended = partition.append_marker(
+            metadata.producer_id, metadata.producer_epoch, marker, transaction_version=version
+        )
+        return self._flushed(partition, appended.last_offset + 1) if appended.flush_due else None
+
+    def _flushed(self, partition: Partition, up_to_offset: int) -> Appended:
+        answer: Appended = Deferred()
+
+        def flushed(failed: Exception | None) -> None:
+            error = None
+            if failed is not None:
+                message = f"{partition.log.topic_partition} could not be flushed: {failed}"
+                error = BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, message)
+            answer.resolve(error)
+
+        self._flush_waits.wait(partition, up_to_offset, flushed)
+        return answer
+
+    def _is_over(self, metadata: TransactionMetadata, key: PartitionKey, error: BrokerError) -> bool:
+        """Return whether a refused marker ends nothing: the partition is gone, or the transaction ended there.
+
+        A marker of an administrator (WriteTxnMarkers) with a higher epoch may have ended it before.
+        """
+        if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            logger.info("%s left a transaction of %s: it does not exist", _name(key), _id(metadata))
+            return True
+        partition = self._partitions.get(*key)
+        fenced = error.code in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
+        if fenced and partition is not None and not partition.has_open_transaction(metadata.producer_id):
+            logger.warning(
+                "%s refused the end marker of a transaction that is not open there, transactional.id=%s: %s",
+                _name(key),
+                _id(metadata),
+                error,
+            )
+            return True
+        return False
+
+
+def _resolve_after(
+    metadata: TransactionMetadata,
+    waits: list[tuple[PartitionKey, Appended]],
+    missing: Missing,
+    answer: Deferred[Missing],
+) -> None:
+    """Resolve `answer` with `missing`, to which failed waits are added, once all waits have ended."""
+    left = len(waits) + 1
+
+    def ended(key: PartitionKey | None, error: BrokerError | None) -> None:
+        nonlocal left
+        if error is not None and key is not None:
+            _log_missing(metadata, key, error)
+            missing.append(key)
+        left -= 1
+        if left == 0:
+            answer.resolve(missing)
+
+    for key, wait in waits:
+        wait.then(lambda error, key=key: ended(key, error))  # type: ignore[misc]
+    ended(None, None)
+
+
+def _log_missing(metadata: TransactionMetadata, key: PartitionKey, error: BrokerError) -> None:
+    logger.warning("the end marker of %s cannot be written to %s: %s", _id(metadata), _name(key), error)
+
+
+def _name(key: PartitionKey) -> str:
+    return f"{printable(key[0])}-{key[1]}"
+
+
+def _id(metadata: TransactionMetadata) -> str:
+    return printable(metadata.transactional_id)

@@ -1,0 +1,58 @@
+"""Translation between TransactionMetadata and the records of `__transaction_state`. Source: Kafka's TransactionLog."""
+
+from __future__ import annotations
+
+from barnabas.broker.transactions.metadata import NO_PARTITIONS, TransactionMetadata, by_topic, ordered
+from barnabas.broker.transactions.state import TransactionState
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.transactions.values import (
+    TransactionLogValue,
+    decode_transaction_value,
+    encode_transaction_value,
+)
+
+
+def encode_metadata(metadata: TransactionMetadata, transaction_version: int) -> bytearray:
+    """Encode a state at the cluster's transaction.version. Raises ValueError for a name that is too long."""
+    return encode_transaction_value(
+        TransactionLogValue(
+            metadata.producer_id,
+            metadata.producer_epoch,
+            metadata.timeout_ms,
+            metadata.state,
+            None if metadata.state is TransactionState.EMPTY else by_topic(metadata.partitions),
+            metadata.update_ms,
+            metadata.start_ms,
+            metadata.previous_producer_id,
+            metadata.next_producer_id,
+            metadata.client_version,
+        ),
+        1 if transaction_version >= 1 else 0,
+    )
+
+
+def decode_metadata(transactional_id: str, data: bytes) -> TransactionMetadata | None:
+    """Decode a state, None if its version is unknown. Raises DecodeError."""
+    value = decode_transaction_value(data)
+    if value is None:
+        return None
+    try:
+        state = TransactionState(value.status)
+    except ValueError as error:
+        raise DecodeError(f"a transaction's state has the unknown status {value.status}") from error
+    partitions = NO_PARTITIONS
+    if state is not TransactionState.EMPTY and value.topics:
+        partitions = ordered((topic, number) for topic, numbers in value.topics for number in numbers)
+    return TransactionMetadata(
+        transactional_id,
+        value.producer_id,
+        value.producer_epoch,
+        value.timeout_ms,
+        state,
+        partitions,
+        value.update_ms,
+        value.start_ms,
+        value.previous_producer_id,
+        value.next_producer_id,
+        client_version=value.client_version,
+    )
