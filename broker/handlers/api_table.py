@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from barnabas.broker.handlers.data.fetch import FetchHandler
 from barnabas.broker.handlers.data.produce import ProduceHandler
-from barnabas.broker.handlers.data.produce_admission import NoCoordinator
 from barnabas.protocol.messages.api_key import ApiKey
 
 if TYPE_CHECKING:
@@ -190,7 +189,7 @@ class ApiTable:
                 context.partitions,
                 context.topic_name,
                 context.flush_waits,
-                NoCoordinator(),
+                context.transactions,
                 context.probe(ApiKey.PRODUCE),
             ),
             ApiKey.FETCH: self.fetch,

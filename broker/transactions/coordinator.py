@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.printable import printable
 from barnabas.broker.transactions import transitions
-from barnabas.broker.transactions.admission import partition_code, produce_code
 from barnabas.broker.transactions.completion import TransactionCompletion
 from barnabas.broker.transactions.log import TransactionLog
 from barnabas.broker.transactions.markers import EndMarkers
@@ -91,30 +90,36 @@ class TransactionCoordinator:
         *,
         adds: bool,
     ) -> Admission | Deferred[Admission]:
-        """Check for Produce that partitions belong to the producer's open transaction; with `adds`, add them to it.
+        """Check that partitions belong to the producer's open transaction; with `adds`, make them belong to it.
 
-        The codes are those of Produce. A Deferred only while a flush of `__transaction_state` is due.
+        The codes are those of AddPartitionsToTxn. A Deferred only while a flush of `__transaction_state` is due.
         """
-        outcome = self._admit(transactional_id, producer_id, producer_epoch, partitions, adds=adds)
-        if isinstance(outcome, Deferred):
-            answer: Deferred[Admission] = Deferred()
-            outcome.then(lambda found: answer.resolve(_as_produce(found, adds)))
-            return answer
-        return _as_produce(outcome, adds) if outcome else outcome
-
-    def admit_offsets(
-        self, transactional_id: str, producer_id: int, producer_epoch: int, partition: PartitionKey, *, adds: bool
-    ) -> ErrorCode | Deferred[ErrorCode]:
-        """Check for TxnOffsetCommit that a partition of `__consumer_offsets` belongs to the producer's transaction.
-
-        As `admit`, with the codes that Kafka's group coordinator gets.
-        """
-        outcome = self._admit(transactional_id, producer_id, producer_epoch, [partition], adds=adds)
-        if isinstance(outcome, Deferred):
-            answer: Deferred[ErrorCode] = Deferred()
-            outcome.then(lambda found: answer.resolve(partition_code(found.get(partition, _NONE))))
-            return answer
-        return partition_code(outcome.get(partition, _NONE))
+        if not adds and not self._config.broker.get_bool("transaction.partition.verification.enable"):
+            return _ALL_ADMITTED
+        producer = ProducerIdAndEpoch(producer_id, producer_epoch)
+        try:
+            self._ensure_served(transactional_id)
+            current = self._states.get(transactional_id)
+            if not adds:
+                missing = transitions.missing_partitions(current, producer, partitions)
+                return dict.fromkeys(missing, ErrorCode.TRANSACTION_ABORTABLE)
+            changed = transitions.add_partitions(
+                current,
+                producer,
+                partitions,
+                version=self._version(EPOCH_PER_TRANSACTION),
+                now_ms=self._wall_ms(),
+            )
+        except BrokerError as error:
+            return dict.fromkeys(partitions, error.code)
+        if changed is None and not self._coordinator_log.has_unflushed:
+            return _ALL_ADMITTED
+        appended = self._coordinator_log.settled(transactional_id) if changed is None else self.log.append(changed)
+        if appended.done:
+            return _admission(appended.value, partitions)
+        answer: Deferred[Admission] = Deferred()
+        appended.then(lambda error: answer.resolve(_admission(error, partitions)))
+        return answer
 
     def initialize(self, request: InitProducerIdRequest) -> InitProducerIdResponse | Deferred[InitProducerIdResponse]:
         """Serve InitProducerId with a transactional id. Raises BrokerError."""
@@ -183,42 +188,6 @@ class TransactionCoordinator:
         """Abort an open transaction whose producer is gone, or replaced by another. The answer is as EndTxn's."""
         answer: Deferred[BrokerError | None] = Deferred()
         self._abort_and_fence(metadata, None, answer)
-        return answer
-
-    def _admit(
-        self,
-        transactional_id: str,
-        producer_id: int,
-        producer_epoch: int,
-        partitions: Sequence[PartitionKey],
-        *,
-        adds: bool,
-    ) -> Admission | Deferred[Admission]:
-        if not adds and not self._config.broker.get_bool("transaction.partition.verification.enable"):
-            return _ALL_ADMITTED
-        producer = ProducerIdAndEpoch(producer_id, producer_epoch)
-        try:
-            self._ensure_served(transactional_id)
-            current = self._states.get(transactional_id)
-            if not adds:
-                missing = transitions.missing_partitions(current, producer, partitions)
-                return dict.fromkeys(missing, ErrorCode.TRANSACTION_ABORTABLE)
-            changed = transitions.add_partitions(
-                current,
-                producer,
-                partitions,
-                version=self._version(EPOCH_PER_TRANSACTION),
-                now_ms=self._wall_ms(),
-            )
-        except BrokerError as error:
-            return dict.fromkeys(partitions, error.code)
-        if changed is None and not self._coordinator_log.has_unflushed:
-            return _ALL_ADMITTED
-        appended = self._coordinator_log.settled(transactional_id) if changed is None else self.log.append(changed)
-        if appended.done:
-            return _admission(appended.value, partitions)
-        answer: Deferred[Admission] = Deferred()
-        appended.then(lambda error: answer.resolve(_admission(error, partitions)))
         return answer
 
     def _initialize(
@@ -368,10 +337,6 @@ class TransactionCoordinator:
 
 def _admission(error: BrokerError | None, partitions: Sequence[PartitionKey]) -> Admission:
     return _ALL_ADMITTED if error is None else dict.fromkeys(partitions, error.code)
-
-
-def _as_produce(admission: Admission, adds: bool) -> Admission:
-    return {partition: produce_code(code, adds=adds) for partition, code in admission.items()}
 
 
 def _no_producer(code: ErrorCode) -> InitProducerIdResponse:

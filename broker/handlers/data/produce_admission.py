@@ -24,7 +24,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from barnabas.broker.network.deferred import Deferred
-from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.records.layout import HEADER_SIZE, TRANSACTIONAL_MASK
 
@@ -71,25 +70,6 @@ class TransactionAdmission(Protocol):
     ) -> Admission | Deferred[Admission]:
         """Check that partitions belong to the producer's open transaction; with `adds`, make them belong to it."""
         ...
-
-
-class NoCoordinator:
-    """Refuses every transaction, while no coordinator is there to end one."""
-
-    def admit(
-        self,
-        transactional_id: str,
-        producer_id: int,
-        producer_epoch: int,
-        partitions: Sequence[PartitionKey],
-        *,
-        adds: bool,
-    ) -> Admission:
-        """Raise BrokerError TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
-        raise BrokerError(
-            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-            f"transactions are not served here, transactional.id={printable(transactional_id)}",
-        )
 
 
 class Batch(NamedTuple):
