@@ -133,6 +133,11 @@ _ROWS: Final[Sequence[_Row]] = (
     ),
     _Row(ApiKey.END_TXN, "transactions.end_txn:EndTxnHandler", "transactions"),
     _Row(
+        ApiKey.TXN_OFFSET_COMMIT,
+        "transactions.txn_offset_commit:TxnOffsetCommitHandler",
+        "groups, transactions, store, probe",
+    ),
+    _Row(
         ApiKey.OFFSET_FOR_LEADER_EPOCH, "data.offset_for_leader_epoch:OffsetForLeaderEpochHandler", "partitions, probe"
     ),
     _Row(ApiKey.CREATE_TOPICS, "topics.topics:CreateTopicsHandler", "changes, config, probe"),

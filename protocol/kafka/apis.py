@@ -90,6 +90,7 @@ KAFKA_APIS: Sequence[KafkaApi] = (
     KafkaApi(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5, 3, "transactions"),
     KafkaApi(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4, 3, "transactions"),
     KafkaApi(ApiKey.END_TXN, 0, 5, 3, "transactions"),
+    KafkaApi(ApiKey.TXN_OFFSET_COMMIT, 0, 5, 3, "transactions"),
     KafkaApi(ApiKey.DESCRIBE_CONFIGS, 1, 4, 4, "cluster"),
     KafkaApi(ApiKey.ALTER_CONFIGS, 0, 2, 2, "cluster"),
     KafkaApi(ApiKey.ALTER_REPLICA_LOG_DIRS, 1, 2, 2, "topics"),
@@ -114,7 +115,6 @@ KAFKA_APIS: Sequence[KafkaApi] = (
 
 TRANSACTION_APIS: Sequence[KafkaApi] = (
     KafkaApi(ApiKey.WRITE_TXN_MARKERS, 1, 2, 1, "transactions"),
-    KafkaApi(ApiKey.TXN_OFFSET_COMMIT, 0, 5, 3, "transactions"),
     KafkaApi(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, 0, "transactions"),
     KafkaApi(ApiKey.LIST_TRANSACTIONS, 0, 2, 0, "transactions"),
 )
