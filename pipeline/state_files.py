@@ -25,6 +25,11 @@ class StateFiles:
         self._file_system, self._path = open_location(location)
         self._local = Path(self._path) if isinstance(self._file_system, fs.LocalFileSystem) else None
 
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether of several simultaneous `create` calls exactly one wins."""
+        return self._local is not None
+
     def names(self) -> list[str]:
         """Return the file names, sorted; empty when the directory does not exist. Raises OSError."""
         if self._local is not None:

@@ -145,6 +145,11 @@ class Producer:
         await self.close()
 
     @property
+    def cluster_id(self) -> str:
+        """The id of the connected cluster; empty before `start`."""
+        return self._cluster.cluster_id
+
+    @property
     def delivered_records(self) -> int:
         """Records acknowledged so far (with acks=0: written to the socket)."""
         return 0 if self._sender is None else self._sender.delivered_records

@@ -27,6 +27,8 @@ from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.state_files import StateFiles
 
 DIRECTORY: Final = "barnabas-sink"
+TRANSACTIONS: Final = "transactions"
+"""In that directory, for exactlyOnce=transactions: run_files.py."""
 
 _NAME: Final = re.compile(r"(producer|partitions)-(\d{10,})(?:-(.+))?\.json")
 
@@ -57,7 +59,15 @@ class TaskIdentity:
         return since is None or self._batch_id - since > MAX_EPOCH
 
     def keep_producer_id(self, producer_id: int, cluster_id: str) -> None:
-        """Store a producer id from this micro-batch on, unless another attempt stored one first. Raises OSError."""
+        """Store a producer id from this micro-batch on, unless another attempt stored one first.
+
+        Raises OSError, PipelineError for a checkpoint that was written with transactions.
+        """
+        if TRANSACTIONS in StateFiles(f"{self._checkpoint.rstrip('/')}/{DIRECTORY}").directories():
+            raise PipelineError(
+                f"{self.where} was written with exactlyOnce=transactions: give that option, or stop the query after a "
+                f"finished micro-batch and delete {self._checkpoint.rstrip('/')}/{DIRECTORY}"
+            )
         self._create("producer", "", {"producer_id": producer_id, "query": self._query, "cluster": cluster_id})
 
     def producer(self) -> ProducerIdentity:
@@ -67,9 +77,9 @@ class TaskIdentity:
         query = kept.get("query", self._query)
         if query != self._query:
             raise PipelineError(
-                f"{self.where} belongs to {_who(query)}, this is "
-                f"{_who(self._query)}, whose records would be mistaken for the other's: give each its own checkpoint, "
-                "and start this one with an empty checkpoint"
+                f"{self.where} belongs to {name_of_query(query)}, this is {name_of_query(self._query)}, whose records "
+                "would be mistaken for the other's: give each its own checkpoint, and start this one with an empty "
+                "checkpoint"
             )
         producer_id = _number(kept, "producer_id", self._name("producer", since))
         return ProducerIdentity(producer_id, self._batch_id - since, str(kept.get("cluster", "")))
@@ -103,7 +113,8 @@ class TaskIdentity:
         return f"{kind}-{batch_id:010d}{f'-{topic}' if topic else ''}.json"
 
 
-def _who(query: str | None) -> str:
+def name_of_query(query: str | None) -> str:
+    """Return words for a Spark query id; None is a batch write."""
     return "a batch write" if query is None else f"the streaming query {query}"
 
 

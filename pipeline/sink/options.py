@@ -5,6 +5,10 @@
     checkpointLocation        where the producers' identities are stored (sink/identity.py); required for a stream. A
                               batch write with one can be run again, and adds only the missing records
     replaySafe                true; false writes without identities: at least once, as Spark's Kafka sink
+    exactlyOnce               sequences (sink/task.py), which a replay in the same order needs; or transactions
+                              (sink/transactional_writers.py), which commits any query's rows once
+    kafka.transaction.timeout.ms   of transactions: the broker aborts those that are not committed by then. Without it
+                              none are aborted, which needs transaction.two.phase.commit.enable on the broker
 
 Settings of Kafka's producer without a counterpart here (interceptors, socket buffers) are accepted and ignored, so that
 a job moves over by changing its format. Settings that would promise a missing feature (security, transactions) are
@@ -21,7 +25,10 @@ from barnabas.clients.config import ProducerConfig
 from barnabas.pipeline.errors import OptionError
 from barnabas.pipeline.options import Options
 
-KNOWN: Final = ("topic", "checkpointLocation", "replaySafe", "includeHeaders", "path")
+KNOWN: Final = ("topic", "checkpointLocation", "replaySafe", "exactlyOnce", "includeHeaders", "path")
+
+DEFAULT_TIMEOUT_MS: Final = 900_000
+"""Of transactions without a checkpoint, which nothing finishes after a crash: Kafka's transaction.max.timeout.ms."""
 
 _WHOLE: Final = {
     "batch.size": "batch_size",
@@ -37,9 +44,10 @@ _WHOLE: Final = {
     "metadata.max.age.ms": "metadata_max_age_ms",
 }
 _TEXT: Final = {"compression.type": "compression", "client.id": "client_id"}
+_MAX_INT32: Final = (1 << 31) - 1
 _ACKS: Final = {"all": -1, "-1": -1, "1": 1, "0": 0}
 _REFUSED: Final = {
-    "transactional.id": "transactions are not served",
+    "transactional.id": "with exactlyOnce=transactions each attempt of a task takes an id of its own",
     "key.serializer": "keys are written as they are: give bytes or strings",
     "value.serializer": "values are written as they are: give bytes or strings",
 }
@@ -47,11 +55,16 @@ _REFUSED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
-    """Parsed options, pickled to the executors. `checkpoint` is a path or URI; None stores no identities."""
+    """Parsed options, pickled to the executors. `checkpoint` is a path or URI; None stores nothing.
+
+    `transaction_timeout_ms` is None without a limit (two-phase commit).
+    """
 
     producer: ProducerConfig
     topic: str | None
     checkpoint: str | None
+    transactions: bool = False
+    transaction_timeout_ms: int | None = None
 
 
 def sink_options(given: Mapping[str, str], *, streaming: bool) -> SinkOptions:
@@ -61,6 +74,9 @@ def sink_options(given: Mapping[str, str], *, streaming: bool) -> SinkOptions:
     options.refuse(("path",), "a topic has no path; name it by the option topic")
     options.boolean("includeHeaders", True)  # accepted and ignored, as in Spark's Kafka sink
     checkpoint = options.text("checkpointLocation")
+    transactions = options.choice("exactlyOnce", ("sequences", "transactions"), "sequences") == "transactions"
+    if "exactlyOnce" in options and not options.boolean("replaySafe", True):
+        raise OptionError("options exactlyOnce and replaySafe=false exclude each other: give one of them")
     if not options.boolean("replaySafe", True):
         checkpoint = None
     elif checkpoint is None and streaming:
@@ -68,10 +84,21 @@ def sink_options(given: Mapping[str, str], *, streaming: bool) -> SinkOptions:
             "option checkpointLocation is missing: the sink keeps its state there, so that a replayed micro-batch adds "
             "no record twice; give it on the writer, or replaySafe=false for at least once"
         )
-    return SinkOptions(_producer_config(options, checkpoint), options.text("topic"), checkpoint)
+    return SinkOptions(
+        _producer_config(options, needs_idempotence=transactions or checkpoint is not None),
+        options.text("topic"),
+        checkpoint,
+        transactions,
+        _transaction_timeout_ms(options, checkpoint) if transactions else None,
+    )
 
 
-def _producer_config(options: Options, checkpoint: str | None) -> ProducerConfig:
+def _transaction_timeout_ms(options: Options, checkpoint: str | None) -> int | None:
+    default = None if checkpoint is not None else DEFAULT_TIMEOUT_MS
+    return options.integer("kafka.transaction.timeout.ms", default, low=1, high=_MAX_INT32)
+
+
+def _producer_config(options: Options, *, needs_idempotence: bool) -> ProducerConfig:
     bootstrap = options.required("kafka.bootstrap.servers", "it names the broker as host:port")
     fields: dict[str, Any] = {"bootstrap": bootstrap, "client_id": "barnabas-spark"}
     for name, value in options.kafka().items():
@@ -94,9 +121,9 @@ def _producer_config(options: Options, checkpoint: str | None) -> ProducerConfig
             raise OptionError(
                 f"option kafka.security.protocol must be PLAINTEXT, not {value!r}: nothing else is served"
             )
-    if checkpoint is not None and (fields.get("acks", -1) != -1 or fields.get("enable_idempotence") is False):
+    if needs_idempotence and (fields.get("acks", -1) != -1 or fields.get("enable_idempotence") is False):
         raise OptionError(
-            "kafka.acks=all and kafka.enable.idempotence=true are needed to recognise a replay; "
+            "kafka.acks=all and kafka.enable.idempotence=true are needed to write exactly once; "
             "give replaySafe=false to do without"
         )
     try:

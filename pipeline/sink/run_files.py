@@ -2,10 +2,12 @@
 
     <checkpoint>/barnabas-sink/transactions/
         run-<run>/begun.json                     {"cluster"}: created by the driver before the tasks start
-        run-<run>/attempt-<task>-<unique>.json   {"transactional_id"}: created before the attempt's first request
-        run-<run>/outcome.json                   {"outcome": "commit", "batch", "query", "cluster", "transactions"} or
-                                                 {"outcome": "abort"}: the decision, which never changes
-        written-<batch>.json                     {"batch", "query", "cluster"}: all transactions of it are committed
+        run-<run>/attempt-<task>-<unique>.json   {"transactional_id", "attempt"}: created before the attempt's first
+                                                 request; <unique> is "reused" for an id of an earlier micro-batch
+        run-<run>/outcome.json                   {"outcome": "commit", "batch", "query", "cluster", "transactions",
+                                                 "free"} or {"outcome": "abort"}: the decision, which never changes
+        written-<batch>.json                     {"batch", "query", "cluster", "free"}: its transactions are committed
+        taken-<batch>.json                       {"run"}: the run that reuses the ids in "free" of that micro-batch
 
 A run is one execution of a batch or micro-batch; a micro-batch that is replayed has several. `outcome.json` is created
 exclusively, so a driver that was replaced cannot commit what its successor has aborted. When a run is finished, its
@@ -15,17 +17,21 @@ and, looked up after that, `begun.json` exists.
 An attempt is registered first, then initializes its producer, then checks that its run is open. The driver creates
 `outcome.json` first, then lists the attempts, and fences those that it does not commit. Whatever the order of these
 steps, the attempt is fenced or stops by itself: no transaction stays open after its run.
+
+The broker remembers a transactional id for days, so ids are reused: "free" has, by task, the ids of attempts that have
+returned to the driver and send no more. One run takes them, and in it one attempt of each task claims its id. Both need
+exclusive creation, so in an object store every attempt has a new id.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from barnabas.clients.producer.prepared import PreparedTransaction
 from barnabas.pipeline.errors import PipelineError
-from barnabas.pipeline.sink.identity import DIRECTORY
+from barnabas.pipeline.sink.identity import DIRECTORY, TRANSACTIONS
 from barnabas.pipeline.state_files import StateFiles
 
 _BEGUN: Final = "begun.json"
@@ -33,6 +39,7 @@ _OUTCOME: Final = "outcome.json"
 _ATTEMPT: Final = "attempt-"
 _RUN: Final = "run-"
 _WRITTEN: Final = "written-"
+_TAKEN: Final = "taken-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,8 @@ class WrittenBatch:
     batch: int
     query: str | None
     cluster: str
+    free: dict[int, str] = field(default_factory=dict)
+    """By task, transactional ids that no attempt uses any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +86,18 @@ class RunFiles:
             return None
         return _text(fields, f"{self._name}/{_BEGUN}", "cluster")
 
-    def register(self, task: int, unique: str, transactional_id: str) -> None:
-        """Store an attempt, before it sends its first request. Raises OSError."""
-        content = json.dumps({"transactional_id": transactional_id}).encode()
-        self._files.create(f"{_ATTEMPT}{task:05d}-{unique}.json", content)
+    def register(self, task: int, attempt: str, transactional_id: str) -> None:
+        """Store an attempt's own id, before it sends its first request. Raises OSError."""
+        self._register(task, attempt, attempt, transactional_id)
+
+    def claim(self, task: int, attempt: str, transactional_id: str) -> bool:
+        """Register the reused id of a task; False if another attempt has it. Raises OSError, PipelineError."""
+        content = self._register(task, "reused", attempt, transactional_id)
+        return _parsed(content, f"{self._name}/{_ATTEMPT}{task:05d}-reused.json").get("attempt") == attempt
+
+    def _register(self, task: int, unique: str, attempt: str, transactional_id: str) -> bytes:
+        content = json.dumps({"transactional_id": transactional_id, "attempt": attempt}).encode()
+        return self._files.create(f"{_ATTEMPT}{task:05d}-{unique}.json", content)
 
     def attempts(self) -> list[str]:
         """Return the transactional ids of the registered attempts. Raises OSError, PipelineError."""
@@ -112,8 +129,18 @@ class TransactionFiles:
     """All runs of one checkpoint. `checkpoint` is a path or URI."""
 
     def __init__(self, checkpoint: str) -> None:
-        self.location = f"{checkpoint.rstrip('/')}/{DIRECTORY}/transactions"
+        self._sink = f"{checkpoint.rstrip('/')}/{DIRECTORY}"
+        self.location = f"{self._sink}/{TRANSACTIONS}"
         self._files = StateFiles(self.location)
+
+    def ensure_no_sequences(self) -> None:
+        """Raise PipelineError if the checkpoint was written with exactlyOnce=sequences; and OSError."""
+        if set(StateFiles(self._sink).directories()) - {TRANSACTIONS}:
+            raise PipelineError(
+                f"{self._sink} was written with exactlyOnce=sequences, the default: a micro-batch that is written in "
+                "part would be written again; keep that setting, or stop the query after a finished micro-batch and "
+                f"delete {self._sink}"
+            )
 
     def run(self, run: str) -> RunFiles:
         """Return the files of a run, which need not exist."""
@@ -131,12 +158,25 @@ class TransactionFiles:
             return None
         return _written(_read(self._files, names[-1], names[-1]), names[-1])
 
+    def take_free_ids(self, run: str) -> dict[int, str]:
+        """Return the ids that this run may reuse, by task, and give them to no other run; in an object store none.
+
+        Raises OSError, PipelineError.
+        """
+        written = self.last_written()
+        if written is None or not written.free or not self._files.is_exclusive:
+            return {}
+        name = f"{_TAKEN}{written.batch:010d}.json"
+        taken = _parsed(self._files.create(name, json.dumps({"run": run}).encode()), name)
+        return written.free if taken.get("run") == run else {}
+
     def keep_written(self, written: WrittenBatch) -> None:
         """Store that a micro-batch is committed, and delete the files of earlier ones. Raises OSError."""
         name = f"{_WRITTEN}{written.batch:010d}.json"
         self._files.create(name, json.dumps(_written_fields(written)).encode())
-        for other in self._written_names():
-            if other < name:
+        for other in self._files.names():
+            number = other.removesuffix(".json").removeprefix(_WRITTEN).removeprefix(_TAKEN)
+            if number.isdigit() and int(number) < written.batch:
                 self._files.remove(other)
 
     def _written_names(self) -> list[str]:
@@ -144,7 +184,7 @@ class TransactionFiles:
 
 
 def _written_fields(written: WrittenBatch) -> dict[str, Any]:
-    return {"batch": written.batch, "query": written.query, "cluster": written.cluster}
+    return {"batch": written.batch, "query": written.query, "cluster": written.cluster, "free": written.free}
 
 
 def _outcome_fields(outcome: Outcome) -> dict[str, Any]:
@@ -183,7 +223,13 @@ def _written(fields: dict[str, Any], path: str) -> WrittenBatch:
         raise _damaged(path, f"batch is {batch!r}")
     if not (query is None or isinstance(query, str)):
         raise _damaged(path, f"query is {query!r}")
-    return WrittenBatch(batch, query, _text(fields, path, "cluster"))
+    return WrittenBatch(batch, query, _text(fields, path, "cluster"), _free(fields.get("free"), path))
+
+
+def _free(value: object, path: str) -> dict[int, str]:
+    if not isinstance(value, dict) or not all(task.isdigit() and isinstance(each, str) for task, each in value.items()):
+        raise _damaged(path, f"free is {value!r}")
+    return {int(task): each for task, each in value.items()}
 
 
 def _transaction(value: object, path: str) -> PreparedTransaction:
@@ -201,4 +247,4 @@ def _text(fields: dict[str, Any], path: str, name: str) -> str:
 
 
 def _damaged(path: str, reason: str) -> PipelineError:
-    return PipelineError(f"the checkpoint's file {DIRECTORY}/transactions/{path} cannot be read: {reason}")
+    return PipelineError(f"the checkpoint's file {DIRECTORY}/{TRANSACTIONS}/{path} cannot be read: {reason}")

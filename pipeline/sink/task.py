@@ -44,20 +44,25 @@ class Written:
 async def send_once(config: ProducerConfig, records: Iterable[SinkRecord]) -> Written:
     """Send all records, at least once. Raises ClientError when a record was not delivered."""
     async with Producer(config) as producer:
-        deliveries = _Deliveries()
-        for record in records:
-            deliveries.add(
-                await producer.send(
-                    record.topic,
-                    record.value,
-                    record.key,
-                    headers=record.headers,
-                    timestamp_ms=record.timestamp_ms,
-                    partition=record.partition,
-                )
+        return Written(await send_all(producer, records), 0)
+
+
+async def send_all(producer: Producer, records: Iterable[SinkRecord]) -> int:
+    """Send all records, wait for their delivery and return their number. Raises ClientError."""
+    deliveries = _Deliveries()
+    for record in records:
+        deliveries.add(
+            await producer.send(
+                record.topic,
+                record.value,
+                record.key,
+                headers=record.headers,
+                timestamp_ms=record.timestamp_ms,
+                partition=record.partition,
             )
-        await deliveries.finish(producer)
-        return Written(deliveries.count, 0)
+        )
+    await deliveries.finish(producer)
+    return deliveries.count
 
 
 async def send_what_is_missing(

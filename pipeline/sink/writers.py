@@ -5,6 +5,7 @@ all records, so `commit` has nothing to do, and `abort` cannot remove anything.
 
 Batch: at least once, as Spark's Kafka sink; with the option checkpointLocation it can be run again after a failure and
 adds only the missing records. Stream: a replayed micro-batch adds no record twice (sink/task.py lists the conditions).
+With exactlyOnce=transactions the writers are those of transactional_writers.py.
 """
 
 from __future__ import annotations
@@ -17,17 +18,16 @@ from typing import TYPE_CHECKING
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from barnabas.pipeline.errors import OptionError, PipelineError, in_one_sentence
+from barnabas.pipeline.errors import OptionError, in_one_sentence
 from barnabas.pipeline.sink.options import SinkOptions, sink_options
 from barnabas.pipeline.sink.rows import SinkRecord, ensure_writable, records_of
+from barnabas.pipeline.sink.task_properties import micro_batch_of_task
 from barnabas.pipeline.worker_memory import keep_what_is_loaded
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-_BATCH_ID = "streaming.sql.batchId"
-_QUERY_ID = "sql.streaming.queryId"
 _ONLY_BATCH = 0
 
 
@@ -58,29 +58,33 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> SinkCommit:
         """Write one task's rows of one micro-batch, on an executor."""
-        context = TaskContext.get()
-        batch_id = None if context is None else context.getLocalProperty(_BATCH_ID)
-        query = None if context is None else context.getLocalProperty(_QUERY_ID)
-        if batch_id is None or query is None:
-            raise PipelineError("Spark passed no query id or batch id to the task, so a replay cannot be recognized")
-        return _write(self._options, iterator, int(batch_id), query)
+        batch_id, query = micro_batch_of_task()
+        return _write(self._options, iterator, batch_id, query)
 
 
-def make_batch_writer(given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> BatchWriter:
+def make_batch_writer(given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> DataSourceArrowWriter:
     """Create the writer of a batch. Raises OptionError, SchemaError."""
     if overwrite:
         raise OptionError("mode overwrite is not supported: a log is append-only; use mode append")
     options = sink_options(given, streaming=False)
     ensure_writable(schema, options.topic)
+    if options.transactions:
+        from barnabas.pipeline.sink.transactional_writers import TransactionalBatchWriter
+
+        return TransactionalBatchWriter(options)
     return BatchWriter(options)
 
 
-def make_stream_writer(given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> StreamWriter:
+def make_stream_writer(given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> DataSourceStreamArrowWriter:
     """Create the writer of a stream. Raises OptionError, SchemaError."""
     if overwrite:
         raise OptionError("output mode complete is not supported: a log is append-only; use append or update")
     options = sink_options(given, streaming=True)
     ensure_writable(schema, options.topic)
+    if options.transactions:
+        from barnabas.pipeline.sink.transactional_writers import TransactionalStreamWriter
+
+        return TransactionalStreamWriter(options)
     return StreamWriter(options)
 
 

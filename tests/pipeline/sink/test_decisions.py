@@ -79,7 +79,8 @@ def begin(files: TransactionFiles, coordinator: Coordinator, run: str, *attempts
 
 
 def commit_of(batch: int, *transactions: PreparedTransaction) -> Commit:
-    return Commit(WrittenBatch(batch, "q", CLUSTER), transactions)
+    free = {task: each.transactional_id for task, each in enumerate(transactions)}
+    return Commit(WrittenBatch(batch, "q", CLUSTER, free), transactions)
 
 
 def state(tmp_path: Path) -> TransactionFiles:
@@ -91,11 +92,11 @@ async def test_a_run_commits_the_decided_attempts_and_aborts_the_speculative_one
     one, two, _ = begin(files, coordinator, "r", "one", "two", "speculative")
     await commit_run(files, files.run("r"), commit_of(4, one, two), coordinator)
     assert coordinator.outcomes == {"one": ["commit"], "two": ["commit"], "speculative": ["abort"]}
-    assert files.last_written() == WrittenBatch(4, "q", CLUSTER)
+    assert files.last_written() == WrittenBatch(4, "q", CLUSTER, {0: "one", 1: "two"})
     assert files.runs() == []
     three = begin(files, coordinator, "s", "three")
     await commit_run(files, files.run("s"), commit_of(5, *three), coordinator)
-    assert files.last_written() == WrittenBatch(5, "q", CLUSTER)
+    assert files.last_written() == WrittenBatch(5, "q", CLUSTER, {0: "three"})
     assert len(list(tmp_path.rglob("written-*"))) == 1
 
 
@@ -121,7 +122,7 @@ async def test_a_driver_that_dies_after_its_decision_is_finished_by_the_next_one
     coordinator.dies_at = None
     await recover(files, coordinator)
     assert coordinator.outcomes == {"one": ["commit"], "two": ["commit"], "three": ["abort"]}
-    assert files.last_written() == WrittenBatch(0, "q", CLUSTER)
+    assert files.last_written() == WrittenBatch(0, "q", CLUSTER, {0: "one", 1: "two"})
     assert files.runs() == []
 
 
@@ -151,7 +152,7 @@ async def test_a_driver_may_die_at_any_file_it_touches(
         await recover(files, coordinator)
         assert coordinator.outcomes["one"] == (["commit"] if has_decided else ["abort"])
         assert coordinator.outcomes["two"] == ["abort"]
-        assert files.last_written() == (WrittenBatch(3, "q", CLUSTER) if has_decided else None)
+        assert files.last_written() == (WrittenBatch(3, "q", CLUSTER, {0: "one"}) if has_decided else None)
         assert files.runs() == []
     assert deaths >= 5
 
@@ -210,10 +211,11 @@ async def test_runs_of_another_cluster_are_left_alone(tmp_path: Path) -> None:
         b"[]",
         b"{}",
         b'{"outcome": "commit"}',
-        b'{"outcome": "commit", "batch": 0, "query": null, "cluster": "c", "transactions": [["a", 1]]}',
-        b'{"outcome": "commit", "batch": "0", "query": null, "cluster": "c", "transactions": []}',
-        b'{"outcome": "commit", "batch": 0, "query": 3, "cluster": "c", "transactions": []}',
-        b'{"outcome": "commit", "batch": 0, "query": null, "transactions": []}',
+        b'{"outcome": "commit", "batch": 0, "query": null, "cluster": "c", "free": {}, "transactions": [["a", 1]]}',
+        b'{"outcome": "commit", "batch": "0", "query": null, "cluster": "c", "free": {}, "transactions": []}',
+        b'{"outcome": "commit", "batch": 0, "query": 3, "cluster": "c", "free": {}, "transactions": []}',
+        b'{"outcome": "commit", "batch": 0, "query": null, "free": {}, "transactions": []}',
+        b'{"outcome": "commit", "batch": 0, "query": "q", "cluster": "c", "transactions": [], "free": {"x": "id"}}',
         b"\xff",
     ],
 )
@@ -238,6 +240,7 @@ def test_the_decision_on_disk_has_everything_that_ending_needs(tmp_path: Path) -
         "query": "q",
         "cluster": CLUSTER,
         "transactions": [["id", 4001, 3]],
+        "free": {"0": "id"},
     }
 
 
@@ -266,3 +269,22 @@ def _dying(method: Callable[..., object], left: Iterator[int]) -> Callable[..., 
         return method(*args)
 
     return maybe
+
+
+async def test_ids_of_a_written_batch_are_reused_by_one_run_and_in_it_by_one_attempt(tmp_path: Path) -> None:
+    files, coordinator = state(tmp_path), Coordinator()
+    prepared = begin(files, coordinator, "r", "one", "two")
+    assert files.take_free_ids("r") == {}
+    await commit_run(files, files.run("r"), commit_of(0, *prepared), coordinator)
+    assert files.take_free_ids("s") == {0: "one", 1: "two"}
+    assert files.take_free_ids("s") == {0: "one", 1: "two"}
+    assert files.take_free_ids("t") == {}
+    run = files.run("s")
+    run.begin(CLUSTER)
+    assert run.claim(0, "first", "one")
+    assert run.claim(0, "first", "one")
+    assert not run.claim(0, "speculative", "one")
+    assert run.attempts() == ["one"]
+    await commit_run(files, run, commit_of(1), coordinator)
+    assert files.take_free_ids("u") == {}
+    assert not list(tmp_path.rglob("taken-0*0.json"))

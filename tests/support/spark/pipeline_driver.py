@@ -4,6 +4,7 @@ With `local-cluster` the executors are separate processes, which can be killed t
 (pipeline_kills.py), because no other process knows when a task is in the middle of its rows.
 
     {"work": "sink", "bootstrap", "source", "checkpoint", "topic"}      a stream of JSON files into a topic
+    {"work": "counts", "bootstrap", "source", "checkpoint", "topic"}    running counts of keys, with transactions
     {"work": "archive", "bootstrap", "archive", "topic"}                the archive job
     {"work": "replay", "bootstrap", "archive", "state", "topic", "to"}  the replay job
 """
@@ -19,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.daemon import REPOSITORY
-from tests.support.spark.pipeline_kills import DIRECTORY, MortalArchive, MortalSource
+from tests.support.spark.driver_kills import DIRECTORY, name_driver
+from tests.support.spark.pipeline_kills import MortalArchive, MortalSource
 
 MASTER = "local-cluster[2,1,512]"
 
@@ -77,6 +79,7 @@ def _main(work: dict[str, Any]) -> None:
         f"spark.executorEnv.{DIRECTORY}": os.environ[DIRECTORY],
         "spark.task.maxFailures": "8",
     }
+    name_driver(os.getpid())
     with build_session("to be killed", master=MASTER, conf=conf, debug=True) as spark:
         spark.dataSource.register(MortalSource)
         if work["work"] == "sink":
@@ -87,6 +90,27 @@ def _main(work: dict[str, Any]) -> None:
                 .option("kafka.bootstrap.servers", work["bootstrap"])
                 .option("kafka.batch.size", "1000")
                 .option("topic", work["topic"])
+                .option("checkpointLocation", work["checkpoint"])
+                .trigger(availableNow=True)
+                .start()
+            )
+            query.awaitTermination()
+        elif work["work"] == "counts":
+            from pyspark.sql import functions as sf
+
+            lines = spark.readStream.schema("key string").option("maxFilesPerTrigger", 1).json(work["source"])
+            # After the shuffle the order is Spark's, and rand() makes the rows of each attempt different ones.
+            value = sf.concat_ws(":", "key", "count", sf.rand().cast("string"))
+            query = (
+                lines.groupBy("key")
+                .count()
+                .select("key", value.alias("value"))
+                .writeStream.format("barnabas")
+                .outputMode("update")
+                .option("kafka.bootstrap.servers", work["bootstrap"])
+                .option("kafka.batch.size", "1000")
+                .option("topic", work["topic"])
+                .option("exactlyOnce", "transactions")
                 .option("checkpointLocation", work["checkpoint"])
                 .trigger(availableNow=True)
                 .start()

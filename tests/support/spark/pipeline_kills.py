@@ -22,14 +22,21 @@ from typing import Final, TypeVar
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+    WriterCommitMessage,
+)
 from pyspark.sql.types import StructType
 
 from barnabas.pipeline.archive.sink import ArchiveCommit, ArchiveSink, ArchiveWriter
 from barnabas.pipeline.data_source import BarnabasDataSource
-from barnabas.pipeline.sink.writers import BatchWriter, SinkCommit, StreamWriter, make_batch_writer, make_stream_writer
+from barnabas.pipeline.sink.transactional_write import TransactionCommit
+from barnabas.pipeline.sink.writers import SinkCommit, make_batch_writer, make_stream_writer
+from tests.support.spark.driver_kills import DIRECTORY, DriverPlan, driver_kills, plan_driver_kills
 
-DIRECTORY: Final = "BARNABAS_TEST_TASK_KILLS"
 EXECUTOR_CLASS: Final = b"CoarseGrainedExecutorBackend"
 _PLAN: Final = "plan.json"
 _ROWS_AT_A_TIME: Final = 50
@@ -40,13 +47,14 @@ Plan = dict[str, list[tuple[str, int]]]
 
 
 class TaskKills:
-    """A plan of kills, and its results, on the test's side."""
+    """A plan of kills, and its results, on the test's side. `driver_plan`: see driver_kills.py."""
 
-    def __init__(self, directory: Path, plan: Plan) -> None:
+    def __init__(self, directory: Path, plan: Plan, driver_plan: DriverPlan | None = None) -> None:
         directory.mkdir()
         self.directory = directory
         self.plan = plan
         (directory / _PLAN).write_text(json.dumps(plan))
+        plan_driver_kills(directory, driver_plan or {})
 
     def killed(self) -> list[str]:
         """Return the kinds of the kills that happened."""
@@ -67,31 +75,61 @@ class TaskKills:
 
 
 class MortalSource(BarnabasDataSource):
-    """`format("barnabas")` whose writers' tasks may be killed."""
+    """`format("barnabas")` whose writers' tasks, and drivers during a commit, may be killed."""
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return a MortalBatchWriter."""
-        return MortalBatchWriter(make_batch_writer(self.options, schema, overwrite=overwrite)._options)
+        return MortalBatchWriter(make_batch_writer(self.options, schema, overwrite=overwrite))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Return a MortalStreamWriter."""
-        return MortalStreamWriter(make_stream_writer(self.options, schema, overwrite=overwrite)._options)
+        return MortalStreamWriter(make_stream_writer(self.options, schema, overwrite=overwrite))
 
 
-class MortalBatchWriter(BatchWriter):
+class MortalBatchWriter(DataSourceArrowWriter):
     """The writer of a batch write."""
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> SinkCommit:
+    def __init__(self, writer: DataSourceArrowWriter) -> None:
+        self._writer = writer
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's rows, unless killed."""
-        return _write(super().write, iterator, lambda commit: commit.already_there)
+        return _write(self._writer.write, iterator, rows_already_there)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Commit, unless the driver is killed."""
+        with driver_kills(0):
+            self._writer.commit(messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Abort."""
+        self._writer.abort(messages)
 
 
-class MortalStreamWriter(StreamWriter):
+class MortalStreamWriter(DataSourceStreamArrowWriter):
     """The writer of a stream."""
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> SinkCommit:
+    def __init__(self, writer: DataSourceStreamArrowWriter) -> None:
+        self._writer = writer
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's rows, unless killed."""
-        return _write(super().write, iterator, lambda commit: commit.already_there)
+        return _write(self._writer.write, iterator, rows_already_there)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """Commit, unless the driver is killed."""
+        with driver_kills(batchId):
+            self._writer.commit(messages, batchId)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """Abort."""
+        self._writer.abort(messages, batchId)
+
+
+def rows_already_there(commit: WriterCommitMessage) -> int:
+    """Return the number of rows that an attempt found written."""
+    assert isinstance(commit, (SinkCommit, TransactionCommit))
+    return commit.already_there
 
 
 class MortalArchive(ArchiveSink):
