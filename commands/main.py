@@ -31,6 +31,9 @@ COMMANDS = {
     "produce": LazyCommand(f"{_PACKAGE}.records.produce:produce", "Send lines of standard input to a topic."),
     "consume": LazyCommand(f"{_PACKAGE}.records.consume:consume", "Read a topic's records."),
     "group": LazyCommand(f"{_PACKAGE}.group.group:group", "List, describe and delete consumer groups; reset offsets."),
+    "transaction": LazyCommand(
+        f"{_PACKAGE}.transaction.transaction:transaction", "List, describe and abort transactions; find hanging ones."
+    ),
     "offsets": LazyCommand(
         f"{_PACKAGE}.offsets:offsets", "Show a topic's earliest and latest offsets, and offsets by timestamp."
     ),

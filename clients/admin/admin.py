@@ -10,10 +10,17 @@ a command that may have been carried out already is never sent twice: the error 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+from barnabas.clients.admin.descriptions import (
+    BrokerDescription,
+    ClusterDescription,
+    CreatedTopic,
+    PartitionDescription,
+    TopicDescription,
+    describe_topic,
+)
 from barnabas.clients.admin.group_description import GroupDescription, describe_group
 from barnabas.clients.admin.groups import delete_group, list_groups
 from barnabas.clients.admin.log_dirs import (
@@ -23,6 +30,14 @@ from barnabas.clients.admin.log_dirs import (
     describe_log_dirs,
 )
 from barnabas.clients.admin.record_deletion import delete_records
+from barnabas.clients.admin.transactions import (
+    HangingTransaction,
+    abort_hanging,
+    abort_transaction,
+    describe_transactions,
+    find_hanging,
+    list_transactions,
+)
 from barnabas.clients.config import AdminConfig
 from barnabas.clients.errors import ClientConfigError, RefusedError, UnknownTopicError
 from barnabas.clients.group_offsets import CommittedOffset, commit_offsets, fetch_offsets
@@ -47,7 +62,6 @@ from barnabas.protocol.messages.cluster.configs import (
     DescribeConfigsResponse,
 )
 from barnabas.protocol.messages.groups.groups import ListedGroup
-from barnabas.protocol.messages.topics.metadata import TopicMetadata
 from barnabas.protocol.messages.topics.topics import (
     DEFAULT_COUNT,
     CreatePartitionsRequest,
@@ -58,6 +72,8 @@ from barnabas.protocol.messages.topics.topics import (
     TopicResult,
     TopicsResponse,
 )
+from barnabas.protocol.messages.transactions.describe_transactions import TransactionDescription
+from barnabas.protocol.messages.transactions.list_transactions import ListTransactionsRequest, TransactionListing
 from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.protocol.uuids import uuid_text
 
@@ -65,60 +81,13 @@ __all__ = [
     "Admin",
     "ClusterDescription",
     "CreatedTopic",
+    "HangingTransaction",
     "ListedOffset",
     "LogDirDescription",
     "PartitionDescription",
     "ReplicaDescription",
     "TopicDescription",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionDescription:
-    """`leader` is a node id, -1 without one; `error` is NONE if the partition is usable."""
-
-    partition: int
-    leader: int
-    leader_epoch: int
-    error: ErrorCode
-
-
-@dataclass(frozen=True, slots=True)
-class TopicDescription:
-    """`topic_id` is the id as text, 22 characters."""
-
-    name: str
-    topic_id: str
-    partitions: tuple[PartitionDescription, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CreatedTopic:
-    """A created topic. `warning` is the broker's message although it succeeded, None without one."""
-
-    name: str
-    topic_id: str
-    partitions: int
-    warning: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerDescription:
-    """A broker's node id and its address for clients."""
-
-    node_id: int
-    host: str
-    port: int
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterDescription:
-    """`server` and `server_version` are those of the broker that answered."""
-
-    cluster_id: str
-    brokers: tuple[BrokerDescription, ...]
-    server: str
-    server_version: str
 
 
 class Admin:
@@ -166,7 +135,7 @@ class Admin:
         """All topics, by name."""
         response = await with_retries(self.config, "list_topics", lambda: self._cluster.load(None))
         usable = (topic for topic in response.topics if topic.error is ErrorCode.NONE)
-        return sorted(map(_describe, usable), key=lambda topic: topic.name)
+        return sorted(map(describe_topic, usable), key=lambda topic: topic.name)
 
     async def describe_topic(self, name: str) -> TopicDescription:
         """One topic. Raises UnknownTopicError if it does not exist."""
@@ -174,7 +143,7 @@ class Admin:
         for topic in response.topics:
             if topic.name == name and topic.error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 ensure_no_error(topic.error, None, name)
-                return _describe(topic)
+                return describe_topic(topic)
         raise UnknownTopicError(name, None, f"there is no topic {name!r}")
 
     async def create_topic(
@@ -307,6 +276,43 @@ class Admin:
         """Delete a group with its offsets. Raises RefusedError if it is unknown or has members."""
         await delete_group(self._cluster, self.config, group)
 
+    # transactions
+
+    async def list_transactions(
+        self,
+        *,
+        states: Iterable[str] = (),
+        producer_ids: Iterable[int] = (),
+        longer_than_ms: int = -1,
+        pattern: str | None = None,
+    ) -> list[TransactionListing]:
+        """Transactional ids by name. Filters: names of states, producer ids, open for so long, a pattern of the id.
+
+        Raises RefusedError for a state that does not exist and an invalid pattern (RE2).
+        """
+        request = ListTransactionsRequest(list(states), list(producer_ids), longer_than_ms, pattern)
+        return await list_transactions(self._cluster, self.config, request)
+
+    async def describe_transactions(
+        self, transactional_ids: Iterable[str]
+    ) -> dict[str, TransactionDescription | RefusedError]:
+        """Describe each id, with the partitions of its open transaction, or return its error."""
+        return await describe_transactions(self._cluster, self.config, transactional_ids)
+
+    async def abort_transaction(self, transactional_id: str) -> None:
+        """Abort the id's open transaction, and fence its producer. Raises RefusedError for an unknown id."""
+        await abort_transaction(self._cluster, self.config, transactional_id)
+
+    async def find_hanging_transactions(
+        self, partitions: Iterable[TopicPartition], *, longer_than_ms: int
+    ) -> list[HangingTransaction]:
+        """Find open transactions that no coordinator will end, whose last record is older than `longer_than_ms`."""
+        return await find_hanging(self._cluster, self.config, partitions, longer_than_ms)
+
+    async def abort_hanging_transaction(self, transaction: HangingTransaction) -> None:
+        """Write an abort marker for a transaction that no coordinator will end. Raises RefusedError."""
+        await abort_hanging(self._cluster, self.config, transaction)
+
     # log directories
 
     async def describe_log_dirs(self, partitions: Iterable[TopicPartition] | None = None) -> list[LogDirDescription]:
@@ -321,14 +327,6 @@ class Admin:
         Naming a partition's current directory cancels its move. `describe_log_dirs` shows when a move is over.
         """
         return await alter_replica_log_dirs(self._cluster, self.config, targets)
-
-
-def _describe(topic: TopicMetadata) -> TopicDescription:
-    partitions = tuple(
-        PartitionDescription(entry.partition, entry.leader, entry.leader_epoch, entry.error)
-        for entry in sorted(topic.partitions, key=lambda entry: entry.partition)
-    )
-    return TopicDescription(topic.name, uuid_text(topic.topic_id), partitions)
 
 
 def _resource(topic: str | None, broker: int | str | None) -> ConfigResource:

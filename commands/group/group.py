@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from barnabas.commands.durations import parse_duration
 from barnabas.commands.failures import CommandFailure
-from barnabas.commands.group.reset_target import ResetTarget, parse_duration
+from barnabas.commands.group.reset_target import ResetTarget
 from barnabas.commands.options import bootstrap_option, json_option, parse_timestamp, timeout_option
 
 if TYPE_CHECKING:

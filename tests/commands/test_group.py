@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -23,7 +22,6 @@ from barnabas import (
     TopicPartition,
 )
 from barnabas.clients.group_offsets import CommittedOffset
-from barnabas.commands.group.reset_target import parse_duration
 from barnabas.commands.main import main
 from tests.support.daemon import Daemon, start_daemon
 
@@ -147,19 +145,6 @@ def test_bad_options_are_usage_errors(daemon: Daemon) -> None:
     assert run(daemon, "reset-offsets", "g", "--to-earliest", "--to-latest").exit_code == 2
     assert run(daemon, "reset-offsets", "g", "--to-earliest", "--partition", "1").exit_code == 2
     assert run(daemon, "reset-offsets", "g", "--by-duration", "soon").exit_code == 2
-
-
-@pytest.mark.parametrize(
-    ("text", "ms"), [("90s", 90_000), ("15m", 900_000), ("2h", 7_200_000), ("1d", 86_400_000), ("P1DT2H", 93_600_000)]
-)
-def test_durations_are_parsed(text: str, ms: int) -> None:
-    assert parse_duration(text) == ms
-
-
-@pytest.mark.parametrize("text", ["", "P", "PT", "5", "-1s", "1.5h"])
-def test_an_invalid_duration_is_refused(text: str) -> None:
-    with pytest.raises(click.BadParameter):
-        parse_duration(text)
 
 
 def test_a_refused_commit_has_the_reason(daemon: Daemon) -> None:

@@ -1,0 +1,237 @@
+"""Transactions of any client: listing, describing and aborting them, and finding those that hang.
+
+A transaction hangs when a partition has it open and its coordinator does not know it: a broker without verification of
+partitions, or a damaged `__transaction_state`, can leave one. read_committed readers then stop at its first record for
+ever. Source: Kafka's TransactionsCommand, AbortTransactionHandler, FenceProducersHandler.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import TypeVar
+
+from barnabas.clients.admin.log_dirs import by_topic
+from barnabas.clients.config import ClientConfig
+from barnabas.clients.errors import RefusedError, reason_of
+from barnabas.clients.network.cluster import Cluster
+from barnabas.clients.network.retrying import ask_any, with_retries
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.data.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeProducersTopic,
+)
+from barnabas.protocol.messages.data.init_producer_id import (
+    DEFAULT_TRANSACTION_TIMEOUT_MS,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from barnabas.protocol.messages.transactions.add_partitions_to_txn import TxnTopic
+from barnabas.protocol.messages.transactions.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TransactionDescription,
+)
+from barnabas.protocol.messages.transactions.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionListing,
+)
+from barnabas.protocol.messages.transactions.write_txn_markers import (
+    TxnMarker,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from barnabas.protocol.topic_partition import TopicPartition
+
+T = TypeVar("T")
+
+MAX_ITEMS_PER_REQUEST = 500
+"""As in Kafka's tool: a request about all partitions or ids of a large cluster would block the broker for long."""
+
+
+@dataclass(frozen=True, slots=True)
+class HangingTransaction:
+    """An open transaction of a partition that no coordinator knows. `last_timestamp` in ms; -1 for unknown values."""
+
+    topic_partition: TopicPartition
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    start_offset: int
+    last_timestamp: int
+
+
+async def list_transactions(
+    cluster: Cluster, config: ClientConfig, request: ListTransactionsRequest
+) -> list[TransactionListing]:
+    """List transactional ids by name. Raises RefusedError for unknown states and an invalid pattern."""
+
+    async def attempt() -> list[TransactionListing]:
+        connection = await cluster.connections.any_connection()
+        response: ListTransactionsResponse = await connection.request(ApiKey.LIST_TRANSACTIONS, request)
+        if response.error is not ErrorCode.NONE:
+            raise RefusedError(response.error, f"transactions cannot be listed: {reason_of(response.error)}")
+        if response.unknown_states:
+            raise RefusedError(
+                ErrorCode.INVALID_REQUEST, f"transactions have no state {', '.join(response.unknown_states)}"
+            )
+        return sorted(response.transactions, key=lambda each: each.transactional_id)
+
+    return await with_retries(config, ApiKey.LIST_TRANSACTIONS.label, attempt)
+
+
+async def describe_transactions(
+    cluster: Cluster, config: ClientConfig, transactional_ids: Iterable[str]
+) -> dict[str, TransactionDescription | RefusedError]:
+    """Describe each id, or return its error. A coordinator that is still loading is waited for."""
+    described: dict[str, TransactionDescription | RefusedError] = {}
+
+    async def attempt(ids: list[str]) -> None:
+        connection = await cluster.connections.any_connection()
+        request = DescribeTransactionsRequest(ids)
+        response: DescribeTransactionsResponse = await connection.request(ApiKey.DESCRIBE_TRANSACTIONS, request)
+        for each in response.transactions:
+            if each.error is ErrorCode.NONE:
+                described[each.transactional_id] = each
+                continue
+            error = RefusedError(each.error, f"transactional id {each.transactional_id!r}: {reason_of(each.error)}")
+            if error.retriable:
+                raise error
+            described[each.transactional_id] = error
+
+    for ids in _parts(transactional_ids):
+        await with_retries(config, ApiKey.DESCRIBE_TRANSACTIONS.label, partial(attempt, ids))
+    return described
+
+
+async def abort_transaction(cluster: Cluster, config: ClientConfig, transactional_id: str) -> None:
+    """Abort the id's open transaction and fence its producer, as a new producer with this id would.
+
+    Raises RefusedError: for an unknown id, which would otherwise be created.
+    """
+    found = (await describe_transactions(cluster, config, [transactional_id]))[transactional_id]
+    if isinstance(found, RefusedError):
+        raise found
+    # The id keeps this timeout until its next producer starts; that of a two-phase producer is above the maximum.
+    timeout_ms = min(max(found.timeout_ms, 1), DEFAULT_TRANSACTION_TIMEOUT_MS)
+    request = InitProducerIdRequest(transactional_id, transaction_timeout_ms=timeout_ms)
+
+    async def attempt() -> None:
+        connection = await cluster.connections.any_connection()
+        response: InitProducerIdResponse = await connection.request(ApiKey.INIT_PRODUCER_ID, request)
+        if response.error is not ErrorCode.NONE:
+            raise RefusedError(
+                response.error, f"transactional id {transactional_id!r}: not aborted: {reason_of(response.error)}"
+            )
+
+    await with_retries(config, ApiKey.INIT_PRODUCER_ID.label, attempt)
+
+
+async def find_hanging(
+    cluster: Cluster, config: ClientConfig, partitions: Iterable[TopicPartition], longer_than_ms: int
+) -> list[HangingTransaction]:
+    """Find open transactions of these partitions that no coordinator will end. Raises RefusedError for a partition."""
+    oldest = time.time_ns() // 1_000_000 - longer_than_ms
+    candidates = [
+        found
+        for part in _parts(partitions)
+        for found in await _open_transactions(cluster, config, part)
+        if found.last_timestamp < oldest
+    ]
+    if not candidates:
+        return []
+    known = await _known_partitions(cluster, config, {each.producer_id for each in candidates})
+    unknown = [each for each in candidates if each.topic_partition not in known.get(each.producer_id, ())]
+    still_open = {
+        (each.topic_partition, each.start_offset)
+        for part in _parts(dict.fromkeys(each.topic_partition for each in unknown))
+        for each in await _open_transactions(cluster, config, part)
+    }  # a transaction that ended between the requests does not hang
+    return [each for each in unknown if (each.topic_partition, each.start_offset) in still_open]
+
+
+async def abort_hanging(cluster: Cluster, config: ClientConfig, transaction: HangingTransaction) -> None:
+    """Write an abort marker. Raises RefusedError, e.g. INVALID_PRODUCER_EPOCH if the producer has gone on meanwhile."""
+    topic, partition = transaction.topic_partition
+    marker = TxnMarker(
+        transaction.producer_id,
+        transaction.producer_epoch,
+        is_commit=False,
+        topics=[TxnTopic(topic, [partition])],
+        coordinator_epoch=max(transaction.coordinator_epoch, 0),  # -1 before the producer's first marker
+    )
+
+    async def attempt() -> None:
+        connection = await cluster.connections.any_connection()
+        response: WriteTxnMarkersResponse = await connection.request(
+            ApiKey.WRITE_TXN_MARKERS, WriteTxnMarkersRequest([marker])
+        )
+        for result in response.markers:
+            for written in result.topics:
+                for entry in written.partitions:
+                    if entry.error is not ErrorCode.NONE:
+                        raise RefusedError.of_partition(transaction.topic_partition, entry.error, None)
+
+    await with_retries(config, ApiKey.WRITE_TXN_MARKERS.label, attempt)
+
+
+async def _open_transactions(
+    cluster: Cluster, config: ClientConfig, partitions: list[TopicPartition]
+) -> list[HangingTransaction]:
+    topics = [DescribeProducersTopic(name, numbers) for name, numbers in by_topic(partitions).items()]
+    response: DescribeProducersResponse = await ask_any(
+        cluster, config, ApiKey.DESCRIBE_PRODUCERS, DescribeProducersRequest(topics)
+    )
+    found = []
+    for topic in response.topics:
+        for result in topic.partitions:
+            topic_partition = TopicPartition(topic.name, result.partition)
+            if result.error is not ErrorCode.NONE:
+                raise RefusedError.of_partition(topic_partition, result.error, result.message)
+            found += [
+                HangingTransaction(
+                    topic_partition,
+                    each.producer_id,
+                    each.epoch,
+                    each.coordinator_epoch,
+                    each.transaction_start_offset,
+                    each.last_timestamp,
+                )
+                for each in result.producers
+                if each.transaction_start_offset >= 0
+            ]
+    return found
+
+
+async def _known_partitions(
+    cluster: Cluster, config: ClientConfig, producer_ids: set[int]
+) -> dict[int, set[TopicPartition]]:
+    """Return the partitions of each producer's transaction in which its coordinator will write a marker."""
+    listed = [
+        each
+        for part in _parts(producer_ids)
+        for each in await list_transactions(cluster, config, ListTransactionsRequest(producer_ids=part))
+    ]
+    described = await describe_transactions(cluster, config, [each.transactional_id for each in listed])
+    known: dict[int, set[TopicPartition]] = {}
+    for each in described.values():
+        if isinstance(each, TransactionDescription):
+            known.setdefault(each.producer_id, set()).update(
+                TopicPartition(topic.name, partition) for topic in each.topics for partition in topic.partitions
+            )
+        elif each.code is not ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:  # that one has expired since it was listed
+            raise each
+    return known
+
+
+def _parts(items: Iterable[T]) -> Iterator[list[T]]:
+    """Split into lists that fit a request."""
+    rest = iter(items)
+    while part := list(islice(rest, MAX_ITEMS_PER_REQUEST)):
+        yield part

@@ -1,0 +1,1 @@
+"""`barnabas transaction`: the transactions of a broker's producers."""
