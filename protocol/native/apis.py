@@ -51,14 +51,14 @@ NATIVE_APIS: Final[dict[int, NativeRow]] = {
     ApiKey.LIST_GROUPS: NativeRow("groups", "list", "list_response"),
     ApiKey.DELETE_GROUPS: NativeRow("groups", "delete", "delete_response"),
     ApiKey.DESCRIBE_PRODUCERS: NativeRow("describe_producers"),
+    ApiKey.END_TXN: NativeRow("transactions", "end", "end_response"),
+    ApiKey.TXN_OFFSET_COMMIT: NativeRow("transactions", "commit_offsets", "commit_offsets_response"),
     ApiKey.ALTER_REPLICA_LOG_DIRS: NativeRow("log_dirs", "alter", "alter_response"),
     ApiKey.DESCRIBE_LOG_DIRS: NativeRow("log_dirs", "describe", "describe_response"),
 }
 
 TRANSACTION_APIS: Final[dict[int, NativeRow]] = {
-    ApiKey.END_TXN: NativeRow("transactions", "end", "end_response"),
     ApiKey.WRITE_TXN_MARKERS: NativeRow("transactions", "markers", "markers_response"),
-    ApiKey.TXN_OFFSET_COMMIT: NativeRow("transactions", "commit_offsets", "commit_offsets_response"),
     ApiKey.DESCRIBE_TRANSACTIONS: NativeRow("transactions", "describe", "describe_response"),
     ApiKey.LIST_TRANSACTIONS: NativeRow("transactions", "list", "list_response"),
 }

@@ -29,15 +29,12 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.init_producer_id import InitProducerIdResponse
 from barnabas.protocol.messages.transactions.end_txn import EndTxnResponse
-from barnabas.protocol.native.apis import NATIVE_APIS
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.clients.fake_broker import Action, Drop, FakeBroker, Hold, RefusePartitions, Respond
 from tests.clients.fake_coordinator import FakeTransactionalId, refused_offsets
 from tests.clients.producer.test_idempotence import Script, places, producing, sent_batches
 from tests.clients.waiting import until
-
-pytestmark = pytest.mark.skipif(ApiKey.END_TXN not in NATIVE_APIS, reason="the broker does not serve EndTxn yet")
 
 ORDERS = TopicPartition("orders", 1)
 
