@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.interop.clients.group_features import ALL_FEATURES
+from tests.interop.clients.all_features import ALL_FEATURES
 from tests.interop.clients.programs import CLIENTS
 from tools.compatibility import PAGE, RESULT, main, render
 

@@ -68,7 +68,10 @@ def node(program: str = "driver") -> list[str]:
     """Return the command of the kafkajs driver, or group member."""
     _need("node", "kafkajs")
     _need("npm", "kafkajs")
-    sources = [HERE / "node" / name for name in ("driver.js", "member.js", "package.json", "package-lock.json")]
+    sources = [
+        HERE / "node" / name
+        for name in ("driver.js", "transactions.js", "member.js", "package.json", "package-lock.json")
+    ]
 
     def build(directory: Path) -> None:
         for source in sources:

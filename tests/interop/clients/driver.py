@@ -78,6 +78,11 @@ class Driver:
         assert self._process.stdout is not None
         self._process.stdout.close()
 
+    def kill(self) -> None:
+        """Send SIGKILL to the program."""
+        self._process.kill()
+        self._process.wait(10)
+
     def call(self, operation: str, **fields: Any) -> dict[str, Any]:
         """Return the answer. Raises Unsupported or DriverError."""
         self._send(operation, **fields)
@@ -123,14 +128,20 @@ class Driver:
     @contextmanager
     def stream(self, topic: str) -> Iterator[Stream]:
         """Produce numbers as values, one a millisecond, to partition 0, while the block runs."""
-        until = self.directory / f"{topic}.until"
-        self._send("stream", topic=topic, until=str(until))
-        stream = Stream(self)
+        stream = self._start("stream", topic)
         try:
             yield stream
         finally:
-            until.touch()
             stream.finish()
+
+    def transform(self, topic: str, **names: str) -> Stream:
+        """Consume the topic, and produce its values and the offsets in transactions, until `finish` is called."""
+        return self._start("transform", topic, **names)
+
+    def _start(self, operation: str, topic: str, **fields: str) -> Stream:
+        until = self.directory / f"{topic}.until"
+        self._send(operation, topic=topic, until=str(until), **fields)
+        return Stream(self, until)
 
     def _produce(
         self, topic: str, records: Sequence[Record], partition: int, settings: dict[str, Any]
@@ -183,19 +194,21 @@ class Driver:
 
 
 class Stream:
-    """A running producer; `result` is set when it has finished."""
+    """A running producer or transformer; `result` is set when it has finished."""
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: Driver, until: Path) -> None:
         self._driver = driver
+        self._until = until
         self.result: dict[str, Any] = {}
 
     def wait_for_progress(self) -> None:
-        """Wait until more records have been acknowledged."""
+        """Wait until more records have been acknowledged or committed."""
         self._take(self._driver._receive())
         assert not self.result, f"the stream ended before it was to: {self.result}"
 
     def finish(self) -> None:
-        """Wait for the end."""
+        """Make it stop, and wait for its end."""
+        self._until.touch()
         while not self.result:
             self._take(self._driver._receive())
 

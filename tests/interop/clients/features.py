@@ -34,6 +34,8 @@ class Trial:
     topic: str
     member: Callable[[], list[str]] | None = None
     """Returns the command of the client's group member program, for the group features."""
+    start: Callable[[], Driver] | None = None
+    """Starts another driver process of the client, for features that kill it."""
 
     def create(self, partitions: int = 1) -> None:
         """Create the topic without the client under test."""

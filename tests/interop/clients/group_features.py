@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from tests.interop.clients.driver import Unsupported
-from tests.interop.clients.features import FEATURES, Check, Feature, Trial
+from tests.interop.clients.features import Check, Feature, Trial
 from tests.support.groups.group_members import PARTITIONS, Group, Member, assert_no_commit_went_back, generation_of
 
 
@@ -118,5 +118,3 @@ _CHECKS: dict[str, Check] = {
 }
 
 GROUP_FEATURES = [Feature(check.__name__.replace("_", "-"), title, check) for title, check in _CHECKS.items()]
-
-ALL_FEATURES = [*FEATURES, *GROUP_FEATURES]

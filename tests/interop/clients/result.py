@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tests.interop.clients.all_features import ALL_FEATURES
 from tests.interop.clients.driver import Unsupported
 from tests.interop.clients.features import Feature
-from tests.interop.clients.group_features import ALL_FEATURES
 from tests.interop.clients.programs import KNOWN_GAPS
 from tests.interop.clients.target import Target
 

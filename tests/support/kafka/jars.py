@@ -65,6 +65,20 @@ def fetch_shell(version: str) -> Path:
     return _fetch(f"{version}-shell", coordinates, whole_with=coordinates[:1], with_theirs=True)
 
 
+def fetch_applications(version: str) -> Path:
+    """Return the folder with the jars of Kafka Streams and of a Connect worker with file connectors.
+
+    Raises FetchError.
+    """
+    coordinates = [
+        ("org.apache.kafka", "kafka-streams", version),
+        ("org.apache.kafka", "connect-runtime", version),
+        ("org.apache.kafka", "connect-file", version),
+        *_COORDINATES[2:],
+    ]
+    return _fetch(f"{version}-applications", coordinates, whole_with=coordinates[:3], with_theirs=True)
+
+
 def fetch_spark_connector() -> list[Path]:
     """Return the jars of Spark's Kafka connector, without those that Spark includes. Raises FetchError."""
     name = f"spark-{SPARK_VERSION}"

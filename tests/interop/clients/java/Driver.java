@@ -47,6 +47,7 @@ public class Driver {
     private static final int PROGRESS_EVERY = 200;
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final PrintStream OUT = System.out;
+    private static final Transactions TRANSACTIONS = new Transactions();
     private static Admin admin;
     private static String adminOf;
 
@@ -91,7 +92,11 @@ public class Driver {
             case "delete_topic" ->
                 admin(request).deleteTopics(List.of(topic(request))).all().get(TIMEOUT_S, TimeUnit.SECONDS);
             case "cluster" -> cluster(request, answer);
-            default -> answer.put("unsupported", "no such call in this client");
+            default -> {
+                if (!TRANSACTIONS.answer(request, answer, sent -> say(JSON.createObjectNode().put("progress", sent)))) {
+                    answer.put("unsupported", "no such call in this client");
+                }
+            }
         }
     }
 

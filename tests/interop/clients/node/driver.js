@@ -176,6 +176,7 @@ const OPERATIONS = {
   delete_records: deleteRecords,
   delete_topic: deleteTopic,
   cluster,
+  ...require('./transactions')(kafka, say),
 };
 
 const answer = async (request) => {

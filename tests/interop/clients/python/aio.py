@@ -13,6 +13,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, Records
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError
 
+from tests.interop.clients.python import aio_transactions
 from tests.interop.clients.python.loop import Answer, Request, Stream, packed_record, send_arguments, serve
 
 TIMEOUT_S = 30.0
@@ -195,5 +196,6 @@ if __name__ == "__main__":
             "version": lambda _: {"version": aiokafka.__version__},
             **{name: _run(operation) for name, operation in plain.items()},
             **{name: _run(with_admin(operation)) for name, operation in administrative.items()},
+            **aio_transactions.OPERATIONS,
         }
     )

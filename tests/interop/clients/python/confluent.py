@@ -9,6 +9,7 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, Producer, TopicPartition, version
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic
 
+from tests.interop.clients.python import confluent_transactions
 from tests.interop.clients.python.loop import Answer, Request, Stream, packed_record, serve, unpack, unpacked_headers
 
 TIMEOUT_S = 30.0
@@ -183,5 +184,6 @@ if __name__ == "__main__":
             "delete_records": delete_records,
             "delete_topic": delete_topic,
             "cluster": cluster,
+            **confluent_transactions.OPERATIONS,
         }
     )

@@ -12,6 +12,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, NewPartitions, NewTopic
 from kafka.errors import KafkaError
 
+from tests.interop.clients.python import kafka_python_transactions
 from tests.interop.clients.python.loop import Answer, Request, Stream, packed_record, send_arguments, serve
 
 TIMEOUT_S = 30.0
@@ -176,5 +177,6 @@ if __name__ == "__main__":
             "delete_records": delete_records,
             "delete_topic": delete_topic,
             "cluster": cluster,
+            **kafka_python_transactions.OPERATIONS,
         }
     )

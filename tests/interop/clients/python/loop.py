@@ -12,6 +12,20 @@
            "delete_topic" | "cluster", ...}                       -> see the features
     {"op": "version"}                                             -> {"version": "2.16.1"}
 
+Transactions. `name` is one producer of several in a process:
+
+    {"op": "txn_open", "name", "transactional_id"}                -> {} after InitProducerId
+    {"op": "txn_send", "name", "topic", "partition", "values"}    -> {} when all are acknowledged; begins a transaction
+    {"op": "txn_offsets", "name", "group", "topic", "partition", "offset"}
+    {"op": "txn_end", "name", "commit": bool}
+    {"op": "txn_close", "name"}
+    {"op": "read_values", "topic", "partition", "committed": bool, "count"}
+        -> {"values": [...]}: at least `count`, and those that arrive in the next READ_ON_S
+    {"op": "transform", "topic", "output", "group", "transactional_id", "until"}
+        -> {"progress": n} after each transaction, then {"sent", "failed"}. Consumes `topic` in a group and writes the
+        values to the same partitions of `output`, with the offsets, in transactions. After an error it closes producer
+        and consumer and starts again, the producer first: its InitProducerId ends the transaction that may be open.
+
 Bytes are base64, null is null. {"unsupported": reason} means that the client lacks the feature, {"error": text} that it
 failed. Drivers in other languages use the same format.
 """
@@ -32,7 +46,10 @@ Answer = dict[str, Any]
 
 PROGRESS_EVERY = 200
 STREAM_LIMIT_S = 60.0
+READ_ON_S = 0.5
+TRANSFORM_SESSION_MS = 30_000
 _PACE_S = 0.001
+_RETRY_PAUSE_S = 0.2
 
 
 class UnsupportedError(Exception):
@@ -122,6 +139,51 @@ class Stream:
     def answer(self) -> Answer:
         """Return the final answer."""
         return {"sent": self.sent, "acked": self.acked, "failed": self.failed[:5]}
+
+
+class Transform:
+    """Progress of a `transform`, which runs until its file exists."""
+
+    def __init__(self, request: Request) -> None:
+        self.transformed = 0
+        self.failed: list[str] = []
+        self._until = Path(request["until"])
+        self._deadline = time.monotonic() + STREAM_LIMIT_S
+
+    def goes_on(self) -> bool:
+        """Return whether to run another transaction."""
+        return time.monotonic() < self._deadline and not self._until.exists()
+
+    def committed(self, records: int) -> None:
+        """Count the records of a committed transaction."""
+        self.transformed += records
+        say({"progress": self.transformed})
+
+    def fail(self, error: BaseException) -> None:
+        """Note the error after which the client starts again."""
+        traceback.print_exc()
+        self.failed.append(f"{type(error).__name__}: {error}")
+        time.sleep(_RETRY_PAUSE_S)
+
+    def answer(self) -> Answer:
+        """Return the final answer."""
+        return {"sent": self.transformed, "failed": self.failed[-5:]}
+
+
+class Reading:
+    """The values of a `read_values`."""
+
+    def __init__(self, request: Request) -> None:
+        self.values: list[str] = []
+        self._count = request["count"]
+        self._deadline = time.monotonic() + STREAM_LIMIT_S / 2
+        self._end = 0.0 if self._count else time.monotonic() + READ_ON_S
+
+    def goes_on(self) -> bool:
+        """Return whether to read on."""
+        if len(self.values) >= self._count and not self._end:
+            self._end = time.monotonic() + READ_ON_S
+        return time.monotonic() < (self._end or self._deadline)
 
 
 def serve(operations: Mapping[str, Callable[[Request], Answer]]) -> None:

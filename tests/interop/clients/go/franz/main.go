@@ -274,7 +274,7 @@ func cluster(until context.Context, client *kadm.Client, _ loop.Request) (loop.A
 }
 
 func main() {
-	loop.Main(member, loop.Operations{
+	loop.Main(member, transactions, loop.Operations{
 		"version": func(loop.Request) (loop.Answer, error) {
 			return loop.Answer{"version": loop.Version("github.com/twmb/franz-go")}, nil
 		},

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"runtime/debug"
 	"sync"
@@ -49,6 +50,14 @@ type Request struct {
 	Count       int               `json:"count"`
 	Until       string            `json:"until"`
 	Configs     map[string]string `json:"configs"`
+
+	Name            string   `json:"name"`
+	TransactionalID string   `json:"transactional_id"`
+	Values          []string `json:"values"`
+	Group           string   `json:"group"`
+	Commit          bool     `json:"commit"`
+	Committed       bool     `json:"committed"`
+	Output          string   `json:"output"`
 }
 
 // Answer is any JSON object.
@@ -158,7 +167,11 @@ func Version(module string) string {
 type Operations map[string]func(Request) (Answer, error)
 
 // Serve answers requests until standard input ends.
-func Serve(operations Operations) {
+func Serve(tables ...Operations) {
+	operations := Operations{}
+	for _, table := range tables {
+		maps.Copy(operations, table)
+	}
 	in := bufio.NewReader(os.Stdin)
 	for {
 		line, err := in.ReadBytes('\n')

@@ -6,9 +6,9 @@ import (
 )
 
 // Main runs `member` if that is the first argument, and otherwise answers requests.
-func Main(member func(bootstrap, group, topic, assignor, instance string) error, operations Operations) {
+func Main(member func(bootstrap, group, topic, assignor, instance string) error, operations ...Operations) {
 	if len(os.Args) < 6 || os.Args[1] != "member" {
-		Serve(operations)
+		Serve(operations...)
 		return
 	}
 	instance := ""

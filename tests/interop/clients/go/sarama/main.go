@@ -262,7 +262,7 @@ func cluster(client sarama.ClusterAdmin, _ loop.Request) (loop.Answer, error) {
 }
 
 func main() {
-	loop.Main(member, loop.Operations{
+	loop.Main(member, transactions, loop.Operations{
 		"version": func(loop.Request) (loop.Answer, error) {
 			return loop.Answer{"version": loop.Version("github.com/IBM/sarama")}, nil
 		},
