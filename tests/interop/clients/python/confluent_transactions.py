@@ -41,8 +41,13 @@ def _begin(name: str) -> Producer:
 
 def _send(producer: Producer, topic: str, values: list[tuple[int, str]]) -> None:
     errors: list[Any] = []
+
+    def delivered(error: Any, _message: Any) -> None:
+        if error is not None:
+            errors.append(error)
+
     for partition, value in values:
-        producer.produce(topic, value, partition=partition, on_delivery=lambda error, _: error and errors.append(error))
+        producer.produce(topic, value, partition=partition, on_delivery=delivered)
     left = producer.flush(TIMEOUT_S)
     if errors or left:
         raise KafkaException(errors[0]) if errors else TimeoutError(f"{left} records without an answer")
