@@ -38,6 +38,10 @@ class Committer(NamedTuple):
 
 NO_MEMBER: Final = Committer()
 
+_MESSAGES: Final = {
+    ErrorCode.UNSTABLE_OFFSET_COMMIT: "a transaction that commits the group's offset has not ended; its timeout ends it"
+}
+
 
 class ConsumerGroupMetadata(NamedTuple):
     """A group and the identity under which one of its consumers commits offsets in a transaction."""
@@ -99,11 +103,18 @@ def offset_topics(offsets: Mapping[TopicPartition, CommittedOffset]) -> list[Off
 
 
 async def fetch_offsets(
-    cluster: Cluster, config: ClientConfig, group: str, partitions: Iterable[TopicPartition] | None
+    cluster: Cluster,
+    config: ClientConfig,
+    group: str,
+    partitions: Iterable[TopicPartition] | None,
+    *,
+    require_stable: bool = False,
 ) -> dict[TopicPartition, CommittedOffset]:
     """Fetch a group's committed offsets of these partitions (None: all); partitions without one are left out.
 
-    Raises RefusedError. Retriable errors (the broker is loading the offsets) are retried for api_timeout_ms.
+    With `require_stable`, wait for the end of transactions that commit offsets in these partitions. Raises
+    RefusedError. Retriable errors (the broker is loading the offsets, or one is unstable) are retried for
+    api_timeout_ms.
     """
     topics: list[OffsetFetchTopic] | None = None
     if partitions is not None:
@@ -111,7 +122,7 @@ async def fetch_offsets(
         for topic, partition in partitions:
             by_topic.setdefault(topic, []).append(partition)
         topics = [OffsetFetchTopic(name, numbers) for name, numbers in by_topic.items()]
-    request = OffsetFetchRequest([OffsetFetchGroup(group, topics)])
+    request = OffsetFetchRequest([OffsetFetchGroup(group, topics)], require_stable)
 
     async def attempt() -> dict[TopicPartition, CommittedOffset]:
         connection = await cluster.connections.any_connection()
@@ -124,7 +135,7 @@ async def fetch_offsets(
             for entry in topic.partitions:
                 topic_partition = TopicPartition(topic.name, entry.partition)
                 if entry.error is not ErrorCode.NONE:
-                    raise RefusedError.of_partition(topic_partition, entry.error, None)
+                    raise RefusedError.of_partition(topic_partition, entry.error, _MESSAGES.get(entry.error))
                 if entry.offset >= 0:
                     found[topic_partition] = CommittedOffset(entry.offset, entry.leader_epoch, entry.metadata)
         return found

@@ -64,8 +64,12 @@ class OffsetCommits:
         return committed
 
     async def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """See Consumer.committed."""
-        found = await fetch_offsets(self._cluster, self._config, self.group(), partitions)
+        """See Consumer.committed.
+
+        Only stable offsets, whatever the isolation level, as Kafka's consumers: with an older one a loop that commits
+        its offsets in transactions would read records twice after a restart.
+        """
+        found = await fetch_offsets(self._cluster, self._config, self.group(), partitions, require_stable=True)
         return {partition: at.offset for partition, at in found.items()}
 
     async def send(self, offsets: Mapping[TopicPartition, int], *, once: bool, rebalance_ms: int) -> None:

@@ -1,8 +1,9 @@
 """One group id used by clients of both protocols, on a log that flushes late or never, through power cuts.
 
 Two clients never read the same partition. A response is sent only after its records are durable, so no client is ahead
-of a log that was cut after its last flush. An acknowledged commit stays until its topic is deleted or it expires. Once
-the log works again, every client is a member and every partition is read.
+of a log that was cut after its last flush. An acknowledged commit stays until its topic is deleted or it expires. An
+offset of a transaction is pending until the marker, and committed by that alone. Once the log works again, every client
+is a member and every partition is read.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from barnabas.broker.groups.log.records import TransactionWriter
+from barnabas.broker.groups.offsets.checks import accept_partitions
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.groups.offset_commit import (
     OffsetCommitPartition,
@@ -22,6 +25,8 @@ from barnabas.protocol.messages.groups.offset_commit import (
     OffsetCommitResponse,
     OffsetCommitTopic,
 )
+from barnabas.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
+from barnabas.protocol.records.end_marker import EndMarker
 from tests.support.groups.consumer_groups import GROUP, REBALANCE_MS, RETENTION_MINUTES, SESSION_MS, ConsumerGroupHost
 from tests.support.groups.modelled_consumers import NAMES, Client, NewClient, OldClient, then
 
@@ -35,6 +40,7 @@ REFUSED_COMMITS = (
     ErrorCode.FENCED_INSTANCE_ID,
     ErrorCode.GROUP_ID_NOT_FOUND,
 )
+PRODUCERS = (7, 8)
 MILLISECONDS = (1, 1000, SESSION_MS // 2, SESSION_MS, REBALANCE_MS, RETENTION_MINUTES * 60_000)
 
 
@@ -55,6 +61,8 @@ class GroupProtocolsMachine(RuleBasedStateMachine):
         self.offered: dict[tuple[str, int], set[int]] = {}
         """Commits without a response that followed the last acknowledged one; they may be in the log or not."""
         self.offsets = count(1)
+        self.transactions: dict[int, dict[tuple[str, int], int]] = {each: {} for each in PRODUCERS}
+        """The offsets that each producer's open transaction has in the log."""
 
     def make(self, name: str) -> None:
         self.host.topic(name, self.sizes[name], topic_id=f"{name}{next(self.ids)}".encode().ljust(16, b"\0"))
@@ -130,6 +138,58 @@ class GroupProtocolsMachine(RuleBasedStateMachine):
             return
         self.commit(topic, partition, client.member_id, client.generation, client.instance)
 
+    @precondition(lambda self: any(client.owned for client in self.clients.values()))
+    @rule(data=st.data(), producer=st.sampled_from(PRODUCERS), names_member=st.booleans())
+    def a_client_commits_in_a_transaction(self, data: st.DataObject, producer: int, names_member: bool) -> None:
+        client = data.draw(st.sampled_from([each for each in self.clients.values() if each.owned]), label="client")
+        topic, partition = data.draw(st.sampled_from(sorted(client.owned)), label="partition")
+        if topic not in self.host.image.topics:
+            return
+        offset = next(self.offsets)
+        topics = [OffsetCommitTopic(topic, [OffsetCommitPartition(partition, offset)])]
+        request = TxnOffsetCommitRequest("x", GROUP, producer, 0, topics)
+        if names_member:
+            request.generation, request.member_id = client.generation, client.member_id
+            request.group_instance_id = client.instance
+        _, accepted = accept_partitions(self.host.image, topics)
+        appends = len(self.host.log.appends)
+        try:
+            self.host.transactional.commit(request, accepted)
+        except BrokerError as error:
+            if error.code not in REFUSED_COMMITS:
+                raise
+        if len(self.host.log.appends) > appends:
+            self.transactions[producer][topic, partition] = offset
+
+    @precondition(lambda self: any(self.transactions.values()))
+    @rule(data=st.data(), is_commit=st.booleans())
+    def a_transaction_ends(self, data: st.DataObject, is_commit: bool) -> None:
+        producer = data.draw(st.sampled_from([each for each in PRODUCERS if self.transactions[each]]))
+        offsets, host = self.transactions[producer], self.host
+
+        def ended(error: BrokerError | None) -> None:
+            if error is not None or host is not self.host:
+                return
+            for key, offset in offsets.items():
+                if is_commit and key[0] in host.image.topics:
+                    self.acknowledge(key, offset)
+
+        try:
+            marker = EndMarker(is_commit, 0)
+            answer = host.transactional.end(0, TransactionWriter(producer, 0), marker, transaction_version=0)
+        except BrokerError:
+            return
+        self.transactions[producer] = {}
+        if is_commit:
+            for key, offset in offsets.items():
+                self.offered.setdefault(key, set()).add(offset)
+        answer.then(ended)
+
+    def acknowledge(self, key: tuple[str, int], offset: int) -> None:
+        if offset > self.acknowledged.get(key, 0):
+            self.acknowledged[key] = offset
+            self.offered[key] = {each for each in self.offered[key] if each > offset}
+
     def commit(self, topic: str, partition: int, member_id: str, generation: int, instance: str | None) -> None:
         offset = next(self.offsets)
         request = OffsetCommitRequest(
@@ -144,11 +204,8 @@ class GroupProtocolsMachine(RuleBasedStateMachine):
         def answered(response: OffsetCommitResponse) -> None:
             if host is not self.host or topic not in host.image.topics or host.image.topics[topic].topic_id != topic_id:
                 return
-            if response.topics[0].partitions[0].error == ErrorCode.NONE and (
-                offset > self.acknowledged.get((topic, partition), 0)
-            ):
-                self.acknowledged[topic, partition] = offset
-                self.offered[topic, partition] = {n for n in self.offered[topic, partition] if n > offset}
+            if response.topics[0].partitions[0].error == ErrorCode.NONE:
+                self.acknowledge((topic, partition), offset)
 
         self.offered.setdefault((topic, partition), set()).add(offset)
         try:
@@ -166,6 +223,7 @@ class GroupProtocolsMachine(RuleBasedStateMachine):
             age_ms = self.host.clock.now * 1000 - before[key].commit_timestamp
             assert age_ms >= RETENTION_MINUTES * 60_000
             assert self.host.log.durable < len(self.host.log.appends) or not self.host.log.fails
+            assert not any(key in offsets for offsets in self.transactions.values()), "a pending partition expired"
             self.acknowledged.pop(key, None)
 
     # --- time, log, broker, topics
@@ -217,11 +275,17 @@ class GroupProtocolsMachine(RuleBasedStateMachine):
         log.lose_power(data.draw(st.integers(0, unflushed)) if has_power_cut else unflushed)
         log.fails = False
         self.host = self.host.restarted()
+        self.reload_transactions()
         for client in self.clients.values():
             if client.waits_for:
                 client.waits_for = 0
                 client.missed()
         self.host.delete_gone_offsets()
+
+    def reload_transactions(self) -> None:
+        self.transactions = {each: {} for each in PRODUCERS}
+        for (_, producer), key, pending in self.host.log.pending_records():
+            self.transactions[producer][key.topic, key.partition] = pending.value.offset
 
     @rule(name=st.sampled_from(NAMES))
     def a_topic_grows(self, name: str) -> None:
@@ -240,6 +304,10 @@ class GroupProtocolsMachine(RuleBasedStateMachine):
         for key in [key for key in self.acknowledged if key[0] == name]:
             del self.acknowledged[key]
         self.host.delete_gone_offsets()
+        if not self.host.log.fails:
+            for offsets in self.transactions.values():
+                for key in [key for key in offsets if key[0] == name]:
+                    del offsets[key]
 
     # --- invariants
 
@@ -249,7 +317,8 @@ class GroupProtocolsMachine(RuleBasedStateMachine):
         self.members()
         read = [partition for client in self.clients.values() for partition in client.owned]
         assert len(read) == len(set(read)), {each.name: each.owned for each in self.clients.values()}
-        committed = self.host.offsets.committed.of(GROUP)
+        committed, pending = self.host.offsets.committed.of(GROUP), self.host.offsets.pending
+        assert set(pending.of(GROUP)) == {key for offsets in self.transactions.values() for key in offsets}
         for key, offset in self.acknowledged.items():
             assert key in committed, key
             assert committed[key].offset in {offset, *self.offered[key]}, key
@@ -259,6 +328,7 @@ class GroupProtocolsMachine(RuleBasedStateMachine):
         if log.fails and log.durable < len(log.appends):
             log.lose_power(0)
             self.host = self.host.restarted()
+            self.reload_transactions()
             for client in self.clients.values():
                 client.waits_for = 0
                 client.missed()

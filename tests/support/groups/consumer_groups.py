@@ -7,8 +7,8 @@ answer = host.join("a", ["t"]); host.beat("a")
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 from barnabas.broker.groups.classic.groups import ClassicGroups
 from barnabas.broker.groups.classic.settings import GroupSettings
@@ -18,10 +18,12 @@ from barnabas.broker.groups.consumer.groups import ConsumerGroups
 from barnabas.broker.groups.consumer.loading import consumer_group_record, replay_rank
 from barnabas.broker.groups.consumer.settings import ConsumerGroupSettings, GroupContext
 from barnabas.broker.groups.log.group_log import GroupLog
-from barnabas.broker.groups.log.records import GroupRecord, GroupValue
+from barnabas.broker.groups.log.records import GroupRecord, GroupValue, TransactionWriter
 from barnabas.broker.groups.membership import ClassicMembership
 from barnabas.broker.groups.offsets.expiry import OffsetExpiryTask
+from barnabas.broker.groups.offsets.pending import PendingOffset, PendingRecord
 from barnabas.broker.groups.offsets.service import GroupOffsets
+from barnabas.broker.groups.offsets.transactional import TransactionalOffsets
 from barnabas.broker.groups.registry import GroupRegistry
 from barnabas.broker.groups.timers import GroupClock
 from barnabas.broker.live_config import LiveConfig
@@ -44,6 +46,8 @@ from barnabas.protocol.messages.groups.consumer_group_heartbeat import (
 from barnabas.protocol.messages.groups.join_group import GroupProtocol, JoinGroupRequest, JoinGroupResponse
 from barnabas.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, LeavingMember
 from barnabas.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas.protocol.records.end_marker import EndMarker
+from barnabas.protocol.uuids import ZERO_UUID
 
 GROUP = "g"
 SESSION_MS = 45_000
@@ -89,25 +93,41 @@ class _Clock:
         self.now = end
 
 
+class _Append(NamedTuple):
+    """One append: records, of a transaction if there is a writer, or that transaction's end marker."""
+
+    records: Sequence[GroupRecord]
+    writer: TransactionWriter | None = None
+    is_commit: bool | None = None
+
+
 class _Log:
-    """`__consumer_offsets` in memory: the newest value of each key, as bytes.
+    """`__consumer_offsets` in memory, in one partition: the newest value of each key, as bytes.
 
     With `fails`, appends fail. With `flushes_late`, appends change the state immediately and are answered by `flush`.
     `lose_power` truncates unflushed appends.
     """
 
+    exists = True
+
     def __init__(self) -> None:
         self.values: dict[bytes, bytes | None] = {}
+        self.pending: dict[int, dict[bytes, tuple[int, bytes]]] = {}
+        """Offsets of open transactions by producer id and key, with the offsets of their records."""
         self.durable = 0
         """The number of flushed appends."""
-        self.appends: list[list[GroupRecord]] = []
+        self.appends: list[_Append] = []
         self.fails = False
         self.flushes_late = False
+        self._record_offsets: dict[bytes, int] = {}
         self._to_flush: list[Deferred[BrokerError | None]] = []
         self._replays: list[Callable[[GroupRecord], None]] = []
 
     def add_replay(self, replay: Callable[[GroupRecord], None]) -> None:
         self._replays.append(replay)
+
+    def partition_of(self, group_id: str) -> int:
+        return 0
 
     def ensure_loaded(self, group_id: str) -> None:
         """Do nothing, since the log is always loaded."""
@@ -119,23 +139,33 @@ class _Log:
         then(None)
 
     def append(self, group_id: str, records: Sequence[GroupRecord], *, atomic: bool = True) -> Deferred[Any]:
-        answer: Deferred[BrokerError | None] = Deferred()
-        if self.fails:
-            answer.resolve(BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "no space"))
-            return answer
-        if not records:
-            answer.resolve(None)
-            return answer
-        self.appends.append(list(records))
-        for record in records:
-            self._put(record)
-        for record in records:
-            for replay in self._replays:
-                replay(record)
-        self._to_flush.append(answer)
-        if not self.flushes_late:
-            self.flush()
-        return answer
+        def replay() -> None:
+            for record in records:
+                for apply in self._replays:
+                    apply(record)
+
+        return self._append(_Append(list(records)), replay)
+
+    def append_in_transaction(
+        self,
+        group_id: str,
+        records: Sequence[GroupRecord],
+        writer: TransactionWriter,
+        replay: Callable[[int, int], None],
+    ) -> Deferred[Any]:
+        base_offset = self._base_offset(len(self.appends))
+        return self._append(_Append(list(records), writer), lambda: replay(0, base_offset))
+
+    def append_marker(
+        self,
+        number: int,
+        writer: TransactionWriter,
+        marker: EndMarker,
+        replay: Callable[[], None],
+        *,
+        transaction_version: int,
+    ) -> Deferred[Any]:
+        return self._append(_Append((), writer, marker.is_commit), replay)
 
     def settled(self, group_id: str) -> Deferred[Any]:
         answer: Deferred[BrokerError | None] = Deferred()
@@ -163,13 +193,60 @@ class _Log:
         self._to_flush.clear()
         del self.appends[self.durable + kept :]
         self.durable = len(self.appends)
-        self.values.clear()
-        for records in self.appends:
-            for record in records:
-                self._put(record)
+        for memory in (self.values, self.pending, self._record_offsets):
+            memory.clear()
+        for number in range(len(self.appends)):
+            self._put(number)
 
-    def _put(self, record: GroupRecord) -> None:
-        self.values[encode_key(record.key)] = _encoded(record.value)
+    def _append(self, append: _Append, replay: Callable[[], None]) -> Deferred[Any]:
+        answer: Deferred[BrokerError | None] = Deferred()
+        if self.fails:
+            answer.resolve(BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "no space"))
+            return answer
+        if not append.records and append.writer is None:
+            answer.resolve(None)
+            return answer
+        self.appends.append(append)
+        self._put(len(self.appends) - 1)
+        replay()
+        self._to_flush.append(answer)
+        if not self.flushes_late:
+            self.flush()
+        return answer
+
+    def _base_offset(self, number: int) -> int:
+        return 1000 * number
+
+    def _put(self, number: int) -> None:
+        records, writer, is_commit = self.appends[number]
+        if writer is not None and is_commit is not None:
+            for key, (offset, data) in self.pending.pop(writer.producer_id, {}).items():
+                if is_commit and offset > self._record_offsets.get(key, -1):
+                    self._set(key, offset, data)
+        for offset, record in enumerate(records, self._base_offset(number)):
+            key, value = encode_key(record.key), _encoded(record.value)
+            if writer is None:
+                self._set(key, offset, value)
+            else:
+                assert value is not None
+                self.pending.setdefault(writer.producer_id, {})[key] = (offset, value)
+
+    def _set(self, key: bytes, offset: int, value: bytes | None) -> None:
+        self.values[key] = value
+        self._record_offsets[key] = offset
+        if value is None:
+            for offsets in self.pending.values():
+                offsets.pop(key, None)
+
+    def pending_records(self) -> Iterator[PendingRecord]:
+        """Return the offsets of open transactions, as a start loads them."""
+        for producer_id, offsets in self.pending.items():
+            for data, (offset, value) in offsets.items():
+                key = decode_key(data)
+                assert isinstance(key, OffsetCommitKey)
+                is_superseded = offset < self._record_offsets.get(data, -1)
+                pending = PendingOffset(decode_offset_commit(value), offset, is_superseded)
+                yield PendingRecord((0, producer_id), key, pending)
 
 
 def _encoded(value: GroupValue) -> bytes | None:
@@ -235,6 +312,9 @@ class ConsumerGroupHost:
         self.offsets = GroupOffsets(
             group_log, self.registry, cast(MetadataView, self), cast(LiveConfig, _Config()), wall.wall_ms
         )
+        self.transactional = TransactionalOffsets(
+            self.offsets, group_log, self.registry, cast(LiveConfig, _Config()), wall.wall_ms
+        )
         self.expiry = OffsetExpiryTask(self.offsets, self.registry, cast(LiveConfig, _Config()), wall.wall_ms)
 
     def restarted(self, *, reads_only: bool = False) -> ConsumerGroupHost:
@@ -253,6 +333,8 @@ class ConsumerGroupHost:
                 host.classic.load(key.group, decode_group_metadata(value))
             elif isinstance(key, OffsetCommitKey):
                 host.offsets.committed.put(key, decode_offset_commit(value))
+        for record in self.log.pending_records():
+            host.offsets.pending.put(record)
         host.groups.load(sorted(records, key=replay_rank))
         return host
 
@@ -283,10 +365,14 @@ class ConsumerGroupHost:
         )
 
     def delete_gone_offsets(self) -> None:
-        """Delete offsets in deleted topics, as the coordinator does."""
-        offsets = self.offsets.committed.of(GROUP)
-        gone = [key for key, value in offsets.items() if value.topic_id not in self.image.names]
-        self.log.append(GROUP, [GroupRecord(OffsetCommitKey(GROUP, *key), None) for key in gone], atomic=False)
+        """Delete offsets in deleted topics, as the coordinator does; those of transactions have no topic id."""
+        topics, names = self.image.topics, self.image.names
+        gone = {key for key in self.offsets.pending.of(GROUP) if key[0] not in topics}
+        for key, value in self.offsets.committed.of(GROUP).items():
+            if key[0] not in topics if value.topic_id == ZERO_UUID else value.topic_id not in names:
+                gone.add(key)
+        tombstones = [GroupRecord(OffsetCommitKey(GROUP, *key), None) for key in sorted(gone)]
+        self.log.append(GROUP, tombstones, atomic=False)
 
     def _set_topics(self, topics: Mapping[str, TopicImage], changed: str, *, are_new: bool) -> None:
         names = {topic.topic_id: name for name, topic in topics.items()}
