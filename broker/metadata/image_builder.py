@@ -39,6 +39,8 @@ class ImageBuilder:
         self._names = dict(image.names)
         self._configs = dict(image.configs)
         self._features = dict(image.features)
+        self.highest_levels = dict(image.features)
+        """The highest level of each feature so far, which a Kafka that replays the same records must support."""
         self._carried = image.carried.builder()
         self._next_producer_id = image.next_producer_id
         self._changed_partitions: dict[str, dict[int, PartitionState]] = {}
@@ -156,6 +158,7 @@ class ImageBuilder:
             values[record.name] = record.value
 
     def _change_feature(self, record: FeatureLevelRecord) -> None:
+        self.highest_levels[record.name] = max(record.level, self.highest_levels.get(record.name, 0))
         if record.level:
             self._features[record.name] = record.level
         else:

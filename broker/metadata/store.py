@@ -135,6 +135,13 @@ class MetadataStore:
         """Write snapshots when they are due, and trim the log. Called once the broker serves."""
         self._snapshotter.start(scheduler)
 
+    def take_snapshot(self) -> bool:
+        """Write a snapshot of the image. Return False if nothing is newer than the last one, or after a logged error.
+
+        For the tools: a serving broker takes its snapshots itself.
+        """
+        return self._snapshotter.take()
+
     def close(self) -> None:
         """Close the metadata log, unless the log manager has closed it. Raises StorageError."""
         self._log.close()

@@ -62,7 +62,8 @@ def handover(
     """Hand a node's log directories over to Apache Kafka.
 
     Name all log.dirs of the node, in order. A topic's segment.bytes below 1 MiB, which Kafka 4.1 and later refuse, is
-    raised; other problems that would keep this Kafka from starting are reported. Writes a server.properties for
+    raised; a transaction.version that Kafka 3.x does not support is lowered to 0, unless a transaction is open or
+    prepared. Other problems that would keep this Kafka from starting are reported. Writes a server.properties for
     kafka-server-start and prints the commands to run. Without --execute it is a dry run. Records are not changed. To go
     back, stop Kafka and start Barnabas.
 

@@ -1,47 +1,22 @@
 """The work of `barnabas handover`: finds what keeps Apache Kafka from starting on a directory, and mends what it can.
 
-Only one problem can be mended without a loss: a topic's segment.bytes below 1 MiB, which a Config record raises. All
-others are reported and left to the user. Nothing is written without `execute`: then the record, durably and by the
-broker's own writer, and the server.properties.
+Problems that records of the metadata log mend without a loss are in `mending`; others are reported and left to the
+user. Nothing is written without `execute`: then these records, and the server.properties.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from barnabas.broker.metadata.directories.examine import examine
 from barnabas.broker.metadata.directories.report import DirectoryReport, Problem, kafka
-from barnabas.broker.metadata.errors import MetadataError
-from barnabas.broker.metadata.store import open_metadata
 from barnabas.broker.storage.files.durable_files import write_durably
-from barnabas.broker.storage.files.errors import StorageError
-from barnabas.broker.storage.log_manager import LogManager
-from barnabas.broker.storage.services.clock import SystemClock
 from barnabas.commands.doctor.directory_survey import Survey, survey
 from barnabas.commands.failures import CommandFailure
-from barnabas.commands.handover.properties import (
-    LEAST_SEGMENT_BYTES,
-    Listening,
-    file_text,
-    fitted,
-    server_properties,
-)
+from barnabas.commands.handover.mending import mend, plan_mending
+from barnabas.commands.handover.properties import Listening, file_text, fitted, server_properties
 from barnabas.commands.output import print_line
-from barnabas.config import BrokerConfig
-from barnabas.config.value import Setting
-from barnabas.protocol.errors import BrokerError
-from barnabas.protocol.metadata.records import TOPIC_RESOURCE, ConfigRecord
-
-_RAISED_PROBLEM = "small-segments"
-
-
-class Raise(NamedTuple):
-    """A topic's segment.bytes that is too small for Kafka 4.1 and later."""
-
-    topic: str
-    before: str
 
 
 class Handover:
@@ -71,8 +46,8 @@ class Handover:
             raise CommandFailure(f"{absolute[0]} is not a broker's log directory: no meta.properties")
         self._survey: Survey = survey(self._report)
         stopping = self._report.stopping(kafka(kafka_version))
-        self._raises = _raises(self._report) if any(each.code == _RAISED_PROBLEM for each in stopping) else []
-        self.refusals: tuple[Problem, ...] = tuple(each for each in stopping if each.code != _RAISED_PROBLEM)
+        self._mending = plan_mending(self._report, stopping, f"Apache Kafka {kafka_version}")
+        self.refusals: tuple[Problem, ...] = self._mending.refusals
         """Problems that keep Kafka from starting and cannot be mended here."""
 
     def print(self) -> None:
@@ -82,9 +57,7 @@ class Handover:
         print_line(f"node {report.node_id} of cluster {report.cluster_id or '(none)'} in {where}")
         for problem in self.refusals:
             print_line(f"{name} would not start: {problem.sentence}\n  what to do: {problem.remedy}")
-        for each in self._raises:
-            print_line(f"topic {each.topic}: segment.bytes {each.before} -> {LEAST_SEGMENT_BYTES} (required by {name})")
-        for sentence in self._changed:
+        for sentence in (*self._mending.sentences, *self._changed):
             print_line(sentence)
         for note in self._notes():
             print_line(f"note: {note}")
@@ -105,8 +78,8 @@ class Handover:
             raise CommandFailure(f"{path} is open in process {holder}: stop that broker first")
         if self._output.exists() and not overwrite:
             raise CommandFailure(f"{self._output} already exists: name another file with --output, or give --overwrite")
-        if self._raises:
-            self._raise_segments()
+        if self._mending.records or self._mending.needs_snapshot:
+            mend(self._report, self._mending)
         properties = server_properties(self._report, self._version, self._listening, self._carried)
         head = (
             f"Apache Kafka {self._version} on the log directories of node {self._report.node_id}, cluster "
@@ -114,30 +87,6 @@ class Handover:
             "Written by `barnabas handover`. Barnabas and Kafka cannot run on them together: the second is refused.",
         )
         write_durably(self._output, file_text(properties, head).encode())
-
-    def _raise_segments(self) -> None:
-        report = self._report
-        settings = {
-            "log.dirs": ",".join(str(each.path) for each in report.directories if each.is_log_dir),
-            "metadata.log.dir": str(report.metadata_log_dir),
-            "ignore.security": "true",
-        }
-        origin = "barnabas handover"
-        config = BrokerConfig.of({name: Setting(value, origin) for name, value in settings.items()})
-        manager = LogManager(config)
-        try:
-            manager.open_directories()
-            store = open_metadata(config, manager, SystemClock())
-            store.commit(
-                [
-                    ConfigRecord(TOPIC_RESOURCE, each.topic, "segment.bytes", str(LEAST_SEGMENT_BYTES))
-                    for each in self._raises
-                ]
-            )
-        except (MetadataError, StorageError, BrokerError) as error:
-            raise CommandFailure(str(error)) from error
-        finally:
-            manager.shutdown()  # the logs were not loaded: markers and checkpoints stay as they are
 
     def _notes(self) -> list[str]:
         notes = list(self._survey.notes)
@@ -150,12 +99,3 @@ class Handover:
         if security.guards:
             notes.append("the metadata has users or ACLs: add an authorizer and SASL listeners to the file")
         return notes
-
-
-def _raises(report: DirectoryReport) -> list[Raise]:
-    found = []
-    for name in report.image.topics:
-        text = report.image.topic_configs(name).get("segment.bytes", "")
-        if text.isdigit() and int(text) < LEAST_SEGMENT_BYTES:
-            found.append(Raise(name, text))
-    return found

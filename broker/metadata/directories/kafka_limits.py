@@ -1,7 +1,8 @@
 """The versions of Apache Kafka that would not start on a metadata log, as far as its content shows.
 
     metadata.version   each version supports its own and older levels; 4.x none below 7 (3.3-IV3)
-    other features     a version stops at a level that it does not support
+    other features     a version stops at a level that it does not support, also at one that a later record lowers, if
+                       the newest snapshot is older
     kraft.version 1    voters in the log: 3.9 and later
     segment.bytes      4.1 and later exit immediately on a topic below 1 MiB; 4.0 still accepts it
     ZooKeeper          directories without a metadata log: 3.x migrates them only with their ZooKeeper; 4.x never
@@ -13,12 +14,12 @@ Source: Kafka's MetadataVersion, Feature, KRaftVersion, LogConfig (KIP-1030). Th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from barnabas.broker.metadata.directories.report import ALL_KAFKA, KAFKA_VERSIONS, Problem, kafka
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.log.log_replay import ReplayedLog
-from barnabas.protocol.metadata.levels import METADATA_VERSION
+from barnabas.protocol.metadata.levels import METADATA_VERSION, NEWEST_TRANSACTION_VERSION, TRANSACTION_VERSION
 from barnabas.protocol.metadata.records import FeatureLevelRecord, MetadataRecord
 
 NEWEST_LEVELS = {"3.7": 19, "3.8": 20, "3.9": 21, "4.0": 25, "4.1": 27, "4.2": 29, "4.3": 30}
@@ -26,14 +27,20 @@ NEWEST_LEVELS = {"3.7": 19, "3.8": 20, "3.9": 21, "4.0": 25, "4.1": 27, "4.2": 2
 
 _FEATURES_SINCE = {
     "group.version": "4.0",
-    "transaction.version": "4.0",
+    TRANSACTION_VERSION: "4.0",
     "eligible.leader.replicas.version": "4.0",
     "share.version": "4.1",
     "streams.version": "4.2",
 }
 """The first version that supports a level above 0 of the feature."""
 
-_NEWEST_FEATURE_LEVELS = {**dict.fromkeys(_FEATURES_SINCE, 1), "transaction.version": 2}
+_NEWEST_FEATURE_LEVELS = {**dict.fromkeys(_FEATURES_SINCE, 1), TRANSACTION_VERSION: NEWEST_TRANSACTION_VERSION}
+
+TRANSACTION_VERSION_PROBLEM = "transaction-version"
+"""Code of a `transaction.version` that Kafka 3.x does not support; it can be lowered."""
+
+EARLIER_LEVEL_PROBLEM = "earlier-level"
+"""Code of a level that was lowered after the newest snapshot; a new snapshot ends the problem."""
 
 _KRAFT_VOTERS_SINCE = "3.9"
 _SMALLEST_SEGMENT_BYTES = 1024 * 1024
@@ -51,6 +58,7 @@ def kafka_problems(
     features.update((record.name, record.level) for record in bootstrap or () if isinstance(record, FeatureLevelRecord))
     return [
         *_level_problems(features),
+        *_earlier_level_problems(features, replayed.highest_levels),
         *_kraft_problems(replayed.kraft_version),
         *_segment_problems(replayed.image),
     ]
@@ -58,23 +66,39 @@ def kafka_problems(
 
 def _level_problems(features: dict[str, int]) -> Iterator[Problem]:
     for name, level in features.items():
-        if name == METADATA_VERSION:
-            too_old = [version for version in KAFKA_VERSIONS if NEWEST_LEVELS[version] < level]
+        too_old = _too_old_for(name, level)
+        if not too_old:
+            continue
+        sentence = f"{name} is {level}, which Apache Kafka {_span(too_old)} does not support"
+        stops = frozenset(map(kafka, too_old))
+        if name == TRANSACTION_VERSION and level <= NEWEST_TRANSACTION_VERSION:
+            remedy = f"let `barnabas handover --kafka-version {too_old[-1]}` lower it to 0"
+            yield Problem(TRANSACTION_VERSION_PROBLEM, sentence, remedy, stops)
         else:
-            since = _FEATURES_SINCE.get(name)
-            is_newer = level > _NEWEST_FEATURE_LEVELS.get(name, level)
-            too_old = [
-                version
-                for version in KAFKA_VERSIONS
-                if is_newer or (since is not None and level > 0 and version < since)
-            ]
+            remedy = f"start a Kafka newer than {too_old[-1]}; this level is never lowered"
+            yield Problem("feature-level", sentence, remedy, stops)
+
+
+def _earlier_level_problems(features: dict[str, int], highest: Mapping[str, int]) -> Iterator[Problem]:
+    for name, level in highest.items():
+        now = features.get(name, 0)
+        too_old = [version for version in _too_old_for(name, level) if version not in _too_old_for(name, now)]
         if too_old:
             yield Problem(
-                "feature-level",
-                f"{name} is {level}, which Apache Kafka {_span(too_old)} does not support",
-                f"start a Kafka newer than {too_old[-1]}; a level is never lowered",
+                EARLIER_LEVEL_PROBLEM,
+                f"{name} was {level} before it was lowered, and Apache Kafka {_span(too_old)} stops at that record",
+                f"let `barnabas handover --kafka-version {too_old[-1]}` write a snapshot of the metadata after it",
                 frozenset(map(kafka, too_old)),
             )
+
+
+def _too_old_for(name: str, level: int) -> list[str]:
+    """Return the versions that do not support a level of a feature."""
+    if name == METADATA_VERSION:
+        return [version for version in KAFKA_VERSIONS if NEWEST_LEVELS[version] < level]
+    since = _FEATURES_SINCE.get(name)
+    is_newer = level > _NEWEST_FEATURE_LEVELS.get(name, level)
+    return [version for version in KAFKA_VERSIONS if is_newer or (since is not None and level > 0 and version < since)]
 
 
 def _segment_problems(image: MetadataImage) -> Iterator[Problem]:

@@ -6,7 +6,9 @@ ends before its newest snapshot (its segments were lost) restarts after the snap
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from barnabas.broker.metadata.errors import MetadataError
@@ -35,6 +37,8 @@ class ReplayedLog(NamedTuple):
     voters           the voters in the log
     last_timestamp   of the last batch, ms
     unsnapped_bytes  size of the batches after the newest snapshot
+    highest_levels   the highest level of each feature in the newest snapshot and the records after it: Kafka replays
+                     them, and stops at an unsupported level even if a later record lowers it
     damage           sentence about a damaged segment that the snapshot covers: nothing is lost, but the log must not
                      be opened for writing
     """
@@ -49,6 +53,7 @@ class ReplayedLog(NamedTuple):
     voters: KRaftVoters | None = None
     last_timestamp: int = 0
     unsnapped_bytes: int = 0
+    highest_levels: Mapping[str, int] = MappingProxyType({})
     damage: str | None = None
 
     @property
@@ -99,6 +104,7 @@ def replay_metadata_directory(directory: Path) -> ReplayedLog:
         voters=replayer.voters or (None if snapshot is None else snapshot.voters),
         last_timestamp=replayer.last_timestamp or (0 if snapshot is None else snapshot.last_timestamp),
         unsnapped_bytes=replayer.applied_bytes,
+        highest_levels=replayer.highest_levels,
         damage=damage,
     )
 

@@ -8,6 +8,8 @@ served are carried: kept for Kafka unchanged. Unreadable data stops the start: a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from barnabas.broker.metadata.errors import MetadataError, UnsupportedMetadataError, ensure_known_level
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.image_builder import ImageBuilder, ReplayError
@@ -56,6 +58,11 @@ class Replayer:
     def in_transaction(self) -> bool:
         """Whether the records so far end within an open transaction."""
         return self._transaction is not None
+
+    @property
+    def highest_levels(self) -> Mapping[str, int]:
+        """The highest level of each feature at the start or in a replayed record."""
+        return self._builder.highest_levels
 
     def replay(self, buffer: bytes | memoryview) -> int:
         """Apply the complete batches at the start of `buffer`; return their size in bytes. Raises MetadataError."""

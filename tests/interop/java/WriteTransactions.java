@@ -7,7 +7,8 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 /**
  * Writes transactions to one partition with Kafka's own client. Two producers have overlapping transactions, which are
  * committed or aborted in turn, and a plain producer writes in between. At the end both have an open transaction,
- * and the program exits immediately, so that these stay open. Arguments: bootstrap address, topic, rounds.
+ * and the program exits immediately, so that these stay open; with "finish" the first one commits and the second one
+ * aborts before that. Arguments: bootstrap address, topic, rounds, optionally "finish".
  */
 public final class WriteTransactions {
     private static String topic;
@@ -35,6 +36,10 @@ public final class WriteTransactions {
         send(plain, "plain", 1);
         second.beginTransaction();
         send(second, "second", 2);
+        if (arguments.length > 3) {
+            end(first, true);
+            end(second, false);
+        }
         System.out.println(written);
         System.out.flush();
         Runtime.getRuntime().halt(0);
