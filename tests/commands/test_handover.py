@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,11 @@ from barnabas.broker.storage.files.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from barnabas.commands.main import main
 from barnabas.config.properties_file import parse_properties
 from barnabas.protocol.metadata.records import FeatureLevelRecord
+from barnabas.protocol.records.record import Record
 from tests.support.daemon import start_daemon
 from tests.support.storage.directories import append_metadata, copy_of, make_directories
 from tests.support.storage.files import snapshot_of
+from tests.support.storage.records import TIMESTAMP, build
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +64,54 @@ def test_kafka_3_9_gets_its_small_segments_as_they_are(dirs: tuple[Path, Path]) 
     assert handover(dirs, "--execute", version="3.9.1").exit_code == 0
     image = replay_metadata_directory(dirs[0] / METADATA_DIRECTORY).image
     assert image.topic_configs("small") == {"segment.bytes": "16384"}
+
+
+def test_kafka_3_9_gets_transaction_version_0_and_replays_no_other(dirs: tuple[Path, Path], tmp_path: Path) -> None:
+    append_metadata(dirs[0], FeatureLevelRecord("transaction.version", 2))
+    before = CliRunner().invoke(main, ["doctor", "dir", *map(str, dirs), "--kafka-version", "3.9.1"])
+    assert before.exit_code == 1
+    assert "problem transaction-version: transaction.version is 2, which Apache Kafka 3.7 to 3.9" in before.stdout
+    dry = handover(dirs, version="3.9.1")
+    assert "\ntransaction.version 2 -> 0 (required by Apache Kafka 3.9.1)\n" in dry.stdout
+    assert handover(dirs, "--execute", version="3.9.1").exit_code == 0
+    replayed = replay_metadata_directory(dirs[0] / METADATA_DIRECTORY)
+    assert "transaction.version" not in replayed.highest_levels
+    after = CliRunner().invoke(main, ["doctor", "dir", *map(str, dirs), "--kafka-version", "3.9.1"])
+    assert after.exit_code == 0, after.output
+    assert CliRunner().invoke(main, ["doctor", "dir", *map(str, dirs)]).exit_code == 0
+
+
+def test_a_level_that_was_lowered_already_takes_a_snapshot_only(dirs: tuple[Path, Path]) -> None:
+    levels = (FeatureLevelRecord("transaction.version", 1), FeatureLevelRecord("transaction.version", 0))
+    append_metadata(dirs[0], *levels)
+    before = CliRunner().invoke(main, ["doctor", "dir", *map(str, dirs), "--kafka-version", "3.9.1"])
+    assert "problem earlier-level: transaction.version was 1 before it was lowered" in before.stdout
+    assert handover(dirs, version="4.0.0").stdout.count("snapshot") == 0
+    assert "a snapshot of the metadata" in handover(dirs, "--execute", version="3.9.1").stdout
+    assert CliRunner().invoke(main, ["doctor", "dir", *map(str, dirs), "--kafka-version", "3.9.1"]).exit_code == 0
+
+
+@pytest.mark.parametrize(("status", "name"), [(1, "Ongoing"), (2, "PrepareCommit"), (4, None)])
+def test_transaction_version_is_not_lowered_while_a_transaction_is_unfinished(
+    dirs: tuple[Path, Path], tmp_path: Path, status: int, name: str | None
+) -> None:
+    append_metadata(dirs[0], FeatureLevelRecord("transaction.version", 2))
+    state = tmp_path / "data" / "one" / "__transaction_state-0"
+    state.mkdir()
+    (state / f"{0:020d}.log").write_bytes(transaction_state("billing", status))
+    before = snapshot_of(tmp_path)
+    result = handover(dirs, version="3.9.1")
+    assert snapshot_of(tmp_path) == before
+    assert result.exit_code == (0 if name is None else 1)
+    assert (f"while transactions are unfinished: billing ({name})\n" in result.stdout) == (name is not None)
+    assert handover(dirs).exit_code == 0
+
+
+def transaction_state(transactional_id: str, status: int) -> bytes:
+    """Return a batch of `__transaction_state` with the state of one transactional id, in version 1."""
+    key = struct.pack(">hh", 0, len(transactional_id)) + transactional_id.encode()
+    value = struct.pack(">hqhib", 1, 77, 3, 60_000, status) + b"\x01" + struct.pack(">qq", 1, 1) + b"\x00"
+    return bytes(build([Record(0, TIMESTAMP, key, value)]))
 
 
 def test_the_file_has_the_node_its_directories_and_one_replica(dirs: tuple[Path, Path], tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from barnabas.broker.coordinator_log.topic import partition_of
 from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
 from tests.support.daemon import start_daemon
-from tests.support.kafka.apache_kafka import Kafka
+from tests.support.kafka.apache_kafka import Kafka, initial_features
 from tests.support.kafka.kafka_wire import KafkaWire
 
 VERSIONS = ("4.3.0", "3.9.1")
@@ -62,7 +62,7 @@ def delete_group(bootstrap: str, group: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_kafka_decodes_and_serves_our_offsets_and_we_serve_its(tmp_path: Path, version: str) -> None:
     data = tmp_path / "data"
-    settings = (f"offsets.topic.num.partitions={PARTITIONS}", "node.id=1")
+    settings = (f"offsets.topic.num.partitions={PARTITIONS}", "node.id=1", initial_features(version))
     with start_daemon(tmp_path, *settings) as daemon:
         make_topic(daemon.bootstrap)
         for number, group in enumerate(GROUPS):

@@ -33,7 +33,7 @@ class HandedOver(Kafka):
 @pytest.mark.parametrize("version", ["4.3.0", "3.9.1"])
 def test_kafka_starts_by_the_file_and_serves_what_barnabas_left(tmp_path: Path, version: str) -> None:
     need_kafka(version)
-    data = make_directories(tmp_path)
+    data = make_directories(tmp_path, transaction_version=2)
     dirs = (data / "one", data / "two")
     kafka = HandedOver(version, dirs, tmp_path / "kafka")
     kafka.port = free_port()

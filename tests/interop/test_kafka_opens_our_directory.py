@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from barnabas import Admin, AdminConfig, Consumer, ConsumerConfig, Producer, ProducerConfig, TopicPartition
 from barnabas.commands.main import main
 from tests.support.daemon import Daemon, start_daemon
-from tests.support.kafka.apache_kafka import Broker, Kafka, need_kafka
+from tests.support.kafka.apache_kafka import Broker, Kafka, initial_features, need_kafka
 from tests.support.kafka.two_brokers import stored_batches
 
 pytestmark = pytest.mark.timeout(300)  # many JVM starts in sequence, on machines of any speed
@@ -158,7 +158,7 @@ async def test_kafka_serves_every_record_of_our_directory_and_hands_it_back(
     tmp_path: Path, version: str, stop: str
 ) -> None:
     need_kafka(version)
-    with start_daemon(tmp_path / "barnabas") as daemon:
+    with start_daemon(tmp_path / "barnabas", initial_features(version)) as daemon:
         ids = await write_with_barnabas(daemon, version)
         ours = await read_with_barnabas(daemon)
         daemon.kill() if stop == "killed" else daemon.stop()

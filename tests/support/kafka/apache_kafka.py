@@ -53,6 +53,11 @@ appender.out.layout.pattern=[%d] %p %m (%c)%n
 """
 
 
+def initial_features(version: str) -> str:
+    """Return the setting of a new directory of ours that this version of Kafka shall open."""
+    return f"initial.features=transaction.version={0 if version.startswith('3.') else 2}"
+
+
 class KafkaError(AssertionError):
     """Kafka failed; the message ends with its output."""
 

@@ -18,17 +18,17 @@ ORDERS = 3
 RECORDS = 30
 
 
-def make_directories(scratch: Path) -> Path:
+def make_directories(scratch: Path, *, transaction_version: int = 0) -> Path:
     """Create log directories `one` and `two` in a directory, and return that directory.
 
-    They have the topics `orders` (3 partitions) and `small` (tiny segments), the group `workers`, and no feature level
-    that a Kafka does not support.
+    They have the topics `orders` (3 partitions) and `small` (tiny segments), and the group `workers`. Every Kafka
+    supports their feature levels if `transaction_version` is 0.
     """
     data = scratch / "data"
     settings = (
         f"log.dirs={data}/one,{data}/two",
         "offsets.topic.num.partitions=2",
-        "initial.features=transaction.version=0",
+        f"initial.features=transaction.version={transaction_version}",
     )
     with start_daemon(scratch, *settings) as daemon:
         with WireClient(daemon.host, daemon.port) as wire:
