@@ -14,6 +14,7 @@ from barnabas.broker.metadata.directories.report import (
     LogDirectoryReport,
     kafka,
 )
+from barnabas.broker.storage.inspection.transaction_decisions import Decision
 from barnabas.commands.doctor.directory_survey import Survey, survey
 from barnabas.commands.failures import CommandFailure
 from barnabas.commands.output import counted, print_line, print_table
@@ -65,6 +66,15 @@ class DirectoryDoctor:
                 for each in found.topics
             ],
             "groups": [{"group_id": group_id, "offsets": count} for group_id, count in found.groups.items()],
+            "unfinished_transactions": [
+                {
+                    "transactional_id": each.transactional_id,
+                    "state": each.status_name,
+                    "producer_id": each.producer_id,
+                    "producer_epoch": each.producer_epoch,
+                }
+                for each in found.unfinished.values()
+            ],
             "open_transactions": [
                 {
                     "topic": each.topic_partition.topic,
@@ -156,11 +166,18 @@ class DirectoryDoctor:
         if found.groups:
             print_line(f"\n{counted(len(found.groups), 'group')} with committed offsets")
             print_table(("group", "offsets"), list(found.groups.items()))
+        for decision in found.unfinished.values():
+            print_line(f"\n{_unfinished_sentence(decision)}")
         for each in found.open_transactions:
+            remedy = (
+                "its coordinator ends it after a start"
+                if each.producer_id in found.unfinished
+                else "no coordinator ends it: `barnabas log abort-transaction` does, or `barnabas transaction abort` "
+                "while a broker runs"
+            )
             print_line(
                 f"\nopen transaction: {each.topic_partition} from offset {each.first_offset}, producer "
-                f"{each.producer_id}, epoch {each.producer_epoch}: read_committed consumers stop before it. Kafka ends "
-                "it after a start; `barnabas log abort-transaction` ends it without Kafka"
+                f"{each.producer_id}, epoch {each.producer_epoch}: read_committed consumers stop before it; {remedy}"
             )
         counts = (
             (security.users, "SCRAM credential"),
@@ -191,6 +208,19 @@ class DirectoryDoctor:
             "stray": len(directory.strays),
             "half_moved": len(directory.futures),
         }
+
+
+def _unfinished_sentence(decision: Decision) -> str:
+    """Return what a start, of Barnabas or of Kafka, does with a transaction of the coordinator."""
+    end = (
+        "it goes on after a start, until its producer or its timeout ends it"
+        if decision.is_open
+        else "its end markers are written after the next start"
+    )
+    return (
+        f"transaction of {decision.transactional_id}: {decision.status_name}, producer {decision.producer_id}, epoch "
+        f"{decision.producer_epoch}; {end}"
+    )
 
 
 def _or_none(value: object) -> str:

@@ -14,6 +14,7 @@ from barnabas.broker.groups.offsets.loader import load_offsets_partition
 from barnabas.broker.metadata.directories.report import DirectoryReport
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.inspection.lock_probe import lock_holder
+from barnabas.broker.storage.inspection.transaction_decisions import Decision, transaction_decisions
 from barnabas.broker.storage.inspection.verify_directory import log_bytes
 from barnabas.broker.storage.log.readable_log import ReadableLog
 from barnabas.broker.storage.log.state import LoadState
@@ -58,6 +59,7 @@ class Survey:
     """Contents of the logs.
 
     groups       group id -> number of partitions with committed offsets
+    unfinished   open and prepared transactions of the coordinator, by producer id
     holders      log directory -> process id of the broker that has it open (0: unknown)
     notes        sentences about data that could not be read
     """
@@ -65,6 +67,7 @@ class Survey:
     topics: tuple[FoundTopic, ...]
     groups: Mapping[str, int]
     open_transactions: tuple[OpenTransaction, ...]
+    unfinished: Mapping[int, Decision]
     holders: Mapping[Path, int]
     notes: tuple[str, ...]
 
@@ -76,6 +79,7 @@ def survey(report: DirectoryReport) -> Survey:
     notes: list[str] = []
     groups: dict[str, int] = {}
     transactions: list[OpenTransaction] = []
+    unfinished: dict[int, Decision] = {}
     if holders:
         notes.append("a broker has the directories open: stop it to see groups and open transactions")
     elif directories:
@@ -89,7 +93,13 @@ def survey(report: DirectoryReport) -> Survey:
             notes += [f"{each} cannot be read" for each, how in progress if how.state is LoadState.FAILED]
         finally:
             manager.shutdown()
-    return Survey(_topics(report), dict(sorted(groups.items())), tuple(transactions), holders, tuple(notes))
+        try:
+            decisions = transaction_decisions(directories)
+            unfinished = {each: decision for each, decision in decisions.items() if decision.is_unfinished}
+        except DecodeError as error:
+            notes.append(f"the states of transactions cannot be read: {error}")
+    sorted_groups = dict(sorted(groups.items()))
+    return Survey(_topics(report), sorted_groups, tuple(transactions), unfinished, holders, tuple(notes))
 
 
 def _opened(directories: Sequence[Path]) -> ReadOnlyLogManager:

@@ -32,7 +32,6 @@ from barnabas.protocol.metadata.records import TOPIC_RESOURCE, ConfigRecord, Fea
 
 _SMALL_SEGMENTS_PROBLEM = "small-segments"
 _MENDED_PROBLEMS = {_SMALL_SEGMENTS_PROBLEM, TRANSACTION_VERSION_PROBLEM, EARLIER_LEVEL_PROBLEM}
-_FINISHED_STATES = {"Empty", "CompleteCommit", "CompleteAbort", "Dead"}
 
 
 class Mending(NamedTuple):
@@ -109,11 +108,8 @@ def _unfinished_transactions(report: DirectoryReport) -> list[str]:
         decisions = transaction_decisions(directories).values()
     except DecodeError as error:
         raise CommandFailure(f"the coordinator's decisions cannot be read: {error}") from error
-    return sorted(
-        f"{each.transactional_id} ({each.status_name})"
-        for each in decisions
-        if each.status_name not in _FINISHED_STATES
-    )
+    unfinished = [each for each in decisions if each.is_unfinished]
+    return sorted(f"{each.transactional_id} ({each.status_name})" for each in unfinished)
 
 
 def _small_segments(report: DirectoryReport) -> list[tuple[str, str]]:

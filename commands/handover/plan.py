@@ -16,7 +16,7 @@ from barnabas.commands.doctor.directory_survey import Survey, survey
 from barnabas.commands.failures import CommandFailure
 from barnabas.commands.handover.mending import mend, plan_mending
 from barnabas.commands.handover.properties import Listening, file_text, fitted, server_properties
-from barnabas.commands.output import print_line
+from barnabas.commands.output import counted, print_line
 
 
 class Handover:
@@ -92,9 +92,17 @@ class Handover:
         notes = list(self._survey.notes)
         if not self._report.was_clean and not self._survey.holders:
             notes.append("the last stop was not clean: Kafka will recover the logs when it starts")
-        if self._survey.open_transactions:
-            count = len(self._survey.open_transactions)
-            notes.append(f"{count} open transactions: Kafka's coordinator ends those in its log when they time out")
+        if self._survey.unfinished:
+            ids = ", ".join(
+                sorted(f"{each.transactional_id} ({each.status_name})" for each in self._survey.unfinished.values())
+            )
+            notes.append(f"unfinished transactions, which Kafka's coordinator finishes: {ids}")
+        hanging = [each for each in self._survey.open_transactions if each.producer_id not in self._survey.unfinished]
+        if hanging:
+            notes.append(
+                f"{counted(len(hanging), 'open transaction')} without a coordinator: `barnabas log abort-transaction` "
+                "or kafka-transactions ends them"
+            )
         security = self._report.security
         if security.guards:
             notes.append("the metadata has users or ACLs: add an authorizer and SASL listeners to the file")

@@ -1,9 +1,10 @@
 """The work of `barnabas log abort-transaction`.
 
-read_committed consumers stop forever at the first record of a transaction that Kafka left open, because Barnabas has no
-transaction coordinator. This ends it as Kafka's coordinator would: by an abort marker in each partition, with its row
-in the transaction index. A transaction that the coordinator had already committed (PrepareCommit in
-`__transaction_state`) is left alone: its producer may have been told so, and Kafka writes its markers when it starts.
+read_committed consumers stop at the first record of an open transaction. One that `__transaction_state` contains ends
+after a start, by its producer, its timeout or its decision; a hanging one, which no coordinator knows, never ends. This
+command ends both without a broker, as the coordinator would: by an abort marker in each partition, with its row in the
+transaction index. A transaction that is already committed (PrepareCommit in `__transaction_state`) is left alone: its
+producer may have received the confirmation, and the next start writes its markers, in Barnabas as in Kafka.
 """
 
 from __future__ import annotations
@@ -82,8 +83,8 @@ def abort_transactions(
         left = len(found) - len(doomed)
         if left:
             print_note(
-                f"{counted(left, 'transaction')} left alone: the coordinator had committed. Start Apache Kafka on the "
-                "directory: it writes the missing markers"
+                f"{counted(left, 'transaction')} left alone: the coordinator had committed. The next start of a broker "
+                "on the directory writes the missing markers"
             )
         return left
 

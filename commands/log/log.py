@@ -175,9 +175,10 @@ def abort_transaction(
 ) -> int:
     """Abort transactions that were left open, in data directories (all of log.dirs) or one partition's directory.
 
-    read_committed consumers stop at the first record of a transaction that Kafka left open. This command writes the
-    abort marker that its coordinator would have written. A transaction that the coordinator had already committed is
-    left alone, and the exit code is 1. Refused while a broker uses the data directory.
+    read_committed consumers stop at the first record of an open transaction. A broker that starts on the directory ends
+    the transactions in its __transaction_state; this command is for hanging ones, which are not in it, and for files
+    that no broker opens. It writes the abort marker that the coordinator would have written. A transaction that is
+    already committed is left alone, and the exit code is 1. Refused while a broker uses the data directory.
     """
     from barnabas.commands.log.abort_transaction import abort_transactions
 

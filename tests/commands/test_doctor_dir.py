@@ -17,7 +17,14 @@ from barnabas.protocol.metadata.partition_state import PartitionDelta
 from barnabas.protocol.metadata.records import FeatureLevelRecord, PartitionChangeRecord
 from barnabas.protocol.uuids import parse_uuid
 from tests.support.daemon import start_daemon
-from tests.support.storage.directories import ORDERS, RECORDS, append_metadata, copy_of, make_directories
+from tests.support.storage.directories import (
+    ORDERS,
+    RECORDS,
+    append_metadata,
+    copy_of,
+    make_directories,
+    put_transaction_state,
+)
 from tests.support.storage.files import snapshot_of
 from tests.support.storage.records import plain
 
@@ -165,3 +172,45 @@ def test_a_directory_from_zookeeper_days_must_be_opened_by_barnabas_first(data: 
     assert found["last_writer"] == "Apache Kafka with ZooKeeper"
     assert found["programs"]["barnabas"]["can_open"]
     assert found["programs"]["kafka 4.3"]["problems"] == ["zookeeper"]
+
+
+@pytest.mark.parametrize(
+    ("status", "state", "end"),
+    [
+        (1, "Ongoing", "it goes on after a start, until its producer or its timeout ends it"),
+        (2, "PrepareCommit", "its end markers are written after the next start"),
+        (4, None, ""),
+    ],
+)
+def test_unfinished_transactions_of_the_coordinator_are_reported(
+    data: Path, tmp_path: Path, status: int, state: str | None, end: str
+) -> None:
+    one, two = copy_of(data, tmp_path)
+    put_transaction_state(one, "billing", 77, status)
+    found = told(one, two)["unfinished_transactions"]
+    report = ask(one, two).stdout
+    if state is None:
+        assert found == []
+        assert "billing" not in report
+        return
+    assert found == [{"transactional_id": "billing", "state": state, "producer_id": 77, "producer_epoch": 3}]
+    assert f"\ntransaction of billing: {state}, producer 77, epoch 3; {end}\n" in report
+    (orders,) = tmp_path.glob("data/*/orders-0")
+    with max(orders.glob("*.log")).open("ab") as file:
+        for producer in (77, 78):
+            offset = 10 + producer - 77
+            batch: dict[str, Any] = {
+                "base_offset": offset,
+                "producer_id": producer,
+                "producer_epoch": 2,
+                "base_sequence": 0,
+            }
+            file.write(plain(1, is_transactional=True, **batch))
+    for each in (one, two):
+        (each / CLEAN_SHUTDOWN_FILE).unlink()
+    lines = ask(one, two).stdout.splitlines()
+    known, hanging = (line for line in lines if line.startswith("open transaction: "))
+    assert known.endswith(
+        "producer 77, epoch 2: read_committed consumers stop before it; its coordinator ends it after a start"
+    )
+    assert "; no coordinator ends it: `barnabas log abort-transaction` does" in hanging

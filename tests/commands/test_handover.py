@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,9 @@ from barnabas.broker.storage.files.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from barnabas.commands.main import main
 from barnabas.config.properties_file import parse_properties
 from barnabas.protocol.metadata.records import FeatureLevelRecord
-from barnabas.protocol.records.record import Record
 from tests.support.daemon import start_daemon
-from tests.support.storage.directories import append_metadata, copy_of, make_directories
+from tests.support.storage.directories import append_metadata, copy_of, make_directories, put_transaction_state
 from tests.support.storage.files import snapshot_of
-from tests.support.storage.records import TIMESTAMP, build
 
 
 @pytest.fixture(scope="module")
@@ -96,22 +93,13 @@ def test_transaction_version_is_not_lowered_while_a_transaction_is_unfinished(
     dirs: tuple[Path, Path], tmp_path: Path, status: int, name: str | None
 ) -> None:
     append_metadata(dirs[0], FeatureLevelRecord("transaction.version", 2))
-    state = tmp_path / "data" / "one" / "__transaction_state-0"
-    state.mkdir()
-    (state / f"{0:020d}.log").write_bytes(transaction_state("billing", status))
+    put_transaction_state(dirs[0], "billing", 77, status)
     before = snapshot_of(tmp_path)
     result = handover(dirs, version="3.9.1")
     assert snapshot_of(tmp_path) == before
     assert result.exit_code == (0 if name is None else 1)
     assert (f"while transactions are unfinished: billing ({name})\n" in result.stdout) == (name is not None)
     assert handover(dirs).exit_code == 0
-
-
-def transaction_state(transactional_id: str, status: int) -> bytes:
-    """Return a batch of `__transaction_state` with the state of one transactional id, in version 1."""
-    key = struct.pack(">hh", 0, len(transactional_id)) + transactional_id.encode()
-    value = struct.pack(">hqhib", 1, 77, 3, 60_000, status) + b"\x01" + struct.pack(">qq", 1, 1) + b"\x00"
-    return bytes(build([Record(0, TIMESTAMP, key, value)]))
 
 
 def test_the_file_has_the_node_its_directories_and_one_replica(dirs: tuple[Path, Path], tmp_path: Path) -> None:

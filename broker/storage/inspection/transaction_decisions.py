@@ -22,10 +22,11 @@ from barnabas.protocol.records.reader import read_records
 
 TRANSACTION_STATE_TOPIC = "__transaction_state"
 
+ONGOING = 1
 PREPARE_COMMIT = 2
 STATUS_NAMES = {
     0: "Empty",
-    1: "Ongoing",
+    ONGOING: "Ongoing",
     PREPARE_COMMIT: "PrepareCommit",
     3: "PrepareAbort",
     4: "CompleteCommit",
@@ -33,6 +34,8 @@ STATUS_NAMES = {
     6: "Dead",
     7: "PrepareEpochFence",
 }
+
+_UNFINISHED = frozenset({ONGOING, PREPARE_COMMIT, 3, 7})
 
 _KEY_HEAD = Struct(">hh")
 _VALUE_HEAD = Struct(">hqhib")
@@ -51,6 +54,16 @@ class Decision(NamedTuple):
     def is_commit(self) -> bool:
         """Whether the transaction is committed and its markers may still be missing."""
         return self.status == PREPARE_COMMIT
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the transaction is not decided yet."""
+        return self.status == ONGOING
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether the transaction is open, or markers of its decision may be missing."""
+        return self.status in _UNFINISHED
 
     @property
     def status_name(self) -> str:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import struct
 from pathlib import Path
 
 from barnabas import Consumer, ConsumerConfig, TopicPartition
 from barnabas.broker.metadata.log.batches import encode_change
 from barnabas.broker.metadata.log.log_replay import METADATA_DIRECTORY, replay_metadata_directory
 from barnabas.protocol.metadata.records import MetadataRecord
+from barnabas.protocol.records.record import Record
 from tests.support.daemon import start_daemon
-from tests.support.storage.records import plain
+from tests.support.storage.records import TIMESTAMP, build, plain
 from tests.support.wire import WireClient
 
 ORDERS = 3
@@ -67,3 +69,15 @@ def append_metadata(log_dir: Path, *records: MetadataRecord) -> None:
     )
     with max(metadata.glob("*.log")).open("ab") as file:
         file.write(data)
+
+
+def put_transaction_state(log_dir: Path, transactional_id: str, producer_id: int, status: int) -> None:
+    """Create `__transaction_state-0` with the state of one transactional id in epoch 3, in Kafka's version 1."""
+    key = struct.pack(">hh", 0, len(transactional_id)) + transactional_id.encode()
+    no_partitions, no_tags = b"\x01", b"\x00"
+    value = (
+        struct.pack(">hqhib", 1, producer_id, 3, 60_000, status) + no_partitions + struct.pack(">qq", 1, 1) + no_tags
+    )
+    directory = log_dir / "__transaction_state-0"
+    directory.mkdir()
+    (directory / f"{0:020d}.log").write_bytes(build([Record(0, TIMESTAMP, key, value)]))
