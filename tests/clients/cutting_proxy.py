@@ -4,8 +4,8 @@
         daemon = start_daemon(tmp_path, f"advertised.listeners={proxy.address}")
         proxy.upstream = (daemon.host, daemon.port)
 
-Of each answer to a produce request it decides, by a seeded draw, whether to pass it on or to reset the client's
-connection in its place. Everything else passes as it is.
+Of each answer to a produce request, or to another API of `apis`, it decides by a seeded draw whether to pass it on or
+to reset the client's connection instead. Everything else passes as it is.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+from collections.abc import Collection
 
 from barnabas.protocol.framing import SIZE_PREFIX
 from barnabas.protocol.messages.api_key import ApiKey
@@ -20,9 +21,12 @@ from barnabas.protocol.native import codec
 
 
 class CuttingProxy:
-    """Use it as an async context manager. `cuts` counts the produce answers that were lost."""
+    """Use it as an async context manager. `cuts` counts the answers that were lost."""
 
-    def __init__(self, chance: random.Random, cut_rate: float) -> None:
+    def __init__(
+        self, chance: random.Random, cut_rate: float, apis: Collection[ApiKey] = frozenset({ApiKey.PRODUCE})
+    ) -> None:
+        self.apis = apis
         self.upstream: tuple[str, int] | None = None
         self.cut_rate = cut_rate
         self.cuts = 0
@@ -76,7 +80,7 @@ class CuttingProxy:
                 prefix = await reader.readexactly(SIZE_PREFIX)
                 frame = await reader.readexactly(int.from_bytes(prefix, "big"))
                 api = codec.read_response(memoryview(frame)).api
-                if api == ApiKey.PRODUCE and self._chance.random() < self.cut_rate:
+                if api in self.apis and self._chance.random() < self.cut_rate:
                     self.cuts += 1
                     return
                 writer.write(prefix + frame)
