@@ -25,6 +25,11 @@ REFUSED_APIS = (
     ApiKey.LEAVE_GROUP,
     ApiKey.CONSUMER_GROUP_HEARTBEAT,
     ApiKey.INIT_PRODUCER_ID,
+    ApiKey.ADD_PARTITIONS_TO_TXN,
+    ApiKey.ADD_OFFSETS_TO_TXN,
+    ApiKey.END_TXN,
+    ApiKey.WRITE_TXN_MARKERS,
+    ApiKey.TXN_OFFSET_COMMIT,
 )
 
 
@@ -34,7 +39,7 @@ def refusing_handlers() -> dict[ApiKey, Handler]:
 
 
 def _refuse(session: Session, request: object) -> NoReturn:
-    refuse_change("groups have no members and producers get no ids here")
+    refuse_change("groups have no members, producers get no ids and transactions do not change here")
 
 
 __all__ = ["REFUSED_APIS", "ReadOnlyLogManager", "RefusingCommitter", "read_metadata", "refusing_handlers"]

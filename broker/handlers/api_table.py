@@ -107,6 +107,12 @@ _ROWS: Final[Sequence[_Row]] = (
         "groups.members, groups.offsets.__contains__, probe",
     ),
     _Row(
+        ApiKey.DESCRIBE_TRANSACTIONS,
+        "transactions.describe_transactions:DescribeTransactionsHandler",
+        "transactions.log, probe",
+    ),
+    _Row(ApiKey.LIST_TRANSACTIONS, "transactions.list_transactions:ListTransactionsHandler", "transactions.log, clock"),
+    _Row(
         ApiKey.CONSUMER_GROUP_HEARTBEAT,
         "groups.consumer_group_heartbeat:ConsumerGroupHeartbeatHandler",
         "groups.consumer, probe",
@@ -132,6 +138,9 @@ _ROWS: Final[Sequence[_Row]] = (
         "transactions, groups.offsets_partition_of",
     ),
     _Row(ApiKey.END_TXN, "transactions.end_txn:EndTxnHandler", "transactions"),
+    _Row(
+        ApiKey.WRITE_TXN_MARKERS, "transactions.write_txn_markers:WriteTxnMarkersHandler", "transactions.markers, probe"
+    ),
     _Row(
         ApiKey.TXN_OFFSET_COMMIT,
         "transactions.txn_offset_commit:TxnOffsetCommitHandler",

@@ -10,8 +10,9 @@ The first record of an id needs its partition of the topic, which is created the
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +20,7 @@ from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.printable import printable
 from barnabas.broker.transactions import transitions
 from barnabas.broker.transactions.completion import TransactionCompletion
+from barnabas.broker.transactions.loading import StateLoading
 from barnabas.broker.transactions.log import TransactionLog
 from barnabas.broker.transactions.markers import EndMarkers
 from barnabas.broker.transactions.metadata import (
@@ -28,20 +30,22 @@ from barnabas.broker.transactions.metadata import (
     TransactionMetadata,
 )
 from barnabas.broker.transactions.state import TransactionState
+from barnabas.broker.transactions.topic import TRANSACTION_TOPIC
 from barnabas.broker.transactions.transitions import (
     ProducerIdAndEpoch,
     ProducerIdNeededError,
     TransactionOpenError,
 )
+from barnabas.broker.transactions.upkeep import TransactionUpkeep
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.messages.transactions.end_txn import EndTxnRequest, EndTxnResponse
 
 if TYPE_CHECKING:
-    import asyncio
     from concurrent.futures import Executor
 
     from barnabas.broker.coordinator_log.log import Appended, LogParts
+    from barnabas.broker.metadata.image import MetadataImage
     from barnabas.broker.producer_ids import ProducerIds
     from barnabas.broker.transactions.markers import OffsetsMarkers
 
@@ -66,20 +70,35 @@ class TransactionCoordinator:
         self._loop = parts.loop
         self._wall_ms = parts.wall_ms
         self._producer_ids = producer_ids
-        self._blocking_io = blocking_io
+        self._store = parts.store
         self._states = self.log.states
         self._coordinator_log = self.log.coordinator_log
-        markers = EndMarkers(parts.partitions, offsets, parts.flush_waits)
-        self.completion = TransactionCompletion(self.log, markers, parts.partitions, parts.loop, parts.wall_ms)
+        self.markers = EndMarkers(parts.partitions, offsets, parts.flush_waits)
+        self.completion = TransactionCompletion(self.log, self.markers, parts.partitions, parts.loop, parts.wall_ms)
+        self._reads_only = parts.config.static.get_bool("read.only")
+        self._loading = StateLoading(parts, self.log, None if self._reads_only else self.completion, blocking_io)
+        self._upkeep = TransactionUpkeep(self.log, parts.config, parts.wall_ms, self.abort_and_fence)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._stopping = False
 
     def start(self) -> None:
         """Begin to load. Called before the first client is accepted, which would find its id unknown."""
+        must_load = self._loading.begin()
+        self._store.add_listener(self._image_changed)
+        if must_load:
+            self._spawn(self._loading.run())
+        if not self._reads_only:
+            self._spawn(self._upkeep.abort_for_ever())
+            self._spawn(self._upkeep.expire_for_ever())
 
     async def stop(self) -> None:
-        """End the background tasks."""
+        """End the background tasks. The next start completes what is still prepared."""
+        self._stopping = True
         self.completion.stop()
         await self._coordinator_log.finish_creation()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def admit(
         self,
@@ -313,9 +332,34 @@ class TransactionCoordinator:
             else:
                 use(new_id)
 
-        task = self._loop.create_task(take())
+        self._spawn(take())
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def _image_changed(self, before: MetadataImage, after: MetadataImage) -> None:
+        """Pass deletions of topics on to the event loop. Called on the metadata writer's thread."""
+        if before.topics is after.topics:
+            return
+        gone = [
+            name
+            for name, topic in before.topics.items()
+            if name not in after.topics or after.topics[name].topic_id != topic.topic_id
+        ]
+        if gone:
+            self._loop.call_soon_threadsafe(self._topics_deleted, gone)
+
+    def _topics_deleted(self, names: Sequence[str]) -> None:
+        if self._stopping:
+            return
+        if TRANSACTION_TOPIC in names:
+            logger.warning("%s was deleted: all transactional ids are forgotten", TRANSACTION_TOPIC)
+            self.completion.forget_all()
+            self.log.forget_all()
+        else:
+            self.completion.retry_now()
 
     def _version(self, client_version: int) -> int:
         """Return the transaction.version that a request uses: the client's, at most the cluster's."""

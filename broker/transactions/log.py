@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from barnabas.broker.coordinator_log.log import Appended, CoordinatorLog, LogParts
 from barnabas.broker.transactions.metadata import TransactionMetadata
 from barnabas.broker.transactions.records import encode_metadata
+from barnabas.broker.transactions.state import TransactionState
 from barnabas.broker.transactions.topic import TRANSACTION_STATE
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.records.builder import RecordBatchBuilder
@@ -32,6 +33,8 @@ class TransactionLog:
     def __init__(self, parts: LogParts) -> None:
         self.coordinator_log = CoordinatorLog(TRANSACTION_STATE, parts)
         self.states: dict[str, TransactionMetadata] = {}
+        self.open_ids: set[str] = set()
+        """Ids whose transaction is open: those in state Ongoing."""
         self._store = parts.store
         self._wall_ms = parts.wall_ms
 
@@ -50,14 +53,10 @@ class TransactionLog:
         return self.coordinator_log.append(transactional_id, self._encoding(metadata), replay)
 
     def forget(self, number: int, transactional_ids: Sequence[str]) -> Appended:
-        """Append tombstones of ids in one partition, all of which fit a batch, and replay them."""
+        """Append tombstones of ids in one partition, and replay them."""
 
         def write(partition: Partition) -> AppendResult:
-            batch = self._batch(
-                [(encode_transaction_key(each), None) for each in transactional_ids],
-                partition.log.config.max_message_bytes,
-            )
-            return partition.append_internal(memoryview(batch))
+            return partition.append_internal(memoryview(self._tombstones(transactional_ids, partition)))
 
         def replay() -> None:
             for each in transactional_ids:
@@ -71,10 +70,15 @@ class TransactionLog:
             self.states.pop(transactional_id, None)
         else:
             self.states[transactional_id] = metadata
+        if metadata is not None and metadata.state is TransactionState.ONGOING:
+            self.open_ids.add(transactional_id)
+        else:
+            self.open_ids.discard(transactional_id)
 
     def forget_all(self) -> None:
         """Forget all ids after the topic was deleted."""
         self.states.clear()
+        self.open_ids.clear()
         self.coordinator_log.forget_topic()
 
     def _encoding(self, metadata: TransactionMetadata) -> Encode:
@@ -84,16 +88,25 @@ class TransactionLog:
                 value = encode_metadata(metadata, self.version)
             except ValueError as error:
                 raise BrokerError(ErrorCode.INVALID_REQUEST, f"{error}") from error
-            return self._batch([(key, value)], max_bytes)
+            return self._batch(key, value, max_bytes)
 
         return encode
 
-    def _batch(self, records: Iterable[tuple[bytes, bytearray | None]], max_bytes: int) -> bytearray:
-        now_ms = self._wall_ms()
+    def _batch(self, key: bytes, value: bytearray, max_bytes: int) -> bytearray:
         builder = RecordBatchBuilder(max_bytes=max_bytes)
-        for key, value in records:
-            if not builder.append(now_ms, key, value):
-                raise BrokerError(
-                    ErrorCode.UNKNOWN_SERVER_ERROR, f"the records do not fit a batch of {max_bytes} bytes"
-                )
+        if not builder.append(self._wall_ms(), key, value) or builder.uncompressed_bytes > max_bytes:
+            raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the record does not fit a batch of {max_bytes} bytes")
         return bytearray(builder.build())
+
+    def _tombstones(self, transactional_ids: Iterable[str], partition: Partition) -> bytearray:
+        """Encode tombstones into as many batches as they need."""
+        now_ms, max_bytes = self._wall_ms(), partition.log.config.max_message_bytes
+        batches = bytearray()
+        builder = RecordBatchBuilder(max_bytes=max_bytes)
+        for key in map(encode_transaction_key, transactional_ids):
+            if not builder.append(now_ms, key, None):
+                batches += builder.build()
+                builder = RecordBatchBuilder(max_bytes=max_bytes)
+                builder.append(now_ms, key, None)
+        batches += builder.build()
+        return batches

@@ -61,7 +61,13 @@ class EndMarkers:
         waits: list[tuple[PartitionKey, Appended]] = []
         for key in partitions:
             try:
-                wait = self._write(metadata, key, marker)
+                wait = self.append(
+                    key,
+                    metadata.producer_id,
+                    metadata.producer_epoch,
+                    marker,
+                    transaction_version=metadata.client_version,
+                )
             except BrokerError as error:
                 if self._is_over(metadata, key, error):
                     continue
@@ -73,6 +79,21 @@ class EndMarkers:
         answer: Deferred[Missing] = Deferred()
         _resolve_after(metadata, waits, missing, answer)
         return answer
+
+    def append(
+        self, key: PartitionKey, producer_id: int, producer_epoch: int, marker: EndMarker, *, transaction_version: int
+    ) -> Appended | None:
+        """Write one marker; return the answer of its flush where one is due. Raises BrokerError."""
+        topic, number = key
+        partition = self._partitions.get(topic, number)
+        if partition is None:
+            raise self._partitions.refusal(topic, number)
+        if topic == OFFSETS_TOPIC:
+            return self._offsets.write_offsets_marker(
+                number, producer_id, producer_epoch, marker, transaction_version=transaction_version
+            )
+        appended = partition.append_marker(producer_id, producer_epoch, marker, transaction_version=transaction_version)
+        return self._flushed(partition, appended.last_offset + 1) if appended.flush_due else None
 
     def unwritten(self, metadata: TransactionMetadata) -> list[PartitionKey]:
         """Return the partitions of a prepared transaction that do not show its marker, after a start.
@@ -92,22 +113,6 @@ class EndMarkers:
         if metadata.client_version < EPOCH_PER_TRANSACTION:
             return True
         return entry is not None and entry.epoch >= metadata.producer_epoch
-
-    def _write(self, metadata: TransactionMetadata, key: PartitionKey, marker: EndMarker) -> Appended | None:
-        """Write one marker; return what to wait for, if it has to be flushed. Raises BrokerError."""
-        topic, number = key
-        partition = self._partitions.get(topic, number)
-        if partition is None:
-            raise self._partitions.refusal(topic, number)
-        version = metadata.client_version
-        if topic == OFFSETS_TOPIC:
-            return self._offsets.write_offsets_marker(
-                number, metadata.producer_id, metadata.producer_epoch, marker, transaction_version=version
-            )
-        appended = partition.append_marker(
-            metadata.producer_id, metadata.producer_epoch, marker, transaction_version=version
-        )
-        return self._flushed(partition, appended.last_offset + 1) if appended.flush_due else None
 
     def _flushed(self, partition: Partition, up_to_offset: int) -> Appended:
         answer: Appended = Deferred()

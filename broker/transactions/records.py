@@ -31,11 +31,9 @@ def encode_metadata(metadata: TransactionMetadata, transaction_version: int) -> 
     )
 
 
-def decode_metadata(transactional_id: str, data: bytes) -> TransactionMetadata | None:
-    """Decode a state, None if its version is unknown. Raises DecodeError."""
+def decode_metadata(transactional_id: str, data: bytes) -> TransactionMetadata:
+    """Decode a state. Raises DecodeError."""
     value = decode_transaction_value(data)
-    if value is None:
-        return None
     try:
         state = TransactionState(value.status)
     except ValueError as error:

@@ -90,6 +90,7 @@ KAFKA_APIS: Sequence[KafkaApi] = (
     KafkaApi(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5, 3, "transactions"),
     KafkaApi(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4, 3, "transactions"),
     KafkaApi(ApiKey.END_TXN, 0, 5, 3, "transactions"),
+    KafkaApi(ApiKey.WRITE_TXN_MARKERS, 1, 2, 1, "transactions"),
     KafkaApi(ApiKey.TXN_OFFSET_COMMIT, 0, 5, 3, "transactions"),
     KafkaApi(ApiKey.DESCRIBE_CONFIGS, 1, 4, 4, "cluster"),
     KafkaApi(ApiKey.ALTER_CONFIGS, 0, 2, 2, "cluster"),
@@ -107,18 +108,13 @@ KAFKA_APIS: Sequence[KafkaApi] = (
     KafkaApi(ApiKey.UPDATE_FEATURES, 0, 2, 0, "cluster"),
     KafkaApi(ApiKey.DESCRIBE_CLUSTER, 0, 2, 0, "cluster"),
     KafkaApi(ApiKey.DESCRIBE_PRODUCERS, 0, 0, 0, "data"),
+    KafkaApi(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, 0, "transactions"),
+    KafkaApi(ApiKey.LIST_TRANSACTIONS, 0, 2, 0, "transactions"),
     KafkaApi(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, 0, "groups"),
     KafkaApi(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, 0, "groups"),
     KafkaApi(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, 0, "cluster"),
     KafkaApi(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, 0, "topics"),
 )
-
-TRANSACTION_APIS: Sequence[KafkaApi] = (
-    KafkaApi(ApiKey.WRITE_TXN_MARKERS, 1, 2, 1, "transactions"),
-    KafkaApi(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, 0, "transactions"),
-    KafkaApi(ApiKey.LIST_TRANSACTIONS, 0, 2, 0, "transactions"),
-)
-"""Rows that move to KAFKA_APIS, which is in the order of the keys, with their handlers."""
 
 
 class Route:

@@ -55,14 +55,10 @@ NATIVE_APIS: Final[dict[int, NativeRow]] = {
     ApiKey.TXN_OFFSET_COMMIT: NativeRow("transactions", "commit_offsets", "commit_offsets_response"),
     ApiKey.ALTER_REPLICA_LOG_DIRS: NativeRow("log_dirs", "alter", "alter_response"),
     ApiKey.DESCRIBE_LOG_DIRS: NativeRow("log_dirs", "describe", "describe_response"),
-}
-
-TRANSACTION_APIS: Final[dict[int, NativeRow]] = {
     ApiKey.WRITE_TXN_MARKERS: NativeRow("transactions", "markers", "markers_response"),
     ApiKey.DESCRIBE_TRANSACTIONS: NativeRow("transactions", "describe", "describe_response"),
     ApiKey.LIST_TRANSACTIONS: NativeRow("transactions", "list", "list_response"),
 }
-"""Rows that move to NATIVE_APIS with their handlers."""
 
 
 class NativeApi(NamedTuple):
@@ -83,7 +79,7 @@ def native_api(api: int) -> NativeApi:
 
 
 def _load(api: int) -> NativeApi:
-    row = NATIVE_APIS.get(api) or TRANSACTION_APIS[api]
+    row = NATIVE_APIS[api]
     module = import_module(f"{__package__}.{row.module}")
     decode_request = getattr(module, f"decode_{row.request}")
     decode_response = getattr(module, f"decode_{row.response}")

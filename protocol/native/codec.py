@@ -14,7 +14,7 @@ from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
 from barnabas.protocol.framing import FrameError
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.produce import ProduceRequest
-from barnabas.protocol.native.apis import NATIVE_APIS, TRANSACTION_APIS, native_api
+from barnabas.protocol.native.apis import NATIVE_APIS, native_api
 from barnabas.protocol.native.fields import INT16, INT32, body_of, error_code, integer
 from barnabas.protocol.native.frame import (
     MAX_REQUEST_HEADER_BYTES,
@@ -136,6 +136,6 @@ def read_response(frame: memoryview) -> ResponseHeader:
 
 def decode_response(header: ResponseHeader) -> Any:
     """Return the neutral response of an answer without an error. Raises DecodeError, naming the field."""
-    if header.api not in NATIVE_APIS and header.api not in TRANSACTION_APIS:
+    if header.api not in NATIVE_APIS:
         raise DecodeError(f"api {header.api} is none of ours")
     return native_api(header.api).decode_response(header.body, header.records)

@@ -80,14 +80,17 @@ def encode_transaction_value(value: TransactionLogValue, version: int) -> bytear
     return data
 
 
-def decode_transaction_value(data: bytes) -> TransactionLogValue | None:
-    """Decode a value, None if its version is newer than 1. Raises DecodeError."""
+def is_known_version(data: bytes) -> bool:
+    """Return whether a value has a version that `decode_transaction_value` decodes; False if it is cut off."""
+    return len(data) >= _INT16.size and 0 <= _INT16.unpack_from(data)[0] <= NEWEST_VERSION
+
+
+def decode_transaction_value(data: bytes) -> TransactionLogValue:
+    """Decode a value. Raises DecodeError, also for an unknown version."""
     reader = Reader(data)
     version = reader.int16()
-    if version > NEWEST_VERSION:
-        return None
-    if version < 0:
-        raise DecodeError(f"version {version} of a transaction's state is negative")
+    if not 0 <= version <= NEWEST_VERSION:
+        raise DecodeError(f"a transaction's state has version {version}, the newest known is {NEWEST_VERSION}")
     producer_id, epoch, timeout_ms, status = reader.int64(), reader.int16(), reader.int32(), reader.int8()
     topics = _read_topics(reader) if version == 0 else _read_compact_topics(reader)
     update_ms, start_ms = reader.int64(), reader.int64()

@@ -171,7 +171,7 @@ from barnabas.protocol.messages.transactions.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from barnabas.protocol.native import codec
-from barnabas.protocol.native.apis import NATIVE_APIS, TRANSACTION_APIS
+from barnabas.protocol.native.apis import NATIVE_APIS
 from barnabas.protocol.native.fetch import FetchedRecords
 from barnabas.protocol.uuids import random_uuid
 
@@ -459,7 +459,7 @@ def decode_request(frame: memoryview) -> Any:
 
 
 def test_every_api_has_an_exchange_here() -> None:
-    assert {api for api, _, _ in EXCHANGES} == set(NATIVE_APIS) | set(TRANSACTION_APIS) <= set(ApiKey)
+    assert {api for api, _, _ in EXCHANGES} == set(NATIVE_APIS) <= set(ApiKey)
 
 
 @pytest.mark.parametrize(("api", "request_", "response"), EXCHANGES, ids=[api.label for api, _, _ in EXCHANGES])

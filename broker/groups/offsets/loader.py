@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from barnabas.broker.coordinator_log.reading import stored_batches
 from barnabas.broker.groups.consumer.loading import consumer_group_record, replay_rank
 from barnabas.broker.groups.offsets.committed import PartitionKey
 from barnabas.broker.groups.offsets.pending import PendingOffset, PendingRecord
@@ -20,7 +21,7 @@ from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey, UnknownKey, decode_key
 from barnabas.protocol.groups.metadata import GroupMetadataValue, decode_group_metadata
 from barnabas.protocol.groups.offsets import OffsetCommitValue, decode_offset_commit
-from barnabas.protocol.records.batch import RecordBatch, iter_batches
+from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.end_marker import decode_end_marker, is_end_marker
 from barnabas.protocol.records.reader import read_records
 
@@ -56,18 +57,8 @@ def load_offsets_partition(
     skipping a value would move a group's offset back.
     """
     latest = _Latest()
-    offset, end = partition_log.log_start_offset, partition_log.high_watermark
-    while offset < end:
-        found = partition_log.read(offset, buffer_bytes, upper_bound=end, at_least_one_batch=True)
-        if found is None:
-            break
-        read_to = offset
-        for batch in iter_batches(found.read()):
-            latest.add(batch)
-            read_to = batch.next_offset
-        if read_to <= offset:
-            raise DecodeError(f"{partition_log.topic_partition} has no whole batch at offset {offset}")
-        offset = read_to
+    for batch in stored_batches(partition_log, buffer_bytes):
+        latest.add(batch)
     return _Decoder(partition_log.topic_partition, belongs).decode(latest)
 
 

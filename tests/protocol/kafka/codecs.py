@@ -7,7 +7,7 @@ from datetime import timedelta
 from importlib import import_module
 from typing import Any
 
-from barnabas.protocol.kafka.apis import KAFKA_APIS, TRANSACTION_APIS, KafkaApi
+from barnabas.protocol.kafka.apis import KAFKA_APIS, KafkaApi
 from barnabas.protocol.messages.api_key import ApiKey
 from tests.support.kafka.kafka_wire import message_type, read, schema, written
 
@@ -16,7 +16,7 @@ SECOND = timedelta(seconds=1)
 
 def api_of(key: ApiKey) -> KafkaApi:
     """The row of the table."""
-    return next(api for api in (*KAFKA_APIS, *TRANSACTION_APIS) if api.key == key)
+    return next(api for api in KAFKA_APIS if api.key == key)
 
 
 def versions_of(*keys: ApiKey) -> list[tuple[ApiKey, int]]:

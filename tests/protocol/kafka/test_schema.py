@@ -14,7 +14,7 @@ import pytest
 
 from barnabas.protocol.errors import BrokerError, DecodeError
 from barnabas.protocol.kafka import schema as module
-from barnabas.protocol.kafka.apis import KAFKA_APIS, TRANSACTION_APIS, KafkaApi
+from barnabas.protocol.kafka.apis import KAFKA_APIS, KafkaApi
 from barnabas.protocol.kafka.groups import find_coordinator
 from barnabas.protocol.kafka.schema import (
     BOOL,
@@ -42,7 +42,7 @@ from tests.support.kafka.kafka_wire import message_type, written
 BY_HAND = {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH}
 VERSIONS = [
     pytest.param(api, version, id=f"{api.key.label}-v{version}")
-    for api in (*KAFKA_APIS, *TRANSACTION_APIS)
+    for api in KAFKA_APIS
     if api.key not in BY_HAND
     for version in range(api.lowest, api.highest + 1)
 ]

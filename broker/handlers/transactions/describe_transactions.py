@@ -1,0 +1,60 @@
+"""DescribeTransactions (key 65): the state of transactional ids, with the partitions of their transactions.
+
+INVALID_REQUEST for an empty id; COORDINATOR_LOAD_IN_PROGRESS while its partition is loaded, COORDINATOR_NOT_AVAILABLE
+if that failed; TRANSACTIONAL_ID_NOT_FOUND for an unknown one. An id listed twice is answered once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.transactions.metadata import by_topic
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.transactions.add_partitions_to_txn import TxnTopic
+from barnabas.protocol.messages.transactions.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TransactionDescription,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.network.session import Session
+    from barnabas.broker.probes import ApiProbe
+    from barnabas.broker.transactions.log import TransactionLog
+
+
+class DescribeTransactionsHandler:
+    """Serves DescribeTransactions."""
+
+    def __init__(self, log: TransactionLog, probe: ApiProbe) -> None:
+        self._log = log
+        self._probe = probe
+
+    def __call__(self, session: Session, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
+        """Answer one DescribeTransactions request as the module docstring specifies."""
+        found = []
+        for transactional_id in dict.fromkeys(request.transactional_ids):
+            try:
+                found.append(self._describe(transactional_id))
+            except BrokerError as error:
+                self._probe.count_error(error.code.name.lower())
+                found.append(TransactionDescription(transactional_id, error.code))
+        return DescribeTransactionsResponse(found)
+
+    def _describe(self, transactional_id: str) -> TransactionDescription:
+        if not transactional_id:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
+        self._log.coordinator_log.ensure_loaded(transactional_id)
+        metadata = self._log.states.get(transactional_id)
+        if metadata is None:
+            raise BrokerError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, "the transactional id is unknown")
+        return TransactionDescription(
+            transactional_id,
+            ErrorCode.NONE,
+            metadata.state.label,
+            metadata.timeout_ms,
+            metadata.start_ms,
+            metadata.producer_id,
+            metadata.producer_epoch,
+            [TxnTopic(topic, numbers) for topic, numbers in by_topic(metadata.partitions)],
+        )

@@ -1,0 +1,47 @@
+"""ListTransactions (key 66): transactional ids that pass the filters, and the states of their transactions.
+
+COORDINATOR_LOAD_IN_PROGRESS while any partition of `__transaction_state` is loaded; INVALID_REGULAR_EXPRESSION for a
+pattern that RE2 does not accept. Unknown names of states are answered as they are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.groups.expressions.topic_regex import topic_regex
+from barnabas.broker.transactions.state import STATES_BY_LABEL
+from barnabas.protocol.messages.transactions.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionListing,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.network.session import Session
+    from barnabas.broker.storage.services.clock import Clock
+    from barnabas.broker.transactions.log import TransactionLog
+
+
+class ListTransactionsHandler:
+    """Serves ListTransactions."""
+
+    def __init__(self, log: TransactionLog, clock: Clock) -> None:
+        self._log = log
+        self._clock = clock
+
+    def __call__(self, session: Session, request: ListTransactionsRequest) -> ListTransactionsResponse:
+        """Answer one ListTransactions request as the module docstring specifies."""
+        self._log.coordinator_log.ensure_all_loaded()
+        pattern = topic_regex(request.transactional_id_pattern) if request.transactional_id_pattern else None
+        states = {STATES_BY_LABEL[name] for name in request.states if name in STATES_BY_LABEL}
+        producer_ids = frozenset(request.producer_ids)
+        now_ms = self._clock.wall_ms()
+        listed = [
+            TransactionListing(transactional_id, metadata.producer_id, metadata.state.label)
+            for transactional_id, metadata in self._log.states.items()
+            if (not producer_ids or metadata.producer_id in producer_ids)
+            and (not request.states or metadata.state in states)
+            and (request.duration_ms < 0 or now_ms - metadata.start_ms > request.duration_ms)
+            and (pattern is None or pattern.matches(transactional_id))
+        ]
+        return ListTransactionsResponse(listed, [name for name in request.states if name not in STATES_BY_LABEL])

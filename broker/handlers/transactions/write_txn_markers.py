@@ -1,0 +1,111 @@
+"""WriteTxnMarkers (key 27): writes end markers, for administrators that end hanging transactions.
+
+Each marker is written to each of its partitions for itself: UNKNOWN_TOPIC_OR_PARTITION for a partition that does not
+exist or whose log directory is offline; INVALID_PRODUCER_EPOCH below the producer's epoch, with transaction version 2
+also at it; TRANSACTION_COORDINATOR_FENCED for a coordinator epoch below that of the producer's last marker;
+NOT_LEADER_OR_FOLLOWER for a partition of `__consumer_offsets` that is being loaded. Transactions that a coordinator
+knows are not touched: it writes their markers itself. Source: Kafka's KafkaApis.handleWriteTxnMarkersRequest.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.network.deferred import Deferred
+from barnabas.broker.printable import printable
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.transactions.add_partitions_to_txn import TxnPartitionResult, TxnTopicResult
+from barnabas.protocol.messages.transactions.write_txn_markers import (
+    TxnMarker,
+    TxnMarkerResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from barnabas.protocol.records.end_marker import EndMarker
+
+if TYPE_CHECKING:
+    from barnabas.broker.coordinator_log.log import Appended
+    from barnabas.broker.network.session import Session
+    from barnabas.broker.probes import ApiProbe
+    from barnabas.broker.transactions.markers import EndMarkers
+
+logger = logging.getLogger(__name__)
+
+_CODES: Final = {
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.NOT_COORDINATOR: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+}
+"""Codes of the group coordinator that the senders of markers do not know."""
+
+
+class WriteTxnMarkersHandler:
+    """Serves WriteTxnMarkers."""
+
+    def __init__(self, markers: EndMarkers, probe: ApiProbe) -> None:
+        self._markers = markers
+        self._probe = probe
+
+    def __call__(
+        self, session: Session, request: WriteTxnMarkersRequest
+    ) -> WriteTxnMarkersResponse | Deferred[WriteTxnMarkersResponse]:
+        """Answer one WriteTxnMarkers request as the module docstring specifies."""
+        waits: list[tuple[TxnPartitionResult, Appended]] = []
+        response = WriteTxnMarkersResponse([self._write(session, marker, waits) for marker in request.markers])
+        if not waits:
+            return response
+        answer: Deferred[WriteTxnMarkersResponse] = Deferred()
+        left = len(waits)
+
+        def flushed(result: TxnPartitionResult, error: BrokerError | None) -> None:
+            nonlocal left
+            if error is not None:
+                self._refuse(result, error)
+            left -= 1
+            if left == 0:
+                answer.resolve(response)
+
+        for result, wait in waits:
+            wait.then(lambda error, result=result: flushed(result, error))  # type: ignore[misc]
+        return answer
+
+    def _write(
+        self, session: Session, marker: TxnMarker, waits: list[tuple[TxnPartitionResult, Appended]]
+    ) -> TxnMarkerResult:
+        end = EndMarker(marker.is_commit, marker.coordinator_epoch)
+        topics = []
+        for topic in marker.topics:
+            results = []
+            for number in topic.partitions:
+                result = TxnPartitionResult(number)
+                results.append(result)
+                try:
+                    wait = self._markers.append(
+                        (topic.name, number),
+                        marker.producer_id,
+                        marker.producer_epoch,
+                        end,
+                        transaction_version=marker.transaction_version,
+                    )
+                except BrokerError as error:
+                    self._refuse(result, error, is_unavailable=error.code is ErrorCode.KAFKA_STORAGE_ERROR)
+                    continue
+                if wait is not None:
+                    waits.append((result, wait))
+                logger.info(
+                    "wrote an end marker for %s, partition=%s-%d producer_id=%d producer_epoch=%d outcome=%s",
+                    session,
+                    printable(topic.name),
+                    number,
+                    marker.producer_id,
+                    marker.producer_epoch,
+                    "commit" if marker.is_commit else "abort",
+                )
+            topics.append(TxnTopicResult(topic.name, results))
+        return TxnMarkerResult(marker.producer_id, topics)
+
+    def _refuse(self, result: TxnPartitionResult, error: BrokerError, *, is_unavailable: bool = False) -> None:
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_unavailable else _CODES.get(error.code, error.code)
+        result.error = code
+        self._probe.count_error(code.name.lower())
