@@ -41,7 +41,7 @@ class LogCollector:
     last_stable_lag = Family(
         "barnabas_log_last_stable_offset_lag",
         "gauge",
-        "Offsets from the last stable offset to the log's end: read_committed consumers wait for the transactions there.",
+        "Offsets from the last stable offset to the end of the log, which read_committed consumers do not see yet.",
         labels=_PARTITION,
     )
     recovery_point = Family(
