@@ -52,6 +52,7 @@ public class Driver {
     private static String adminOf;
 
     public static void main(String[] arguments) throws Exception {
+        System.setOut(System.err); // loggers write to standard output, which is for answers
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             ObjectNode answer = JSON.createObjectNode();
