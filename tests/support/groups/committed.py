@@ -65,19 +65,19 @@ def fetch(
     *,
     version: int = 9,
     topic_id: UUID | None = None,
+    require_stable: bool = False,
 ) -> dict[Any, tuple[int, int, str | None]]:
     """Return (offset, error, metadata) by partition, or by topic and partition if all are requested."""
     kio = schema("offset_fetch", version, "request")
     key = {"topic_id": topic_id} if version >= 10 else {"name": topic}
     kind = kio.OffsetFetchRequestTopics if version >= 8 else kio.OffsetFetchRequestTopic
     topics = None if topic is None else (kind(**key, partition_indexes=partitions),)
+    stable = {"require_stable": require_stable} if version >= 7 else {}
     if version >= 8:
-        answer = kafka.call(
-            "offset_fetch", version, groups=(kio.OffsetFetchRequestGroup(group_id=group, topics=topics),)
-        )
-        answered = answer.groups[0].topics
+        groups = (kio.OffsetFetchRequestGroup(group_id=group, topics=topics),)
+        answered = kafka.call("offset_fetch", version, groups=groups, **stable).groups[0].topics
     else:
-        answered = kafka.call("offset_fetch", version, group_id=group, topics=topics).topics
+        answered = kafka.call("offset_fetch", version, group_id=group, topics=topics, **stable).topics
     return {
         each.partition_index if topic is not None else (found.name, each.partition_index): (
             each.committed_offset,
