@@ -23,6 +23,7 @@ from tests.support.kafka.kafka_wire import KafkaWire, schema
 from tests.support.kafka.wire_producer import LEVELS, WireProducer
 
 UNSTABLE = 88
+FEW_PARTITIONS = ("offsets.topic.num.partitions=1", "transaction.state.log.num.partitions=1")
 STABLE_VERSIONS = range(7, 11)
 
 
@@ -180,7 +181,7 @@ def test_a_group_with_only_pending_offsets_exists_until_they_are_dropped(kafka: 
     producer = producer_of(kafka, "only-pending")
     assert producer.commit_offsets("only-pending", "only-pending", {0: 5}) == 0
     assert "only-pending" in listed(kafka)
-    (described,) = kafka.call("describe_groups", 5, groups=("only-pending",)).groups
+    (described,) = kafka.call("describe_groups", 2, groups=("only-pending",)).groups
     assert (described.error_code, described.group_state) == (0, "Empty")
     assert fetch(kafka, "only-pending", None) == fetch(kafka, "only-pending", None, require_stable=True) == {}
     assert producer.end(is_commit=False) == 0
@@ -225,7 +226,7 @@ def test_pending_offsets_of_a_deleted_topic_are_dropped(kafka: KafkaWire) -> Non
 
 
 def test_an_expired_offset_stays_while_a_transaction_commits_its_partition(tmp_path: Path) -> None:
-    settings = ("offsets.retention.check.interval.ms=10", "offsets.topic.num.partitions=1")
+    settings = ("offsets.retention.check.interval.ms=10", *FEW_PARTITIONS)
     with start_daemon(tmp_path, *settings) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
         create_topic(kafka, "t")
         producer = producer_of(kafka, "x")
@@ -248,7 +249,7 @@ def test_an_expired_offset_stays_while_a_transaction_commits_its_partition(tmp_p
 def test_a_pending_offset_is_pending_after_a_kill_and_its_producer_ends_the_transaction(
     tmp_path: Path, flushes: bool, is_commit: bool, expected: int
 ) -> None:
-    settings = ("offsets.topic.num.partitions=1", f"log.flush.interval.messages={1 if flushes else 2**62}")
+    settings = (*FEW_PARTITIONS, f"log.flush.interval.messages={1 if flushes else 2**62}")
     with start_daemon(tmp_path, *settings) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
         create_topic(kafka, "t")
         assert commit(kafka, "g", "t", {0: 1}) == [0]
@@ -271,7 +272,7 @@ def test_a_pending_offset_is_pending_after_a_kill_and_its_producer_ends_the_tran
 
 def test_a_commit_is_one_transactional_batch_as_kafkas_coordinator_writes_it(tmp_path: Path) -> None:
     with (
-        start_daemon(tmp_path, "offsets.topic.num.partitions=1") as daemon,
+        start_daemon(tmp_path, *FEW_PARTITIONS) as daemon,
         KafkaWire(daemon.host, daemon.port) as kafka,
     ):
         create_topic(kafka, "t", 2)
