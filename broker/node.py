@@ -237,8 +237,13 @@ class Node:
         groups = GroupCoordinator(coordinator_parts, blocking_io=self._blocking_io, probe=probes.groups)
         producer_ids = ProducerIds(changes)
         transactions = TransactionCoordinator(
-            coordinator_parts, offsets=groups, producer_ids=producer_ids, blocking_io=self._blocking_io
+            coordinator_parts,
+            offsets=groups,
+            producer_ids=producer_ids,
+            blocking_io=self._blocking_io,
+            probe=probes.transactions,
         )
+        self._state.transactions = transactions
         if config.get_bool("metrics.group.lag.enable"):
             self._state.committed_offsets = groups.offsets.committed
         apis = ApiTable(

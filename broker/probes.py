@@ -160,16 +160,34 @@ class GroupProbe:
         self.states[state] -= 1
 
 
+class TransactionProbe:
+    """Transactions by their end, counted when the decision is in the log, and requests of fenced producers.
+
+    timed_out   aborted by the broker, because the producer's timeout passed
+    replaced    aborted by the broker, because another producer took over the transactional id
+    """
+
+    __slots__ = ("aborted", "committed", "fencings", "replaced", "timed_out")
+
+    def __init__(self) -> None:
+        self.committed = 0
+        self.aborted = 0
+        self.timed_out = 0
+        self.replaced = 0
+        self.fencings = 0
+
+
 class BrokerProbes:
     """All counters of one broker. One per broker, never one per process: a process may run several brokers."""
 
-    __slots__ = ("apis", "connections", "fetches_waiting", "groups", "loop_lag", "topics")
+    __slots__ = ("apis", "connections", "fetches_waiting", "groups", "loop_lag", "topics", "transactions")
 
     def __init__(self) -> None:
         self.apis: dict[str, ApiProbe] = {}
         self.topics: dict[str, TopicProbe] = {}
         self.connections = ConnectionProbe()
         self.groups = GroupProbe()
+        self.transactions = TransactionProbe()
         self.loop_lag = LoopLagProbe()
         self.fetches_waiting = 0
         """Fetches in a long poll now."""

@@ -27,6 +27,7 @@ from barnabas.broker.metrics.storage_collectors import (
     MoveCollector,
     TaskCollector,
 )
+from barnabas.broker.metrics.transaction_collector import TransactionCollector
 from barnabas.broker.probes import BrokerProbes
 
 
@@ -45,6 +46,7 @@ COLLECTORS: Final = cast(
         ConnectionCollector,
         GroupCollector,
         GroupLagCollector,
+        TransactionCollector,
         EventLoopCollector,
         LogCollector,
         LogDirCollector,
@@ -69,6 +71,7 @@ def make_registry(probes: BrokerProbes, state: BrokerState) -> CollectorRegistry
         ConnectionCollector(probes),
         GroupCollector(probes),
         GroupLagCollector(state),
+        TransactionCollector(probes, state),
         EventLoopCollector(probes),
         LogCollector(state),
         LogDirCollector(state),

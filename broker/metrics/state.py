@@ -1,4 +1,4 @@
-"""State that the metrics port reads: the broker's phase, its log manager, its flusher, committed offsets.
+"""State that the metrics port reads: the broker's phase, log manager, flusher, transactions and committed offsets.
 
 The node owns one `BrokerState`, passes it to `start_metrics_server` and sets its attributes as it starts and stops.
 Each attribute changes by one assignment, so the metrics thread needs no lock.
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from barnabas.broker.storage.group_commit import GroupCommitFlusher
     from barnabas.broker.storage.log.readable_log import ReadableLog
     from barnabas.broker.storage.served_logs import ServedLogs
+    from barnabas.broker.transactions.coordinator import TransactionCoordinator
 
 
 class Phase(StrEnum):
@@ -29,10 +30,10 @@ class BrokerState:
     """`ready` decides what /healthz answers: 200 when it is true, else 503 with `phase` as the reason.
 
     `log_manager` is None until it is created; it is set before its logs are loaded, so that a scrape shows the progress
-    of loading. `committed_offsets` stays None unless metrics.group.lag.enable is set.
+    of loading. `transactions` is None until then. `committed_offsets` needs metrics.group.lag.enable, else it is None.
     """
 
-    __slots__ = ("committed_offsets", "flusher", "log_manager", "phase", "ready")
+    __slots__ = ("committed_offsets", "flusher", "log_manager", "phase", "ready", "transactions")
 
     def __init__(self) -> None:
         self.phase = Phase.STARTING
@@ -40,6 +41,7 @@ class BrokerState:
         self.log_manager: ServedLogs[ReadableLog] | None = None
         self.flusher: GroupCommitFlusher | None = None
         self.committed_offsets: CommittedOffsets | None = None
+        self.transactions: TransactionCoordinator | None = None
 
     def serve(self) -> None:
         """Record that connections are accepted."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.printable import printable
-from barnabas.broker.transactions import transitions
+from barnabas.broker.transactions import outcomes
 from barnabas.broker.transactions.topic import TRANSACTION_TOPIC
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ class TransactionCompletion:
 
     @property
     def missing_markers(self) -> int:
-        """Number of markers that are still to be written."""
-        return sum(len(each.missing) for each in self._pending.values())
+        """Number of markers that are still to be written. May be read by any thread."""
+        return sum(len(each.missing) for each in list(self._pending.values()))
 
     def complete(self, metadata: TransactionMetadata) -> Deferred[None]:
         """Write the markers of a transaction that was just prepared, and append its completed state.
@@ -118,7 +118,7 @@ class TransactionCompletion:
 
     def _append_completed(self, pending: _Pending) -> None:
         """Append the completed state. Nothing waits for its flush: a start finds the prepared one and the markers."""
-        completed = transitions.complete(pending.metadata, now_ms=self._wall_ms())
+        completed = outcomes.complete(pending.metadata, now_ms=self._wall_ms())
         appended = self._log.append(completed)
         if not self._is_current(pending):
             self._drop(pending)

@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.printable import printable
 from barnabas.broker.transactions import transitions
+from barnabas.broker.transactions.checks import ProducerIdAndEpoch, ProducerIdNeededError
 from barnabas.broker.transactions.completion import TransactionCompletion
+from barnabas.broker.transactions.ending import TransactionEnding
 from barnabas.broker.transactions.loading import StateLoading
 from barnabas.broker.transactions.log import TransactionLog
 from barnabas.broker.transactions.markers import EndMarkers
@@ -27,15 +29,9 @@ from barnabas.broker.transactions.metadata import (
     EPOCH_PER_TRANSACTION,
     NO_TIMEOUT_MS,
     PartitionKey,
-    TransactionMetadata,
 )
-from barnabas.broker.transactions.state import TransactionState
 from barnabas.broker.transactions.topic import TRANSACTION_TOPIC
-from barnabas.broker.transactions.transitions import (
-    ProducerIdAndEpoch,
-    ProducerIdNeededError,
-    TransactionOpenError,
-)
+from barnabas.broker.transactions.transitions import TransactionOpenError
 from barnabas.broker.transactions.upkeep import TransactionUpkeep
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -46,6 +42,7 @@ if TYPE_CHECKING:
 
     from barnabas.broker.coordinator_log.log import Appended, LogParts
     from barnabas.broker.metadata.image import MetadataImage
+    from barnabas.broker.probes import TransactionProbe
     from barnabas.broker.producer_ids import ProducerIds
     from barnabas.broker.transactions.markers import OffsetsMarkers
 
@@ -63,7 +60,13 @@ class TransactionCoordinator:
     """Owns the log of transactional ids, their states, and the completion of their transactions. Event loop only."""
 
     def __init__(
-        self, parts: LogParts, *, offsets: OffsetsMarkers, producer_ids: ProducerIds, blocking_io: Executor
+        self,
+        parts: LogParts,
+        *,
+        offsets: OffsetsMarkers,
+        producer_ids: ProducerIds,
+        blocking_io: Executor,
+        probe: TransactionProbe,
     ) -> None:
         self.log = TransactionLog(parts)
         self._config = parts.config
@@ -75,9 +78,10 @@ class TransactionCoordinator:
         self._coordinator_log = self.log.coordinator_log
         self.markers = EndMarkers(parts.partitions, offsets, parts.flush_waits)
         self.completion = TransactionCompletion(self.log, self.markers, parts.partitions, parts.loop, parts.wall_ms)
+        self.ending = TransactionEnding(self.log, self.completion, producer_ids, probe, parts.wall_ms)
         self._reads_only = parts.config.static.get_bool("read.only")
         self._loading = StateLoading(parts, self.log, None if self._reads_only else self.completion, blocking_io)
-        self._upkeep = TransactionUpkeep(self.log, parts.config, parts.wall_ms, self.abort_and_fence)
+        self._upkeep = TransactionUpkeep(self.log, parts.config, parts.wall_ms, self.ending.abort_timed_out)
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = False
 
@@ -126,10 +130,11 @@ class TransactionCoordinator:
                 current,
                 producer,
                 partitions,
-                version=self._version(EPOCH_PER_TRANSACTION),
+                version=self.log.version_for(EPOCH_PER_TRANSACTION),
                 now_ms=self._wall_ms(),
             )
         except BrokerError as error:
+            self.ending.count_fencing(error, transactional_id)
             return dict.fromkeys(partitions, error.code)
         if changed is None and not self._coordinator_log.has_unflushed:
             return _ALL_ADMITTED
@@ -181,10 +186,11 @@ class TransactionCoordinator:
                 self._states.get(transactional_id),
                 producer,
                 partitions,
-                version=self._version(version),
+                version=self.log.version_for(version),
                 now_ms=self._wall_ms(),
             )
         except BrokerError as error:
+            self.ending.count_fencing(error, transactional_id)
             answer.resolve(error)
             return answer
         return self._coordinator_log.settled(transactional_id) if changed is None else self.log.append(changed)
@@ -198,16 +204,8 @@ class TransactionCoordinator:
 
     def end(self, request: EndTxnRequest) -> Deferred[EndTxnResponse]:
         """Serve EndTxn. Raises BrokerError."""
-        answer: Deferred[EndTxnResponse] = Deferred()
         self._ensure_served(request.transactional_id)
-        self._end(request, None, answer)
-        return answer
-
-    def abort_and_fence(self, metadata: TransactionMetadata) -> Deferred[BrokerError | None]:
-        """Abort an open transaction whose producer is gone, or replaced by another. The answer is as EndTxn's."""
-        answer: Deferred[BrokerError | None] = Deferred()
-        self._abort_and_fence(metadata, None, answer)
-        return answer
+        return self.ending.end(request)
 
     def _initialize(
         self,
@@ -230,109 +228,26 @@ class TransactionCoordinator:
                 now_ms=self._wall_ms(),
             )
         except ProducerIdNeededError:
-            self._with_new_producer_id(
+            self._producer_ids.with_new_id(
                 lambda new_id: self._initialize(transactional_id, request, new_id, answer),
-                lambda code: answer.resolve(_no_producer(code)),
+                lambda error: answer.resolve(_no_producer(error.code)),
             )
         except TransactionOpenError:
             assert current is not None
             logger.info("aborting the open transaction of %s for a new producer", printable(transactional_id))
-            self.abort_and_fence(current).then(
+            self.ending.abort_replaced(current).then(
                 lambda error: answer.resolve(
                     _no_producer(ErrorCode.CONCURRENT_TRANSACTIONS if error is None else error.code)
                 )
             )
         except BrokerError as error:
+            self.ending.count_fencing(error, transactional_id)
             answer.resolve(_no_producer(error.code))
         else:
             response = InitProducerIdResponse(changed.producer_id, changed.producer_epoch)
             self.log.append(changed).then(
                 lambda error: answer.resolve(response if error is None else _no_producer(error.code))
             )
-
-    def _end(self, request: EndTxnRequest, new_producer_id: int | None, answer: Deferred[EndTxnResponse]) -> None:
-        transactional_id = request.transactional_id
-        version = self._version(EPOCH_PER_TRANSACTION if request.bumps_epoch else 0)
-        current = self._states.get(transactional_id)
-        try:
-            prepared = transitions.end(
-                current,
-                ProducerIdAndEpoch(request.producer_id, request.producer_epoch),
-                is_commit=request.is_commit,
-                version=version,
-                new_producer_id=new_producer_id,
-                now_ms=self._wall_ms(),
-            )
-        except ProducerIdNeededError:
-            self._with_new_producer_id(
-                lambda new_id: self._end(request, new_id, answer),
-                lambda code: answer.resolve(EndTxnResponse(code)),
-            )
-            return
-        except BrokerError as error:
-            answer.resolve(EndTxnResponse(error.code))
-            return
-        if prepared is None:
-            assert current is not None
-            response = _ended(current, request)
-            self._coordinator_log.settled(transactional_id).then(
-                lambda error: answer.resolve(response if error is None else EndTxnResponse(error.code))
-            )
-            return
-
-        response = _ended(transitions.complete(prepared, now_ms=prepared.update_ms), request)
-        self._prepare_and_complete(prepared).then(
-            lambda error: answer.resolve(response if error is None else EndTxnResponse(error.code))
-        )
-
-    def _abort_and_fence(
-        self, metadata: TransactionMetadata, new_producer_id: int | None, answer: Deferred[BrokerError | None]
-    ) -> None:
-        current = self._states.get(metadata.transactional_id)
-        if current is None or current.state is not TransactionState.ONGOING:
-            answer.resolve(None)  # it was ended while a producer id was awaited
-            return
-        try:
-            prepared = transitions.abort_and_fence(
-                current, version=self.log.version, new_producer_id=new_producer_id, now_ms=self._wall_ms()
-            )
-        except ProducerIdNeededError:
-            self._with_new_producer_id(
-                lambda new_id: self._abort_and_fence(metadata, new_id, answer),
-                lambda code: answer.resolve(BrokerError(code, "no producer id could be taken")),
-            )
-            return
-        self._prepare_and_complete(prepared).then(answer.resolve)
-
-    def _prepare_and_complete(self, prepared: TransactionMetadata) -> Deferred[BrokerError | None]:
-        """Append a decision; once it is durable, write the markers and complete the transaction."""
-        answer: Deferred[BrokerError | None] = Deferred()
-
-        def decided(error: BrokerError | None) -> None:
-            if error is not None:
-                answer.resolve(error)
-            else:
-                self.completion.complete(prepared).then(lambda _: answer.resolve(None))
-
-        self.log.append(prepared).then(decided)
-        return answer
-
-    def _with_new_producer_id(self, use: Callable[[int], None], failed: Callable[[ErrorCode], None]) -> None:
-        """Call `use` with a new producer id, or `failed`; later if a block of ids has to be taken first."""
-        taken = self._producer_ids.take()
-        if taken is not None:
-            use(taken)
-            return
-
-        async def take() -> None:
-            try:
-                new_id = await self._producer_ids.next_id()
-            except BrokerError as error:
-                failed(error.code)
-            else:
-                use(new_id)
-
-        self._spawn(take())
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         task = self._loop.create_task(work)
@@ -361,10 +276,6 @@ class TransactionCoordinator:
         else:
             self.completion.retry_now()
 
-    def _version(self, client_version: int) -> int:
-        """Return the transaction.version that a request uses: the client's, at most the cluster's."""
-        return min(client_version, self.log.version)
-
     def _ensure_served(self, transactional_id: str) -> None:
         if not transactional_id:
             raise BrokerError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
@@ -385,10 +296,3 @@ def _admission(error: BrokerError | None, partitions: Sequence[PartitionKey]) ->
 
 def _no_producer(code: ErrorCode) -> InitProducerIdResponse:
     return InitProducerIdResponse(-1, -1, code)
-
-
-def _ended(completed: TransactionMetadata, request: EndTxnRequest) -> EndTxnResponse:
-    """Return the response with the next transaction's producer id and epoch, if the request has room for them."""
-    if not request.bumps_epoch:
-        return EndTxnResponse()
-    return EndTxnResponse(_NONE, completed.producer_id, completed.producer_epoch)

@@ -43,6 +43,15 @@ class TransactionLog:
         """The cluster's transaction.version."""
         return self._store.image.features.get(TRANSACTION_VERSION, 0)
 
+    def version_for(self, client_version: int) -> int:
+        """Return the transaction.version that a request uses: the client's, at most the cluster's."""
+        return min(client_version, self.version)
+
+    def open_since_ms(self) -> list[int]:
+        """Return the start times of open transactions. May be called by any thread."""
+        found = (self.states.get(each) for each in list(self.open_ids))
+        return [metadata.start_ms for metadata in found if metadata is not None]
+
     def append(self, metadata: TransactionMetadata) -> Appended:
         """Append a state and replay it. Raises nothing: the answer carries the error."""
         transactional_id = metadata.transactional_id

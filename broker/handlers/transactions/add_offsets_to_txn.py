@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
 from barnabas.broker.network.deferred import Deferred
-from barnabas.broker.transactions.transitions import ProducerIdAndEpoch
+from barnabas.broker.transactions.checks import ProducerIdAndEpoch
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.transactions.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 

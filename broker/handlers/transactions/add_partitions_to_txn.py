@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.network.deferred import Deferred
+from barnabas.broker.transactions.checks import ProducerIdAndEpoch
 from barnabas.broker.transactions.metadata import EPOCH_PER_TRANSACTION, PartitionKey
-from barnabas.broker.transactions.transitions import ProducerIdAndEpoch
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.transactions.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
