@@ -38,6 +38,7 @@ from barnabas.protocol.messages.topics.topics import (
     TopicsResponse,
 )
 from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.uuids import ZERO_UUID
 
 if TYPE_CHECKING:
     from barnabas.broker.image_applier import ImageApplier
@@ -160,7 +161,11 @@ class MetadataChanges:
         """Change levels of features, all or none; one result each. Raises BrokerError."""
         return await self._change(
             lambda image: plan_update_features(
-                image, request.updates, node_id=self._store.node_id, has_consumer_groups=has_consumer_groups
+                image,
+                request.updates,
+                node_id=self._store.node_id,
+                kraft_version=int(self._store.voter.directory_id != ZERO_UUID),
+                has_consumer_groups=has_consumer_groups,
             ),
             commit=not request.validate_only,
         )

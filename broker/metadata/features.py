@@ -4,6 +4,7 @@
     transaction.version   0 to 2, both ways
     group.version         1 while group.coordinator.rebalance.protocols has consumer groups. It is not in the metadata
                           log, because a record would keep Kafka 3.7 from starting; so it is not changed here
+    kraft.version         as it is: a change of the quorum's voters is not served
     others                features that Kafka finalized (share.version, ...) can be removed: level 0
 
 One refused feature refuses the whole request, with Kafka's messages. Source: Kafka's FeatureControlManager,
@@ -28,6 +29,7 @@ from barnabas.protocol.messages.cluster.update_features import (
 )
 from barnabas.protocol.metadata.levels import (
     GROUP_VERSION,
+    KRAFT_VERSION,
     METADATA_VERSION,
     NEWEST_GROUP_VERSION,
     NEWEST_KNOWN_LEVEL,
@@ -54,10 +56,16 @@ def served_features(image: MetadataImage, *, has_consumer_groups: bool) -> list[
 
 
 def plan_update_features(
-    image: MetadataImage, updates: Sequence[FeatureUpdate], *, node_id: int, has_consumer_groups: bool
+    image: MetadataImage,
+    updates: Sequence[FeatureUpdate],
+    *,
+    node_id: int,
+    kraft_version: int,
+    has_consumer_groups: bool,
 ) -> Plan[FeatureUpdateResult]:
     """Plan the updates; of several for one feature the last counts. Raises BrokerError INVALID_UPDATE_VERSION."""
     served = {feature.name: feature for feature in served_features(image, has_consumer_groups=has_consumer_groups)}
+    served[KRAFT_VERSION] = Feature(KRAFT_VERSION, 0, kraft_version, kraft_version)
     records: list[MetadataRecord] = []
     for update in {each.name: each for each in updates}.values():
         feature = served.get(update.name) or Feature(update.name, 0, 0, image.features.get(update.name, 0))
@@ -90,6 +98,9 @@ def _ensure_valid(feature: Feature, update: FeatureUpdate, node_id: int) -> None
     elif update.name == GROUP_VERSION:
         if update.level != feature.level:
             raise _invalid(update, "It is 1 while group.coordinator.rebalance.protocols contains consumer, else 0.")
+    elif update.name == KRAFT_VERSION:
+        if update.level != feature.level:
+            raise _invalid(update, "Can't downgrade the version of this feature.")
     elif update.name != TRANSACTION_VERSION and update.name not in _KEPT_FEATURES:
         raise _invalid(update, f"Feature {update.name} not found.")
 

@@ -24,6 +24,9 @@ TRANSACTION_VERSION = "transaction.version"
 
 NEWEST_TRANSACTION_VERSION = 2
 
+KRAFT_VERSION = "kraft.version"
+"""Name of the feature that keeps Raft's voters in the metadata log at level 1; it has control records of its own."""
+
 OLDEST_KNOWN_LEVEL = 7
 INITIAL_LEVEL = 19
 NEWEST_KNOWN_LEVEL = 30

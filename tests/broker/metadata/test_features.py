@@ -33,9 +33,11 @@ DEFAULT = ",".join(BROKER_PROPERTIES["initial.features"].default)  # type: ignor
 LEVELS = {METADATA_VERSION: 19, TRANSACTION_VERSION: 2, "share.version": 1}
 
 
-def updated(*updates: FeatureUpdate, levels: dict[str, int] = LEVELS, consumer_groups: bool = True) -> dict[str, int]:
+def updated(*updates: FeatureUpdate, kraft_version: int = 0) -> dict[str, int]:
     """Return the levels of the records that the updates plan."""
-    plan = plan_update_features(MetadataImage(features=levels), updates, node_id=1, has_consumer_groups=consumer_groups)
+    plan = plan_update_features(
+        MetadataImage(features=LEVELS), updates, node_id=1, kraft_version=kraft_version, has_consumer_groups=True
+    )
     assert [each.name for each in plan.results] == [each.name for each in updates]
     return {record.name: record.level for record in plan.records if isinstance(record, FeatureLevelRecord)}
 
@@ -67,7 +69,9 @@ def test_a_raised_metadata_version_is_kept_and_later_records_follow_it(tmp_path:
     with opened(tmp_path) as store:
         image = store.store.image
         update = FeatureUpdate(METADATA_VERSION, 30)
-        store.store.change(lambda each: plan_update_features(each, [update], node_id=1, has_consumer_groups=True))
+        store.store.change(
+            lambda each: plan_update_features(each, [update], node_id=1, kraft_version=0, has_consumer_groups=True)
+        )
         assert (image.level, store.store.image.level) == (19, 30)
     with opened(tmp_path) as store:
         assert store.store.image.level == 30
@@ -91,6 +95,7 @@ def test_initial_features_may_set_what_the_metadata_log_can_hold() -> None:
         (FeatureUpdate(METADATA_VERSION, 18, SAFE_DOWNGRADE), {METADATA_VERSION: 18}),
         (FeatureUpdate("share.version", 0, SAFE_DOWNGRADE), {"share.version": 0}),
         (FeatureUpdate("group.version", 1), {}),
+        (FeatureUpdate("kraft.version", 0, SAFE_DOWNGRADE), {}),
     ],
 )
 def test_an_update_writes_the_new_level(update: FeatureUpdate, levels: dict[str, int]) -> None:
@@ -150,6 +155,10 @@ def test_of_several_updates_of_one_feature_the_last_counts() -> None:
             "Invalid update version 0 for feature what.version. Feature what.version not found.",
         ),
         (
+            FeatureUpdate("kraft.version", 1),
+            "Invalid update version 1 for feature kraft.version. Local controller 1 does not support this feature.",
+        ),
+        (
             FeatureUpdate("group.version", 0, SAFE_DOWNGRADE),
             "Invalid update version 0 for feature group.version. It is 1 while group.coordinator.rebalance.protocols "
             "contains consumer, else 0.",
@@ -162,3 +171,9 @@ def test_a_refused_update_refuses_all_with_kafkas_message(update: FeatureUpdate,
     assert caught.value.code is ErrorCode.INVALID_UPDATE_VERSION
     head = "The update failed for all features since the following feature had an error: "
     assert caught.value.message == head + sentence
+
+
+def test_the_voters_in_the_log_stay() -> None:
+    assert updated(FeatureUpdate("kraft.version", 1), kraft_version=1) == {}
+    with pytest.raises(BrokerError, match="Can't downgrade the version of this feature"):
+        updated(FeatureUpdate("kraft.version", 0, SAFE_DOWNGRADE), kraft_version=1)
