@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.clients.errors import RefusedError
 from barnabas.commands.durations import duration_text
@@ -14,6 +14,9 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.clients.admin.admin import Admin
+
+
+OPEN_STATES: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 
 
 async def described(
@@ -33,11 +36,12 @@ async def described(
                 "producer_id": each.producer_id,
                 "producer_epoch": each.producer_epoch,
                 "timeout_ms": each.timeout_ms,
-                "start_time_ms": each.start_time_ms if each.start_time_ms >= 0 else None,
+                # The coordinator keeps the start time of an ended transaction.
+                "start_time_ms": each.start_time_ms if each.state in OPEN_STATES and each.start_time_ms >= 0 else None,
                 "partitions": [
                     {"topic": topic.name, "partition": partition}
-                    for topic in each.topics
-                    for partition in topic.partitions
+                    for topic in sorted(each.topics, key=lambda topic: topic.name)
+                    for partition in sorted(topic.partitions)
                 ],
             }
         )

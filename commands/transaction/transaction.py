@@ -75,6 +75,8 @@ def list_(
         return await described(admin, [each.transactional_id for each in listed], missing_ok=True)
 
     found = with_admin(bootstrap, timeout_s, work)
+    if longer_than_ms is not None:  # the broker's filter also passes transactions that have ended
+        found = [each for each in found if each["start_time_ms"] is not None]
     if as_json:
         print_json(found)
         return

@@ -38,8 +38,6 @@ PARTITIONS = 3
 SMALL = (f"num.partitions={PARTITIONS}", "transaction.state.log.num.partitions=1", "offsets.topic.num.partitions=1")
 """Fewer partitions of internal topics make a start faster."""
 
-needs_loading = pytest.mark.skip(reason="the coordinator does not load its log yet")
-
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
@@ -157,7 +155,6 @@ async def test_lost_answers_change_no_outcome(tmp_path: Path) -> None:
             assert await read(proxy.address, "lossy") == everywhere(*committed)
 
 
-@needs_loading
 async def test_a_broker_killed_inside_a_transaction_keeps_it_open(tmp_path: Path) -> None:
     with start_daemon(tmp_path, *SMALL) as running:
         async with transactional(running.bootstrap, "killed") as producer:
@@ -175,7 +172,6 @@ async def test_a_broker_killed_inside_a_transaction_keeps_it_open(tmp_path: Path
         assert await read(running.bootstrap, "killed") == everywhere(b"committed before", b"committed after")
 
 
-@needs_loading
 async def test_a_commit_survives_a_broker_killed_while_it_is_sent(tmp_path: Path) -> None:
     async with CuttingProxy(random.Random(12), cut_rate=0.0, apis={ApiKey.END_TXN}) as proxy:
         running = await asyncio.to_thread(start_daemon, tmp_path, f"advertised.listeners={proxy.address}", *SMALL)
@@ -290,7 +286,6 @@ async def test_a_consumer_that_its_group_has_replaced_cannot_commit_in_a_transac
     assert await committed_offset(daemon.bootstrap, "zombies", "zombie-inputs") is None
 
 
-@needs_loading
 async def test_offsets_of_a_transaction_survive_a_killed_broker(tmp_path: Path) -> None:
     with start_daemon(tmp_path, *SMALL) as running:
         await fill(running.bootstrap, "inputs", 6)
