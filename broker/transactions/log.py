@@ -15,7 +15,7 @@ from barnabas.broker.transactions.records import encode_metadata
 from barnabas.broker.transactions.state import TransactionState
 from barnabas.broker.transactions.topic import TRANSACTION_STATE
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.records.builder import RecordBatchBuilder
+from barnabas.protocol.records.builder import RecordBatchBuilder, one_record_batch
 from barnabas.protocol.transactions.keys import encode_transaction_key
 
 if TYPE_CHECKING:
@@ -102,10 +102,10 @@ class TransactionLog:
         return encode
 
     def _batch(self, key: bytes, value: bytearray, max_bytes: int) -> bytearray:
-        builder = RecordBatchBuilder(max_bytes=max_bytes)
-        if not builder.append(self._wall_ms(), key, value) or builder.uncompressed_bytes > max_bytes:
+        batch = one_record_batch(self._wall_ms(), key, value)
+        if len(batch) > max_bytes:
             raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the record does not fit a batch of {max_bytes} bytes")
-        return bytearray(builder.build())
+        return batch
 
     def _tombstones(self, transactional_ids: Iterable[str], partition: Partition) -> bytearray:
         """Encode tombstones into as many batches as they need."""

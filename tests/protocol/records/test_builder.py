@@ -20,6 +20,7 @@ from barnabas.protocol.records import (
     read_records,
     rebuild_batch,
 )
+from barnabas.protocol.records.builder import one_record_batch
 from tests.support.storage.records import TIMESTAMP, build, plain, plain_records, records
 
 ONE_RECORD = bytes.fromhex(
@@ -34,6 +35,15 @@ def test_one_record_has_these_bytes(kernel: ModuleType) -> None:
     builder.append(TIMESTAMP, b"key", b"value", [("h", b"x")])
     assert builder.uncompressed_bytes == len(ONE_RECORD)
     assert builder.build().hex() == ONE_RECORD.hex()
+
+
+@pytest.mark.parametrize(("key", "value"), [(b"key", b"value"), (None, b""), (b"k" * 200, None)])
+def test_a_batch_of_one_record_has_the_builders_bytes(
+    kernel: ModuleType, key: bytes | None, value: bytes | None
+) -> None:
+    builder = RecordBatchBuilder(max_bytes=1000)
+    builder.append(TIMESTAMP, key, value)
+    assert one_record_batch(TIMESTAMP, key, value) == builder.build()
 
 
 @given(records, st.sampled_from(Codec), st.integers(0, 2**62))

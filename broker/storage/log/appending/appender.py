@@ -7,25 +7,16 @@ producer check: there a repeated batch can leave an empty segment.) Source: Kafk
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
-from typing import NoReturn
 
 from barnabas.broker.storage.log.append import AppendOrigin, AppendResult
-from barnabas.broker.storage.log.appending.trusted_append import (
-    check_trusted_batches,
-    ensure_no_end_marker,
-    note_appended,
-)
+from barnabas.broker.storage.log.appending.trusted_appender import TrustedAppender, refuse_size
 from barnabas.broker.storage.log.appending.validator import ClientBatchRules
 from barnabas.broker.storage.log.core import LogCore
 from barnabas.broker.storage.log.read import LogEnd
 from barnabas.broker.storage.log.roller import LogRoller
 from barnabas.broker.storage.log.state import LogState
 from barnabas.broker.storage.producers.entry import BatchMetadata
-from barnabas.broker.storage.segment.log_segment import AppendedBatch
 from barnabas.config.log_config import LogConfig
-from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.layout import ATTRIBUTES_POSITION, LOG_OVERHEAD, TRANSACTIONAL_MASK
 
 _pack_placement = struct.Struct(">qii").pack_into
@@ -42,11 +33,20 @@ _ATTRIBUTES_LOW_POSITION = ATTRIBUTES_POSITION + 1
 class LogAppender:
     """Appends to one log."""
 
-    __slots__ = ("_core", "_flush_messages", "_roller", "_rules", "_segment_bytes", "_transaction_rules")
+    __slots__ = (
+        "_append_trusted",
+        "_core",
+        "_flush_messages",
+        "_roller",
+        "_rules",
+        "_segment_bytes",
+        "_transaction_rules",
+    )
 
     def __init__(self, core: LogCore, roller: LogRoller) -> None:
         self._core = core
         self._roller = roller
+        self._append_trusted = TrustedAppender(core, roller).append
         self.use_config(core.config)
 
     def use_config(self, config: LogConfig) -> None:
@@ -96,7 +96,7 @@ class LogAppender:
                 if leader_epoch != core.latest_epoch:
                     core.assign_epoch(leader_epoch, base_offset)
                 if size > self._segment_bytes:
-                    self._refuse_size(size)
+                    refuse_size(core.topic_partition, size, self._segment_bytes)
                 if producer_id >= 0:
                     repeated = core.producers.check_batch(
                         producer_id, producer_epoch, base_sequence, last_offset_delta, is_transactional
@@ -154,57 +154,6 @@ class LogAppender:
             except OSError as error:
                 core.refuse_append(error)
 
-    def _append_trusted(self, records: memoryview, leader_epoch: int, origin: AppendOrigin) -> AppendResult:
-        """Append batches of this broker itself, any number; offsets and epoch are stamped."""
-        core = self._core
-        batches = check_trusted_batches(core.topic_partition, records, core.config, origin)
-        size = len(records)
-        now_ms = core.wall_ms()
-        ensure_no_end_marker(core.topic_partition, batches)
-        max_timestamp = max(batch.max_timestamp for batch in batches)
-        offsets = sum(batch.last_offset_delta + 1 for batch in batches)
-        with core.lock:
-            core.ensure_online()
-            base_offset = core.log_end_offset
-            next_offset = base_offset + offsets
-            try:
-                if leader_epoch != core.latest_epoch:
-                    core.assign_epoch(leader_epoch, base_offset)
-                if size > self._segment_bytes:
-                    self._refuse_size(size)
-                segment = core.active
-                if segment.should_roll(size, next_offset - 1, max_timestamp, now_ms, self._segment_bytes):
-                    segment = self._roller.roll_at(base_offset)
-                position = segment.size_bytes
-                placed = self._place(batches, base_offset, leader_epoch)
-                segment.append_many(records, placed)
-            except OSError as error:
-                core.refuse_append(error)
-            last = batches[-1]
-            # Before the end of the log: read_committed must not see a transaction that has just begun.
-            note_appended(core.producers, batches, now_ms)
-            core.first_unstable_offset = core.producers.first_unstable_offset
-            core.end = LogEnd(next_offset, segment, position + size, base_offset, position)
-            core.log_end_offset = next_offset
-            return AppendResult(
-                base_offset,
-                last.last_offset,
-                -1,
-                core.log_start_offset,
-                size,
-                sum(batch.record_count for batch in batches),
-                next_offset - core.durable_offset >= self._flush_messages,
-            )
-
-    @staticmethod
-    def _place(batches: Sequence[RecordBatch], base_offset: int, leader_epoch: int) -> list[AppendedBatch]:
-        placed = []
-        for batch in batches:
-            batch.stamp_offset_and_epoch(base_offset, leader_epoch)
-            placed.append(AppendedBatch(batch.position, batch.size_bytes, batch.last_offset, batch.max_timestamp))
-            base_offset = batch.next_offset
-        return placed
-
     def _repeated_result(self, repeated: BatchMetadata, size: int) -> AppendResult:
         core = self._core
         return AppendResult(
@@ -217,12 +166,6 @@ class LogAppender:
             # The first answer may have been lost before its group commit: the repeat must not overtake it.
             self._flush_messages == 1 and repeated.last_offset >= core.durable_offset,
             is_duplicate=True,
-        )
-
-    def _refuse_size(self, size: int) -> NoReturn:
-        raise BrokerError(
-            ErrorCode.RECORD_LIST_TOO_LARGE,
-            f"{self._core.topic_partition}: the batch has {size} bytes, segment.bytes is {self._segment_bytes}",
         )
 
 
