@@ -1,0 +1,146 @@
+"""A consume-transform-produce loop in a process that tests can kill, on a client library.
+
+    python -m tests.support.transactions.transformer LIBRARY BOOTSTRAP GROUP INPUT OUTPUT TRANSACTIONAL_ID
+
+Writes each record of INPUT to the same partition of OUTPUT, in transactions that commit the group's offsets. Prints
+`done <records>` after each commit. After an error it closes its clients and opens new ones, the producer first: that
+ends the transaction which may be open. Processes of one group have different transactional ids; a process that takes
+another one's partitions over fences nobody, so its consumer waits until the other's transaction has ended, and the
+group's generation keeps the other from committing offsets of partitions that it lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from contextlib import suppress
+from typing import Any
+
+SESSION_MS = 1500
+HEARTBEAT_MS = 200
+TRANSACTION_TIMEOUT_MS = 20_000
+CALL_TIMEOUT_S = 15.0
+BATCH = 10
+PAUSE_AFTER_ERROR_S = 0.1
+
+
+def report(records: int) -> None:
+    """Print the number of records of a committed transaction."""
+    print("done", records, flush=True)
+
+
+def report_error(error: BaseException) -> None:
+    """Print the error after which the clients are opened again."""
+    print("error", repr(error), file=sys.stderr, flush=True)
+    time.sleep(PAUSE_AFTER_ERROR_S)
+
+
+def confluent(bootstrap: str, group: str, source: str, target: str, transactional_id: str) -> None:
+    """Run on librdkafka."""
+    membership = {"session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": HEARTBEAT_MS}
+    _confluent(bootstrap, group, source, target, transactional_id, membership)
+
+
+def confluent_consumer(bootstrap: str, group: str, source: str, target: str, transactional_id: str) -> None:
+    """Run on librdkafka, in a group of the consumer protocol."""
+    _confluent(bootstrap, group, source, target, transactional_id, {"group.protocol": "consumer"})
+
+
+def _confluent(
+    bootstrap: str, group: str, source: str, target: str, transactional_id: str, membership: dict[str, Any]
+) -> None:
+    from confluent_kafka import Consumer, KafkaException, Producer
+
+    common = {"bootstrap.servers": bootstrap, "reconnect.backoff.max.ms": 200}
+
+    def run() -> None:
+        producer = Producer(
+            {
+                **common,
+                "transactional.id": transactional_id,
+                "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
+                "linger.ms": 0,
+            }
+        )
+        producer.init_transactions(CALL_TIMEOUT_S)
+        consumer = Consumer(
+            {
+                **common,
+                "group.id": group,
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "isolation.level": "read_committed",
+                **membership,
+            }
+        )
+        try:
+            consumer.subscribe([source])
+            while True:
+                found: list[Any] = [each for each in consumer.consume(BATCH, 0.1) if each.error() is None]
+                if not found:
+                    continue
+                producer.begin_transaction()
+                for each in found:
+                    producer.produce(target, each.value(), partition=each.partition())
+                offsets = [each for each in consumer.position(consumer.assignment()) if each.offset >= 0]
+                producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), CALL_TIMEOUT_S)
+                producer.commit_transaction(CALL_TIMEOUT_S)
+                report(len(found))
+        finally:
+            with suppress(KafkaException):
+                consumer.close()
+
+    while True:
+        try:
+            run()
+        except KafkaException as error:
+            report_error(error)
+
+
+def barnabas(bootstrap: str, group: str, source: str, target: str, transactional_id: str) -> None:
+    """Run on Barnabas' own client, over the native dialect."""
+    from barnabas import ClientError, Consumer, ConsumerConfig, Producer, ProducerConfig
+
+    async def run() -> None:
+        sending = ProducerConfig(
+            bootstrap=bootstrap,
+            transactional_id=transactional_id,
+            transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
+            reconnect_backoff_max_ms=200,
+        )
+        reading = ConsumerConfig(
+            bootstrap=bootstrap,
+            group=group,
+            offset_reset="earliest",
+            isolation="read_committed",
+            auto_commit=False,
+            session_timeout_ms=SESSION_MS,
+            heartbeat_interval_ms=HEARTBEAT_MS,
+            reconnect_backoff_max_ms=200,
+        )
+        async with Producer(sending) as producer, Consumer(reading) as consumer:
+            await consumer.subscribe([source])
+            while True:
+                found = await consumer.poll(BATCH, timeout_ms=100)
+                if not found:
+                    continue
+                async with producer.transaction():
+                    for each in found:
+                        await producer.send(target, each.value, partition=each.partition)
+                    await producer.send_offsets_to_transaction(consumer)
+                report(len(found))
+
+    while True:
+        try:
+            asyncio.run(run())
+        except ClientError as error:
+            report_error(error)
+
+
+LIBRARIES = {"confluent": confluent, "confluent-consumer": confluent_consumer, "barnabas": barnabas}
+
+
+if __name__ == "__main__":
+    library, *arguments = sys.argv[1:]
+    LIBRARIES[library](*arguments)
