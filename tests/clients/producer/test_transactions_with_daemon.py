@@ -20,9 +20,11 @@ from barnabas import (
     Producer,
     ProducerConfig,
     ProducerFencedError,
+    RefusedError,
     TopicPartition,
     TransactionAbortableError,
 )
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from tests.clients.cutting_proxy import CuttingProxy
 from tests.clients.waiting import until
@@ -248,6 +250,31 @@ async def test_offsets_take_effect_with_the_records(daemon: Daemon) -> None:
         again = await consumer.poll(4)
         assert [record.value for record in again] == [record.value for record in records] == [b"4", b"5", b"6", b"7"]
     assert await read(daemon.bootstrap, "copies") == [b"0", b"1", b"2", b"3"]
+
+
+async def test_a_consumer_fetches_no_offset_that_an_open_transaction_may_change(daemon: Daemon) -> None:
+    await fill(daemon.bootstrap, "unstable", 4)
+    partition = TopicPartition("unstable", 0)
+    async with (
+        transactional(daemon.bootstrap, "unstable") as producer,
+        consuming(daemon.bootstrap, "unstable") as consumer,
+        Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin,
+    ):
+        await consumer.commit({partition: 1})
+        await producer.begin_transaction()
+        await producer.send_offsets_to_transaction(consumer, {partition: 3})
+        assert (await admin.group_offsets("unstable"))[partition].offset == 1
+        config = ConsumerConfig(bootstrap=daemon.bootstrap, group="unstable", api_timeout_ms=200, **QUICK)
+        async with Consumer(config) as other:
+            with pytest.raises(
+                RefusedError, match="a transaction that commits the group's offset has not ended"
+            ) as found:
+                await other.assign([partition])
+            assert (found.value.code, found.value.retriable) == (ErrorCode.UNSTABLE_OFFSET_COMMIT, True)
+        waiting = asyncio.create_task(consumer.assign([partition]))
+        await producer.commit_transaction()
+        await waiting
+        assert await consumer.position(partition) == 3
 
 
 async def test_a_consumer_that_its_group_has_replaced_cannot_commit_in_a_transaction(daemon: Daemon) -> None:
