@@ -82,7 +82,10 @@ def test_kafka_3_9_continues_with_transactions_of_4_3_after_a_handover(tmp_path:
 IDS = ("committed", "open", "prepared")
 OPEN_MS = 8_000
 """Long enough for the first program to be killed before, short enough to wait for."""
-QUICK = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200", "transaction.state.log.num.partitions": "1"}
+QUICK = {
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
+    "transaction.state.log.num.partitions": "1",
+}
 WAIT_S = 30
 
 
@@ -98,7 +101,7 @@ def write_with_librdkafka(bootstrap: str) -> list[ConfluentProducer]:
         assert producer.flush(WAIT_S) == 0
         if name == "committed":
             producer.commit_transaction(WAIT_S)
-        producers.append(producer)  # a producer that is collected aborts its transaction
+        producers.append(producer)
     return producers
 
 
@@ -106,9 +109,7 @@ async def write_with_our_client(bootstrap: str) -> list[Producer]:
     """Leave one transaction committed and two open, with an epoch for each transaction."""
     producers = []
     for name in IDS:
-        producer = Producer(
-            ProducerConfig(bootstrap=bootstrap, transactional_id=name, transaction_timeout_ms=OPEN_MS)
-        )
+        producer = Producer(ProducerConfig(bootstrap=bootstrap, transactional_id=name, transaction_timeout_ms=OPEN_MS))
         await producer.start()
         await producer.begin_transaction()
         await producer.send_and_wait(TOPIC, name.encode(), partition=0)
@@ -142,7 +143,8 @@ def read_committed(bootstrap: str) -> list[str] | None:
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "level"), [("barnabas", NEW, 2), ("barnabas", OLD, 0), (NEW, "barnabas", 2), (OLD, "barnabas", 0)]
+    ("first", "second", "level"),
+    [("barnabas", NEW, 2), ("barnabas", OLD, 0), (NEW, "barnabas", 2), (OLD, "barnabas", 0)],
 )
 async def test_the_next_program_finishes_open_and_prepared_transactions(
     tmp_path: Path, first: str, second: str, level: int
@@ -162,11 +164,16 @@ async def test_the_next_program_finishes_open_and_prepared_transactions(
         address = programs[0].start()
         admin = AdminClient({"bootstrap.servers": address.bootstrap})
         admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(WAIT_S)
+        ours: list[Producer] = []
+        theirs: list[ConfluentProducer] = []
         if level and first == "barnabas":
-            clients = await write_with_our_client(address.bootstrap)
+            ours = await write_with_our_client(address.bootstrap)
         else:
-            left = write_with_librdkafka(address.bootstrap)
+            theirs = write_with_librdkafka(address.bootstrap)
         programs[0].end(killed=True)
+        for producer in ours:
+            await producer.close(timeout_ms=0)
+        del theirs  # no earlier: a producer that is collected aborts its transaction
         prepare_commit(directory, "prepared", transaction_version=level)
 
         address = programs[1].start()

@@ -1,6 +1,6 @@
-"""A prepared transaction in the files of a stopped broker, Barnabas or Kafka: the decision is there, the markers are not.
+"""A prepared transaction in the files of a stopped broker, Barnabas or Kafka: decided, but without its markers.
 
-A broker is in this state between two writes, which no signal can hit reliably.
+A broker leaves it only if it is killed between two writes, which no signal can hit reliably.
 """
 
 from __future__ import annotations
@@ -8,8 +8,9 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from barnabas.broker.transactions.checks import ProducerIdAndEpoch
+from barnabas.broker.transactions.outcomes import end
 from barnabas.broker.transactions.records import decode_metadata, encode_metadata
-from barnabas.broker.transactions.transitions import ProducerIdAndEpoch, end
 from barnabas.protocol.records import RecordBatchBuilder, iter_batches, read_records
 from barnabas.protocol.transactions.keys import encode_transaction_key
 
