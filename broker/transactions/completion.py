@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.printable import printable
+from barnabas.broker.storage.files.failpoints import failpoint
 from barnabas.broker.transactions import outcomes
 from barnabas.broker.transactions.topic import TRANSACTION_TOPIC
 
@@ -110,9 +111,11 @@ class TransactionCompletion:
             elif missing:
                 self._retry_later(pending)
             else:
+                failpoint("transaction.marked")
                 self._append_completed(pending)
             done.resolve(None)
 
+        failpoint("transaction.prepared")
         self._markers.write(metadata, pending.missing, self._coordinator_epoch(metadata)).then(written)
         return done
 
@@ -120,6 +123,7 @@ class TransactionCompletion:
         """Append the completed state. Nothing waits for its flush: a start finds the prepared one and the markers."""
         completed = outcomes.complete(pending.metadata, now_ms=self._wall_ms())
         appended = self._log.append(completed)
+        failpoint("transaction.completed")
         if not self._is_current(pending):
             self._drop(pending)
             return

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.printable import printable
+from barnabas.broker.storage.files.failpoints import failpoint
 from barnabas.broker.transactions.metadata import EPOCH_PER_TRANSACTION, PartitionKey, TransactionMetadata
 from barnabas.broker.transactions.state import TransactionState
 from barnabas.protocol.errors import BrokerError, ErrorCode
@@ -74,6 +75,7 @@ class EndMarkers:
                 _log_missing(metadata, key, error)
                 missing.append(key)
             else:
+                failpoint("transaction.marker")
                 if wait is not None:
                     waits.append((key, wait))
         answer: Deferred[Missing] = Deferred()

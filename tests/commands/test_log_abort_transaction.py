@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,8 @@ from barnabas.commands.main import main
 from barnabas.protocol.metadata.partition_state import PartitionState
 from barnabas.protocol.metadata.records import PartitionRecord, TopicRecord
 from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.transactions.keys import encode_transaction_key
+from barnabas.protocol.transactions.values import TransactionLogValue, encode_transaction_value
 from tests.support.storage.bench import LogBench, append, batch, log_config
 from tests.support.storage.metadata_store import append as append_metadata
 from tests.support.storage.transactions import end, send
@@ -51,8 +52,8 @@ def two_open(bench: LogBench) -> None:
 
 
 def state_record(name: bytes, producer_id: int, status: int, version: int = 0) -> tuple[int, bytes, bytes]:
-    value = struct.pack(">hqhib", version, producer_id, 0, 60_000, status) + b"rest"
-    return 1, struct.pack(">hh", 0, len(name)) + name, value
+    value = TransactionLogValue(producer_id, 0, 60_000, status, [("topic", [0])], 0, 0)
+    return 1, encode_transaction_key(name.decode()), bytes(encode_transaction_value(value, version))
 
 
 def write_state(bench: LogBench, *records: tuple[int, bytes | None, bytes | None]) -> None:
@@ -173,8 +174,8 @@ def test_an_expired_transactional_id_has_no_decision(bench: LogBench) -> None:
     ("key", "value", "sentence"),
     [
         (b"\0", b"", "not a transactional id's"),
-        (None, b"", "not a transactional id's"),
-        (b"\0\0\0\1a", b"short", "has 5 bytes"),
+        (None, b"", "the record has no key"),
+        (b"\0\0\0\1a", b"\0\0rt", "bytes asked at position 2"),
         (b"\0\0\0\1a", b"\0\2" + bytes(20), "has version 2"),
     ],
 )

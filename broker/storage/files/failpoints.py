@@ -3,9 +3,9 @@
     BARNABAS_TEST_FAILPOINTS="replace.renamed=kill@3,cleaner.written=enospc"     name=action[@n], the n-th time only
 
 `kill` ends the process by SIGKILL, as kill -9 would; `eio` and `enospc` raise that OSError. A test in the same process
-arms any callable. Unarmed, `failpoint` costs one look at two empty containers, so it is called only beside system calls
-and never on the path of a request. A new step of a segment swap gets a failpoint; test_replacement_crash.py then finds
-it by itself. Source: the idea is bbolt's gofail.
+arms any callable. Unarmed, `failpoint` costs one look at two empty containers, so it is called only beside system
+calls, and on the path of a request only at the end of a transaction, which makes several changes. A new step of a
+segment swap gets a failpoint; test_replacement_crash.py then finds it by itself. Source: the idea is bbolt's gofail.
 """
 
 from __future__ import annotations

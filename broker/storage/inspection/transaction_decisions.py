@@ -1,24 +1,22 @@
 """Decisions of Kafka's transaction coordinator, read from the `__transaction_state` partitions of data directories.
 
-    key    int16 version 0 | transactional id (int16 length, UTF-8)
-    value  int16 version 0 or 1 | producer id int64 | producer epoch int16 | timeout int32 ms | status int8 | ...
-
 The last record of a key counts; a null value deletes it. A transaction with status PrepareCommit is committed: its
 producer has received or will receive the confirmation, and only the markers are missing.
-Source: Kafka TransactionLogValue.json, TransactionState.
+The codecs are those of `protocol.transactions`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from struct import Struct
 from typing import NamedTuple
 
 from barnabas.broker.storage.inspection.file_types import FileType, known_files
 from barnabas.broker.storage.inspection.log_walk import LogWalk, StoredBatch
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.records.reader import read_records
+from barnabas.protocol.transactions.keys import decode_transaction_key
+from barnabas.protocol.transactions.values import decode_transaction_value
 
 TRANSACTION_STATE_TOPIC = "__transaction_state"
 
@@ -36,10 +34,6 @@ STATUS_NAMES = {
 }
 
 _UNFINISHED = frozenset({ONGOING, PREPARE_COMMIT, 3, 7})
-
-_KEY_HEAD = Struct(">hh")
-_VALUE_HEAD = Struct(">hqhib")
-_NEWEST_VALUE = 1
 
 
 class Decision(NamedTuple):
@@ -94,18 +88,16 @@ def _read_partition(directory: Path, found: dict[str, Decision]) -> None:
 
 
 def _apply(key: bytes | None, value: bytes | None, found: dict[str, Decision], where: str) -> None:
-    if key is None or len(key) < _KEY_HEAD.size:
-        raise DecodeError(f"{where}: a key of {len(key or b'')} bytes is not a transactional id's")
-    version, length = _KEY_HEAD.unpack_from(key)
-    if version != 0:
-        return  # a key of another, unknown type
-    name = key[_KEY_HEAD.size : _KEY_HEAD.size + length].decode("utf-8", errors="replace")
-    if value is None:
-        found.pop(name, None)
-        return
-    if len(value) < _VALUE_HEAD.size:
-        raise DecodeError(f"{where}: a transaction's state has {len(value)} bytes")
-    value_version, producer_id, epoch, _, status = _VALUE_HEAD.unpack_from(value)
-    if not 0 <= value_version <= _NEWEST_VALUE:
-        raise DecodeError(f"{where}: a transaction's state has version {value_version}, the newest known is 1")
-    found[name] = Decision(name, producer_id, epoch, status)
+    try:
+        if key is None:
+            raise DecodeError("the record has no key")
+        name = decode_transaction_key(key)
+        if name is None:
+            return  # a key of another, unknown type
+        if value is None:
+            found.pop(name, None)
+            return
+        state = decode_transaction_value(value)
+    except DecodeError as error:
+        raise DecodeError(f"{where}: {error}") from error
+    found[name] = Decision(name, state.producer_id, state.producer_epoch, state.status)
