@@ -13,7 +13,7 @@ from typing import Self
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from tests.interop.clients.driver import Driver, DriverError
+from tests.interop.clients.driver import Driver, DriverError, Unsupported
 from tests.interop.clients.features import Check, Feature, Trial
 from tests.support.eventually import eventually
 from tests.support.storage.committed_records import committed_records
@@ -191,13 +191,18 @@ class Feeder:
             number += 1
 
 
-def consume_transform_produce(trial: Trial) -> None:
+def consume_transform_produce(trial: Trial, protocol: str = "classic") -> None:
     """The broker is killed twice and the client once, with kill -9; each record is in the output exactly once."""
     assert trial.start is not None
     output = f"{trial.topic}-output"
     trial.create(PARTITIONS)
     trial.target.create_topic(output, PARTITIONS)
-    names = {"output": output, "group": f"group-{trial.topic}", "transactional_id": f"id-{trial.topic}"}
+    names = {
+        "output": output,
+        "group": f"group-{trial.topic}",
+        "transactional_id": f"id-{trial.topic}",
+        "protocol": protocol,
+    }
 
     def is_complete() -> bool | None:
         return [committed(trial, output, partition) for partition in range(PARTITIONS)] == feeder.values or None
@@ -220,12 +225,20 @@ def consume_transform_produce(trial: Trial) -> None:
     assert is_complete()
 
 
+def a_group_that_the_broker_assigns(trial: Trial) -> None:
+    """The same with a group of the consumer protocol, whose member epochs TxnOffsetCommit checks."""
+    if "consumer" not in trial.driver.limits.assignors:
+        raise Unsupported("it does not have the newer protocol")
+    consume_transform_produce(trial, "consumer")
+
+
 _CHECKS: dict[str, Check] = {
     "transactions: a commit shows all of its records": a_commit_shows_all,
     "transactions: an abort hides all of its records": an_abort_hides_all,
     "transactions: a second instance fences the first": a_second_instance_fences_the_first,
     "transactions: offsets are committed with the records": offsets_are_part_of_the_transaction,
     "transactions: consume, transform, produce; client and broker killed, exactly once": consume_transform_produce,
+    "transactions: the same in a group of the newer protocol (KIP-848)": a_group_that_the_broker_assigns,
 }
 
 TRANSACTION_FEATURES = [Feature(check.__name__.replace("_", "-"), title, check) for title, check in _CHECKS.items()]

@@ -167,8 +167,11 @@ class Transactions {
         Map<String, Object> configs = consumerConfigs(request, true);
         configs.put("group.id", request.get("group").asText());
         configs.put("group.instance.id", "transformer");
-        configs.put("session.timeout.ms", 30_000);
-        configs.put("heartbeat.interval.ms", 300);
+        configs.put("group.protocol", request.get("protocol").asText());
+        if (request.get("protocol").asText().equals("classic")) {
+            configs.put("session.timeout.ms", 30_000);
+            configs.put("heartbeat.interval.ms", 300);
+        }
         try (KafkaProducer<byte[], byte[]> producer = open(request);
                 KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(configs)) {
             consumer.subscribe(List.of(topic(request)));

@@ -117,12 +117,13 @@ def transform(request: Request) -> Answer:
 
 def _transform(request: Request, progress: Transform) -> None:
     producer = _open(request)
+    is_classic = request["protocol"] == "classic"
     consumer = Consumer(
         {
             "bootstrap.servers": request["bootstrap"],
             "group.id": request["group"],
             "group.instance.id": "transformer",
-            "session.timeout.ms": TRANSFORM_SESSION_MS,
+            **({"session.timeout.ms": TRANSFORM_SESSION_MS} if is_classic else {"group.protocol": "consumer"}),
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
             "isolation.level": "read_committed",

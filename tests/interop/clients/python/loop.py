@@ -21,7 +21,7 @@ Transactions. `name` is one producer of several in a process:
     {"op": "txn_close", "name"}
     {"op": "read_values", "topic", "partition", "committed": bool, "count"}
         -> {"values": [...]}: at least `count`, and those that arrive in the next READ_ON_S
-    {"op": "transform", "topic", "output", "group", "transactional_id", "until"}
+    {"op": "transform", "topic", "output", "group", "transactional_id", "until", "protocol": "classic" | "consumer"}
         -> {"progress": n} after each transaction, then {"sent", "failed"}. Consumes `topic` in a group and writes the
         values to the same partitions of `output`, with the offsets, in transactions. After an error it closes producer
         and consumer and starts again, the producer first: its InitProducerId ends the transaction that may be open.

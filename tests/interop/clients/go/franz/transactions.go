@@ -122,6 +122,9 @@ func transformUntilError(request loop.Request, progress *loop.Transform) error {
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 	)
+	if request.Protocol == "consumer" {
+		options = append(options, kgo.ServerSideBalancer())
+	}
 	session, err := kgo.NewGroupTransactSession(options...)
 	if err != nil {
 		return err

@@ -58,6 +58,7 @@ type Request struct {
 	Commit          bool     `json:"commit"`
 	Committed       bool     `json:"committed"`
 	Output          string   `json:"output"`
+	Protocol        string   `json:"protocol"`
 }
 
 // Answer is any JSON object.
