@@ -74,6 +74,11 @@ def test_both_isolation_levels_show_what_the_model_shows_before_and_after_a_kill
         with WireClient(daemon.host, daemon.port) as wire, KafkaWire(daemon.host, daemon.port) as kafka:
             desk.move_to(wire, kafka)
             desk.check(0, *[draw.randrange(desk.model.end_offset) for _ in range(5)])
+            for number in list(desk.open):
+                desk.end(number, is_commit=number == 0)
+            for _ in range(20):
+                act(desk, draw, batch)
+            desk.check(*range(0, desk.model.end_offset, 17))
 
 
 def test_our_consumer_skips_aborted_records_and_stops_at_open_ones(

@@ -64,15 +64,17 @@ def _collect(records: bytes, aborted: list[tuple[int, int]], found: FetchedParti
     for batch in iter_batches(records):
         while aborted and aborted[0][0] <= batch.last_offset:
             open_aborts.add(aborted.pop(0)[1])
-        if batch.base_offset < found.next_offset:
-            continue  # the batch that contains the fetch offset
+        if batch.next_offset <= found.next_offset:
+            continue
         if batch.is_control:
             found.markers.append(batch)
             (record,) = read_records(batch)
             if not decode_end_marker(record.key, record.value).is_commit:
                 open_aborts.discard(batch.producer_id)
         elif not batch.is_transactional or batch.producer_id not in open_aborts:
-            found.values += [(record.offset, record.value or b"") for record in read_records(batch)]
+            # The first batch contains the fetch offset, and may begin before it.
+            records = (record for record in read_records(batch) if record.offset >= found.next_offset)
+            found.values += [(record.offset, record.value or b"") for record in records]
         found.next_offset = batch.next_offset
 
 
