@@ -7,7 +7,8 @@
 A producer has one transaction at a time. Records sent in it, to any partitions, and the offsets become visible to
 read_committed readers together, or never. A record that is not delivered, or offsets that are refused, make the
 transaction abort-only; the next one may succeed. When the coordinator has a newer producer for the transactional id,
-or has aborted the transaction because of its timeout, every call raises ProducerFencedError.
+every call raises ProducerFencedError. A transaction that the coordinator has aborted because of its timeout is
+abort-only, or (below transaction.version 2) its producer is fenced.
 
 A commit or abort whose answer is lost is repeated for api_timeout_ms, also over a restart of the broker, and gives the
 same result. Source: Kafka's TransactionManager.
@@ -46,7 +47,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_ABORTABLE_CODES = frozenset({ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.UNKNOWN_PRODUCER_ID})
+_ABORTABLE_CODES = frozenset(
+    {ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_TXN_STATE}
+)
+"""Refusals of a commit after which the producer can go on.
+
+INVALID_TXN_STATE is final in Kafka's client. It means that the transaction was not committed, and is what the
+coordinator answers after it has aborted the transaction because of its timeout (transaction.version 2).
+"""
 _FATAL_OFFSET_CODES = FENCED_CODES | {
     ErrorCode.INVALID_TXN_STATE,
     ErrorCode.INVALID_PRODUCER_ID_MAPPING,
@@ -217,7 +225,7 @@ class Transactions:
             if error.retriable:
                 raise RefusedError(error.code, self._unfinished("commit" if commit else "abort", error)) from error
             if commit and error.code in _ABORTABLE_CODES:
-                state.fail(error, in_doubt=error.code is ErrorCode.UNKNOWN_PRODUCER_ID)
+                state.fail(error, in_doubt=error.code is not ErrorCode.TRANSACTION_ABORTABLE)
                 raise TransactionAbortableError(state.transactional_id, error) from error
             raise state.refused(error.code, error.message) from error
         state.ended(*following)

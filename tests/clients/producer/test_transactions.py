@@ -509,8 +509,8 @@ async def test_a_fenced_record_ends_its_block_with_the_fencing(broker: FakeBroke
     assert broker.log("lines").values() == [b"first", b"second"]
 
 
-@pytest.mark.parametrize("code", [ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_PRODUCER_ID_MAPPING])
-async def test_other_refusals_of_a_commit_are_final(broker: FakeBroker, code: ErrorCode) -> None:
+async def test_other_refusals_of_a_commit_are_final(broker: FakeBroker) -> None:
+    code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
     broker.intercept = Script(Respond(EndTxnResponse(code)), api=ApiKey.END_TXN)
     async with transactional(broker) as producer:
         with pytest.raises(RefusedError) as raised:
@@ -522,8 +522,9 @@ async def test_other_refusals_of_a_commit_are_final(broker: FakeBroker, code: Er
         assert again.value.code is code
 
 
-async def test_a_commit_that_the_coordinator_calls_abortable_is_aborted(broker: FakeBroker) -> None:
-    broker.intercept = Script(Respond(EndTxnResponse(ErrorCode.TRANSACTION_ABORTABLE)), api=ApiKey.END_TXN)
+@pytest.mark.parametrize("code", [ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.INVALID_TXN_STATE])
+async def test_a_commit_that_can_be_aborted_is_aborted(broker: FakeBroker, code: ErrorCode) -> None:
+    broker.intercept = Script(Respond(EndTxnResponse(code)), api=ApiKey.END_TXN)
     async with transactional(broker) as producer:
         with pytest.raises(TransactionAbortableError):
             async with producer.transaction():

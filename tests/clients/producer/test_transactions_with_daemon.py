@@ -43,7 +43,8 @@ SMALL = (f"num.partitions={PARTITIONS}", "transaction.state.log.num.partitions=1
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    with start_daemon(tmp_path_factory.mktemp("daemon"), *SMALL) as running:
+    soon = "transaction.abort.timed.out.transaction.cleanup.interval.ms=100"
+    with start_daemon(tmp_path_factory.mktemp("daemon"), soon, *SMALL) as running:
         yield running
 
 
@@ -135,16 +136,46 @@ async def test_a_second_producer_fences_the_first_and_aborts_its_transaction(dae
     assert await read(daemon.bootstrap, "fenced") == everywhere(b"second")
 
 
-async def test_lost_answers_change_no_outcome(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sends_again", [True, False], ids=["sends", "commits"])
+async def test_a_transaction_that_takes_too_long_is_aborted(daemon: Daemon, sends_again: bool) -> None:
+    topic = name = f"slow-{sends_again}"
+    async with (
+        Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin,
+        transactional(daemon.bootstrap, name, transaction_timeout_ms=200) as producer,
+    ):
+        await producer.begin_transaction()
+        await send_everywhere(producer, topic, b"late")
+        await producer.flush()
+        async with asyncio.timeout(20):
+            while await state_of(admin, name) != "CompleteAbort":
+                await asyncio.sleep(0.05)
+        if sends_again:
+            await producer.send(topic, b"later", partition=0)
+        with pytest.raises(TransactionAbortableError):
+            await producer.commit_transaction()
+        await producer.abort_transaction()
+    async with transactional(daemon.bootstrap, name) as producer, producer.transaction():
+        await send_everywhere(producer, topic, b"in time")
+    assert await read(daemon.bootstrap, topic) == everywhere(b"in time")
+
+
+async def state_of(admin: Admin, transactional_id: str) -> str:
+    (found,) = await admin.list_transactions(pattern=transactional_id)
+    return found.state
+
+
+@pytest.mark.parametrize("level", [2, 0], ids=["an epoch per transaction", "the same epoch"])
+async def test_lost_answers_change_no_outcome(tmp_path: Path, level: int) -> None:
     apis = {ApiKey.PRODUCE, ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT, ApiKey.INIT_PRODUCER_ID}
     async with CuttingProxy(random.Random(11), cut_rate=0.3, apis=apis) as proxy:
-        running = await asyncio.to_thread(start_daemon, tmp_path, f"advertised.listeners={proxy.address}", *SMALL)
+        settings = (f"advertised.listeners={proxy.address}", f"initial.features=transaction.version={level}", *SMALL)
+        running = await asyncio.to_thread(start_daemon, tmp_path, *settings)
         with running:
             proxy.upstream = (running.host, running.port)
             committed = []
-            for producer_number in range(3):
+            for producer_number in range(2):
                 async with transactional(proxy.address, "lossy") as producer:
-                    for number in range(20):
+                    for number in range(16):
                         value = b"%d-%02d" % (producer_number, number)
                         if number % 4 == 3:
                             with pytest.raises(KeyError):
@@ -153,25 +184,34 @@ async def test_lost_answers_change_no_outcome(tmp_path: Path) -> None:
                         committed.append(value)
                         async with producer.transaction():
                             await send_everywhere(producer, "lossy", value)
-            assert proxy.cuts > 20
+            assert proxy.cuts > 10
             assert await read(proxy.address, "lossy") == everywhere(*committed)
 
 
-async def test_a_broker_killed_inside_a_transaction_keeps_it_open(tmp_path: Path) -> None:
+async def test_a_broker_killed_inside_transactions_keeps_them_open(tmp_path: Path) -> None:
     with start_daemon(tmp_path, *SMALL) as running:
-        async with transactional(running.bootstrap, "killed") as producer:
-            for outcome in (b"committed", b"aborted"):
+        await fill(running.bootstrap, "inputs", 6)
+        async with (
+            transactional(running.bootstrap, "committed") as committing,
+            transactional(running.bootstrap, "aborted") as aborting,
+            consuming(running.bootstrap, "copies") as consumer,
+        ):
+            await consumer.assign([("inputs", 0)])
+            await consumer.poll(3, timeout_ms=20_000)
+            for producer in (committing, aborting):
                 await producer.begin_transaction()
-                await send_everywhere(producer, "killed", outcome + b" before")
+                await send_everywhere(producer, "killed", b"before")
                 await producer.flush()
-                await asyncio.to_thread(running.restart, clean=False)
-                await send_everywhere(producer, "killed", outcome + b" after")
-                await producer.flush()
-                if outcome == b"committed":
-                    await producer.commit_transaction()
-                else:
-                    await producer.abort_transaction()
-        assert await read(running.bootstrap, "killed") == everywhere(b"committed before", b"committed after")
+            await committing.send_offsets_to_transaction(consumer)
+
+            await asyncio.to_thread(running.restart, clean=False)
+            assert await committed_offset(running.bootstrap, "copies", "inputs") is None
+            for producer in (committing, aborting):
+                await send_everywhere(producer, "killed", b"after")
+            await aborting.abort_transaction()
+            await committing.commit_transaction()
+        assert await read(running.bootstrap, "killed") == everywhere(b"before", b"after")
+        assert await committed_offset(running.bootstrap, "copies", "inputs") == 3
 
 
 async def test_a_commit_survives_a_broker_killed_while_it_is_sent(tmp_path: Path) -> None:
@@ -311,20 +351,3 @@ async def test_a_consumer_that_its_group_has_replaced_cannot_commit_in_a_transac
             await producer.send("zombie-outputs", b"of a later transaction")
     assert await read(daemon.bootstrap, "zombie-outputs") == [b"of a later transaction"]
     assert await committed_offset(daemon.bootstrap, "zombies", "zombie-inputs") is None
-
-
-async def test_offsets_of_a_transaction_survive_a_killed_broker(tmp_path: Path) -> None:
-    with start_daemon(tmp_path, *SMALL) as running:
-        await fill(running.bootstrap, "inputs", 6)
-        async with (
-            transactional(running.bootstrap, "copy") as producer,
-            consuming(running.bootstrap, "copies") as consumer,
-        ):
-            await consumer.assign([("inputs", 0)])
-            await consumer.poll(3, timeout_ms=20_000)
-            await producer.begin_transaction()
-            await producer.send_offsets_to_transaction(consumer)
-            await asyncio.to_thread(running.restart, clean=False)
-            assert await committed_offset(running.bootstrap, "copies", "inputs") is None
-            await producer.commit_transaction()
-            assert await committed_offset(running.bootstrap, "copies", "inputs") == 3
