@@ -73,8 +73,8 @@ def _collect(records: bytes, aborted: list[tuple[int, int]], found: FetchedParti
                 open_aborts.discard(batch.producer_id)
         elif not batch.is_transactional or batch.producer_id not in open_aborts:
             # The first batch contains the fetch offset, and may begin before it.
-            records = (record for record in read_records(batch) if record.offset >= found.next_offset)
-            found.values += [(record.offset, record.value or b"") for record in records]
+            wanted = (record for record in read_records(batch) if record.offset >= found.next_offset)
+            found.values += [(record.offset, record.value or b"") for record in wanted]
         found.next_offset = batch.next_offset
 
 
