@@ -52,7 +52,13 @@ def _confluent(
 ) -> None:
     from confluent_kafka import Consumer, KafkaException, Producer
 
-    common = {"bootstrap.servers": bootstrap, "reconnect.backoff.max.ms": 200}
+    common = {
+        "bootstrap.servers": bootstrap,
+        "reconnect.backoff.max.ms": 200,
+        # librdkafka 2.16 loses all brokers at a broker's restart, bootstraps again, and then waits for ever in
+        # send_offsets_to_transaction: it has the group's coordinator cached as a broker that it dropped.
+        "metadata.recovery.strategy": "none",
+    }
 
     def run() -> None:
         producer = Producer(
