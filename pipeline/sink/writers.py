@@ -78,7 +78,7 @@ def make_batch_writer(given: Mapping[str, str], schema: StructType, *, overwrite
 def make_stream_writer(given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> DataSourceStreamArrowWriter:
     """Create the writer of a stream. Raises OptionError, SchemaError."""
     if overwrite:
-        raise OptionError("output mode complete is not supported: a log is append-only; use append or update")
+        raise OptionError("output mode complete is not supported: a log is append-only; use append")
     options = sink_options(given, streaming=True)
     ensure_writable(schema, options.topic)
     if options.transactions:

@@ -4,7 +4,7 @@ With `local-cluster` the executors are separate processes, which can be killed t
 (pipeline_kills.py), because no other process knows when a task is in the middle of its rows.
 
     {"work": "sink", "bootstrap", "source", "checkpoint", "topic"}      a stream of JSON files into a topic
-    {"work": "counts", "bootstrap", "source", "checkpoint", "topic"}    running counts of keys, with transactions
+    {"work": "distinct", "bootstrap", "source", "checkpoint", "topic"}  the first line of each key, with transactions
     {"work": "archive", "bootstrap", "archive", "topic"}                the archive job
     {"work": "replay", "bootstrap", "archive", "state", "topic", "to"}  the replay job
 """
@@ -95,18 +95,15 @@ def _main(work: dict[str, Any]) -> None:
                 .start()
             )
             query.awaitTermination()
-        elif work["work"] == "counts":
+        elif work["work"] == "distinct":
             from pyspark.sql import functions as sf
 
             lines = spark.readStream.schema("key string").option("maxFilesPerTrigger", 1).json(work["source"])
             # After the shuffle the order is Spark's, and rand() makes the rows of each attempt different ones.
-            value = sf.concat_ws(":", "key", "count", sf.rand().cast("string"))
             query = (
-                lines.groupBy("key")
-                .count()
-                .select("key", value.alias("value"))
+                lines.dropDuplicates(["key"])
+                .select("key", sf.concat_ws(":", "key", sf.rand().cast("string")).alias("value"))
                 .writeStream.format("barnabas")
-                .outputMode("update")
                 .option("kafka.bootstrap.servers", work["bootstrap"])
                 .option("kafka.batch.size", "1000")
                 .option("topic", work["topic"])
