@@ -56,18 +56,29 @@ class Deliveries:
 
 
 async def send_input(config: ProducerConfig, target: Target, line_format: LineFormat) -> int:
-    """Send all lines and return their number. Raises CommandFailure for the first line that was not sent."""
+    """Send all lines and return their number. Raises CommandFailure for the first line that was not sent.
+
+    With a transactional id they are one transaction, which a failure aborts.
+    """
+    async with Producer(config) as producer:
+        if config.transactional_id is None:
+            return await _send_all(producer, target, line_format, "{count} records were sent")
+        async with producer.transaction():
+            return await _send_all(producer, target, line_format, "the transaction was aborted")
+
+
+async def _send_all(producer: Producer, target: Target, line_format: LineFormat, outcome: str) -> int:
+    """Send and flush. `outcome` ends the sentence of a failure, with the `count` of acknowledged records."""
     descriptor = sys.stdin.fileno()
     deliveries = Deliveries()
     unreadable: CommandFailure | None = None
-    async with Producer(config) as producer:
-        with progress_bar("sending", total=_size_of(descriptor), unit="bytes", wanted=not sys.stdin.isatty()) as bar:
-            try:
-                await _send_until_refused(producer, descriptor, target, line_format, deliveries, bar)
-            except CommandFailure as error:
-                unreadable = error
-            await producer.flush()
-    _raise_first(deliveries, unreadable)
+    with progress_bar("sending", total=_size_of(descriptor), unit="bytes", wanted=not sys.stdin.isatty()) as bar:
+        try:
+            await _send_until_refused(producer, descriptor, target, line_format, deliveries, bar)
+        except CommandFailure as error:
+            unreadable = error
+        await producer.flush()
+    _raise_first(deliveries, unreadable, outcome)
     return deliveries.acknowledged
 
 
@@ -122,7 +133,7 @@ async def _send_lines(
         progress.advance(sum(map(len, lines)) + len(lines))
 
 
-def _raise_first(deliveries: Deliveries, unreadable: CommandFailure | None) -> None:
+def _raise_first(deliveries: Deliveries, unreadable: CommandFailure | None, outcome: str) -> None:
     """Raise the refusal, whose line is before the one at which reading stopped, else the parser's failure."""
     if deliveries.failure is not None:
         failure = failure_of(deliveries.failure)
@@ -132,7 +143,7 @@ def _raise_first(deliveries: Deliveries, unreadable: CommandFailure | None) -> N
         message, code = unreadable.message, unreadable.exit_code
     else:
         return
-    raise CommandFailure(f"{message}; {deliveries.acknowledged} records were sent", code)
+    raise CommandFailure(f"{message}; {outcome.format(count=deliveries.acknowledged)}", code)
 
 
 def _size_of(descriptor: int) -> int | None:

@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from barnabas.commands.durations import parse_duration
 from barnabas.commands.options import (
     bootstrap_option,
     parse_escaped,
@@ -77,6 +78,20 @@ COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
     show_default=True,
     help="Wait until the broker has the record (1, all), or do not wait (0).",
 )
+@click.option(
+    "--transactional-id",
+    metavar="ID",
+    help="Send all records as one transaction: read_committed consumers get all of them, or after a failure none.",
+)
+@click.option(
+    "--transaction-timeout",
+    "transaction_timeout_ms",
+    type=parse_duration,
+    default="1m",
+    show_default=True,
+    metavar="DURATION",
+    help="With --transactional-id: the broker aborts when the input takes longer (90s, 15m).",
+)
 @bootstrap_option
 @timeout_option
 def produce(
@@ -92,6 +107,8 @@ def produce(
     timestamp: int | None,
     compression: str,
     acks: str,
+    transactional_id: str | None,
+    transaction_timeout_ms: int,
     bootstrap: str,
     timeout_s: float,
 ) -> None:
@@ -100,6 +117,8 @@ def produce(
     A line's bytes are taken as they are, without the newline; an empty line is an empty value. Records with the same
     key go to the same partition, chosen as Kafka's Java client does. The command ends when the input has ended and
     every record is acknowledged. It stops at the first line that is invalid or refused, reports it, and exits with 1.
+
+    With --transactional-id, a start ends an earlier run with the same ID that is still busy, and aborts its records.
     """
     from barnabas.clients.config import ProducerConfig
     from barnabas.commands.output import counted, print_note
@@ -112,6 +131,8 @@ def produce(
         raise click.UsageError("--base64 and --keep-partition need --json.")
     if keep_partition and partition is not None:
         raise click.UsageError("--keep-partition and --partition exclude each other.")
+    if transactional_id is not None and ACKS[acks] != ACKS["all"]:
+        raise click.UsageError("--transactional-id needs --acks all.")
     line_format: LineFormat = (
         JsonLines(all_base64, keep_partition) if as_json else PlainLines(key_separator, null_marker, parse_headers)
     )
@@ -123,6 +144,8 @@ def produce(
         compression=compression,
         max_block_ms=timeouts["api_timeout_ms"],
         delivery_timeout_ms=timeouts["api_timeout_ms"],
+        transactional_id=transactional_id,
+        transaction_timeout_ms=transaction_timeout_ms,
         **timeouts,
     )
     common_headers = tuple((name, value.encode("utf-8", "surrogateescape")) for name, value in headers)

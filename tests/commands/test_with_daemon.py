@@ -218,6 +218,7 @@ def test_fewer_partitions_are_refused(commands: Commands, topic: str) -> None:
         ("config", "alter", "--topic", "t"),
         ("offsets", "t", "--timestamp", "yesterday"),
         ("topic", "list", "--bootstrap", "nowhere"),
+        ("produce", "t", "--transactional-id", "x", "--acks", "1"),
     ],
 )
 def test_wrong_usage_exits_with_2_before_any_broker_is_asked(arguments: tuple[str, ...]) -> None:
@@ -264,6 +265,21 @@ def test_records_arrive_with_every_acks(commands: Commands, topic: str, acks: st
     commands.ok("produce", topic, "--acks", acks, stdin=b"x\n")
 
     assert commands.ok("consume", topic, "--from-beginning", "--max-messages", "1") == b"x\n"
+
+
+def test_lines_are_sent_as_one_transaction(commands: Commands, topic: str) -> None:
+    transaction = ("--transactional-id", f"import-{topic}")
+    failed = commands.run("produce", topic, "--json", *transaction, stdin=b'{"value": "a"}\nnot json\n')
+    _refused(failed, 1, "line 2")
+    assert b"the transaction was aborted" in failed.stderr
+    commands.ok("produce", topic, *transaction, stdin=b"b\nc\n")
+    committed = ("consume", topic, "--from-beginning", "--exit-at-end", "--isolation-level")
+    assert sorted(commands.ok(*committed, "read_committed").splitlines()) == [b"b", b"c"]
+    assert b"a" in commands.ok(*committed, "read_uncommitted").splitlines()
+    _refused(commands.run("produce", topic, "--acks", "1", *transaction), 2, "needs --acks all")
+    _refused(
+        commands.run("produce", topic, "--transaction-timeout", "1h", *transaction), 1, "INVALID_TRANSACTION_TIMEOUT"
+    )
 
 
 def test_tombstones_null_keys_and_headers_can_be_sent(commands: Commands, topic: str) -> None:
