@@ -1,8 +1,9 @@
 """Files of two brokers that served the same transactional traffic, with all times masked.
 
 Masked are the timestamps and CRCs of batches, the times within `__transaction_state` and `__consumer_offsets` values,
-the timestamps of `.timeindex` entries and of rows in `.snapshot` files, and the topic id. Everything else stays as it
-is on disk: positions, sizes, offsets, ids, epochs, attributes, keys and values.
+the timestamps of rows in `.snapshot` files, and the topic id. Everything else stays as it is on disk: positions, sizes,
+offsets, ids, epochs, attributes, keys and values. `.timeindex` files are left out: which of several markers of one
+millisecond is the last of its time, and so has an entry, is a matter of the clock.
 """
 
 from __future__ import annotations
@@ -18,16 +19,14 @@ from barnabas.protocol.records.reader import read_records
 
 _CRC = slice(17, 21)
 _TIMESTAMPS = slice(27, 43)
-_TIME_INDEX_ENTRY = 12
 _TOPIC_ID = re.compile(rb"(?<=^version: 0\n)topic_id: \S{22}$")
 Mask = Callable[[bytes], bytes]
 
 
 def masked_files(data: Path, directories: Iterable[str]) -> dict[str, bytes]:
-    """Return all files of these partition directories with their times masked, by `<directory>/<name>`."""
-    return {
-        f"{name}/{path.name}": _masked(name, path) for name in directories for path in sorted((data / name).iterdir())
-    }
+    """Return the files of these partition directories with their times masked, by `<directory>/<name>`."""
+    paths = [path for name in directories for path in sorted((data / name).iterdir()) if path.suffix != ".timeindex"]
+    return {f"{path.parent.name}/{path.name}": _masked(path.parent.name, path) for path in paths}
 
 
 def mask_transaction_state(value: bytes) -> bytes:
@@ -56,9 +55,6 @@ def _masked(directory: str, path: Path) -> bytes:
     if path.suffix == ".log":
         mask = {"__transaction_state": mask_transaction_state, "__consumer_offsets": mask_offset}
         return _mask_batches(content, mask.get(directory.rpartition("-")[0]))
-    if path.suffix == ".timeindex":
-        entries = range(0, len(content), _TIME_INDEX_ENTRY)
-        return b"".join(bytes(8) + content[at + 8 : at + _TIME_INDEX_ENTRY] for at in entries)
     if path.suffix == ".snapshot":
         return encode_snapshot([row._replace(timestamp=0) for row in decode_snapshot(content, path)])
     return _TOPIC_ID.sub(b"topic_id: *", content)
