@@ -8,7 +8,7 @@ from concurrent.futures import Executor, Future
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-_TURNS = 20
+_TURNS = 6
 """Turns of the loop after a step: more than the longest chain of callbacks and task switches that a request takes."""
 
 
@@ -25,6 +25,14 @@ class ManualLoop(asyncio.SelectorEventLoop):
     def wall_ms(self) -> int:
         """Return the wall clock."""
         return round(self._now * 1000)
+
+    def run(self, call: Callable[[], T]) -> T:
+        """Return `call()`, made while the loop is the running one."""
+
+        async def run() -> T:
+            return call()
+
+        return self.run_until_complete(run())
 
     def settle(self) -> None:
         """Run everything that is due now."""

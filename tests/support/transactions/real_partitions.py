@@ -26,15 +26,24 @@ if TYPE_CHECKING:
 Place = tuple[str, int]
 
 
-class FaultyPartition(Partition):
-    """A partition on a disk that is full while `is_full`, and that fails the append number `fails_at` from now."""
+class KilledError(BaseException):
+    """The broker was killed here: no code that follows may run."""
 
-    __slots__ = ("fails_in", "is_full")
+
+class FaultyPartition(Partition):
+    """A partition on a disk that is full while `is_full`.
+
+    `fails_in`: number of the append from now on that fails. `kills_in`: number of the append before which the broker is
+    killed.
+    """
+
+    __slots__ = ("fails_in", "is_full", "kills_in")
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.is_full = False
         self.fails_in = 0
+        self.kills_in = 0
 
     def append_internal(self, records: memoryview) -> AppendResult:
         self._check()
@@ -49,6 +58,9 @@ class FaultyPartition(Partition):
         return super().append_marker(*arguments, **settings)
 
     def _check(self) -> None:
+        self.kills_in -= 1
+        if self.kills_in == 0:
+            raise KilledError
         self.fails_in -= 1
         if self.is_full or self.fails_in == 0:
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"no space for {self.log.topic_partition}")
