@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 from barnabas.broker.storage.log.append import AppendOrigin
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.log.state import LogState
+from barnabas.broker.storage.producers.entry import NO_OFFSET
 from barnabas.broker.storage.read_only.refusal import refuse_change
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
@@ -78,9 +79,7 @@ class Partition:
         self.appended_bytes = 0
         """Grows with every append; a waiting fetch compares it with its min_bytes."""
         self._transaction_marks: dict[int, int] = {}
-        """First offset of a transaction -> `appended_bytes` before it, for transactions that began under this object.
-
-        In ascending order; those before the oldest open transaction are dropped."""
+        """First offset of an open transaction that began under this object -> `appended_bytes` before it."""
 
     def append(self, records: memoryview) -> AppendResult:
         """Append one client batch, which is patched in place. Raises BrokerError with the partition's code."""
@@ -129,6 +128,8 @@ class Partition:
         log = self.writable_log
         if log is None:
             self._refuse_append()
+        entry = self.producer(producer_id)
+        first_offset = NO_OFFSET if entry is None else entry.txn_first_offset
         result = log.append_marker(
             producer_id,
             producer_epoch,
@@ -137,7 +138,7 @@ class Partition:
             transaction_version=transaction_version,
             timestamp_ms=timestamp_ms,
         )
-        self._drop_marks()
+        self._transaction_marks.pop(first_offset, None)
         return self._appended(result)
 
     def has_open_transaction(self, producer_id: int) -> bool:
@@ -162,16 +163,6 @@ class Partition:
         """Note how much was appended before a transaction, if one begins at `offset`, where a batch was just added."""
         if offset in self.log.core.producers.open_transactions:
             self._transaction_marks[offset] = self.appended_bytes
-
-    def _drop_marks(self) -> None:
-        """Forget the transactions before the oldest open one; marks between open ones are few."""
-        marks = self._transaction_marks
-        unstable = self.log.core.first_unstable_offset
-        if unstable is None:
-            marks.clear()
-            return
-        for offset in [each for each in marks if each < unstable]:
-            del marks[offset]
 
     def _refuse_append(self) -> NoReturn:
         refuse_change(f"nothing is appended to {self.log.topic_partition}")
