@@ -134,7 +134,7 @@ class TransactionCoordinator:
                 now_ms=self._wall_ms(),
             )
         except BrokerError as error:
-            self.ending.count_fencing(error, transactional_id)
+            self.ending.note_refusal(error, transactional_id)
             return dict.fromkeys(partitions, error.code)
         if changed is None and not self._coordinator_log.has_unflushed:
             return _ALL_ADMITTED
@@ -149,17 +149,11 @@ class TransactionCoordinator:
         """Serve InitProducerId with a transactional id. Raises BrokerError."""
         transactional_id = request.transactional_id
         assert transactional_id is not None
-        if not transactional_id:
-            raise BrokerError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
-        if request.two_phase and not self._config.broker.get_bool("transaction.two.phase.commit.enable"):
-            self._refuse_two_phase(transactional_id)
-        longest_ms = self._config.broker.get_int("transaction.max.timeout.ms")
-        if not request.two_phase and not 0 < request.transaction_timeout_ms <= longest_ms:
-            raise BrokerError(
-                ErrorCode.INVALID_TRANSACTION_TIMEOUT,
-                f"transaction.timeout.ms={request.transaction_timeout_ms} is not between 1 and the broker's"
-                f" transaction.max.timeout.ms={longest_ms}",
-            )
+        try:
+            self._ensure_permitted(transactional_id, request)
+        except BrokerError as error:
+            self.ending.note_refusal(error, transactional_id)
+            raise
         self._coordinator_log.ensure_loaded(transactional_id)
         answer: Deferred[InitProducerIdResponse] = Deferred()
 
@@ -190,7 +184,7 @@ class TransactionCoordinator:
                 now_ms=self._wall_ms(),
             )
         except BrokerError as error:
-            self.ending.count_fencing(error, transactional_id)
+            self.ending.note_refusal(error, transactional_id)
             answer.resolve(error)
             return answer
         return self._coordinator_log.settled(transactional_id) if changed is None else self.log.append(changed)
@@ -241,7 +235,7 @@ class TransactionCoordinator:
                 )
             )
         except BrokerError as error:
-            self.ending.count_fencing(error, transactional_id)
+            self.ending.note_refusal(error, transactional_id)
             answer.resolve(_no_producer(error.code))
         else:
             response = InitProducerIdResponse(changed.producer_id, changed.producer_epoch)
@@ -281,13 +275,24 @@ class TransactionCoordinator:
             raise BrokerError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
         self._coordinator_log.ensure_loaded(transactional_id)
 
-    def _refuse_two_phase(self, transactional_id: str) -> None:
-        message = (
-            f"transactional.id={printable(transactional_id)} requests two-phase commit, which is off"
-            " (transaction.two.phase.commit.enable=false)"
-        )
-        logger.warning("refused: %s", message)
-        raise BrokerError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, message)
+    def _ensure_permitted(self, transactional_id: str, request: InitProducerIdRequest) -> None:
+        config = self._config.broker
+        if not transactional_id:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
+        if request.two_phase:
+            if not config.get_bool("transaction.two.phase.commit.enable"):
+                raise BrokerError(
+                    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                    "two-phase commit is off (transaction.two.phase.commit.enable=false)",
+                )
+            return
+        longest_ms = config.get_int("transaction.max.timeout.ms")
+        if not 0 < request.transaction_timeout_ms <= longest_ms:
+            raise BrokerError(
+                ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+                f"transaction.timeout.ms={request.transaction_timeout_ms} is not between 1 and the broker's"
+                f" transaction.max.timeout.ms={longest_ms}",
+            )
 
 
 def _admission(error: BrokerError | None, partitions: Sequence[PartitionKey]) -> Admission:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.printable import printable
@@ -25,6 +25,15 @@ if TYPE_CHECKING:
     from barnabas.broker.transactions.log import TransactionLog
 
 logger = logging.getLogger(__name__)
+
+_FATAL: Final = (
+    ErrorCode.PRODUCER_FENCED,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    ErrorCode.INVALID_TXN_STATE,
+    ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+)
+"""Errors that a producer does not retry."""
 
 Ended = Deferred[BrokerError | None]
 """None once the transaction is completed, or its markers are tried again later; or why it was not decided."""
@@ -69,11 +78,13 @@ class TransactionEnding:
 
         return self._abort_and_fence(metadata, count)
 
-    def count_fencing(self, error: BrokerError, transactional_id: str) -> None:
-        """Count and log the error if it refuses a producer that another one, or a timeout, has fenced."""
+    def note_refusal(self, error: BrokerError, transactional_id: str) -> None:
+        """Log the error of a request if its producer cannot go on, and count those of fenced producers."""
+        if error.code not in _FATAL:
+            return
         if error.code is ErrorCode.PRODUCER_FENCED:
             self._probe.fencings += 1
-            logger.info("a fenced producer is refused, transactional.id=%s: %s", printable(transactional_id), error)
+        logger.warning("a producer is refused, transactional.id=%s: %s", printable(transactional_id), error)
 
     def _end(self, request: EndTxnRequest, new_producer_id: int | None, answer: Deferred[EndTxnResponse]) -> None:
         current = self._log.states.get(request.transactional_id)
@@ -93,7 +104,7 @@ class TransactionEnding:
             )
             return
         except BrokerError as error:
-            self.count_fencing(error, request.transactional_id)
+            self.note_refusal(error, request.transactional_id)
             answer.resolve(EndTxnResponse(error.code))
             return
         if prepared is None:

@@ -94,7 +94,7 @@ def test_a_member_of_an_unknown_group_gets_the_error_of_its_version(kafka: Kafka
     assert fetch(kafka, topic, topic)[0][0] == 1
 
 
-def test_the_coordinator_of_a_group_is_this_broker_and_transactions_have_none(kafka: KafkaWire, daemon: Daemon) -> None:
+def test_the_coordinator_of_a_group_or_transactional_id_is_this_broker(kafka: KafkaWire, daemon: Daemon) -> None:
     for version in range(4):
         answer = kafka.call("find_coordinator", version, key="g")
         assert (answer.error_code, answer.port) == (0, daemon.port), version
@@ -105,8 +105,9 @@ def test_the_coordinator_of_a_group_is_this_broker_and_transactions_have_none(ka
             ("b", 0, daemon.port),
         ]
         answer = kafka.call("find_coordinator", version, key_type=1, coordinator_keys=("t",))
-        assert [each.error_code for each in answer.coordinators] == [53]
-    assert kafka.call("find_coordinator", 1, key="t", key_type=1).error_code == 53
+        assert [(each.key, each.error_code, each.port) for each in answer.coordinators] == [("t", 0, daemon.port)]
+    answer = kafka.call("find_coordinator", 1, key="t", key_type=1)
+    assert (answer.error_code, answer.port) == (0, daemon.port)
     assert kafka.call("find_coordinator", 6, key_type=2, coordinator_keys=("s",)).coordinators[0].error_code == 42
 
 

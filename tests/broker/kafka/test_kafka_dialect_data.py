@@ -157,11 +157,25 @@ def test_a_transactional_batch_needs_a_transactional_id_but_not_the_reverse(kafk
     (result,) = kafka.receive("produce", 9).responses[0].partition_responses
     assert result.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     assert "without a transactional id" in result.error_message
-    for version in range(6):
-        answer = kafka.call(
-            "init_producer_id", version, transactional_id="txn", transaction_timeout=timedelta(seconds=1)
-        )
-        assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+
+def test_every_version_initializes_a_transactional_id(kafka: KafkaWire) -> None:
+    answers = [
+        kafka.call("init_producer_id", version, transactional_id="txn", transaction_timeout=timedelta(seconds=1))
+        for version in range(6)
+    ]
+    assert [(each.error_code, each.producer_epoch) for each in answers] == [(0, epoch) for epoch in range(6)]
+    assert len({each.producer_id for each in answers}) == 1
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1, 900_001])
+def test_a_transaction_timeout_outside_of_the_limits_is_refused(
+    daemon: Daemon, kafka: KafkaWire, timeout_ms: int
+) -> None:
+    timeout = timedelta(milliseconds=timeout_ms)
+    answer = kafka.call("init_producer_id", 4, transactional_id="late", transaction_timeout=timeout)
+    assert answer.error_code == ErrorCode.INVALID_TRANSACTION_TIMEOUT
+    assert f"transactional.id=late: INVALID_TRANSACTION_TIMEOUT: transaction.timeout.ms={timeout_ms}" in daemon.log
 
 
 def test_producer_ids_are_handed_out_once(kafka: KafkaWire) -> None:
