@@ -243,6 +243,7 @@ class Node:
             blocking_io=self._blocking_io,
             probe=probes.transactions,
         )
+        groups.add_load_listener(transactions.completion.retry_now)
         self._state.transactions = transactions
         if config.get_bool("metrics.group.lag.enable"):
             self._state.committed_offsets = groups.offsets.committed

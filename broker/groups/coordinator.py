@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.coordinator_log.loading import Loaded, LogLoading
@@ -76,6 +77,7 @@ class GroupCoordinator:
         self.offsets = GroupOffsets(self.log, self.registry, store, config, wall_ms)
         self.transactional_offsets = TransactionalOffsets(self.offsets, self.log, self.registry, config, wall_ms)
         self._expiry = OffsetExpiryTask(self.offsets, self.registry, config, wall_ms)
+        self._load_listeners: list[Callable[[], None]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
         self._refusing = False
@@ -120,6 +122,10 @@ class GroupCoordinator:
         """
         writer = TransactionWriter(producer_id, producer_epoch)
         return self.transactional_offsets.end(number, writer, marker, transaction_version=transaction_version)
+
+    def add_load_listener(self, listener: Callable[[], None]) -> None:
+        """Call `listener` each time when the groups of another partition are served: markers may wait for that."""
+        self._load_listeners.append(listener)
 
     def start(self) -> None:
         """Begin to load. Called before the first client is accepted, which would find its group unknown."""
@@ -184,7 +190,12 @@ class GroupCoordinator:
         if loaded.consumer_groups:
             self.consumer.load(loaded.consumer_groups)
         gone = list(self._in_deleted_topics(loaded))
-        return Loaded(loaded.records, None if self._reads_only else lambda: self._delete_offsets(gone))
+        return Loaded(loaded.records, None if self._reads_only else partial(self._loaded, gone))
+
+    def _loaded(self, gone: list[OffsetCommitKey]) -> None:
+        self._delete_offsets(gone)
+        for listener in self._load_listeners:
+            listener()
 
     def _in_deleted_topics(self, loaded: LoadedPartition) -> Iterator[OffsetCommitKey]:
         """Return the offsets in topics that do not exist; those of transactions name their topic without its id."""

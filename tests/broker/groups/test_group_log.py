@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
 from barnabas.broker.coordinator_log.topic import partition_of
 from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
+from barnabas.broker.storage.files.failpoints import VARIABLE as FAILPOINTS
 from tests.support.daemon import REPOSITORY, start_daemon
 from tests.support.groups.committed import commit, create_topic, fetch, until_loaded
 from tests.support.kafka.kafka_wire import KafkaWire, schema
+from tests.support.kafka.wire_producer import WireProducer, await_complete, transaction_state
 
 DURABLE = "log.flush.interval.messages=1"
 ONE_PARTITION = "offsets.topic.num.partitions=1"
@@ -27,6 +30,17 @@ def load_or_fail(partition_log, *arguments):
         raise LookupError("a bug of the loader")
     return load(partition_log, *arguments)
 loader.load_offsets_partition = load_or_fail
+"""
+
+HELD_LOAD_AND_NO_RETRIES = """
+import barnabas.broker.groups.offsets.loader as loader
+import barnabas.broker.transactions.completion as completion
+completion.FIRST_RETRY_S = 10**6
+load = loader.load_offsets_partition
+def held(*arguments):
+    open({fifo!r}).close()
+    return load(*arguments)
+loader.load_offsets_partition = held
 """
 
 BUG_IN_THE_FIRST_CREATION = """
@@ -283,3 +297,31 @@ def test_a_commit_whose_sync_fails_is_not_acknowledged(tmp_path: Path) -> None:
 def syncs_of_offsets(notes: Path) -> int:
     """Return how often the log of the only partition was synced."""
     return sum(line.endswith(".log") and OFFSETS_TOPIC in line for line in notes.read_text().splitlines())
+
+
+def test_a_decided_transaction_is_completed_as_soon_as_its_group_is_loaded(tmp_path: Path) -> None:
+    few = (ONE_PARTITION, "transaction.state.log.num.partitions=1")
+    dies = start_daemon(tmp_path, *few, environ={**os.environ, FAILPOINTS: "transaction.prepared=kill"})
+    with KafkaWire(dies.host, dies.port) as kafka:
+        create_topic(kafka, "t")
+        producer = WireProducer(kafka, "x")
+        assert producer.init() == 0
+        assert producer.commit_offsets("g", "t", {0: 5}) == 0
+        with suppress(ConnectionError):
+            producer.end(is_commit=True)
+    dies.kill()
+    fifo = tmp_path / "go"
+    os.mkfifo(fifo)
+    code = HELD_LOAD_AND_NO_RETRIES.format(fifo=str(fifo))
+    with (
+        start_daemon(tmp_path, *few, environ=with_fault(tmp_path, code)) as daemon,
+        KafkaWire(daemon.host, daemon.port) as kafka,
+    ):
+        while kafka.call("list_transactions", 0, state_filters=(), producer_id_filters=()).error_code == 14:
+            pass  # every iteration waits for a response
+        assert transaction_state(kafka, "x") == "PrepareCommit"
+        assert fetch(kafka, "g", "t", require_stable=True) == {0: (-1, 14, "")}
+        fifo.write_text("go")
+        until_loaded(kafka)
+        assert await_complete(kafka, "x") == "CompleteCommit"
+        assert fetch(kafka, "g", "t", require_stable=True) == {0: (5, 0, "")}
