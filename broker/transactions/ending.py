@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.printable import printable
+from barnabas.broker.storage.files.failpoints import failpoint
 from barnabas.broker.transactions import outcomes
 from barnabas.broker.transactions.checks import ProducerIdAndEpoch, ProducerIdNeededError
 from barnabas.broker.transactions.metadata import EPOCH_PER_TRANSACTION, TransactionMetadata
@@ -151,6 +152,7 @@ class TransactionEnding:
                 count()
                 self._completion.complete(prepared).then(answer.resolve)
 
+        failpoint("transaction.deciding")
         self._log.append(prepared).then(decided)
         return answer
 
