@@ -4,6 +4,8 @@ A task writes its records in a transaction, flushes them, and returns a Prepared
 coordinating process stores its decision about a set of them and then ends each, after a restart again:
 
     async with PreparedTransactions(config) as prepared:
+        await prepared.ensure_open(transactions)
+        ...                                     # store the decision
         await prepared.commit(transaction)      # also if it was committed before
         await prepared.abort("orders-7-attempt-2")
 
@@ -13,6 +15,7 @@ which has no timeout (`transaction.two.phase.commit.enable=true` on the broker),
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
@@ -20,11 +23,17 @@ from barnabas.clients.config import ClientConfig
 from barnabas.clients.errors import PreparedTransactionLostError, RefusedError
 from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.network.retrying import with_retries
-from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.errors import RETRIABLE_CODES, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.protocol.messages.transactions.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TransactionDescription,
+)
 from barnabas.protocol.messages.transactions.end_txn import EndTxnRequest, EndTxnResponse
 
+_OPEN: Final = "Ongoing"
 _LOST_CODES: Final = frozenset(
     {
         ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -67,6 +76,30 @@ class PreparedTransactions:
     def cluster_id(self) -> str:
         """The id of the connected cluster."""
         return self._cluster.cluster_id
+
+    async def ensure_open(self, transactions: Sequence[PreparedTransaction]) -> None:
+        """Check that transactions can still be committed, before the decision to commit all of them.
+
+        Raises PreparedTransactionLostError for the first one that was ended or fenced; and as `commit`.
+        """
+        if not transactions:
+            return
+        request = DescribeTransactionsRequest([each.transactional_id for each in transactions])
+
+        async def attempt() -> list[TransactionDescription]:
+            connection = await self._cluster.connections.any_connection()
+            response: DescribeTransactionsResponse = await connection.request(ApiKey.DESCRIBE_TRANSACTIONS, request)
+            for found in response.transactions:
+                if found.error in RETRIABLE_CODES:
+                    raise RefusedError(found.error, f"transaction {found.transactional_id} cannot be described")
+            return response.transactions
+
+        described = await with_retries(self._config, ApiKey.DESCRIBE_TRANSACTIONS.label, attempt)
+        for transaction, found in zip(transactions, described, strict=True):
+            current = PreparedTransaction(found.transactional_id, found.producer_id, found.producer_epoch)
+            if found.state != _OPEN or current != transaction:
+                code = ErrorCode.INVALID_TXN_STATE if found.error is ErrorCode.NONE else found.error
+                raise PreparedTransactionLostError(transaction.transactional_id, code)
 
     async def commit(self, transaction: PreparedTransaction) -> None:
         """Commit the transaction; return also if it was committed by an earlier call.

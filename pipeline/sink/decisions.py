@@ -7,7 +7,7 @@ transaction that is committed already counts as done, and an aborted one may be 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Sequence
 from typing import Final, Protocol
 
 from barnabas.clients.errors import PreparedTransactionLostError
@@ -25,6 +25,9 @@ class Ending(Protocol):
     @property
     def cluster_id(self) -> str:
         """The id of the connected cluster."""
+
+    async def ensure_open(self, transactions: Sequence[PreparedTransaction]) -> None:
+        """Raise PreparedTransactionLostError unless all of them can be committed."""
 
     async def commit(self, transaction: PreparedTransaction) -> None:
         """Commit a transaction; return also if it is committed already."""
@@ -50,7 +53,18 @@ async def abort_open_runs(files: TransactionFiles, ending: Ending) -> None:
 
 
 async def commit_run(files: TransactionFiles, run: RunFiles, commit: Commit, ending: Ending) -> None:
-    """Decide to commit, and commit. Raises PipelineError if another driver has aborted the run; and as `recover`."""
+    """Decide to commit, and commit.
+
+    Raises PipelineError without a decision if a transaction was aborted meanwhile, by its timeout for example, or if
+    another driver has aborted the run; and as `recover` does.
+    """
+    try:
+        await ending.ensure_open(commit.transactions)
+    except PreparedTransactionLostError as error:
+        raise PipelineError(
+            f"{error.message}; the micro-batch is not committed, start the query again to repeat it. With the option "
+            "kafka.transaction.timeout.ms the timeout must be longer than a micro-batch"
+        ) from error
     if run.decide(commit) != commit:
         raise PipelineError(
             f"{files.location}: another driver has taken over this query and aborted the micro-batch: "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -40,6 +40,11 @@ class Coordinator:
         self.epochs[transactional_id] = self.epochs.get(transactional_id, -1) + 1
         self.open.add(transactional_id)
         return PreparedTransaction(transactional_id, 7, self.epochs[transactional_id])
+
+    async def ensure_open(self, transactions: Sequence[PreparedTransaction]) -> None:
+        for name, _, epoch in transactions:
+            if name not in self.open or self.epochs[name] != epoch:
+                raise PreparedTransactionLostError(name, ErrorCode.INVALID_TXN_STATE)
 
     async def commit(self, transaction: PreparedTransaction) -> None:
         self.step()
@@ -183,16 +188,26 @@ async def test_an_attempt_that_comes_late_finds_its_run_closed_whenever_it_looks
     assert files.runs() == []
 
 
-async def test_a_decided_transaction_that_was_aborted_by_others_is_a_fatal_error_every_time(tmp_path: Path) -> None:
+async def test_a_transaction_that_was_aborted_before_the_decision_keeps_the_run_undecided(tmp_path: Path) -> None:
     files, coordinator = state(tmp_path), Coordinator()
     one, two = begin(files, coordinator, "r", "one", "two")
     await coordinator.abort("one")
+    with pytest.raises(PipelineError, match=r"transaction one cannot be committed .* start the query again"):
+        await commit_run(files, files.run("r"), commit_of(0, one, two), coordinator)
+    await abort_open_runs(files, coordinator)
+    assert coordinator.outcomes == {"one": ["abort"], "two": ["abort"]}
+    assert files.runs() == []
+
+
+async def test_a_decided_transaction_that_was_aborted_by_others_is_a_fatal_error_every_time(tmp_path: Path) -> None:
+    files, coordinator = state(tmp_path), Coordinator()
+    one, two = begin(files, coordinator, "r", "one", "two")
+    files.run("r").decide(commit_of(0, one, two))
+    await coordinator.abort("one")
     for _ in range(2):
         with pytest.raises(PipelineError, match=r"transaction one cannot be committed any more.*rows of a micro-batch"):
-            await commit_run(files, files.run("r"), commit_of(0, one, two), coordinator)
+            await recover(files, coordinator)
     assert coordinator.outcomes["two"] == ["commit"]
-    with pytest.raises(PipelineError, match="transaction one cannot be committed any more"):
-        await recover(files, coordinator)
 
 
 async def test_runs_of_another_cluster_are_left_alone(tmp_path: Path) -> None:
