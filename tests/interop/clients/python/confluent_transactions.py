@@ -19,6 +19,9 @@ def _open(request: Request) -> Producer:
         {
             "bootstrap.servers": request["bootstrap"],
             "transactional.id": request["transactional_id"],
+            # Without any broker librdkafka 2.16 bootstraps again and ends its broker handles, but the cached group
+            # coordinator keeps an ended one: send_offsets_to_transaction then waits forever, on any broker.
+            "metadata.recovery.strategy": "none",
             "reconnect.backoff.max.ms": 200,
         }
     )
