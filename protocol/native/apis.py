@@ -55,9 +55,9 @@ NATIVE_APIS: Final[dict[int, NativeRow]] = {
     ApiKey.TXN_OFFSET_COMMIT: NativeRow("transactions", "commit_offsets", "commit_offsets_response"),
     ApiKey.ALTER_REPLICA_LOG_DIRS: NativeRow("log_dirs", "alter", "alter_response"),
     ApiKey.DESCRIBE_LOG_DIRS: NativeRow("log_dirs", "describe", "describe_response"),
-    ApiKey.WRITE_TXN_MARKERS: NativeRow("transactions", "markers", "markers_response"),
-    ApiKey.DESCRIBE_TRANSACTIONS: NativeRow("transactions", "describe", "describe_response"),
-    ApiKey.LIST_TRANSACTIONS: NativeRow("transactions", "list", "list_response"),
+    ApiKey.WRITE_TXN_MARKERS: NativeRow("transaction_admin", "markers", "markers_response"),
+    ApiKey.DESCRIBE_TRANSACTIONS: NativeRow("transaction_admin", "describe", "describe_response"),
+    ApiKey.LIST_TRANSACTIONS: NativeRow("transaction_admin", "list", "list_response"),
 }
 
 
