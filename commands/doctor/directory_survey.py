@@ -151,6 +151,8 @@ def _add_groups(log: ReadableLog, groups: dict[str, int]) -> list[str]:
         return [f"the groups of {log.topic_partition} cannot be read: {error}"]
     for group_id in loaded.groups:
         groups.setdefault(group_id, 0)
+    for record in loaded.pending:
+        groups.setdefault(record.key.group, 0)
     for group_id, offsets in loaded.offsets.items():
         groups[group_id] = groups.get(group_id, 0) + len(offsets)
     modern = _groups_of_new_protocols(log)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -82,7 +83,7 @@ class _Process:
 
 
 class Transformation:
-    """Transformers that share the partitions of one topic, and their kills at moments that `seed` determines."""
+    """Transformers that share the partitions of one topic, and their faults at moments that `seed` determines."""
 
     def __init__(self, daemon: Daemon, library: str, *, seed: int, stack: ExitStack) -> None:
         self._daemon = daemon
@@ -95,20 +96,33 @@ class Transformation:
             daemon.create_topic(topic, partitions=PARTITIONS)
         self._processes = [self._start(number) for number in range(PROCESSES)]
 
-    def run(self, *, kills: int, records: int = 40) -> None:
-        """Produce `records` to each partition before every kill, and check the output at the end."""
-        for _ in range(kills):
+    def run(self, *, faults: int, records: int = 40) -> None:
+        """Produce `records` to each partition before every fault, and check the output at the end."""
+        kinds = [self._kill_broker, self._kill_process, self._suspend_process]
+        order = [kinds[number % len(kinds)] for number in range(faults)]
+        self._random.shuffle(order)
+        for fault in order:
             self._produce(records)
             self._await_progress(self._random.randrange(1, records))
             time.sleep(self._random.random() / 50)  # anywhere in a transaction
-            victim = self._random.randrange(PROCESSES + 1)
-            if victim == PROCESSES:
-                self._daemon.restart(clean=False)
-            else:
-                self._processes[victim].kill()
-                self._processes[victim] = self._start(victim)
+            fault()
         self._produce(records)
         self.check()
+
+    def _kill_broker(self) -> None:
+        self._daemon.restart(clean=False)
+
+    def _kill_process(self) -> None:
+        number = self._random.randrange(PROCESSES)
+        self._processes[number].kill()
+        self._processes[number] = self._start(number)
+
+    def _suspend_process(self) -> None:
+        """Suspend one for longer than its session, so that the other one takes its partitions over."""
+        process = self._random.choice(self._processes).process
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(2 * SESSION_MS / 1000)  # the time of the fault itself
+        process.send_signal(signal.SIGCONT)
 
     def check(self) -> None:
         """Wait until everything is transformed; assert that the output has each record once, and in order."""

@@ -1,4 +1,4 @@
-"""Consume-transform-produce loops over many kills of their processes and of the broker: exactly once, by counting."""
+"""Consume-transform-produce loops over many faults of their processes and of the broker: exactly once, by counting."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 from tests.support.daemon import start_daemon
 from tests.support.transactions.transformers import SETTINGS, Transformation
 
-KILLS = 8
+FAULTS = 8
 
 
 @pytest.mark.parametrize(("library", "seed"), [("confluent", 21), ("confluent-consumer", 22), ("barnabas", 23)])
-def test_each_record_is_transformed_exactly_once_over_many_kills(tmp_path: Path, library: str, seed: int) -> None:
+def test_each_record_is_transformed_exactly_once_over_many_faults(tmp_path: Path, library: str, seed: int) -> None:
     with start_daemon(tmp_path, *SETTINGS) as daemon, ExitStack() as stack:
-        Transformation(daemon, library, seed=seed, stack=stack).run(kills=KILLS)
+        Transformation(daemon, library, seed=seed, stack=stack).run(faults=FAULTS)
