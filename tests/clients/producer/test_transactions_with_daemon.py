@@ -351,3 +351,37 @@ async def test_a_consumer_that_its_group_has_replaced_cannot_commit_in_a_transac
             await producer.send("zombie-outputs", b"of a later transaction")
     assert await read(daemon.bootstrap, "zombie-outputs") == [b"of a later transaction"]
     assert await committed_offset(daemon.bootstrap, "zombies", "zombie-inputs") is None
+
+
+async def test_partitions_that_move_away_inside_a_transaction_make_it_abort_only(daemon: Daemon) -> None:
+    """The moved partition's records would be in the transaction without their offset, and be processed twice."""
+    async with Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin:
+        await admin.create_topic("moving", partitions=2)
+    async with Producer(ProducerConfig(bootstrap=daemon.bootstrap)) as filler:
+        for partition in range(2):
+            await filler.send("moving", b"%d" % partition, partition=partition)
+
+    async with (
+        transactional(daemon.bootstrap, "movers") as producer,
+        consuming(daemon.bootstrap, "movers") as first,
+        consuming(daemon.bootstrap, "movers") as second,
+        asyncio.timeout(60),
+    ):
+        await first.subscribe(["moving"])
+        records = await first.poll(timeout_ms=20_000)
+        await producer.begin_transaction()
+        for record in records:
+            await producer.send("moved", record.value)
+        await second.subscribe(["moving"])
+        reading = asyncio.create_task(second.poll(timeout_ms=20_000))
+        while len(first.assignment) != 1:
+            await first.poll(timeout_ms=20)
+        with pytest.raises(TransactionAbortableError, match="gave partitions up after the transaction began"):
+            await producer.send_offsets_to_transaction(first)
+        await producer.abort_transaction()
+
+        await first.seek_to_committed()
+        again = [*await first.poll(timeout_ms=20_000), *await reading]
+        assert sorted(record.value or b"" for record in again) == [b"0", b"1"]
+        async with producer.transaction():
+            assert len(await producer.send_offsets_to_transaction(first)) == 1
