@@ -31,10 +31,10 @@ from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRespo
 from barnabas.protocol.messages.transactions.end_txn import EndTxnResponse
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.topic_partition import TopicPartition
-from tests.clients.fake_broker import Action, Drop, FakeBroker, Hold, RefusePartitions, Respond
+from tests.clients.fake_broker import Action, Drop, FakeBroker, Hold, RefusePartitions, Respond, Silence
 from tests.clients.fake_coordinator import FakeTransactionalId, refused_offsets
 from tests.clients.producer.test_idempotence import Script, places, producing, sent_batches
-from tests.clients.waiting import until
+from tests.clients.waiting import turns, until
 
 ORDERS = TopicPartition("orders", 1)
 
@@ -260,6 +260,71 @@ async def test_an_abort_does_not_send_waiting_records(broker: FakeBroker) -> Non
             await future
     assert sent_batches(broker) == []
     assert broker.asked(ApiKey.END_TXN) == []
+
+
+async def test_an_abort_waits_for_records_in_flight_and_sends_them_only_once(broker: FakeBroker) -> None:
+    """A record that arrives after the end of its transaction would open another one."""
+    async with transactional(broker) as producer:
+        await producer.begin_transaction()
+        broker.intercept = Script(Silence(), api=ApiKey.PRODUCE)
+        future = await producer.send("lines", b"a")
+        await until(lambda: bool(broker.asked(ApiKey.PRODUCE)))
+        abort = asyncio.create_task(producer.abort_transaction())
+        await turns()
+        assert not future.done()
+        assert not abort.done()
+        broker.drop_connections()
+        await abort
+        with pytest.raises(TransactionAbortedError):
+            await future
+        in_order = [api for api, _ in broker.requests if api in (ApiKey.PRODUCE, ApiKey.END_TXN)]
+        assert in_order == [ApiKey.PRODUCE, ApiKey.END_TXN]
+
+
+async def test_an_end_is_sent_after_the_answers_of_all_records(
+    broker: FakeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = asyncio.Event()
+    async with transactional(broker) as producer:
+        await producer.begin_transaction()
+        await producer.send_and_wait("lines", b"a")
+        broker.intercept = Script(Hold(held), api=ApiKey.PRODUCE)
+        future = await producer.send("lines", b"b")
+        await until(lambda: len(broker.asked(ApiKey.PRODUCE)) == 2)
+        assert producer._transactions is not None
+        requests = producer._transactions._requests
+        send_end = requests.end
+
+        async def end(*arguments: Any, **named: Any) -> Any:
+            assert future.done()
+            return await send_end(*arguments, **named)
+
+        monkeypatch.setattr(requests, "end", end)
+        abort = asyncio.create_task(producer.abort_transaction())
+        await turns()
+        held.set()
+        await abort
+        assert future.result().offset == 1
+
+
+async def test_a_record_that_waited_for_room_is_not_sent_after_its_transaction(broker: FakeBroker) -> None:
+    held = asyncio.Event()
+    broker.intercept = Script(Hold(held), api=ApiKey.PRODUCE)
+    async with transactional(broker, batch_size=1_000, buffer_memory=1_500) as producer:
+        await producer.begin_transaction()
+        first = await producer.send("lines", b"a" * 900)
+        await until(lambda: bool(broker.asked(ApiKey.PRODUCE)))
+        waiting = asyncio.create_task(producer.send("lines", b"b" * 900))
+        await turns()
+        abort = asyncio.create_task(producer.abort_transaction())
+        await turns()
+        held.set()
+        await abort
+        assert first.result().offset == 0
+        with pytest.raises(ClientError, match="cannot send, because"):
+            await waiting
+        assert producer.buffered_bytes == 0
+    assert len(broker.asked(ApiKey.PRODUCE)) == 1
 
 
 async def test_a_block_may_end_its_transaction_itself(broker: FakeBroker) -> None:
