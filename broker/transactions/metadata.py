@@ -77,7 +77,9 @@ def ordered(partitions: Iterable[PartitionKey]) -> Partitions:
         return dict.fromkeys(keys)
     mask = _table_size(len(keys)) - 1
     topic_hashes = {topic: java_hash(topic) for topic, _ in keys}
-    return dict.fromkeys(sorted(keys, key=lambda key: _spread(31 * (31 + key[1]) + topic_hashes[key[0]]) & mask))
+    hashes = [31 * (31 + number) + topic_hashes[topic] & _INT32_MASK for topic, number in keys]
+    buckets = [(hashed ^ hashed >> 16) & mask for hashed in hashes]
+    return dict.fromkeys([keys[position] for position in sorted(range(len(keys)), key=buckets.__getitem__)])
 
 
 def by_topic(partitions: Iterable[PartitionKey]) -> list[tuple[str, list[int]]]:

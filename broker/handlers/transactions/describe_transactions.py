@@ -1,7 +1,7 @@
 """DescribeTransactions (key 65): the state of transactional ids, with the partitions of their transactions.
 
 INVALID_REQUEST for an empty id; COORDINATOR_LOAD_IN_PROGRESS while its partition is loaded, COORDINATOR_NOT_AVAILABLE
-if that failed; TRANSACTIONAL_ID_NOT_FOUND for an unknown one. An id listed twice is answered once.
+if that failed; TRANSACTIONAL_ID_NOT_FOUND for an unknown one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class DescribeTransactionsHandler:
     def __call__(self, session: Session, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
         """Answer one DescribeTransactions request as the module docstring specifies."""
         found = []
-        for transactional_id in dict.fromkeys(request.transactional_ids):
+        for transactional_id in request.transactional_ids:
             try:
                 found.append(self._describe(transactional_id))
             except BrokerError as error:

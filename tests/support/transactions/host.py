@@ -71,9 +71,10 @@ class Decision(NamedTuple):
 
 
 class TransactionHost:
-    """One coordinator. `feature` is the cluster's transaction.version."""
+    """One coordinator. `feature` is the cluster's transaction.version, `settings` are properties of the broker."""
 
-    def __init__(self, directory: Path, places: Sequence[Place], feature: int) -> None:
+    def __init__(self, directory: Path, places: Sequence[Place], feature: int, **settings: object) -> None:
+        self._settings = {**_SETTINGS, **settings}
         self.loop = ManualLoop()
         ids = {topic: topic.encode().ljust(16, b"\0")[:16] for topic, _ in [*places, STATE]}
         self.partitions = RealPartitions(directory, {place: ids[place[0]] for place in [*places, STATE]}, self.loop)
@@ -174,7 +175,7 @@ class TransactionHost:
         return range(first, first + _ID_BLOCK)
 
     def _start(self) -> None:
-        config = LiveConfig(broker_config(**_SETTINGS), 1, self.image)
+        config = LiveConfig(broker_config(**self._settings), 1, self.image)
         flush_waits = FlushWaits(self.loop)
         changes = cast(MetadataChanges, self)
         parts = LogParts(

@@ -1,0 +1,113 @@
+"""ListTransactions, DescribeTransactions and WriteTxnMarkers through the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.protocol.errors import ErrorCode
+from tests.support.daemon import Daemon, start_daemon
+from tests.support.groups.committed import create_topic
+from tests.support.kafka.kafka_wire import KafkaWire, schema
+from tests.support.kafka.wire_producer import WireProducer
+from tests.support.transactions.committed_reads import end_offset, fetch_committed
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    directory: Path = tmp_path_factory.mktemp("administration")
+    with start_daemon(directory, "transaction.state.log.num.partitions=3") as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def kafka(daemon: Daemon) -> Iterator[KafkaWire]:
+    with KafkaWire(daemon.host, daemon.port) as wire:
+        yield wire
+
+
+def opened(kafka: KafkaWire, transactional_id: str, topic: str) -> WireProducer:
+    """Return a producer with an open transaction in two partitions of a new topic."""
+    create_topic(kafka, topic, 2)
+    producer = WireProducer(kafka, transactional_id)
+    assert producer.init() == 0
+    assert producer.write_many({(topic, 0): (b"a",), (topic, 1): (b"b",)}) == 0
+    return producer
+
+
+def listed(kafka: KafkaWire, **filters: Any) -> dict[str, tuple[int, str]]:
+    version = filters.pop("version", 2)
+    answer = kafka.call("list_transactions", version, **{"state_filters": (), "producer_id_filters": (), **filters})
+    assert answer.error_code == 0, answer
+    return {each.transactional_id: (each.producer_id, each.transaction_state) for each in answer.transaction_states}
+
+
+def test_transactions_are_listed_by_state_producer_age_and_pattern(kafka: KafkaWire) -> None:
+    first, second = opened(kafka, "list.first", "listed"), WireProducer(kafka, "list.second")
+    assert second.init() == 0
+    both = {"list.first": (first.producer_id, "Ongoing"), "list.second": (second.producer_id, "Empty")}
+    pattern = {"transactional_id_pattern": "list\\..*"}
+    assert listed(kafka, **pattern) == both
+    assert listed(kafka, transactional_id_pattern="list") == {}
+    assert listed(kafka, state_filters=("Ongoing",), **pattern).keys() == {"list.first"}
+    assert listed(kafka, producer_id_filters=(second.producer_id,)).keys() == {"list.second"}
+    assert listed(kafka, version=1, duration_filter=3_600_000, state_filters=("Ongoing",)) == {}
+    assert both.items() <= listed(kafka, version=0).items()
+    answer = kafka.call("list_transactions", 0, state_filters=("Ongoing", "Sleeping"), producer_id_filters=())
+    assert answer.unknown_state_filters == ("Sleeping",)
+    answer = kafka.call("list_transactions", 2, state_filters=(), producer_id_filters=(), transactional_id_pattern="(")
+    assert answer.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert first.end(is_commit=False) == 0
+    assert listed(kafka, **pattern)["list.first"] == (first.producer_id, "CompleteAbort")
+
+
+def test_a_transaction_is_described_with_its_partitions(kafka: KafkaWire) -> None:
+    producer = opened(kafka, "described", "described")
+    answer = kafka.call("describe_transactions", 0, transactional_ids=("described", "unknown", "", "described"))
+    found, unknown, empty, again = answer.transaction_states
+    assert (found.error_code, found.transactional_id, found.transaction_state) == (0, "described", "Ongoing")
+    assert (found.producer_id, found.producer_epoch) == (producer.producer_id, producer.epoch)
+    assert found.transaction_timeout.total_seconds() == 60
+    assert {each.topic: set(each.partitions) for each in found.topics} == {"described": {0, 1}}
+    assert unknown.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+    assert empty.error_code == ErrorCode.INVALID_REQUEST
+    assert again == found
+    assert producer.end(is_commit=True) == 0
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_markers_of_an_administrator_end_a_transaction_in_each_partition(kafka: KafkaWire, version: int) -> None:
+    topic = f"marked-{version}"
+    producer = opened(kafka, topic, topic)
+    assert end_offset(kafka, topic, 0, committed=True) == 0
+    epoch = producer.epoch + (1 if version == 2 else 0)
+    codes = write_markers(kafka, version, producer.producer_id, epoch, {topic: (0, 1, 9), "no-topic": (0,)})
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert codes == {(topic, 0): 0, (topic, 1): 0, (topic, 9): unknown, ("no-topic", 0): unknown}
+    found = fetch_committed(kafka, topic, 0, 0)
+    assert (found.values, len(found.markers)) == ([], 1)
+    late = write_markers(kafka, version, producer.producer_id, producer.epoch - 1, {topic: (0,)})
+    assert late == {(topic, 0): ErrorCode.INVALID_PRODUCER_EPOCH}
+
+
+def write_markers(
+    kafka: KafkaWire, version: int, producer_id: int, epoch: int, topics: dict[str, tuple[int, ...]]
+) -> dict[tuple[str, int], int]:
+    """Write abort markers; return the error by partition."""
+    kio = schema("write_txn_markers", version, "request")
+    marker = kio.WritableTxnMarker(
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        transaction_result=False,
+        topics=tuple(
+            kio.WritableTxnMarkerTopic(name=name, partition_indexes=numbers) for name, numbers in topics.items()
+        ),
+        coordinator_epoch=0,
+        **({"transaction_version": 2} if version == 2 else {}),
+    )
+    (result,) = kafka.call("write_txn_markers", version, markers=(marker,)).markers
+    assert result.producer_id == producer_id
+    return {(topic.name, each.partition_index): each.error_code for topic in result.topics for each in topic.partitions}

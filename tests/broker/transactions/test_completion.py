@@ -1,0 +1,178 @@
+"""Markers that cannot be written, timeouts, expiry and loading: the coordinator on real logs, with a manual clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from barnabas.broker.transactions.state import TransactionState
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest
+from barnabas.protocol.messages.transactions.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    TxnPartitions,
+    TxnTopic,
+)
+from barnabas.protocol.messages.transactions.end_txn import EndTxnRequest
+from tests.support.transactions.host import STATE, TransactionHost
+from tests.support.transactions.real_partitions import Place
+
+ONE, OTHER = ("t", 0), ("t", 1)
+DAY_MS = 86_400_000
+NewHost = Callable[..., TransactionHost]
+
+
+@pytest.fixture
+def new_host(tmp_path: Path) -> Iterator[NewHost]:
+    hosts: list[TransactionHost] = []
+
+    def create(feature: int = 2, **settings: object) -> TransactionHost:
+        directory = tmp_path / str(len(hosts))
+        hosts.append(TransactionHost(directory, [ONE, OTHER], feature, **settings))
+        return hosts[-1]
+
+    yield create
+    for host in hosts:
+        host.close()
+
+
+def initialized(host: TransactionHost, transactional_id: str = "id", timeout_ms: int = 60_000) -> tuple[int, int]:
+    answer = host.init_producer_id(InitProducerIdRequest(transactional_id, transaction_timeout_ms=timeout_ms))
+    assert answer is not None
+    assert answer.error is ErrorCode.NONE
+    return answer.producer_id, answer.producer_epoch
+
+
+def added(host: TransactionHost, producer: tuple[int, int], transactional_id: str = "id") -> ErrorCode:
+    transaction = TxnPartitions(transactional_id, *producer, [TxnTopic("t", [0, 1])])
+    answer = host.add_partitions(AddPartitionsToTxnRequest([transaction]))
+    assert answer is not None
+    codes = {each.error for topic in answer.transactions[0].topics for each in topic.partitions}
+    (code,) = codes
+    return code
+
+
+def committed(host: TransactionHost, producer: tuple[int, int]) -> ErrorCode:
+    answer = host.end(EndTxnRequest("id", *producer, is_commit=True, bumps_epoch=True))
+    assert answer is not None
+    return answer.error
+
+
+def state_of(host: TransactionHost, transactional_id: str = "id") -> TransactionState:
+    return host.coordinator.log.states[transactional_id].state
+
+
+def markers(host: TransactionHost, place: Place) -> int:
+    return sum(batch.is_control for batch in host.partitions.batches(place))
+
+
+def test_a_commit_is_answered_although_a_marker_cannot_be_written_and_is_completed_later(new_host: NewHost) -> None:
+    host = new_host()
+    producer = initialized(host)
+    assert added(host, producer) is ErrorCode.NONE
+    host.partitions.all[OTHER].is_full = True
+    assert committed(host, producer) is ErrorCode.NONE
+    assert state_of(host) is TransactionState.PREPARE_COMMIT
+    assert host.coordinator.completion.missing_markers == 1
+    after = (producer[0], producer[1] + 1)
+    assert added(host, after) is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert committed(host, producer) is ErrorCode.CONCURRENT_TRANSACTIONS
+    host.loop.pass_time(900)
+    host.partitions.all[OTHER].is_full = False
+    assert state_of(host) is TransactionState.PREPARE_COMMIT
+    host.loop.pass_time(200)
+    assert state_of(host) is TransactionState.COMPLETE_COMMIT
+    assert [markers(host, place) for place in (ONE, OTHER)] == [1, 1]
+    assert host.coordinator.completion.missing_markers == 0
+    assert added(host, after) is ErrorCode.NONE
+
+
+def test_retries_come_after_twice_the_time_until_they_are_half_a_minute_apart(new_host: NewHost) -> None:
+    host = new_host()
+    producer = initialized(host, timeout_ms=900_000)
+    assert added(host, producer) is ErrorCode.NONE
+    partition = host.partitions.all[OTHER]
+    partition.is_full = True
+    partition.fails_in = 0
+    assert committed(host, producer) is ErrorCode.NONE
+    attempts = []
+    for second in range(1, 130):
+        before = partition.fails_in
+        host.loop.pass_time(1_000)
+        if partition.fails_in != before:
+            attempts.append(second)
+    assert [later - sooner for sooner, later in pairwise(attempts)] == [2, 4, 8, 16, 30, 30, 30]
+
+
+def test_a_completed_state_that_cannot_be_written_is_tried_again_without_a_second_marker(new_host: NewHost) -> None:
+    host = new_host()
+    producer = initialized(host)
+    assert added(host, producer) is ErrorCode.NONE
+    host.partitions.all[STATE].fails_in = 2  # after the decision
+    assert committed(host, producer) is ErrorCode.NONE
+    assert state_of(host) is TransactionState.PREPARE_COMMIT
+    host.loop.pass_time(1_100)
+    assert state_of(host) is TransactionState.COMPLETE_COMMIT
+    assert [markers(host, place) for place in (ONE, OTHER)] == [1, 1]
+
+
+def test_a_decision_that_cannot_be_written_is_refused_and_changes_nothing(new_host: NewHost) -> None:
+    host = new_host()
+    producer = initialized(host)
+    assert added(host, producer) is ErrorCode.NONE
+    host.partitions.all[STATE].fails_in = 1
+    assert committed(host, producer) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert state_of(host) is TransactionState.ONGOING
+    assert markers(host, ONE) == 0
+    assert committed(host, producer) is ErrorCode.NONE
+
+
+@pytest.mark.parametrize("feature", [0, 2])
+def test_a_timeout_aborts_the_transaction_and_fences_its_producer(new_host: NewHost, feature: int) -> None:
+    host = new_host(feature)
+    producer = initialized(host, timeout_ms=5_000)
+    assert added(host, producer) is ErrorCode.NONE
+    host.loop.pass_time(5_000)
+    assert state_of(host) is TransactionState.ONGOING
+    host.loop.pass_time(1_100)
+    assert state_of(host) is TransactionState.COMPLETE_ABORT
+    assert added(host, producer) is ErrorCode.PRODUCER_FENCED
+    probe = host.coordinator.ending._probe
+    assert (probe.timed_out, probe.fencings) == (1, 1)
+
+
+def test_two_phase_commit_has_to_be_enabled_and_has_no_timeout(new_host: NewHost) -> None:
+    request = InitProducerIdRequest("id", transaction_timeout_ms=0, two_phase=True)
+    refused = new_host().init_producer_id(request)
+    assert refused is not None
+    assert refused.error is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    host = new_host(transaction_two_phase_commit_enable=True)
+    answer = host.init_producer_id(request)
+    assert answer is not None
+    producer = (answer.producer_id, answer.producer_epoch)
+    assert added(host, producer) is ErrorCode.NONE
+    jump(host, 30 * DAY_MS)
+    assert state_of(host) is TransactionState.ONGOING
+    assert committed(host, producer) is ErrorCode.NONE
+
+
+def test_an_unused_id_expires_and_stays_forgotten_after_a_restart(new_host: NewHost) -> None:
+    host = new_host()
+    initialized(host, "unused")
+    assert added(host, initialized(host, "timed-out"), "timed-out") is ErrorCode.NONE
+    jump(host, 4 * DAY_MS)
+    initialized(host, "used")
+    jump(host, 3 * DAY_MS)
+    host.loop.run_until_complete(host.coordinator._upkeep.remove_expired())
+    assert set(host.coordinator.log.states) == {"timed-out", "used"}
+    host.restart()
+    assert set(host.coordinator.log.states) == {"timed-out", "used"}
+
+
+def jump(host: TransactionHost, milliseconds: int) -> None:
+    """Advance the clock in one step: timers run once, however often they were due."""
+    host.loop._now += milliseconds / 1000
+    host.loop.settle()
