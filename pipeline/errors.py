@@ -7,6 +7,7 @@ Spark sends the traceback of a Python source to the driver as text. An expected 
 from __future__ import annotations
 
 import copy
+import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -36,6 +37,14 @@ class CorruptLogError(PipelineError):
 
 class SourceError(PipelineError):
     """The broker or the file system refused a request; the message names both."""
+
+
+class WriteNotBegunError(PipelineError, pickle.PickleError):
+    """A write that fails on the driver before its first task.
+
+    Raised while Spark pickles the writer, which reports errors as "Could not serialize object" unless they are
+    PickleErrors.
+    """
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
 from barnabas.clients.producer.prepared import PreparedTransaction, PreparedTransactions
-from barnabas.pipeline.errors import PipelineError, in_one_sentence
+from barnabas.pipeline.errors import PipelineError, WriteNotBegunError, in_one_sentence
 from barnabas.pipeline.sink.decisions import abort_open_runs, commit_run, end_all, recover
 from barnabas.pipeline.sink.identity import name_of_query
 from barnabas.pipeline.sink.options import SinkOptions
@@ -61,18 +61,21 @@ class TransactionalWrite:
         self._free_ids: dict[int, str] = {}
 
     def begin(self) -> None:
-        """Finish what earlier drivers left, and begin a run. Later calls do nothing."""
+        """Finish what earlier drivers left, and begin a run. Later calls do nothing. Raises WriteNotBegunError."""
         if self._run:
             return
-        with in_one_sentence():
-            files = self._files()
-            if files is None:
-                self._run = uuid.uuid4().hex
-                return
-            files.ensure_no_sequences()
-            self._run, self._cluster = _run(self._begin(files))
-            self._written = files.last_written()
-            self._free_ids = files.take_free_ids(self._run)
+        files = self._files()
+        if files is None:
+            self._run = uuid.uuid4().hex
+            return
+        try:
+            with in_one_sentence():
+                files.ensure_no_sequences()
+                self._run, self._cluster = _run(self._begin(files))
+                self._written = files.last_written()
+                self._free_ids = files.take_free_ids(self._run)
+        except PipelineError as error:
+            raise WriteNotBegunError(str(error)) from None
 
     async def _begin(self, files: TransactionFiles) -> tuple[str, str]:
         async with PreparedTransactions(self._options.producer) as ending:

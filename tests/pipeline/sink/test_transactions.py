@@ -68,6 +68,15 @@ async def test_a_batch_with_a_checkpoint_is_written_once_whatever_its_rows_are(
     assert await committed(patient_daemon, "once") == list(range(2000))
 
 
+def test_an_error_before_the_first_task_is_told_in_one_sentence(
+    spark: SparkSession, daemon: Daemon, tmp_path: Path
+) -> None:
+    (tmp_path / "barnabas-sink" / "00000").mkdir(parents=True)
+    with pytest.raises(PySparkException) as raised:
+        write(numbers(spark, 20), daemon, "never", checkpointLocation=str(tmp_path))
+    assert sentence_of(raised.value).startswith(f"{tmp_path}/barnabas-sink was written with exactlyOnce=sequences")
+
+
 async def test_without_two_phase_commit_on_the_broker_a_timeout_is_needed(
     spark: SparkSession, daemon: Daemon, tmp_path: Path
 ) -> None:
