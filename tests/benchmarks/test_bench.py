@@ -127,11 +127,16 @@ def test_a_killed_broker_is_measured_until_it_answers_the_right_end_offsets(tmp_
 
 
 @needs_compiler
-def test_measured_idempotent_requests_are_all_stored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--rounds", "1", "--seconds", "0.1", "--idempotent-only", "--directory", str(tmp_path / "work")]
+def test_measured_transactions_and_idempotent_requests_are_all_stored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--rounds", "1", "--seconds", "0.1", "--directory", str(tmp_path / "work")]
     assert transactions.main([*arguments, "--json", str(tmp_path / "result.json")]) == 0
-    assert "| Barnabas: idempotent requests, producers 16, partitions 1 | **" in capsys.readouterr().out
+    table = capsys.readouterr().out
+    assert "| Barnabas: idempotent requests, producers 16, partitions 1 | **" in table
+    assert "| Barnabas: transactions, producers 16, partitions 10 | **" in table
     samples = json.loads((tmp_path / "result.json").read_text())["samples"]
+    assert len(samples) == 6
     assert all(rounds[0]["per_s"] > 0 for rounds in samples.values())
     assert list((tmp_path / "work").iterdir()) == []
 
