@@ -55,12 +55,18 @@ _ABORTABLE_CODES = frozenset(
 INVALID_TXN_STATE is final in Kafka's client. It means that the transaction was not committed, and is what the
 coordinator answers after it has aborted the transaction because of its timeout (transaction.version 2).
 """
-_FATAL_OFFSET_CODES = FENCED_CODES | {
-    ErrorCode.INVALID_TXN_STATE,
-    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    ErrorCode.UNSUPPORTED_VERSION,
-}
+_ABORTABLE_OFFSET_CODES = FENCED_CODES | {ErrorCode.INVALID_TXN_STATE, ErrorCode.TRANSACTION_ABORTABLE}
+"""Refusals of offsets whose transaction may be over, by its timeout or a newer producer: an abort finds out which.
+
+All but the last are final in Kafka's client.
+"""
+_FATAL_OFFSET_CODES = frozenset(
+    {
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.UNSUPPORTED_VERSION,
+    }
+)
 
 
 class Transactions:
@@ -196,6 +202,8 @@ class Transactions:
             if isinstance(error, RefusedError) and error.code in _FATAL_OFFSET_CODES:
                 raise state.refused(error.code, error.message) from error
             state.fail(error, in_doubt=True)
+            if isinstance(error, RefusedError) and error.code in _ABORTABLE_OFFSET_CODES:
+                raise TransactionAbortableError(state.transactional_id, error) from error
             raise
 
     async def _flush(self, following: Phase) -> None:

@@ -637,7 +637,7 @@ async def test_offsets_that_are_refused_for_a_moment_are_sent_again(broker: Fake
         (ErrorCode.ILLEGAL_GENERATION, CommitFailedError),
         (ErrorCode.UNKNOWN_MEMBER_ID, CommitFailedError),
         (ErrorCode.FENCED_INSTANCE_ID, RefusedError),
-        (ErrorCode.TRANSACTION_ABORTABLE, RefusedError),
+        (ErrorCode.TRANSACTION_ABORTABLE, TransactionAbortableError),
     ],
 )
 async def test_offsets_of_a_replaced_consumer_abort_the_transaction(
@@ -658,14 +658,26 @@ async def test_offsets_of_a_replaced_consumer_abort_the_transaction(
     assert True not in known(broker).outcomes
 
 
-async def test_offsets_of_a_fenced_producer_are_final(broker: FakeBroker) -> None:
+async def test_offsets_of_a_fenced_producer_end_in_its_fencing(broker: FakeBroker) -> None:
     async with transactional(broker) as producer:
         await producer.begin_transaction()
-        known(broker).epoch += 1
-        with pytest.raises(ProducerFencedError):
+        known(broker).epoch += 2
+        with pytest.raises(TransactionAbortableError):
             await producer.send_offsets_to_transaction(consumer_at({ORDERS: 4}))
         with pytest.raises(ProducerFencedError):
             await producer.abort_transaction()
+
+
+async def test_offsets_after_the_transactions_timeout_are_aborted(broker: FakeBroker) -> None:
+    async with transactional(broker) as producer:
+        await producer.begin_transaction()
+        known(broker).epoch += 1  # the coordinator has aborted in the next epoch, which the producer may have
+        with pytest.raises(TransactionAbortableError):
+            await producer.send_offsets_to_transaction(consumer_at({ORDERS: 4}))
+        await producer.abort_transaction()
+        async with producer.transaction():
+            await producer.send_offsets_to_transaction(consumer_at({ORDERS: 4}))
+    assert known(broker).outcomes == [True]
 
 
 async def test_a_consumer_that_commits_by_itself_is_refused(broker: FakeBroker) -> None:

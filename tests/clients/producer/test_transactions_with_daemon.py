@@ -136,9 +136,9 @@ async def test_a_second_producer_fences_the_first_and_aborts_its_transaction(dae
     assert await read(daemon.bootstrap, "fenced") == everywhere(b"second")
 
 
-@pytest.mark.parametrize("sends_again", [True, False], ids=["sends", "commits"])
-async def test_a_transaction_that_takes_too_long_is_aborted(daemon: Daemon, sends_again: bool) -> None:
-    topic = name = f"slow-{sends_again}"
+@pytest.mark.parametrize("next_step", ["sends", "sends_offsets", "commits"])
+async def test_a_transaction_that_takes_too_long_is_aborted(daemon: Daemon, next_step: str) -> None:
+    topic = name = f"slow-{next_step}"
     async with (
         Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin,
         transactional(daemon.bootstrap, name, transaction_timeout_ms=200) as producer,
@@ -149,10 +149,17 @@ async def test_a_transaction_that_takes_too_long_is_aborted(daemon: Daemon, send
         async with asyncio.timeout(20):
             while await state_of(admin, name) != "CompleteAbort":
                 await asyncio.sleep(0.05)
-        if sends_again:
+        if next_step == "sends_offsets":
+            async with consuming(daemon.bootstrap, "slow") as consumer:
+                await consumer.assign([(topic, 0)])
+                with pytest.raises(TransactionAbortableError):
+                    await producer.send_offsets_to_transaction(consumer, {TopicPartition(topic, 0): 1})
+        elif next_step == "sends":
             await producer.send(topic, b"later", partition=0)
         with pytest.raises(TransactionAbortableError):
             await producer.commit_transaction()
+        await producer.abort_transaction()
+        await producer.begin_transaction()  # the same producer goes on
         await producer.abort_transaction()
     async with transactional(daemon.bootstrap, name) as producer, producer.transaction():
         await send_everywhere(producer, topic, b"in time")
