@@ -149,6 +149,20 @@ def test_open_transactions_and_rows_survive_a_restart(bench: LogBench, *, clean:
     assert rows(log) == [*before, (9, 6, 7, 8)]
 
 
+def test_open_transactions_of_a_snapshot_are_ordered_by_their_offsets_not_their_producers(bench: LogBench) -> None:
+    log = bench.open()
+    for producer_id in (9, 5, 1, 7):
+        send(log, producer_id, 0, b"open")
+    bench.close(log)
+    log = bench.open()
+    stable = [log.last_stable_offset]
+    for producer_id in (9, 1, 5, 7):
+        end(log, producer_id, is_commit=False)
+        stable.append(log.last_stable_offset)
+    assert stable == [0, 1, 1, 3, 8]
+    assert [row[3] for row in rows(log)] == [1, 1, 3, 8]
+
+
 def test_a_snapshot_keeps_the_open_transaction_and_the_coordinators_epoch(bench: LogBench) -> None:
     log = bench.open()
     send(log, 9, 0, b"x")
