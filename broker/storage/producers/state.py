@@ -30,6 +30,7 @@ import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 from barnabas.broker.storage.files.errors import CorruptFileError
 from barnabas.broker.storage.files.file_names import (
@@ -146,10 +147,7 @@ class ProducerState:
                     f"producer {producer_id} sent sequence {base_sequence}, expected is {expected}",
                 )
         elif epoch < entry.epoch:
-            raise self._refusal(
-                ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {producer_id} has epoch {epoch}, the last seen is {entry.epoch}",
-            )
+            self._refuse_epoch(entry, epoch)
         elif base_sequence != 0:
             raise self._refusal(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -161,6 +159,12 @@ class ProducerState:
                 f"producer {producer_id} sent a batch outside of its transaction, open since {entry.txn_first_offset}",
             )
         return None
+
+    def check_epoch(self, producer_id: int, epoch: int) -> None:
+        """Check a coordinator's batch, which has no sequences. Raises BrokerError INVALID_PRODUCER_EPOCH (47)."""
+        entry = self.producers.get(producer_id)
+        if entry is not None and epoch < entry.epoch:
+            self._refuse_epoch(entry, epoch)
 
     def check_marker(self, producer_id: int, epoch: int, marker: EndMarker, transaction_version: int = 0) -> None:
         """Check that a coordinator may write this marker.
@@ -426,6 +430,12 @@ class ProducerState:
 
     def _path(self, offset: int) -> Path:
         return self._directory / file_name(offset, SNAPSHOT_SUFFIX)
+
+    def _refuse_epoch(self, entry: ProducerEntry, epoch: int) -> NoReturn:
+        raise self._refusal(
+            ErrorCode.INVALID_PRODUCER_EPOCH,
+            f"producer {entry.producer_id} has epoch {epoch}, the last seen is {entry.epoch}",
+        )
 
     def _refusal(self, code: ErrorCode, reason: str) -> BrokerError:
         return BrokerError(code, f"{self._topic_partition}: {reason}")

@@ -291,6 +291,16 @@ def test_from_transaction_version_2_a_late_marker_does_not_end_the_next_transact
     assert log.last_stable_offset == 5
 
 
+def test_a_coordinators_batch_of_a_fenced_producer_opens_no_transaction(bench: LogBench) -> None:
+    log = bench.open()
+    send(log, 1, 0, b"x", epoch=4)
+    end(log, 1, is_commit=False, epoch=5)
+    with pytest.raises(BrokerError) as refused:
+        send(log, 1, 0, b"late", epoch=4)
+    assert refused.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert log.last_stable_offset == log.log_end_offset == 2
+
+
 def test_before_transaction_version_2_a_marker_has_the_epoch_of_its_data(bench: LogBench) -> None:
     log = bench.open()
     send(log, 1, 0, b"x", epoch=4)

@@ -52,7 +52,7 @@ class TrustedAppender:
         """Append the batches in `records`, which are patched in place.
 
         Raises BrokerError: CORRUPT_MESSAGE (2), MESSAGE_TOO_LARGE (10), RECORD_LIST_TOO_LARGE (18), KAFKA_STORAGE_ERROR
-        (56), INVALID_RECORD (87) for an end marker.
+        (56), INVALID_RECORD (87) for an end marker, INVALID_PRODUCER_EPOCH (47) for a fenced producer's offsets.
         """
         size = len(records)
         if size < HEADER_SIZE:
@@ -88,6 +88,8 @@ class TrustedAppender:
                     core.assign_epoch(leader_epoch, base_offset)
                 if size > config.segment_bytes:
                     refuse_size(core.topic_partition, size, config.segment_bytes)
+                if producer_id >= 0:
+                    core.producers.check_epoch(producer_id, epoch)
                 segment = core.active
                 position = segment.log.size_bytes
                 if segment.should_roll(size, last_offset, max_timestamp, now_ms, config.segment_bytes):
@@ -141,6 +143,9 @@ class TrustedAppender:
                     core.assign_epoch(leader_epoch, base_offset)
                 if size > config.segment_bytes:
                     refuse_size(core.topic_partition, size, config.segment_bytes)
+                for batch in batches:
+                    if batch.producer_id >= 0:
+                        core.producers.check_epoch(batch.producer_id, batch.producer_epoch)
                 segment = core.active
                 if segment.should_roll(size, next_offset - 1, max_timestamp, now_ms, config.segment_bytes):
                     segment = self._roller.roll_at(base_offset)
