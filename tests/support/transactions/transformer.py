@@ -47,10 +47,26 @@ def confluent_consumer(bootstrap: str, group: str, source: str, target: str, tra
     _confluent(bootstrap, group, source, target, transactional_id, {"group.protocol": "consumer"})
 
 
+class _Membership:
+    """The generation in which the partitions were assigned.
+
+    With callbacks librdkafka rebalances inside of `consume` alone. Otherwise, or with the metadata of the moment of the
+    commit, records of an earlier assignment would be committed in a later generation, and nothing would fence them:
+    after a session timeout librdkafka even names no member, and the group does not check it.
+    """
+
+    def __init__(self) -> None:
+        self.metadata: Any = None
+
+    def changed(self, consumer: Any, _: object) -> None:
+        """Keep the generation of an assignment."""
+        self.metadata = consumer.consumer_group_metadata()
+
+
 def _confluent(
-    bootstrap: str, group: str, source: str, target: str, transactional_id: str, membership: dict[str, Any]
+    bootstrap: str, group: str, source: str, target: str, transactional_id: str, settings: dict[str, Any]
 ) -> None:
-    from confluent_kafka import Consumer, KafkaException, Producer
+    from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
     common = {
         "bootstrap.servers": bootstrap,
@@ -77,11 +93,12 @@ def _confluent(
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
                 "isolation.level": "read_committed",
-                **membership,
+                **settings,
             }
         )
+        membership = _Membership()
         try:
-            consumer.subscribe([source])
+            consumer.subscribe([source], on_assign=membership.changed, on_revoke=lambda *_: None)
             while True:
                 found: list[Any] = [each for each in consumer.consume(BATCH, 0.1) if each.error() is None]
                 if not found:
@@ -89,8 +106,8 @@ def _confluent(
                 producer.begin_transaction()
                 for each in found:
                     producer.produce(target, each.value(), partition=each.partition())
-                offsets = [each for each in consumer.position(consumer.assignment()) if each.offset >= 0]
-                producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), CALL_TIMEOUT_S)
+                ends = {each.partition(): TopicPartition(source, each.partition(), each.offset() + 1) for each in found}
+                producer.send_offsets_to_transaction(list(ends.values()), membership.metadata, CALL_TIMEOUT_S)
                 producer.commit_transaction(CALL_TIMEOUT_S)
                 report(len(found))
         finally:
