@@ -26,6 +26,7 @@ class EndTxnHandler:
     def __init__(self, transactions: TransactionCoordinator) -> None:
         self._transactions = transactions
 
-    def __call__(self, session: Session, request: EndTxnRequest) -> Deferred[EndTxnResponse]:
-        """Answer one EndTxn request as the module docstring specifies."""
-        return self._transactions.end(request)
+    def __call__(self, session: Session, request: EndTxnRequest) -> EndTxnResponse | Deferred[EndTxnResponse]:
+        """Answer one EndTxn request as the module docstring specifies; a Deferred only while a flush is due."""
+        answer = self._transactions.end(request)
+        return answer.value if answer.done else answer
