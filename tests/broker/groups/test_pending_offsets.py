@@ -134,7 +134,9 @@ def loaded(log: PartitionLog) -> Replayed:
     return memory
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
+@example(steps=[Commit(0, 7), Commit(0, None), End(7, True)])
+@example(steps=[Commit(0, 7), Commit(0, 8), End(8, True), End(7, True)])
 @given(steps=STEPS)
 def test_the_newest_record_counts_at_run_time(steps: Sequence[Step]) -> None:
     reference, memory = Reference(), Replayed()
@@ -144,7 +146,7 @@ def test_the_newest_record_counts_at_run_time(steps: Sequence[Step]) -> None:
         assert memory.state() == reference.state()
 
 
-@settings(max_examples=25)
+@settings(max_examples=20)
 @example(before=[Commit(0, 7), Commit(0, None)], after=[End(7, True)])
 @example(before=[Commit(0, 7), Commit(0, None), Tombstone(0)], after=[End(7, True)])
 @example(before=[Commit(0, 7), Commit(0, 8), End(8, True)], after=[End(7, True)])

@@ -244,8 +244,7 @@ def test_an_expired_offset_stays_while_a_transaction_commits_its_partition(tmp_p
 # --- the log
 
 
-@pytest.mark.parametrize("flushes", [False, True])
-@pytest.mark.parametrize(("is_commit", "expected"), [(True, 5), (False, 1)])
+@pytest.mark.parametrize(("flushes", "is_commit", "expected"), [(True, True, 5), (False, False, 1)])
 def test_a_pending_offset_is_pending_after_a_kill_and_its_producer_ends_the_transaction(
     tmp_path: Path, flushes: bool, is_commit: bool, expected: int
 ) -> None:
