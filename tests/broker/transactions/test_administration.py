@@ -13,6 +13,7 @@ from tests.support.daemon import Daemon, start_daemon
 from tests.support.groups.committed import create_topic
 from tests.support.kafka.kafka_wire import KafkaWire, schema
 from tests.support.kafka.wire_producer import WireProducer
+from tests.support.metrics import metric
 from tests.support.transactions.committed_reads import end_offset, fetch_committed
 
 
@@ -91,6 +92,27 @@ def test_markers_of_an_administrator_end_a_transaction_in_each_partition(kafka: 
     assert (found.values, len(found.markers)) == ([], 1)
     late = write_markers(kafka, version, producer.producer_id, producer.epoch - 1, {topic: (0,)})
     assert late == {(topic, 0): ErrorCode.INVALID_PRODUCER_EPOCH}
+
+
+def test_the_metrics_count_transactions_by_their_end(daemon: Daemon, kafka: KafkaWire) -> None:
+    names = ("open", "committed_total", "aborted_total", "replaced_total", "timed_out_total", "fencings_total")
+
+    def counted() -> list[float]:
+        return [metric(daemon, f"barnabas_transactions_{name}") or 0 for name in names]
+
+    before = counted()
+    producer = opened(kafka, "counted", "counted")
+    assert producer.end(is_commit=True) == 0
+    assert producer.write("counted", 0, b"c") == 0
+    assert producer.end(is_commit=False) == 0
+    assert producer.write("counted", 0, b"d") == 0
+    assert counted() == [before[0] + 1, before[1] + 1, before[2] + 1, *before[3:]]
+    assert (metric(daemon, "barnabas_transactions_oldest_open_seconds") or 0) > 0
+    successor = WireProducer(kafka, "counted")
+    assert successor.init() == 0
+    assert producer.end(is_commit=True) == ErrorCode.PRODUCER_FENCED
+    assert [now - then for now, then in zip(counted(), before, strict=True)] == [0, 1, 1, 1, 0, 1]
+    assert "a producer is refused, transactional.id=counted: PRODUCER_FENCED" in daemon.log
 
 
 def write_markers(
