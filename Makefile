@@ -96,7 +96,8 @@ docs: $(INSTALLED)
 
 compatibility: $(INSTALLED)
 	BARNABAS_INTEROP=$(INTEROP) BARNABAS_COMPATIBILITY_RESULT=docs/compatibility.json $(BIN)/python -m pytest -m interop \
-		tests/interop/test_clients.py tests/interop/test_kafka_tools.py tests/interop/test_group_tools.py $(ARGS); \
+		tests/interop/test_clients.py tests/interop/test_kafka_tools.py tests/interop/test_group_tools.py \
+		tests/interop/test_transaction_tools.py $(ARGS); \
 		outcome=$$?; $(BIN)/python -m tools.compatibility --write; exit $$outcome
 
 demo: $(INSTALLED)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.clients.all_features import TRIED_FEATURES
+from tests.interop.clients.all_features import ALL_FEATURES
 from tests.interop.clients.driver import Driver, Unsupported
 from tests.interop.clients.features import Feature, Trial
 from tests.interop.clients.group_features import GROUP_FEATURES
@@ -57,7 +57,7 @@ def driver_of(
         driver.close()
 
 
-@pytest.mark.parametrize("feature", TRIED_FEATURES, ids=lambda feature: feature.name)
+@pytest.mark.parametrize("feature", ALL_FEATURES, ids=lambda feature: feature.name)
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
 def test_a_client_that_we_did_not_write_works_unchanged(
     client: Client,

@@ -6,5 +6,4 @@ from tests.interop.clients.features import FEATURES
 from tests.interop.clients.group_features import GROUP_FEATURES
 from tests.interop.clients.transaction_features import TRANSACTION_FEATURES
 
-ALL_FEATURES = [*FEATURES, *GROUP_FEATURES]
-TRIED_FEATURES = [*ALL_FEATURES, *TRANSACTION_FEATURES]
+ALL_FEATURES = [*FEATURES, *GROUP_FEATURES, *TRANSACTION_FEATURES]

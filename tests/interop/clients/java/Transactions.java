@@ -166,9 +166,9 @@ class Transactions {
     private static void transformUntil(JsonNode request, Path until, long end, Progress progress) throws Exception {
         Map<String, Object> configs = consumerConfigs(request, true);
         configs.put("group.id", request.get("group").asText());
-        configs.put("group.instance.id", "transformer");
         configs.put("group.protocol", request.get("protocol").asText());
         if (request.get("protocol").asText().equals("classic")) {
+            configs.put("group.instance.id", "transformer");
             configs.put("session.timeout.ms", 30_000);
             configs.put("heartbeat.interval.ms", 300);
         }

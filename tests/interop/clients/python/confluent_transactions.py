@@ -120,13 +120,12 @@ def transform(request: Request) -> Answer:
 
 def _transform(request: Request, progress: Transform) -> None:
     producer = _open(request)
-    is_classic = request["protocol"] == "classic"
+    static = {"group.instance.id": "transformer", "session.timeout.ms": TRANSFORM_SESSION_MS}
     consumer = Consumer(
         {
             "bootstrap.servers": request["bootstrap"],
             "group.id": request["group"],
-            "group.instance.id": "transformer",
-            **({"session.timeout.ms": TRANSFORM_SESSION_MS} if is_classic else {"group.protocol": "consumer"}),
+            **(static if request["protocol"] == "classic" else {"group.protocol": "consumer"}),
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
             "isolation.level": "read_committed",

@@ -12,6 +12,7 @@ from tests.interop.clients.python.loop import (
     Answer,
     Request,
     Stream,
+    UnsupportedError,
     packed_record,
     serve,
     unpack,
@@ -124,5 +125,19 @@ def version(_request: Request) -> Answer:
     return {"version": f"{numbers[0]} (librdkafka {numbers[1]})"}
 
 
+def transactions(_request: Request) -> Answer:
+    raise UnsupportedError("each of its runs is one transaction in one partition")
+
+
 if __name__ == "__main__":
-    serve({"version": version, "produce": produce, "stream": stream, "read": read, "offsets": offsets})
+    serve(
+        {
+            "version": version,
+            "produce": produce,
+            "stream": stream,
+            "read": read,
+            "offsets": offsets,
+            "txn_open": transactions,
+            "transform": transactions,
+        }
+    )

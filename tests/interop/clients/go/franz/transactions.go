@@ -115,7 +115,6 @@ func transform(request loop.Request) (loop.Answer, error) {
 func transformUntilError(request loop.Request, progress *loop.Transform) error {
 	options := append(transactional(request),
 		kgo.ConsumerGroup(request.Group),
-		kgo.InstanceID("transformer"),
 		kgo.SessionTimeout(loop.SessionTimeout),
 		kgo.HeartbeatInterval(300*time.Millisecond),
 		kgo.ConsumeTopics(request.Topic),
@@ -124,6 +123,8 @@ func transformUntilError(request loop.Request, progress *loop.Transform) error {
 	)
 	if request.Protocol == "consumer" {
 		options = append(options, kgo.ServerSideBalancer())
+	} else {
+		options = append(options, kgo.InstanceID("transformer"))
 	}
 	session, err := kgo.NewGroupTransactSession(options...)
 	if err != nil {
