@@ -140,3 +140,26 @@ def delete_topic(wire: KafkaWire, name: str) -> None:
     state = schema("delete_topics", 6, "request").DeleteTopicState(name=name, topic_id=None)
     deleted = wire.call("delete_topics", 6, topics=(state,), timeout=timedelta(seconds=30))
     assert [each.error_code for each in deleted.responses] == [0]
+
+
+def test_a_read_only_broker_shows_open_and_prepared_transactions_and_changes_none(tmp_path: Path) -> None:
+    dies = start_daemon(tmp_path, *SETTINGS, environ={VARIABLE: "transaction.prepared=kill"})
+    with KafkaWire(dies.host, dies.port) as wire:
+        create_topic(wire, "t")
+        producers = WireProducer(wire, "open"), WireProducer(wire, "prepared")
+        for producer in producers:
+            assert producer.init() == 0
+            assert producer.write("t", 0, b"a") == 0
+        with pytest.raises(ConnectionError):
+            producers[1].end(is_commit=True)
+    dies.kill()
+    with start_daemon(tmp_path, *SETTINGS, "read.only=true") as daemon, connected(daemon) as wire:
+        states = {name: transaction_state(wire, name) for name in ("open", "prepared")}
+        assert states == {"open": "Ongoing", "prepared": "PrepareCommit"}
+        for producer in producers:
+            producer.wire = wire
+            assert producer.end(is_commit=True) == 44
+        assert fetch_committed(wire, "t", 0, 0).values == []
+    with start_daemon(tmp_path, *SETTINGS) as daemon, connected(daemon) as wire:
+        assert await_complete(wire, "prepared") == "CompleteCommit"
+        assert transaction_state(wire, "open") == "Ongoing"
