@@ -11,7 +11,7 @@
 
 A run is one execution of a batch or micro-batch; a micro-batch that is replayed has several. `outcome.json` is created
 exclusively, so a driver that was replaced cannot commit what its successor has aborted. When a run is finished, its
-directory is removed: first `begun.json`, last `outcome.json`. So a run is open exactly when `outcome.json` is missing
+directory is removed, `outcome.json` last. So a run is open exactly when `outcome.json` is missing
 and, looked up after that, `begun.json` exists.
 
 An attempt is registered first, then initializes its producer, then checks that its run is open. The driver creates
@@ -118,7 +118,6 @@ class RunFiles:
 
     def remove(self) -> None:
         """Delete the files of a finished run. Raises OSError."""
-        self._files.remove(_BEGUN)
         for name in self._files.names():
             if name != _OUTCOME:
                 self._files.remove(name)

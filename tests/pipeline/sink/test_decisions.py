@@ -210,6 +210,22 @@ async def test_a_decided_transaction_that_was_aborted_by_others_is_a_fatal_error
     assert coordinator.outcomes["two"] == ["commit"]
 
 
+async def test_transactions_of_a_written_batch_are_not_ended_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, coordinator = state(tmp_path), Coordinator()
+    (one,) = begin(files, coordinator, "r", "one")
+    with monkeypatch.context() as patched:
+        patched.setattr(StateFiles, "remove_directory", _dying(StateFiles.remove_directory, iter(())))
+        with pytest.raises(DriverDiedError):
+            await commit_run(files, files.run("r"), commit_of(0, one), coordinator)
+    coordinator.outcomes.clear()  # the id has expired
+    coordinator.epochs.clear()
+    await recover(files, coordinator)
+    assert coordinator.outcomes == {}
+    assert files.runs() == []
+
+
 async def test_runs_of_another_cluster_are_left_alone(tmp_path: Path) -> None:
     files, coordinator = state(tmp_path), Coordinator()
     prepared = begin(files, coordinator, "r", "one")
