@@ -1,7 +1,7 @@
 """A stateful stream behind a shuffle, written with exactlyOnce=transactions, despite kills of everything that runs it.
 
-Drivers are killed at each step of a commit, executors and Python workers in the middle of their rows. Rows of a task
-differ between two attempts (a random number), so a mixture of attempts would be noticed.
+Drivers are killed at each step of a commit, executors and Python workers in the middle of their rows, and some tasks
+are written by two attempts. Rows differ between two attempts by a random number, so that their order and contents do.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +17,7 @@ import pytest
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.interop import require_or_skip
 from tests.support.spark.driver_kills import STEPS, driver_kills_done
-from tests.support.spark.pipeline_driver import Driver
+from tests.support.spark.pipeline_driver import LOCAL_MASTER, Driver
 from tests.support.spark.pipeline_kills import TaskKills
 from tests.support.spark.session import missing_for_spark
 from tests.support.topics import create_topics, has_open_transactions, read_committed_topic
@@ -27,8 +26,8 @@ pytestmark = pytest.mark.timeout(1200)
 
 SEED = 20261122
 PARTITIONS = 3
-BATCHES = 6
-KEYS = 3000
+BATCHES = 5
+NEW_KEYS = 1500
 END_TIMEOUT_S = 600
 
 
@@ -47,46 +46,47 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         yield running
 
 
-def input_files(directory: Path, chance: random.Random) -> list[tuple[str, int]]:
-    """Write one file for each micro-batch; return the counts that the query gives, of every micro-batch."""
+def input_files(directory: Path, chance: random.Random) -> list[str]:
+    """Write one file for each micro-batch, with new keys, and keys that it or an earlier file has; return the keys."""
     directory.mkdir()
-    counts: Counter[str] = Counter()
-    expected = []
+    known: list[str] = []
     for number in range(BATCHES):
-        keys = [f"k{key:04d}" for key in range(KEYS) for _ in range(chance.randrange(1, 3))]
+        new = [f"{number}-{key:04d}" for key in range(NEW_KEYS)]
+        known += new
+        keys = new + chance.choices(known, k=NEW_KEYS)
         chance.shuffle(keys)
         (directory / f"{number}.json").write_text("".join(json.dumps({"key": key}) + "\n" for key in keys))
-        counts.update(keys)
-        expected += list(counts.items())
-    return expected
+    return known
 
 
 def test_committed_rows_equal_those_of_a_run_without_failures(daemon: Daemon, tmp_path: Path) -> None:
-    asyncio.run(create_topics(daemon.bootstrap, "counts", partitions=PARTITIONS))
+    asyncio.run(create_topics(daemon.bootstrap, "distinct", partitions=PARTITIONS))
     chance = random.Random(SEED)
     expected = input_files(tmp_path / "in", chance)
-    tasks = ["0-0", "1-1", "2-0", "3-1", "5-0"]
-    task_plan = {
-        task: [(kind, chance.randrange(KEYS // 8, KEYS // 3))]
-        for task, kind in zip(tasks, ["worker", "executor"] * 3, strict=False)
-    }
-    driver_plan = {str(batch): [step] for batch, step in zip(chance.sample(range(BATCHES), 4), STEPS, strict=True)}
+    last = BATCHES - 1
+    kinds = {"0-0": "worker", "2-1": "worker", f"{last}-0": "executor"}
+    # A task has half of a micro-batch's keys, roughly.
+    task_plan = {task: [(kind, chance.randrange(NEW_KEYS // 8, NEW_KEYS // 3))] for task, kind in kinds.items()}
+    task_plan |= {"1-0": [("speculation", 0)], "3-1": [("speculation", 0)], f"{last}-1": [("speculation", 0)]}
+    task_plan[f"{last}-1"].append(("worker", NEW_KEYS // 4))
+    driver_plan = {str(batch): [step] for batch, step in enumerate(chance.sample(STEPS, len(STEPS)))}
     kills = TaskKills(tmp_path / "kills", task_plan, driver_plan)
     work = {
-        "work": "counts",
+        "work": "distinct",
         "bootstrap": daemon.bootstrap,
         "source": str(tmp_path / "in"),
         "checkpoint": str(tmp_path / "checkpoint"),
-        "topic": "counts",
+        "topic": "distinct",
     }
     log = tmp_path / "log"
-    for _ in STEPS:
-        driver = Driver(work, log, kills.directory)
+    for number in range(len(STEPS)):
+        driver = Driver(work | {"master": LOCAL_MASTER}, log, kills.directory)
         try:
             assert driver.ends_within(END_TIMEOUT_S), log.read_text(errors="replace")[-4000:]
         finally:
             driver.kill()
-    driver = Driver(work, log, kills.directory)
+        assert len(driver_kills_done(kills.directory)) == number + 1, log.read_text(errors="replace")[-4000:]
+    driver = Driver(work, log, kills.directory)  # a cluster: its executors are killed as well
     try:
         driver.wait(END_TIMEOUT_S)
     finally:
@@ -94,7 +94,6 @@ def test_committed_rows_equal_those_of_a_run_without_failures(daemon: Daemon, tm
     assert driver_kills_done(kills.directory) == set(STEPS)
     assert kills.killed() == kills.planned()
     assert kills.already_there()  # the micro-batch whose driver died after its decision
-    records = asyncio.run(read_committed_topic(daemon.bootstrap, "counts", PARTITIONS))
-    found = [(record.value or b"").decode().split(":") for record in records]
-    assert sorted((key, int(count)) for key, count, _ in found) == sorted(expected)
-    assert not asyncio.run(has_open_transactions(daemon.bootstrap, "counts", PARTITIONS))
+    records = asyncio.run(read_committed_topic(daemon.bootstrap, "distinct", PARTITIONS))
+    assert sorted((record.value or b"").decode().partition(":")[0] for record in records) == sorted(expected)
+    assert not asyncio.run(has_open_transactions(daemon.bootstrap, "distinct", PARTITIONS))

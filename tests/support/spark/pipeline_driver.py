@@ -3,6 +3,8 @@
 With `local-cluster` the executors are separate processes, which can be killed too: by their own tasks
 (pipeline_kills.py), because no other process knows when a task is in the middle of its rows.
 
+Optional in each: "master", by default a cluster.
+
     {"work": "sink", "bootstrap", "source", "checkpoint", "topic"}      a stream of JSON files into a topic
     {"work": "distinct", "bootstrap", "source", "checkpoint", "topic"}  the first line of each key, with transactions
     {"work": "archive", "bootstrap", "archive", "topic"}                the archive job
@@ -22,8 +24,11 @@ from typing import Any
 from tests.support.daemon import REPOSITORY
 from tests.support.spark.driver_kills import DIRECTORY, name_driver
 from tests.support.spark.pipeline_kills import MortalArchive, MortalSource
+from tests.support.spark.session import SHORT_LIVED
 
 MASTER = "local-cluster[2,1,512]"
+LOCAL_MASTER = "local[2,8]"
+"""Starts sooner, but has no executors to kill."""
 
 
 class Driver:
@@ -78,9 +83,11 @@ def _main(work: dict[str, Any]) -> None:
         "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
         f"spark.executorEnv.{DIRECTORY}": os.environ[DIRECTORY],
         "spark.task.maxFailures": "8",
+        "spark.driver.extraJavaOptions": SHORT_LIVED,
+        "spark.executor.extraJavaOptions": SHORT_LIVED,
     }
     name_driver(os.getpid())
-    with build_session("to be killed", master=MASTER, conf=conf, debug=True) as spark:
+    with build_session("to be killed", master=work.get("master", MASTER), conf=conf, debug=True) as spark:
         spark.dataSource.register(MortalSource)
         if work["work"] == "sink":
             stream = spark.readStream.schema("key string, value string").option("maxFilesPerTrigger", 1)

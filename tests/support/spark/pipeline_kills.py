@@ -1,12 +1,14 @@
 """Sinks whose tasks are killed in the middle of their rows according to a plan, and files that record the kills.
 
-    <directory>/plan.json                            {"<micro-batch>-<task>": [["worker" | "executor", row], ...], ...}
+    <directory>/plan.json            {"<micro-batch>-<task>": [["worker" | "executor" | "speculation", row], ...], ...}
     <directory>/killed-<micro-batch>-<task>-<number>    created before that kill of the task: it happens only once
     <directory>/began-<attempt>-<unique>                for every attempt
     <directory>/done-<attempt>-<unique>                 for successful attempts: the number of rows already present
 
 `worker` is the Python process that writes, `executor` the JVM above it; the Python process survives its JVM for a
-moment and continues to write, as on a machine that loses its network. The directory is given by the environment,
+moment and continues to write, as on a machine that loses its network. `speculation` kills nothing: the task first
+writes all rows as another attempt whose result is lost, as Spark drops that of a slower speculative attempt (it starts
+none on a host that runs the task already, so not in these tests). The directory is given by the environment,
 because the sinks reject unknown options. Executors find these classes because the tests are on their PYTHONPATH.
 """
 
@@ -159,15 +161,31 @@ def _write(
     attempt = f"{context.attemptNumber()}-{uuid.uuid4().hex}"
     (directory / f"began-{attempt}").touch()
     task = f"{context.getLocalProperty('streaming.sql.batchId') or 0}-{context.partitionId()}"
+    if _is_speculated(directory, task):
+        rows = list(batches)
+        write(iter(rows))
+        batches = iter(rows)
     commit = write(_until_killed(directory, task, batches))
     (directory / f"done-{attempt}").write_text(str(already_there(commit)))
     return commit
 
 
-def _until_killed(directory: Path, task: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _is_speculated(directory: Path, task: str) -> bool:
+    for mark, what, _ in _ahead(directory, task):
+        if what == "speculation":
+            mark.touch()
+            return True
+    return False
+
+
+def _ahead(directory: Path, task: str) -> list[tuple[Path, str, int]]:
     kills = json.loads((directory / _PLAN).read_text()).get(task, [])
     ahead = [(directory / f"killed-{task}-{number}", what, row) for number, (what, row) in enumerate(kills)]
-    ahead = [each for each in ahead if not each[0].exists()]
+    return [each for each in ahead if not each[0].exists()]
+
+
+def _until_killed(directory: Path, task: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    ahead = [each for each in _ahead(directory, task) if each[1] != "speculation"]
     seen = 0
     for batch in batches:
         for start in range(0, batch.num_rows, _ROWS_AT_A_TIME):

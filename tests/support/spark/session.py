@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MASTER = "local[2,3]"
 
-_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """The first compilation level, because a JVM with small jobs for a minute spends most of its CPU on optimizing."""
 
 
@@ -41,7 +41,7 @@ def start_spark(directory: Path, master: str = MASTER, **config: str) -> SparkSe
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", "1g")
-        .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={directory} {_SHORT_LIVED}")
+        .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={directory} {SHORT_LIVED}")
         .config("spark.local.dir", str(directory / "local"))
         .config("spark.sql.warehouse.dir", str(directory / "warehouse"))
         .config("spark.sql.session.timeZone", "UTC")
