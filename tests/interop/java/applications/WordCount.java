@@ -31,7 +31,7 @@ public class WordCount {
             "application.id", arguments[1],
             "state.dir", arguments[4],
             "processing.guarantee", "exactly_once_v2",
-            "commit.interval.ms", "50",
+            "commit.interval.ms", "200",
             "statestore.cache.max.bytes", "0",
             "replication.factor", "1",
             "auto.offset.reset", "earliest"));
