@@ -16,6 +16,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,6 +45,7 @@ class End(NamedTuple):
     epoch: int
     is_commit: bool
     client_version: int
+    offset: int
 
 
 Ends = dict[tuple[Place, int], list[End]]
@@ -61,12 +63,15 @@ class CoordinatorMachine(RuleBasedStateMachine):
         self.directory = Path(tempfile.mkdtemp(prefix="barnabas-coordinator-"))
         self.ledger = Ledger()
         self.producers: list[ModelledProducer] = []
+        self.excused: set[tuple[Place, int]] = set()
+        """Place, and offset of a decision that has no marker there: see `_excuse`."""
         self.host: TransactionHost
 
     @initialize(feature=st.sampled_from(LEVELS))
     def a_broker_starts(self, feature: int) -> None:
         self.feature = feature
         self.host = TransactionHost(self.directory, PLACES, feature)
+        self.host.before_start = self._excuse
 
     @rule(transactional_id=st.sampled_from(IDS), level=st.sampled_from(LEVELS), is_lost=st.booleans())
     def a_client_comes(self, transactional_id: str, level: int, is_lost: bool) -> None:
@@ -159,24 +164,34 @@ class CoordinatorMachine(RuleBasedStateMachine):
     def markers_are_those_of_the_decisions(self) -> None:
         decided, unfinished = self._decided()
         for place in PLACES if hasattr(self, "host") else ():
-            left = {producer: list(ends) for (where, producer), ends in decided.items() if where == place}
-            has_data: set[int] = set()
-            for batch in self.host.partitions.batches(place):
-                producer = batch.producer_id
-                if not batch.is_control:
-                    has_data.add(producer)
-                    continue
-                end = batch.producer_epoch, _is_commit(batch)
-                ends = left.get(producer, [])
-                while ends and ends[0][:2] != end and _may_lack_a_marker(ends[0], producer in has_data):
-                    del ends[0]
-                assert ends, f"{place}: a marker {end} of producer {producer}, which nothing has decided"
-                assert ends[0][:2] == end, f"{place}: a marker {end} of producer {producer}, decided was {ends[0]}"
-                del ends[0]
-                has_data.discard(producer)
-            for producer, ends in left.items():
-                missing = [each for each in ends if not _may_lack_a_marker(each, producer in has_data)]
+            for producer, missing in self._without_marker(place, decided).items():
                 assert missing in ([], unfinished.get((place, producer), [])), f"{place}: {producer} lacks {missing}"
+
+    def _without_marker(self, place: Place, decided: Ends) -> dict[int, list[End]]:
+        """Return the decisions without a marker by producer id; markers must be those of the others, in their order."""
+        left = {producer: list(ends) for (where, producer), ends in decided.items() if where == place}
+        for batch in self.host.partitions.batches(place):
+            if batch.is_control:
+                end = batch.producer_epoch, _is_commit(batch)
+                ends = left.get(batch.producer_id, [])
+                assert ends, f"{place}: a marker {end} of producer {batch.producer_id}, which nothing has decided"
+                assert ends[0][:2] == end, f"{place}: a marker {end} of {batch.producer_id}, decided was {ends[0]}"
+                del ends[0]
+        return left
+
+    def _excuse(self) -> None:
+        """Note the markers that a start need not write.
+
+        Before transaction.version 2, a partition to which a prepared transaction wrote nothing looks as if it had its
+        marker.
+        """
+        decided, unfinished = self._decided()
+        for place in PLACES:
+            without = self._without_marker(place, decided)
+            for (where, producer), (end,) in unfinished.items():
+                is_open = self.host.partitions.all[place].has_open_transaction(producer)
+                if where == place and end.client_version < 2 and end in without[producer] and not is_open:
+                    self.excused.add((place, end.offset))
 
     @invariant()
     def epochs_never_go_back(self) -> None:
@@ -201,23 +216,20 @@ class CoordinatorMachine(RuleBasedStateMachine):
         return self.host.decisions() if hasattr(self, "host") else []
 
     def _decided(self) -> tuple[Ends, Ends]:
-        """Return all decisions, and those of transactions that are not completed."""
+        """Return all decisions but the excused, and those of transactions that are not completed."""
         decided: Ends = defaultdict(list)
         last: dict[str, Decision] = {}
         for each in self._states():
             last[each.transactional_id] = each
-            if each.is_prepared:
-                for place in each.partitions:
-                    decided[place, each.producer_id].append(
-                        End(each.producer_epoch, each.is_commit, each.client_version)
-                    )
-        unfinished = {
-            (place, each.producer_id): [End(each.producer_epoch, each.is_commit, each.client_version)]
-            for each in last.values()
-            if each.is_prepared
-            for place in each.partitions
-        }
+            for place, end in self._ends(each):
+                decided[place, each.producer_id].append(end)
+        unfinished = {(place, each.producer_id): [end] for each in last.values() for place, end in self._ends(each)}
         return decided, unfinished
+
+    def _ends(self, state: Decision) -> Iterator[tuple[Place, End]]:
+        if state.is_prepared:
+            end = End(state.producer_epoch, state.is_commit, state.client_version, state.offset)
+            yield from ((place, end) for place in state.partitions if (place, state.offset) not in self.excused)
 
     def _markers(self) -> Markers:
         """Return all markers."""
@@ -259,14 +271,6 @@ class CoordinatorMachine(RuleBasedStateMachine):
 def _is_commit(batch: RecordBatch) -> bool:
     (record,) = read_records(batch)
     return decode_end_marker(record.key, record.value).is_commit
-
-
-def _may_lack_a_marker(end: End, has_data: bool) -> bool:
-    """Return whether a start may take a partition without its marker for one that has it.
-
-    Before transaction.version 2, a partition to which the transaction wrote nothing shows no difference.
-    """
-    return end.client_version < 2 and not has_data
 
 
 def _outcome(written: Written, markers: Markers) -> bool | None:

@@ -86,12 +86,15 @@ class TransactionHost:
         features = {"transaction.version": feature}
         self.image = MetadataImage(end_offset=1, topics=topics, names=names, features=features)
         self._next_block = 0
+        self.before_start: Callable[[], None] = lambda: None
+        """Called after a kill, when the logs are open and the coordinator has not started yet."""
         self._start()
 
     def restart(self) -> None:
         """Kill the broker and start it again. Faults are gone."""
         self._end_tasks()
         self.partitions.crash()
+        self.before_start()
         self._start()
 
     def mend(self) -> None:
