@@ -100,5 +100,8 @@ class LogLoading:
                 failed = not partition.is_retired
         self._log.end_loading(number, failed=failed)
         if loaded.then is not None:
-            loaded.then()
+            try:
+                loaded.then()
+            except Exception:  # as above
+                logger.exception("a bug after %s-%d was loaded", name, number)
         return loaded.records

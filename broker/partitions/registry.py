@@ -35,6 +35,11 @@ class PartitionRegistry:
             return BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log of {name} is in a directory that is offline")
         return BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {name} here")
 
+    def is_offline(self, topic: str, partition: int) -> bool:
+        """Return whether the partition's log directory is offline. A partition whose log is being created is not."""
+        found = self._partitions.get((topic, partition))
+        return (topic, partition) in self._without_log if found is None else not found.is_available
+
     def add(self, topic_partition: TopicPartition, partition: Partition) -> None:
         """Start serving a partition."""
         self._partitions[topic_partition] = partition

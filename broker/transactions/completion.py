@@ -84,7 +84,7 @@ class TransactionCompletion:
         for pending in list(self._pending.values()):
             if pending.timer is not None:
                 pending.timer.cancel()
-                self._attempt(pending)
+                self._retry(pending)
 
     def forget_all(self) -> None:
         """Stop all retries, because `__transaction_state` was deleted or the broker stops."""

@@ -24,9 +24,12 @@ def unknown_topic(name: str) -> TopicMetadata:
 def describe_partition(
     partitions: PartitionRegistry, topic: str, number: int, state: PartitionState, *, node_id: int
 ) -> PartitionMetadata:
-    """Describe a partition. As in Kafka, the only replica cannot lead while its log directory is offline."""
-    partition = partitions.get(topic, number)
-    is_online = partition is not None and partition.is_available
+    """Describe a partition. As in Kafka, the only replica cannot lead while its log directory is offline.
+
+    A partition whose log is being created has its leader already: LEADER_NOT_AVAILABLE for one of the fifty partitions
+    of an internal topic would make clients such as kafkajs refresh all their metadata.
+    """
+    is_online = not partitions.is_offline(topic, number)
     return PartitionMetadata(
         number,
         ErrorCode.NONE if is_online and state.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,

@@ -22,7 +22,7 @@ from barnabas.protocol.records.reader import read_records
 from barnabas.protocol.uuids import ZERO_UUID
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.groups.committed import commit, create_topic, fetch, until_loaded
-from tests.support.kafka.kafka_wire import KafkaWire, produce_request, request_frame, schema
+from tests.support.kafka.kafka_wire import KafkaWire, metadata_request, produce_request, request_frame, schema
 
 COMMIT_VERSIONS = range(2, 11)
 FETCH_VERSIONS = range(1, 11)
@@ -383,3 +383,17 @@ def test_deleting_the_offsets_topic_forgets_all_groups_and_the_next_commit_creat
         assert fetch(kafka, "g", "t") == {0: (-1, 0, "")}
         assert commit(kafka, "g", "t", {0: 2}) == [0]
         assert fetch(kafka, "g", "t") == {0: (2, 0, "")}
+
+
+def test_partitions_whose_logs_are_being_created_have_their_leader(tmp_path: Path) -> None:
+    with (
+        start_daemon(tmp_path, "offsets.topic.num.partitions=400") as daemon,
+        KafkaWire(daemon.host, daemon.port) as kafka,
+    ):
+        create_topic(kafka, "orders")
+        assert commit(kafka, "g", "orders", {0: 1}) == [0]
+        kafka.send(metadata_request(12, OFFSETS_TOPIC))
+        (found,) = kafka.receive("metadata", 12).topics
+        existing = len(list((tmp_path / "data").glob(f"{OFFSETS_TOPIC}-*")))
+        assert existing < 400, "all logs existed, so this run proved nothing"
+        assert {(each.error_code, each.leader_id) for each in found.partitions} == {(0, 1)}
