@@ -3,6 +3,9 @@
 The decision is in the log already. Markers are written, then the completed state is appended. If a log directory is
 full or offline, the transaction stays prepared: its missing markers are tried again after FIRST_RETRY_S, then after
 twice as long each time, up to LONGEST_RETRY_S. Clients get CONCURRENT_TRANSACTIONS meanwhile.
+
+After a growth of `__transaction_state` and a start, some ids belong to another partition, in which they are unknown.
+Nobody can decide their transactions any more: they get their missing markers at each start, and no completed state.
 """
 
 from __future__ import annotations
@@ -33,15 +36,26 @@ LONGEST_RETRY_S: Final = 30.0
 
 
 class _Pending:
-    """A prepared transaction whose markers are not all written. `timer` is set while it waits for its next try."""
+    """A prepared transaction whose markers are not all written. `timer` is set while it waits for its next try.
 
-    __slots__ = ("delay_s", "metadata", "missing", "timer")
+    `found_in`: the partition of `__transaction_state` in which its id was found, if that is not where it belongs.
+    """
 
-    def __init__(self, metadata: TransactionMetadata, missing: Sequence[PartitionKey]) -> None:
+    __slots__ = ("delay_s", "found_in", "metadata", "missing", "timer")
+
+    def __init__(
+        self, metadata: TransactionMetadata, missing: Sequence[PartitionKey], found_in: int | None = None
+    ) -> None:
         self.metadata = metadata
         self.missing = missing
+        self.found_in = found_in
         self.delay_s = FIRST_RETRY_S
         self.timer: asyncio.TimerHandle | None = None
+
+    @property
+    def key(self) -> tuple[str, int | None]:
+        """What distinguishes it from all others."""
+        return self.metadata.transactional_id, self.found_in
 
 
 class TransactionCompletion:
@@ -60,7 +74,7 @@ class TransactionCompletion:
         self._partitions = partitions
         self._loop = loop
         self._wall_ms = wall_ms
-        self._pending: dict[str, _Pending] = {}
+        self._pending: dict[tuple[str, int | None], _Pending] = {}
         self._stopped = False
 
     @property
@@ -78,6 +92,27 @@ class TransactionCompletion:
     def recover(self, metadata: TransactionMetadata) -> None:
         """Complete a prepared transaction that was found at a start, without writing a marker twice."""
         self._attempt(_Pending(metadata, self._markers.unwritten(metadata)))
+
+    def recover_unreachable(self, metadata: TransactionMetadata, number: int) -> None:
+        """End a transaction, open or prepared, of an id that was found in a partition where it does not belong.
+
+        One that waits for an external coordinator (two-phase commit) stays open: its outcome may be decided there.
+        """
+        name = printable(metadata.transactional_id)
+        if not metadata.state.is_prepared:
+            if metadata.has_no_timeout:
+                logger.warning("the open transaction of %s hangs: its id belongs to another partition now", name)
+                return
+            metadata = outcomes.abort_and_fence(
+                metadata,
+                version=self._log.version,
+                new_producer_id=metadata.producer_id,  # not used: no producer continues
+                now_ms=self._wall_ms(),
+            )
+        missing = self._markers.unwritten(metadata)
+        if missing:
+            logger.info("ending a transaction of %s, whose id belongs to another partition now", name)
+            self._attempt(_Pending(metadata, missing, number))
 
     def retry_now(self) -> None:
         """Try again now: partitions of deleted topics need no markers any more."""
@@ -102,7 +137,7 @@ class TransactionCompletion:
         done: Deferred[None] = Deferred()
         metadata = pending.metadata
         pending.timer = None
-        self._pending[metadata.transactional_id] = pending
+        self._pending[pending.key] = pending
 
         def written(missing: Missing) -> None:
             pending.missing = missing
@@ -110,13 +145,15 @@ class TransactionCompletion:
                 self._drop(pending)
             elif missing:
                 self._retry_later(pending)
+            elif pending.found_in is not None:
+                self._drop(pending)
             else:
                 failpoint("transaction.marked")
                 self._append_completed(pending)
             done.resolve(None)
 
         failpoint("transaction.prepared")
-        self._markers.write(metadata, pending.missing, self._coordinator_epoch(metadata)).then(written)
+        self._markers.write(metadata, pending.missing, self._coordinator_epoch(pending)).then(written)
         return done
 
     def _append_completed(self, pending: _Pending) -> None:
@@ -150,16 +187,19 @@ class TransactionCompletion:
 
     def _is_current(self, pending: _Pending) -> bool:
         """Return whether the transaction is still prepared; the topic of the states may have been deleted."""
+        if pending.found_in is not None:
+            return self._pending.get(pending.key) is pending
         metadata = pending.metadata
         return self._log.states.get(metadata.transactional_id) is metadata
 
     def _drop(self, pending: _Pending) -> None:
-        transactional_id = pending.metadata.transactional_id
-        if self._pending.get(transactional_id) is pending:
-            del self._pending[transactional_id]
+        if self._pending.get(pending.key) is pending:
+            del self._pending[pending.key]
 
-    def _coordinator_epoch(self, metadata: TransactionMetadata) -> int:
+    def _coordinator_epoch(self, pending: _Pending) -> int:
         """Return the leader epoch of the partition that has the id."""
-        number = self._log.coordinator_log.partition_of(metadata.transactional_id)
+        number = pending.found_in
+        if number is None:
+            number = self._log.coordinator_log.partition_of(pending.metadata.transactional_id)
         partition = self._partitions.get(TRANSACTION_TOPIC, number)
         return 0 if partition is None else partition.leader_epoch

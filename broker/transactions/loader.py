@@ -1,7 +1,8 @@
 """Reads one partition of `__transaction_state` at a start: the last state of every transactional id. Runs on a thread.
 
-Only last records are decoded. Records of unknown versions are skipped, as in Kafka, and so are ids that belong to
-another partition, because they are older than a growth of the topic. Source: Kafka's TransactionStateManager.
+Only last records are decoded. Records of unknown versions are skipped, as in Kafka. Ids that belong to another
+partition are older than a growth of the topic: no request finds them any more, but their transactions must end. Source:
+Kafka's TransactionStateManager.
 """
 
 from __future__ import annotations
@@ -22,9 +23,13 @@ if TYPE_CHECKING:
 
 
 class LoadedStates(NamedTuple):
-    """States by id. `records`: number of records read; `skipped`: ids and records that are not served."""
+    """States by id. `records`: number of records read; `skipped`: ids and records that are not served.
+
+    unreachable   states, open or prepared, of ids that belong to another partition
+    """
 
     states: dict[str, TransactionMetadata]
+    unreachable: list[TransactionMetadata]
     records: int
     skipped: int
 
@@ -50,14 +55,21 @@ def load_states(partition_log: ReadableLog, belongs: Callable[[str], bool], buff
                 values[key] = (record.offset, value)
             else:
                 skipped += 1
-    states = {}
+    states: dict[str, TransactionMetadata] = {}
+    unreachable = []
     for data, (offset, value) in values.items():
         try:
             transactional_id = decode_transaction_key(data)
-            if transactional_id is None or not belongs(transactional_id):
+            if transactional_id is None:
                 skipped += 1
                 continue
-            states[transactional_id] = decode_metadata(transactional_id, value)
+            metadata = decode_metadata(transactional_id, value)
+            if belongs(transactional_id):
+                states[transactional_id] = metadata
+            else:
+                skipped += 1
+                if not metadata.state.has_no_transaction:
+                    unreachable.append(metadata)
         except DecodeError as error:
             raise DecodeError(f"{partition_log.topic_partition}, record at offset {offset}: {error}") from error
-    return LoadedStates(states, count, skipped)
+    return LoadedStates(states, unreachable, count, skipped)

@@ -71,11 +71,18 @@ class StateLoading:
             self._log.replay(transactional_id, metadata)
             if metadata.state.is_prepared:
                 prepared.append(metadata)
-        return Loaded(loaded.records, partial(self._recover, prepared) if prepared else None)
+        if not prepared and not loaded.unreachable:
+            return Loaded(loaded.records)
+        return Loaded(loaded.records, partial(self._recover, number, prepared, loaded.unreachable))
 
-    def _recover(self, prepared: list[TransactionMetadata]) -> None:
+    def _recover(
+        self, number: int, prepared: list[TransactionMetadata], unreachable: list[TransactionMetadata]
+    ) -> None:
         if self._completion is None:
             return
-        logger.info("completing transactions that were prepared before the start, count=%d", len(prepared))
+        if prepared:
+            logger.info("completing transactions that were prepared before the start, count=%d", len(prepared))
         for metadata in prepared:
             self._completion.recover(metadata)
+        for metadata in unreachable:
+            self._completion.recover_unreachable(metadata, number)

@@ -17,6 +17,10 @@ from barnabas.protocol.messages.transactions.add_partitions_to_txn import (
     TxnTopic,
 )
 from barnabas.protocol.messages.transactions.end_txn import EndTxnRequest
+from barnabas.protocol.records.end_marker import decode_end_marker
+from barnabas.protocol.records.reader import read_records
+from barnabas.protocol.records.record import Record
+from tests.support.storage.records import build
 from tests.support.transactions.host import STATE, TransactionHost
 from tests.support.transactions.real_partitions import Place
 
@@ -170,6 +174,64 @@ def test_an_unused_id_expires_and_stays_forgotten_after_a_restart(new_host: NewH
     assert set(host.coordinator.log.states) == {"timed-out", "used"}
     host.restart()
     assert set(host.coordinator.log.states) == {"timed-out", "used"}
+
+
+def test_transactions_end_whose_ids_belong_to_another_partition_after_a_growth(new_host: NewHost) -> None:
+    host = new_host()
+    producer = initialized(host)
+    for place in (ONE, OTHER):
+        assert write(host, producer, place) is ErrorCode.NONE
+    other_producer = initialized(host, "open1")
+    assert write(host, other_producer, ONE, "open1") is ErrorCode.NONE
+    host.partitions.all[OTHER].is_full = True
+    assert committed(host, producer) is ErrorCode.NONE
+    assert [open_in(host, place) for place in (ONE, OTHER)] == [[other_producer[0]], [producer[0]]]
+    host.grow_state_topic()
+    assert [open_in(host, place) for place in (ONE, OTHER)] == [[], []]
+    assert outcomes_in(host, OTHER) == [(producer[0], True)]
+    assert outcomes_in(host, ONE) == [(producer[0], True), (other_producer[0], False)]
+    assert host.coordinator.completion.missing_markers == 0
+    assert not host.coordinator.log.states
+    host.restart()
+    assert [markers(host, place) for place in (ONE, OTHER)] == [2, 1]
+    assert added(host, initialized(host)) is ErrorCode.NONE
+
+
+def test_markers_after_a_growth_are_tried_again(new_host: NewHost) -> None:
+    host = new_host(feature=0)
+    producer = initialized(host)
+    assert added(host, producer) is ErrorCode.NONE
+    assert write(host, producer, OTHER) is ErrorCode.NONE
+    host.partitions.full_after_crash = {OTHER}
+    host.grow_state_topic()
+    assert open_in(host, OTHER) == [producer[0]]
+    host.partitions.all[OTHER].is_full = False
+    host.loop.pass_time(1_100)
+    assert open_in(host, OTHER) == []
+    assert outcomes_in(host, OTHER) == [(producer[0], False)]
+
+
+def write(host: TransactionHost, producer: tuple[int, int], place: Place, transactional_id: str = "id") -> ErrorCode:
+    record = Record(0, host.loop.wall_ms(), b"k", b"v", ())
+    batch = bytes(
+        build([record], producer_id=producer[0], producer_epoch=producer[1], base_sequence=0, is_transactional=True)
+    )
+    return host.produce(transactional_id, {place: batch}, adds=True)[place][0]
+
+
+def open_in(host: TransactionHost, place: Place) -> list[int]:
+    entries = host.partitions.all[place].log.core.producers.producers.values()
+    return [entry.producer_id for entry in entries if entry.has_open_transaction]
+
+
+def outcomes_in(host: TransactionHost, place: Place) -> list[tuple[int, bool]]:
+    """Producer id, and whether it commits, of each end marker."""
+    return [
+        (batch.producer_id, decode_end_marker(record.key or b"", record.value).is_commit)
+        for batch in host.partitions.batches(place)
+        if batch.is_control
+        for record in read_records(batch)
+    ]
 
 
 def jump(host: TransactionHost, milliseconds: int) -> None:

@@ -9,6 +9,7 @@ Time, faults of partitions and restarts are the test's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -96,6 +97,15 @@ class TransactionHost:
         self.partitions.crash()
         self.before_start()
         self._start()
+
+    def grow_state_topic(self) -> None:
+        """Give `__transaction_state` a second partition, and start the broker again."""
+        name, number = STATE
+        topic = self.image.topics[name]
+        self.partitions.add((name, number + 1), topic.topic_id)
+        grown = replace(topic, partitions={**topic.partitions, number + 1: cast(Any, None)})
+        self.image = replace(self.image, topics={**self.image.topics, name: grown})
+        self.restart()
 
     def mend(self) -> None:
         """End all faults."""

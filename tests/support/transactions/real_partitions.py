@@ -73,13 +73,19 @@ class RealPartitions:
         """`places` maps each partition to its topic's id."""
         self.registry = PartitionRegistry()
         self.all: dict[Place, FaultyPartition] = {}
+        self.full_after_crash: set[Place] = set()
+        """Partitions whose disk is full when they are opened again."""
         self._directory = directory
         self._places = places
         self._loop = loop
         self._open(clean=True)
 
+    def add(self, place: Place, topic_id: bytes) -> None:
+        """Open a further partition at the next crash."""
+        self._places[place] = topic_id
+
     def crash(self) -> None:
-        """Reopen all logs as after a kill. Faults are gone."""
+        """Reopen all logs as after a kill. Faults are gone, but for `full_after_crash`."""
         for partition in self.all.values():
             assert partition.writable_log is not None
             partition.writable_log.go_offline()
@@ -109,6 +115,7 @@ class RealPartitions:
             request = LoadRequest(directory, place, log_config(), clean, 0, 0)
             log = open_log(request, services, topic_id=topic_id)
             partition = FaultyPartition(log, 0, topic_id, TopicProbe(), loop)
+            partition.is_full = place in self.full_after_crash
             self.registry.add(place, partition)
             self.all[place] = partition
 
