@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas.protocol.errors import BrokerError
+from barnabas.protocol.topic_name import is_internal
 from barnabas.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -66,10 +67,7 @@ def reconcile_logs(image: MetadataImage, log_manager: LogManager, directory_ids:
             _write_topic_id(log, image.topics[log.topic_partition.topic].topic_id)
     settle_futures(image, log_manager, directory_ids)
     for topic in image.topics.values():
-        for number in topic.partitions:
-            topic_partition = TopicPartition(topic.name, number)
-            if log_manager.get(topic_partition) is None:
-                _make_missing(topic, topic_partition, log_manager, directory_ids)
+        _make_missing(topic, log_manager, directory_ids)
 
 
 def create_log(
@@ -95,12 +93,30 @@ def _write_topic_id(log: PartitionLog, topic_id: bytes) -> None:
         logger.error("cannot write partition.metadata, directory=%s: %s", log.directory, error)
 
 
-def _make_missing(
-    topic: TopicImage, topic_partition: TopicPartition, log_manager: LogManager, directory_ids: Mapping[Path, bytes]
-) -> None:
-    try:
-        log = create_log(topic, topic_partition, log_manager, directory_ids, is_new=False)
-    except BrokerError as error:
-        logger.error("%s is not served: its log is missing and cannot be created: %s", topic_partition, error.message)
-    else:
-        logger.warning("created the missing log of %s, directory=%s", topic_partition, log.directory)
+def _make_missing(topic: TopicImage, log_manager: LogManager, directory_ids: Mapping[Path, bytes]) -> None:
+    """Create the topic's missing logs, and log them in one line.
+
+    Those of an internal topic are no loss as a rule: they are created in the background after the topic's first use,
+    and a kill may come before.
+    """
+    created: list[int] = []
+    for number in topic.partitions:
+        topic_partition = TopicPartition(topic.name, number)
+        if log_manager.get(topic_partition) is not None:
+            continue
+        try:
+            create_log(topic, topic_partition, log_manager, directory_ids, is_new=False)
+        except BrokerError as error:
+            logger.error(
+                "%s is not served: its log is missing and cannot be created: %s", topic_partition, error.message
+            )
+        else:
+            created.append(number)
+    if created:
+        logger.log(
+            logging.INFO if is_internal(topic.name) else logging.WARNING,
+            "logs of %s were missing, created empty ones: count=%d partitions=%s",
+            topic.name,
+            len(created),
+            ",".join(map(str, sorted(created))),
+        )

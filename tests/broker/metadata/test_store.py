@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -204,6 +205,21 @@ def test_a_missing_partition_directory_is_created_again(tmp_path: Path) -> None:
         assert second.log_manager.get(TopicPartition("orders", 1)) is not None
     text = (tmp_path / "orders-1/partition.metadata").read_text()
     assert text == f"version: 0\ntopic_id: {uuid_text(result.topic_id)}"
+
+
+@pytest.mark.parametrize(("topic", "level"), [("orders", "WARNING"), ("__transaction_state", "INFO")])
+def test_missing_partition_directories_of_a_topic_are_logged_in_one_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, topic: str, level: str
+) -> None:
+    with opened(tmp_path) as first:
+        first.create(NewTopic(topic, 4))
+    for number in (3, 1):
+        shutil.rmtree(tmp_path / f"{topic}-{number}")
+    caplog.set_level("INFO")
+    with opened(tmp_path):
+        pass
+    lines = [(each.levelname, each.getMessage()) for each in caplog.records if "were missing" in each.getMessage()]
+    assert lines == [(level, f"logs of {topic} were missing, created empty ones: count=2 partitions=1,3")]
 
 
 def test_a_partition_unknown_to_the_metadata_is_kept_as_stray(tmp_path: Path) -> None:
