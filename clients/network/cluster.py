@@ -189,12 +189,16 @@ class Cluster:
             await asyncio.sleep(self._last_refresh + pause - loop.time())
         try:
             await self.load(sorted({*self._topics, *self._topic_errors}))
+            if self._refresh_failures:
+                logger.info("metadata refreshed again, failures=%d", self._refresh_failures)
             self._refresh_failures = 0
         except ClosedError:
             return
         except ClientError as error:
             self._refresh_failures += 1
-            logger.warning("metadata not refreshed, trying again later: %s", error)
+            # One warning while a broker is down, not one for each attempt.
+            level = logging.WARNING if self._refresh_failures == 1 else logging.DEBUG
+            logger.log(level, "metadata not refreshed, trying again later: %s", error)
         finally:
             self._last_refresh = loop.time()
 

@@ -146,6 +146,31 @@ async def test_a_failed_refresh_raises_nothing(broker: FakeBroker) -> None:
         assert cluster.topic("orders") is not None
 
 
+async def test_failed_refreshes_in_a_row_are_one_warning(broker: FakeBroker, caplog: pytest.LogCaptureFixture) -> None:
+    def told() -> list[tuple[str, str]]:
+        return [
+            (each.levelname, each.getMessage())
+            for each in caplog.records
+            if each.name == "barnabas.clients.network.cluster" and each.levelname != "DEBUG"
+        ]
+
+    caplog.set_level("INFO")
+    async with started(broker) as cluster:
+        await cluster.require_topic("orders", 1000)
+        for _ in range(2):
+            broker.intercept = lambda api, request: Drop()
+            for _ in range(3):
+                await cluster.refresh_soon()
+            broker.intercept = lambda api, request: None
+            await cluster.refresh_soon()
+            await cluster.refresh_soon()
+            warning, again = told()
+            assert warning[0] == "WARNING"
+            assert warning[1].startswith("metadata not refreshed, trying again later: ")
+            assert again == ("INFO", "metadata refreshed again, failures=3")
+            caplog.clear()
+
+
 async def test_closing_ends_waiting_calls(broker: FakeBroker) -> None:
     async with started(broker) as cluster:
         broker.intercept = lambda api, request: Silence()
