@@ -126,18 +126,18 @@ _ROWS: Final[Sequence[_Row]] = (
     _Row(ApiKey.DELETE_GROUPS, "groups.groups:DeleteGroupsHandler", "groups.offsets, probe"),
     _Row(ApiKey.OFFSET_DELETE, "groups.groups:OffsetDeleteHandler", "groups.offsets, groups.registry, store, probe"),
     _Row(ApiKey.DELETE_RECORDS, "data.delete_records:DeleteRecordsHandler", "partitions, probe"),
-    _Row(ApiKey.INIT_PRODUCER_ID, "data.init_producer_id:InitProducerIdHandler", "producer_ids, transactions"),
+    _Row(ApiKey.INIT_PRODUCER_ID, "data.init_producer_id:InitProducerIdHandler", "producer_ids, transactions, probe"),
     _Row(
         ApiKey.ADD_PARTITIONS_TO_TXN,
         "transactions.add_partitions_to_txn:AddPartitionsToTxnHandler",
-        "transactions, store",
+        "transactions, store, probe",
     ),
     _Row(
         ApiKey.ADD_OFFSETS_TO_TXN,
         "transactions.add_offsets_to_txn:AddOffsetsToTxnHandler",
-        "transactions, groups.offsets_partition_of",
+        "transactions, groups.offsets_partition_of, probe",
     ),
-    _Row(ApiKey.END_TXN, "transactions.end_txn:EndTxnHandler", "transactions"),
+    _Row(ApiKey.END_TXN, "transactions.end_txn:EndTxnHandler", "transactions, probe"),
     _Row(
         ApiKey.WRITE_TXN_MARKERS, "transactions.write_txn_markers:WriteTxnMarkersHandler", "transactions.markers, probe"
     ),

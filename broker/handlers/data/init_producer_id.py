@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.handlers.transactions.counting import counted
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from barnabas.broker.network.deferred import Deferred
     from barnabas.broker.network.session import Session
+    from barnabas.broker.probes import ApiProbe
     from barnabas.broker.producer_ids import ProducerIds
     from barnabas.broker.transactions.coordinator import TransactionCoordinator
 
@@ -31,9 +33,10 @@ if TYPE_CHECKING:
 class InitProducerIdHandler:
     """Serves InitProducerId."""
 
-    def __init__(self, producer_ids: ProducerIds, transactions: TransactionCoordinator) -> None:
+    def __init__(self, producer_ids: ProducerIds, transactions: TransactionCoordinator, probe: ApiProbe) -> None:
         self._producer_ids = producer_ids
         self._transactions = transactions
+        self._probe = probe
 
     def __call__(
         self, session: Session, request: InitProducerIdRequest
@@ -43,7 +46,7 @@ class InitProducerIdHandler:
             message = f"producer id {request.producer_id} with epoch {request.producer_epoch}: one without the other"
             raise BrokerError(ErrorCode.INVALID_REQUEST, message)
         if request.transactional_id is not None:
-            return self._transactions.initialize(request)
+            return counted(self._transactions.initialize(request), self._probe)
         taken = self._producer_ids.take()
         return self._next_id() if taken is None else InitProducerIdResponse(taken, 0)
 

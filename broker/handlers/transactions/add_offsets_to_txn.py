@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
+from barnabas.broker.handlers.transactions.counting import counted
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.transactions.checks import ProducerIdAndEpoch
 from barnabas.protocol.errors import ErrorCode
@@ -18,17 +19,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from barnabas.broker.network.session import Session
+    from barnabas.broker.probes import ApiProbe
     from barnabas.broker.transactions.coordinator import TransactionCoordinator
 
 
 class AddOffsetsToTxnHandler:
     """Serves AddOffsetsToTxn."""
 
-    def __init__(self, transactions: TransactionCoordinator, offsets_partition_of: Callable[[str], int]) -> None:
+    def __init__(
+        self, transactions: TransactionCoordinator, offsets_partition_of: Callable[[str], int], probe: ApiProbe
+    ) -> None:
         self._transactions = transactions
         self._offsets_partition_of = offsets_partition_of
+        self._probe = probe
 
-    def __call__(self, session: Session, request: AddOffsetsToTxnRequest) -> Deferred[AddOffsetsToTxnResponse]:
+    def __call__(
+        self, session: Session, request: AddOffsetsToTxnRequest
+    ) -> AddOffsetsToTxnResponse | Deferred[AddOffsetsToTxnResponse]:
         """Answer one AddOffsetsToTxn request as the module docstring specifies."""
         answer: Deferred[AddOffsetsToTxnResponse] = Deferred()
         producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
@@ -36,4 +43,4 @@ class AddOffsetsToTxnHandler:
         self._transactions.add_partitions(request.transactional_id, producer, [partition], version=0).then(
             lambda error: answer.resolve(AddOffsetsToTxnResponse(ErrorCode.NONE if error is None else error.code))
         )
-        return answer
+        return counted(answer, self._probe)

@@ -30,15 +30,17 @@ if TYPE_CHECKING:
 
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.network.session import Session
+    from barnabas.broker.probes import ApiProbe
     from barnabas.broker.transactions.coordinator import TransactionCoordinator
 
 
 class AddPartitionsToTxnHandler:
     """Serves AddPartitionsToTxn."""
 
-    def __init__(self, transactions: TransactionCoordinator, store: MetadataView) -> None:
+    def __init__(self, transactions: TransactionCoordinator, store: MetadataView, probe: ApiProbe) -> None:
         self._transactions = transactions
         self._store = store
+        self._probe = probe
 
     def __call__(self, session: Session, request: AddPartitionsToTxnRequest) -> Deferred[AddPartitionsToTxnResponse]:
         """Answer one AddPartitionsToTxn request as the module docstring specifies."""
@@ -50,6 +52,7 @@ class AddPartitionsToTxnHandler:
             nonlocal left
             if result is not None:
                 results[position] = result
+                self._count(result)
             left -= 1
             if left == 0:
                 answer.resolve(AddPartitionsToTxnResponse([each for each in results if each is not None]))
@@ -95,6 +98,12 @@ class AddPartitionsToTxnHandler:
         except BrokerError as error:
             return refuse_transaction(transaction, error.code)
         return _results(transaction, missing, ErrorCode.TRANSACTION_ABORTABLE, others=ErrorCode.NONE)
+
+    def _count(self, result: TxnResult) -> None:
+        for topic in result.topics:
+            for each in topic.partitions:
+                if each.error is not ErrorCode.NONE:
+                    self._probe.count_error(each.error.name.lower())
 
     def _exists(self, partition: PartitionKey) -> bool:
         topic = self._store.image.topics.get(partition[0])

@@ -13,9 +13,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.handlers.transactions.counting import counted
+
 if TYPE_CHECKING:
     from barnabas.broker.network.deferred import Deferred
     from barnabas.broker.network.session import Session
+    from barnabas.broker.probes import ApiProbe
     from barnabas.broker.transactions.coordinator import TransactionCoordinator
     from barnabas.protocol.messages.transactions.end_txn import EndTxnRequest, EndTxnResponse
 
@@ -23,10 +26,10 @@ if TYPE_CHECKING:
 class EndTxnHandler:
     """Serves EndTxn."""
 
-    def __init__(self, transactions: TransactionCoordinator) -> None:
+    def __init__(self, transactions: TransactionCoordinator, probe: ApiProbe) -> None:
         self._transactions = transactions
+        self._probe = probe
 
     def __call__(self, session: Session, request: EndTxnRequest) -> EndTxnResponse | Deferred[EndTxnResponse]:
         """Answer one EndTxn request as the module docstring specifies; a Deferred only while a flush is due."""
-        answer = self._transactions.end(request)
-        return answer.value if answer.done else answer
+        return counted(self._transactions.end(request), self._probe)

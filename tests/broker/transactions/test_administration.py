@@ -115,6 +115,25 @@ def test_the_metrics_count_transactions_by_their_end(daemon: Daemon, kafka: Kafk
     assert "a producer is refused, transactional.id=counted: PRODUCER_FENCED" in daemon.log
 
 
+def test_errors_of_transactional_requests_are_counted(daemon: Daemon, kafka: KafkaWire) -> None:
+    def count(api: str, error: str) -> float:
+        return metric(daemon, f'barnabas_request_errors_total{{api="{api}",error="{error}"}}') or 0
+
+    create_topic(kafka, "errors", 3)
+    producer = WireProducer(kafka, "errors", level=0)
+    assert producer.init() == 0
+    assert producer.write("errors", 2, b"a") == 0
+    assert WireProducer(kafka, "errors").init() == 0
+    fenced = ("add_partitions_to_txn", "add_offsets_to_txn", "end_txn")
+    before = [count(api, "producer_fenced") for api in fenced]
+    assert producer.add_partitions(("errors", 0), ("errors", 1)) == ErrorCode.PRODUCER_FENCED
+    assert producer.commit_offsets("errors", "errors", {0: 1}) == ErrorCode.PRODUCER_FENCED
+    assert producer.end(is_commit=True) == ErrorCode.PRODUCER_FENCED
+    after = [count(api, "producer_fenced") for api in fenced]
+    assert [now - then for now, then in zip(after, before, strict=True)] == [2, 1, 1]
+    assert count("init_producer_id", "concurrent_transactions") > 0  # the start that fenced the producer
+
+
 def write_markers(
     kafka: KafkaWire, version: int, producer_id: int, epoch: int, topics: dict[str, tuple[int, ...]]
 ) -> dict[tuple[str, int], int]:

@@ -127,7 +127,7 @@ class TransactionHost:
 
     def add_partitions(self, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse | None:
         """Serve AddPartitionsToTxn."""
-        handler = AddPartitionsToTxnHandler(self.coordinator, cast(MetadataView, self))
+        handler = AddPartitionsToTxnHandler(self.coordinator, cast(MetadataView, self), ApiProbe())
         return cast(AddPartitionsToTxnResponse | None, self._answer(lambda: handler(cast(Session, None), request)))
 
     def end(self, request: EndTxnRequest) -> EndTxnResponse | None:
