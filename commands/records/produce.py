@@ -87,8 +87,8 @@ COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
     "--transaction-timeout",
     "transaction_timeout_ms",
     type=parse_duration,
-    default="1m",
-    show_default=True,
+    default=None,
+    show_default="1m",
     metavar="DURATION",
     help="With --transactional-id: the broker aborts when the input takes longer (90s, 15m).",
 )
@@ -108,7 +108,7 @@ def produce(
     compression: str,
     acks: str,
     transactional_id: str | None,
-    transaction_timeout_ms: int,
+    transaction_timeout_ms: int | None,
     bootstrap: str,
     timeout_s: float,
 ) -> None:
@@ -133,6 +133,8 @@ def produce(
         raise click.UsageError("--keep-partition and --partition exclude each other.")
     if transactional_id is not None and ACKS[acks] != ACKS["all"]:
         raise click.UsageError("--transactional-id needs --acks all.")
+    if transactional_id is None and transaction_timeout_ms is not None:
+        raise click.UsageError("--transaction-timeout needs --transactional-id.")
     line_format: LineFormat = (
         JsonLines(all_base64, keep_partition) if as_json else PlainLines(key_separator, null_marker, parse_headers)
     )
@@ -145,7 +147,7 @@ def produce(
         max_block_ms=timeouts["api_timeout_ms"],
         delivery_timeout_ms=timeouts["api_timeout_ms"],
         transactional_id=transactional_id,
-        transaction_timeout_ms=transaction_timeout_ms,
+        transaction_timeout_ms=60_000 if transaction_timeout_ms is None else transaction_timeout_ms,
         **timeouts,
     )
     common_headers = tuple((name, value.encode("utf-8", "surrogateescape")) for name, value in headers)

@@ -219,6 +219,7 @@ def test_fewer_partitions_are_refused(commands: Commands, topic: str) -> None:
         ("offsets", "t", "--timestamp", "yesterday"),
         ("topic", "list", "--bootstrap", "nowhere"),
         ("produce", "t", "--transactional-id", "x", "--acks", "1"),
+        ("produce", "t", "--transaction-timeout", "5m"),
     ],
 )
 def test_wrong_usage_exits_with_2_before_any_broker_is_asked(arguments: tuple[str, ...]) -> None:
