@@ -40,7 +40,10 @@ async def abort_hanging(admin: Admin, topic: str, number: int, producer_id: int 
         )
     if len(found) > 1:
         producers = ", ".join(str(each.producer_id) for each in found)
-        raise CommandFailure(f"{partition} has {len(found)} hanging transactions, of producers {producers}: give one")
+        raise CommandFailure(
+            f"{partition} has {len(found)} hanging transactions, of producers {producers}:"
+            " choose one with --producer-id"
+        )
     (hanging,) = found
     await admin.abort_hanging_transaction(hanging)
     return f"aborted the transaction of producer {hanging.producer_id} in {partition}, offset {hanging.start_offset} on"

@@ -182,6 +182,7 @@ def find_hanging(
     They are open in a partition of a TOPIC (default: all topics) and unknown to any coordinator, so that read_committed
     consumers never read past them. `barnabas transaction abort --topic TOPIC --partition N` ends one.
     """
+    from barnabas.commands.durations import duration_text
     from barnabas.commands.output import print_json, print_note, print_table, time_text
     from barnabas.commands.session import with_admin
     from barnabas.commands.transaction.descriptions import hanging
@@ -193,7 +194,7 @@ def find_hanging(
         print_json(found)
         return
     if not found:
-        print_note("no hanging transactions")
+        print_note(f"no hanging transactions whose last record is older than {duration_text(longer_than_ms)}")
         return
     columns = ["topic", "partition", "producer id", "epoch", "coordinator epoch", "start offset", "last record"]
     keys = ["topic", "partition", "producer_id", "producer_epoch", "coordinator_epoch", "start_offset"]
