@@ -34,12 +34,13 @@ class TransactionCollector:
     replaced = Family(
         "barnabas_transactions_replaced_total",
         "counter",
-        "Transactions aborted because another producer took over the transactional id.",
+        "Transactions aborted because another producer, or an operator, took over the transactional id.",
     )
     fencings = Family(
         "barnabas_transactions_fencings_total",
         "counter",
-        "Requests refused because another producer, or a timeout, has fenced theirs.",
+        "Requests to the coordinator refused because another producer, or a timeout, has fenced theirs. Records of a"
+        " fenced producer count in barnabas_request_errors_total, as invalid_producer_epoch.",
     )
     families: ClassVar = (ids, open, oldest, missing_markers, committed, aborted, timed_out, replaced, fencings)
 

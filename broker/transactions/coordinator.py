@@ -228,7 +228,10 @@ class TransactionCoordinator:
             )
         except TransactionOpenError:
             assert current is not None
-            logger.info("aborting the open transaction of %s for a new producer", printable(transactional_id))
+            logger.info(
+                "aborting the open transaction of %s: another producer, or an operator, takes the id over",
+                printable(transactional_id),
+            )
             self.ending.abort_replaced(current).then(
                 lambda error: answer.resolve(
                     _no_producer(ErrorCode.CONCURRENT_TRANSACTIONS if error is None else error.code)
