@@ -124,8 +124,7 @@ class TransactionCoordinator:
             self._ensure_served(transactional_id)
             current = self._states.get(transactional_id)
             if not adds:
-                missing = transitions.missing_partitions(current, producer, partitions)
-                return dict.fromkeys(missing, ErrorCode.TRANSACTION_ABORTABLE)
+                return self._verified(transactional_id, producer, partitions)
             changed = transitions.add_partitions(
                 current,
                 producer,
@@ -142,7 +141,13 @@ class TransactionCoordinator:
         if appended.done:
             return _admission(appended.value, partitions)
         answer: Deferred[Admission] = Deferred()
-        appended.then(lambda error: answer.resolve(_admission(error, partitions)))
+        appended.then(
+            lambda error: answer.resolve(
+                self._verified(transactional_id, producer, partitions)
+                if error is None
+                else _admission(error, partitions)
+            )
+        )
         return answer
 
     def initialize(self, request: InitProducerIdRequest) -> InitProducerIdResponse | Deferred[InitProducerIdResponse]:
@@ -200,6 +205,20 @@ class TransactionCoordinator:
         """Serve EndTxn. Raises BrokerError."""
         self._ensure_served(request.transactional_id)
         return self.ending.end(request)
+
+    def _verified(
+        self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: Sequence[PartitionKey]
+    ) -> Admission:
+        """Check that partitions belong to the producer's open transaction, in the turn in which they are written.
+
+        One that was added may have ended while its flush was due: an append would open a transaction that nothing ends.
+        """
+        try:
+            missing = transitions.missing_partitions(self._states.get(transactional_id), producer, partitions)
+        except BrokerError as error:
+            self.ending.note_refusal(error, transactional_id)
+            return dict.fromkeys(partitions, error.code)
+        return dict.fromkeys(missing, ErrorCode.TRANSACTION_ABORTABLE)
 
     def _initialize(
         self,

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.transactions.state import TransactionState
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest
+from barnabas.protocol.messages.data.produce import ProducePartition, ProduceRequest, ProduceTopic
 from barnabas.protocol.messages.transactions.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     TxnPartitions,
@@ -20,6 +23,7 @@ from barnabas.protocol.messages.transactions.end_txn import EndTxnRequest
 from barnabas.protocol.records.end_marker import decode_end_marker
 from barnabas.protocol.records.reader import read_records
 from barnabas.protocol.records.record import Record
+from tests.support.storage.bench import log_config
 from tests.support.storage.records import build
 from tests.support.transactions.host import STATE, TransactionHost
 from tests.support.transactions.real_partitions import Place
@@ -211,12 +215,44 @@ def test_markers_after_a_growth_are_tried_again(new_host: NewHost) -> None:
     assert outcomes_in(host, OTHER) == [(producer[0], False)]
 
 
+def test_a_produce_that_waits_for_a_flush_is_refused_if_its_transaction_ends_meanwhile(new_host: NewHost) -> None:
+    host = new_host(feature=1)
+    log = host.partitions.all[STATE].writable_log
+    assert log is not None
+    log.update_config(log_config(flush_messages=2))
+    producer = initialized(host)
+    batch = transactional_batch(host, producer)
+    topics = [ProduceTopic("t", [ProducePartition(0, memoryview(batch))])]
+    request = ProduceRequest(-1, 30_000, topics, "id", adds_partitions=True, knows_abortable=True)
+    answers: list[Any] = []
+    deferred = host.loop.run(lambda: host._produce(host._session, request))
+    assert isinstance(deferred, Deferred)
+    deferred.then(answers.append)
+    host.loop.settle()
+    assert not answers
+    log.flush()  # as the flusher's thread does, which tells the event loop later
+    answer = host.end(EndTxnRequest("id", *producer, is_commit=False))
+    assert answer is not None
+    assert answer.error is ErrorCode.NONE
+    flusher = host.coordinator.markers._flush_waits.flusher
+    waiting, flusher._waiting = flusher._waiting, []
+    flusher._deliver(flusher._serve(waiting))
+    host.loop.settle()
+    assert answers[0].topics[0].partitions[0].error is ErrorCode.TRANSACTION_ABORTABLE
+    assert open_in(host, ONE) == []
+
+
 def write(host: TransactionHost, producer: tuple[int, int], place: Place, transactional_id: str = "id") -> ErrorCode:
+    batch = bytes(transactional_batch(host, producer))
+    return host.produce(transactional_id, {place: batch}, adds=True)[place][0]
+
+
+def transactional_batch(host: TransactionHost, producer: tuple[int, int]) -> bytearray:
+    """One record, the producer's first in its epoch."""
     record = Record(0, host.loop.wall_ms(), b"k", b"v", ())
-    batch = bytes(
+    return bytearray(
         build([record], producer_id=producer[0], producer_epoch=producer[1], base_sequence=0, is_transactional=True)
     )
-    return host.produce(transactional_id, {place: batch}, adds=True)[place][0]
 
 
 def open_in(host: TransactionHost, place: Place) -> list[int]:
