@@ -70,7 +70,8 @@ class LogLoading:
         started = said = time.monotonic()
         records = 0
         for done, number in enumerate(numbers):
-            records += await self._load(number, read)
+            if self._log.is_loading(number):  # else the topic was deleted, and a new one is served already
+                records += await self._load(number, read)
             if time.monotonic() - said >= PROGRESS_SECONDS:
                 said = time.monotonic()
                 logger.info("loading %s, partitions=%d/%d records=%d", name, done + 1, len(numbers), records)

@@ -130,6 +130,10 @@ class CoordinatorLog:
         """Refuse the keys of a partition until `end_loading`."""
         self._loading.add(partition)
 
+    def is_loading(self, partition: int) -> bool:
+        """Return whether the keys of a partition are refused until it is loaded."""
+        return partition in self._loading
+
     def end_loading(self, partition: int, *, failed: bool = False) -> None:
         """Serve the keys of a partition from now on, or never if it could not be loaded."""
         self._loading.discard(partition)

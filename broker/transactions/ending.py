@@ -127,7 +127,7 @@ class TransactionEnding:
         self, metadata: TransactionMetadata, new_producer_id: int | None, count: Callable[[], None], answer: Ended
     ) -> None:
         current = self._log.states.get(metadata.transactional_id)
-        if current is None or current.state is not TransactionState.ONGOING:
+        if current is None or current.state is not TransactionState.ONGOING or not _is_same(current, metadata):
             answer.resolve(None)  # it ended while a producer id was awaited
             return
         try:
@@ -161,6 +161,12 @@ class TransactionEnding:
 
     def _count_abort(self) -> None:
         self._probe.aborted += 1
+
+
+def _is_same(current: TransactionMetadata, earlier: TransactionMetadata) -> bool:
+    """Return whether both are states of the same open transaction; partitions may have been added."""
+    mine, its = ((each.producer_id, each.producer_epoch, each.start_ms) for each in (current, earlier))
+    return mine == its
 
 
 def _response(completed: TransactionMetadata, request: EndTxnRequest) -> EndTxnResponse:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from barnabas.broker.network.deferred import Deferred
+from barnabas.broker.transactions.metadata import LAST_CLIENT_EPOCH
 from barnabas.broker.transactions.state import TransactionState
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest
@@ -240,6 +242,27 @@ def test_a_produce_that_waits_for_a_flush_is_refused_if_its_transaction_ends_mea
     host.loop.settle()
     assert answers[0].topics[0].partitions[0].error is ErrorCode.TRANSACTION_ABORTABLE
     assert open_in(host, ONE) == []
+
+
+def test_an_abort_that_waits_for_a_producer_id_does_not_abort_the_next_transaction(new_host: NewHost) -> None:
+    host = new_host()
+    producer = initialized(host)
+    log = host.coordinator.log
+    first = log.states["id"]._replace(
+        state=TransactionState.ONGOING, producer_epoch=LAST_CLIENT_EPOCH, partitions={ONE: None}, start_ms=1
+    )
+    log.append(first)
+    waiting: list[Callable[[int], None]] = []
+    slow = SimpleNamespace(with_new_id=lambda use, _failed: waiting.append(use))
+    ending = host.coordinator.ending
+    producer_ids, ending._producer_ids = ending._producer_ids, cast(Any, slow)
+    ending.abort_timed_out(first)
+    ending._producer_ids = producer_ids
+    assert committed(host, (producer[0], LAST_CLIENT_EPOCH)) is ErrorCode.NONE
+    ended = log.states["id"]
+    assert added(host, (ended.producer_id, ended.producer_epoch)) is ErrorCode.NONE
+    host.loop.run(lambda: waiting[0](7_000))
+    assert state_of(host) is TransactionState.ONGOING
 
 
 def write(host: TransactionHost, producer: tuple[int, int], place: Place, transactional_id: str = "id") -> ErrorCode:

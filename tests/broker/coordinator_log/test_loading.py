@@ -1,0 +1,39 @@
+"""Loading of a coordinator's log whose topic is deleted meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from barnabas.broker.coordinator_log.loading import Loaded, LogLoading
+from barnabas.broker.coordinator_log.log import CoordinatorLog, LogParts
+from barnabas.broker.transactions.topic import TRANSACTION_STATE, TRANSACTION_TOPIC
+from tests.support.manual_loop import ManualLoop
+from tests.support.transactions.real_partitions import RealPartitions
+
+
+def test_partitions_of_a_new_topic_are_not_loaded_in_place_of_deleted_ones(tmp_path: Path) -> None:
+    loop = ManualLoop()
+    partitions = RealPartitions(tmp_path, {(TRANSACTION_TOPIC, number): bytes(16) for number in range(2)}, loop)
+    image = SimpleNamespace(topics={TRANSACTION_TOPIC: SimpleNamespace(partitions={0: None, 1: None})})
+    store = cast(Any, SimpleNamespace(image=image))
+    none = cast(Any, None)
+    log = CoordinatorLog(TRANSACTION_STATE, LogParts(partitions.registry, store, none, none, none, none, loop))
+    loading = LogLoading(log, partitions.registry, store, keys_name="ids")
+    for number in range(2):
+        log.begin_loading(number)
+    loading._to_load = [0, 1]
+    read: list[int] = []
+
+    async def read_partition(number: int, _partition: object) -> Loaded:
+        read.append(number)
+        await asyncio.sleep(0)
+        log.forget_topic()
+        return Loaded(0)
+
+    loop.run_until_complete(loading.run(read_partition, str))
+    assert read == [0]
+    partitions.close()
+    loop.close()
