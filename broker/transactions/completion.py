@@ -85,8 +85,13 @@ class TransactionCompletion:
     def complete(self, metadata: TransactionMetadata) -> Deferred[None]:
         """Write the markers of a transaction that was just prepared, and append its completed state.
 
-        The answer comes when that is done, or when it has to be tried again later.
+        The answer comes when that is done, or when it has to be tried again later. After `stop` nothing is written: the
+        flush of a decision may end while the logs are closed.
         """
+        if self._stopped:
+            left: Deferred[None] = Deferred()
+            left.resolve(None)
+            return left
         return self._attempt(_Pending(metadata, list(metadata.partitions)))
 
     def recover(self, metadata: TransactionMetadata) -> None:

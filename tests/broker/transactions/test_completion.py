@@ -236,10 +236,7 @@ def test_a_produce_that_waits_for_a_flush_is_refused_if_its_transaction_ends_mea
     answer = host.end(EndTxnRequest("id", *producer, is_commit=False))
     assert answer is not None
     assert answer.error is ErrorCode.NONE
-    flusher = host.coordinator.markers._flush_waits.flusher
-    waiting, flusher._waiting = flusher._waiting, []
-    flusher._deliver(flusher._serve(waiting))
-    host.loop.settle()
+    deliver_flushes(host)
     assert answers[0].topics[0].partitions[0].error is ErrorCode.TRANSACTION_ABORTABLE
     assert open_in(host, ONE) == []
 
@@ -265,9 +262,34 @@ def test_an_abort_that_waits_for_a_producer_id_does_not_abort_the_next_transacti
     assert state_of(host) is TransactionState.ONGOING
 
 
+def test_a_decision_whose_flush_ends_during_the_stop_is_carried_out_by_the_next_start(new_host: NewHost) -> None:
+    host = new_host()
+    log = host.partitions.all[STATE].writable_log
+    assert log is not None
+    producer = initialized(host)
+    assert write(host, producer, ONE) is ErrorCode.NONE
+    log.update_config(log_config(flush_messages=1))
+    assert host.end(EndTxnRequest("id", *producer, is_commit=True, bumps_epoch=True)) is None
+    host.loop.run_until_complete(host.coordinator.stop())
+    deliver_flushes(host)
+    assert state_of(host) is TransactionState.PREPARE_COMMIT
+    assert markers(host, ONE) == 0
+    host.restart()
+    assert state_of(host) is TransactionState.COMPLETE_COMMIT
+    assert markers(host, ONE) == 1
+
+
 def write(host: TransactionHost, producer: tuple[int, int], place: Place, transactional_id: str = "id") -> ErrorCode:
     batch = bytes(transactional_batch(host, producer))
     return host.produce(transactional_id, {place: batch}, adds=True)[place][0]
+
+
+def deliver_flushes(host: TransactionHost) -> None:
+    """Do what the flusher's thread does for the flushes that are due."""
+    flusher = host.coordinator.markers._flush_waits.flusher
+    waiting, flusher._waiting = flusher._waiting, []
+    flusher._deliver(flusher._serve(waiting))
+    host.loop.settle()
 
 
 def transactional_batch(host: TransactionHost, producer: tuple[int, int]) -> bytearray:
