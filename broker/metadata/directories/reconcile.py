@@ -112,9 +112,10 @@ def _make_missing(topic: TopicImage, log_manager: LogManager, directory_ids: Map
             )
         else:
             created.append(number)
-    if created:
-        logger.log(
-            logging.INFO if is_internal(topic.name) else logging.WARNING,
+    if created and is_internal(topic.name):
+        logger.info("logs of %s were missing, created empty ones: count=%d", topic.name, len(created))
+    elif created:
+        logger.warning(
             "logs of %s were missing, created empty ones: count=%d partitions=%s",
             topic.name,
             len(created),
