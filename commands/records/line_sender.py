@@ -10,13 +10,18 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from barnabas.clients.config import ProducerConfig
-from barnabas.clients.errors import ClientError
+from barnabas.clients.errors import ClientError, RefusedError, TransactionAbortableError
 from barnabas.clients.producer.producer import Producer
 from barnabas.clients.records import RecordMetadata
+from barnabas.commands.durations import duration_text
 from barnabas.commands.failures import CommandFailure, failure_of
 from barnabas.commands.progress import Progress, progress_bar
 from barnabas.commands.records.line_records import Headers, LineFormat
 from barnabas.commands.records.standard_input import read_lines
+from barnabas.protocol.errors import ErrorCode
+
+_ENDED_BY_BROKER = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_TXN_STATE})
+"""Of a record or a commit whose transaction the coordinator has aborted meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +68,18 @@ async def send_input(config: ProducerConfig, target: Target, line_format: LineFo
     async with Producer(config) as producer:
         if config.transactional_id is None:
             return await _send_all(producer, target, line_format, "{count} records were sent")
-        async with producer.transaction():
-            return await _send_all(producer, target, line_format, "the transaction was aborted")
+        try:
+            async with producer.transaction():
+                return await _send_all(producer, target, line_format, "the transaction was aborted")
+        except (CommandFailure, TransactionAbortableError) as error:
+            cause = error.__cause__
+            if isinstance(cause, RefusedError) and cause.code in _ENDED_BY_BROKER:
+                raise CommandFailure(
+                    "the broker has aborted the transaction: it was open for longer than --transaction-timeout"
+                    f" ({duration_text(config.transaction_timeout_ms)}), or another run with transactional id"
+                    f" {config.transactional_id!r} or `barnabas transaction abort` has ended it"
+                ) from error
+            raise
 
 
 async def _send_all(producer: Producer, target: Target, line_format: LineFormat, outcome: str) -> int:
@@ -143,7 +158,7 @@ def _raise_first(deliveries: Deliveries, unreadable: CommandFailure | None, outc
         message, code = unreadable.message, unreadable.exit_code
     else:
         return
-    raise CommandFailure(f"{message}; {outcome.format(count=deliveries.acknowledged)}", code)
+    raise CommandFailure(f"{message}; {outcome.format(count=deliveries.acknowledged)}", code) from deliveries.failure
 
 
 def _size_of(descriptor: int) -> int | None:

@@ -279,6 +279,22 @@ def test_lines_are_sent_as_one_transaction(commands: Commands, topic: str) -> No
     assert b"a" in commands.ok(*committed, "read_uncommitted").splitlines()
 
 
+def test_a_run_whose_transaction_another_run_has_aborted_says_so(commands: Commands, topic: str) -> None:
+    produce = ("produce", topic, "--transactional-id", f"taken-{topic}")
+    with commands.start(*produce, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as first:
+        assert first.stdin is not None
+        first.stdin.write(b"a\n")
+        first.stdin.flush()
+        deadline = time.monotonic() + TIMEOUT_S
+        while not commands.ok("consume", topic, "--from-beginning", "--exit-at-end"):
+            assert time.monotonic() < deadline
+        commands.ok(*produce, stdin=b"b\n")
+        _, stderr = first.communicate(b"c\n", timeout=TIMEOUT_S)
+    assert first.returncode == 1
+    assert b"the broker has aborted the transaction: it was open for longer than --transaction-timeout (1m)" in stderr
+    assert f"or another run with transactional id 'taken-{topic}'".encode() in stderr
+
+
 def test_tombstones_null_keys_and_headers_can_be_sent(commands: Commands, topic: str) -> None:
     commands.ok(
         *("produce", topic, "--partition", "0", "--key-separator", "|", "--null-marker", "NULL"),
