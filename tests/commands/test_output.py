@@ -100,7 +100,7 @@ def test_only_a_pipe_can_lose_its_reader(tmp_path: Path) -> None:
 
 
 def test_a_table_on_a_terminal_is_drawn_and_nowhere_else() -> None:
-    arguments = ("-m", "barnabas", "config", "list", "log.segment.bytes")
+    arguments = ("-m", "barnabas", "config", "list", "log.index.size.max.bytes")
 
     code, drawn = _in_terminal(*arguments)
     plain = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -108,10 +108,10 @@ def test_a_table_on_a_terminal_is_drawn_and_nowhere_else() -> None:
     assert code == 0
     assert "\x1b[" in drawn
     assert "───" in drawn
-    assert "1073741824" in drawn
+    assert "10485760" in drawn
     assert "\x1b" not in plain
     assert plain.isascii()
-    assert plain.splitlines()[1].startswith("log.segment.bytes  int   1073741824  ")
+    assert plain.splitlines()[1].startswith("log.index.size.max.bytes  int   10485760  ")
 
 
 def test_a_progress_bar_is_drawn_on_a_terminal() -> None:

@@ -38,7 +38,7 @@ import barnabas.broker.transactions.completion as completion
 completion.FIRST_RETRY_S = 10**6
 load = loader.load_offsets_partition
 def held(*arguments):
-    open({fifo!r}).close()
+    open({fifo!r}).read()
     return load(*arguments)
 loader.load_offsets_partition = held
 """
