@@ -175,6 +175,6 @@ def _committed(data: Path, group_id: str) -> dict[OffsetCommitKey, int]:
 def _records(data: Path) -> Iterator[tuple[Any, bytes | None]]:
     for log in sorted(data.glob(f"{OFFSETS_TOPIC}-*/*.log")):
         for batch in iter_batches(log.read_bytes()):
-            for record in read_records(batch):
+            for record in read_records(batch) if not batch.is_control else ():
                 if record.key is not None:
                     yield decode_key(record.key), record.value
