@@ -9,6 +9,8 @@
                               (sink/transactional_writers.py), which commits any query's rows once
     kafka.transaction.timeout.ms   of transactions: the broker aborts those that are not committed by then. Without it
                               none are aborted, which needs transaction.two.phase.commit.enable on the broker
+    protocol                  native; or kafka (sink/kafka), which writes transactions to Apache Kafka. Kafka serves no
+                              two-phase commit, so they have a timeout, by default DEFAULT_TIMEOUT_MS
 
 Settings of Kafka's producer without a counterpart here (interceptors, socket buffers) are accepted and ignored, so that
 a job moves over by changing its format. Settings that would promise a missing feature (security, transactions) are
@@ -25,10 +27,15 @@ from barnabas.clients.config import ProducerConfig
 from barnabas.pipeline.errors import OptionError
 from barnabas.pipeline.options import Options
 
-KNOWN: Final = ("topic", "checkpointLocation", "replaySafe", "exactlyOnce", "includeHeaders", "path")
+KNOWN: Final = ("topic", "checkpointLocation", "replaySafe", "exactlyOnce", "protocol", "includeHeaders", "path")
 
 DEFAULT_TIMEOUT_MS: Final = 900_000
-"""Of transactions without a checkpoint, which nothing finishes after a crash: Kafka's transaction.max.timeout.ms."""
+"""Kafka's transaction.max.timeout.ms: of transactions without a checkpoint, which nothing finishes after a crash, and
+of those in Apache Kafka.
+"""
+
+_LOWEST_KAFKA_TIMEOUT_MS: Final = 1000
+"""librdkafka's."""
 
 _WHOLE: Final = {
     "batch.size": "batch_size",
@@ -65,6 +72,7 @@ class SinkOptions:
     checkpoint: str | None
     transactions: bool = False
     transaction_timeout_ms: int | None = None
+    kafka_protocol: bool = False
 
 
 def sink_options(given: Mapping[str, str], *, streaming: bool) -> SinkOptions:
@@ -84,18 +92,26 @@ def sink_options(given: Mapping[str, str], *, streaming: bool) -> SinkOptions:
             "option checkpointLocation is missing: the sink keeps its state there, so that a replayed micro-batch adds "
             "no record twice; give it on the writer, or replaySafe=false for at least once"
         )
+    kafka_protocol = options.choice("protocol", ("native", "kafka"), "native") == "kafka"
+    if kafka_protocol and not transactions:
+        raise OptionError(
+            "option protocol=kafka needs exactlyOnce=transactions: Spark's own Kafka sink writes at least once to "
+            "Apache Kafka"
+        )
     return SinkOptions(
         _producer_config(options, needs_idempotence=transactions or checkpoint is not None),
         options.text("topic"),
         checkpoint,
         transactions,
-        _transaction_timeout_ms(options, checkpoint) if transactions else None,
+        _transaction_timeout_ms(options, checkpoint, kafka_protocol=kafka_protocol) if transactions else None,
+        kafka_protocol,
     )
 
 
-def _transaction_timeout_ms(options: Options, checkpoint: str | None) -> int | None:
-    default = None if checkpoint is not None else DEFAULT_TIMEOUT_MS
-    return options.integer("kafka.transaction.timeout.ms", default, low=1, high=_MAX_INT32)
+def _transaction_timeout_ms(options: Options, checkpoint: str | None, *, kafka_protocol: bool) -> int | None:
+    default = None if checkpoint is not None and not kafka_protocol else DEFAULT_TIMEOUT_MS
+    low = _LOWEST_KAFKA_TIMEOUT_MS if kafka_protocol else 1
+    return options.integer("kafka.transaction.timeout.ms", default, low=low, high=_MAX_INT32)
 
 
 def _producer_config(options: Options, *, needs_idempotence: bool) -> ProducerConfig:

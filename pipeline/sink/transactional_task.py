@@ -49,6 +49,20 @@ def register_attempt(run: RunFiles | None, task: int, name: str, own_id: str, fr
     return Attempt(task, own_id)
 
 
+def ensure_run_open(run: RunFiles | None, attempt: Attempt) -> None:
+    """Check that the driver has not decided the run of an attempt. Raises PipelineError, OSError."""
+    if run is not None and not run.is_open():
+        raise PipelineError(f"the driver has ended this run of task {attempt.task}, so its rows are not written")
+
+
+def timeout_above_limit(timeout_ms: int | None) -> OptionError:
+    """Return the error for a transaction timeout that the broker refuses."""
+    return OptionError(
+        f"option kafka.transaction.timeout.ms={timeout_ms} is above the broker's transaction.max.timeout.ms: "
+        "lower the one or raise the other"
+    )
+
+
 async def write_prepared(
     config: ProducerConfig,
     timeout_ms: int | None,
@@ -72,8 +86,7 @@ async def write_prepared(
     except RefusedError as error:
         raise _refused(error, timeout_ms) from error
     try:
-        if run is not None and not run.is_open():
-            raise PipelineError(f"the driver has ended this run of task {attempt.task}, so its rows are not written")
+        ensure_run_open(run, attempt)
         await producer.begin_transaction()
         sent = await send_all(producer, records)
         return Prepared(await producer.prepare_transaction(), producer.cluster_id, sent)
@@ -89,8 +102,5 @@ def _refused(error: RefusedError, timeout_ms: int | None) -> Exception:
             "kafka.transaction.timeout.ms, within which a micro-batch must be finished"
         )
     if error.code is ErrorCode.INVALID_TRANSACTION_TIMEOUT:
-        return OptionError(
-            f"option kafka.transaction.timeout.ms={timeout_ms} is above the broker's transaction.max.timeout.ms: "
-            "lower the one or raise the other"
-        )
+        return timeout_above_limit(timeout_ms)
     return error

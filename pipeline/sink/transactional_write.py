@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Any
 from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
-from barnabas.clients.producer.prepared import PreparedTransaction, PreparedTransactions
+from barnabas.clients.producer.prepared import PreparedTransaction
 from barnabas.pipeline.errors import PipelineError, WriteNotBegunError, in_one_sentence
 from barnabas.pipeline.sink.decisions import abort_open_runs, commit_run, end_all, recover
 from barnabas.pipeline.sink.identity import name_of_query
 from barnabas.pipeline.sink.options import SinkOptions
 from barnabas.pipeline.sink.rows import records_of
 from barnabas.pipeline.sink.run_files import Commit, RunFiles, TransactionFiles, WrittenBatch
+from barnabas.pipeline.sink.target import target_of
 from barnabas.pipeline.worker_memory import keep_what_is_loaded
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class TransactionalWrite:
             raise WriteNotBegunError(str(error)) from None
 
     async def _begin(self, files: TransactionFiles) -> tuple[str, str]:
-        async with PreparedTransactions(self._options.producer) as ending:
+        async with target_of(self._options).ending() as ending:
             await recover(files, ending)
             run = uuid.uuid4().hex
             files.run(run).begin(ending.cluster_id)
@@ -86,7 +87,7 @@ class TransactionalWrite:
 
     def write(self, batches: Iterator[pa.RecordBatch], batch: int, query: str | None) -> TransactionCommit:
         """Write one task's rows and leave the transaction open, on an executor."""
-        from barnabas.pipeline.sink.transactional_task import register_attempt, write_prepared
+        from barnabas.pipeline.sink.transactional_task import register_attempt
 
         keep_what_is_loaded()
         context = TaskContext.get()
@@ -105,8 +106,7 @@ class TransactionalWrite:
             own_id = f"spark-{query or 'batch'}-{self._run}-{task}-{name}"
             attempt = register_attempt(run, task, name, own_id, free_id)
             records = itertools.chain((first,), records)
-            timeout_ms = self._options.transaction_timeout_ms
-            prepared = _run(write_prepared(self._options.producer, timeout_ms, records, attempt, run))
+            prepared = target_of(self._options).write(records, attempt, run)
         if self._cluster not in ("", prepared.cluster):
             raise PipelineError(
                 f"kafka.bootstrap.servers is cluster {self._cluster} for the driver, but {prepared.cluster} for a task"
@@ -125,7 +125,7 @@ class TransactionalWrite:
         transactions = tuple(each.transaction for each in returned if each.transaction is not None)
         one = returned[0]
         files = self._files()
-        async with PreparedTransactions(self._options.producer) as ending:
+        async with target_of(self._options).ending() as ending:
             if files is None:
                 await end_all(ending, transactions, ())
             elif any(each.already_there for each in returned):
@@ -142,7 +142,7 @@ class TransactionalWrite:
 
     async def _abort(self, returned: Sequence[TransactionCommit]) -> None:
         files = self._files()
-        async with PreparedTransactions(self._options.producer) as ending:
+        async with target_of(self._options).ending() as ending:
             if files is not None:
                 await abort_open_runs(files, ending)
             else:

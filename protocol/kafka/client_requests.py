@@ -44,12 +44,12 @@ class ClusterView(NamedTuple):
 
 def api_versions_request(correlation_id: int, client_id: str) -> bytes:
     """Return an ApiVersions request as a whole frame."""
-    return _frame(ApiKey.API_VERSIONS, _API_VERSIONS_VERSION, correlation_id, client_id, b"")
+    return request_frame(ApiKey.API_VERSIONS, _API_VERSIONS_VERSION, correlation_id, client_id, b"")
 
 
 def api_versions_answer(correlation_id: int, answer: bytes) -> dict[int, tuple[int, int]]:
     """Read a response without its size field; return the version range of each API key. Raises DecodeError."""
-    reader = _body(correlation_id, answer)
+    reader = answer_body(correlation_id, answer)
     if error := reader.int16():
         raise DecodeError(f"ApiVersions was answered with error {error}")
     return dict(_array(reader, lambda: (reader.int16(), (reader.int16(), reader.int16()))))
@@ -57,12 +57,12 @@ def api_versions_answer(correlation_id: int, answer: bytes) -> dict[int, tuple[i
 
 def metadata_request(correlation_id: int, client_id: str) -> bytes:
     """Return a Metadata request without topics as a whole frame."""
-    return _frame(ApiKey.METADATA, _METADATA_VERSION, correlation_id, client_id, _NO_TOPICS)
+    return request_frame(ApiKey.METADATA, _METADATA_VERSION, correlation_id, client_id, _NO_TOPICS)
 
 
 def metadata_answer(correlation_id: int, answer: bytes) -> ClusterView:
     """Read a response without its size field; return the cluster. Raises DecodeError."""
-    reader = _body(correlation_id, answer)
+    reader = answer_body(correlation_id, answer)
     reader.int32()
 
     def broker() -> BrokerAddress:
@@ -74,13 +74,15 @@ def metadata_answer(correlation_id: int, answer: bytes) -> ClusterView:
     return ClusterView(_string(reader), brokers)
 
 
-def _frame(api: ApiKey, version: int, correlation_id: int, client_id: str, body: bytes) -> bytes:
+def request_frame(api: ApiKey, version: int, correlation_id: int, client_id: str, body: bytes) -> bytes:
+    """Return a request as a whole frame. In flexible versions `body` begins with the header's tagged fields."""
     client = client_id.encode()
     header = _REQUEST_HEADER.pack(api, version, correlation_id, len(client)) + client
     return _SIZE.pack(len(header) + len(body)) + header + body
 
 
-def _body(correlation_id: int, answer: bytes) -> Reader:
+def answer_body(correlation_id: int, answer: bytes) -> Reader:
+    """Return a reader of a response after its correlation id; `answer` has no size field. Raises DecodeError."""
     reader = Reader(answer)
     found = reader.int32()
     if found != correlation_id:

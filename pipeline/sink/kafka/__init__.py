@@ -1,0 +1,1 @@
+"""The sink's transactions by Kafka's protocol: librdkafka writes the rows, the driver ends the transactions."""

@@ -1,0 +1,114 @@
+"""One asyncio connection to a broker by Kafka's protocol, for requests that are sent one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, Self, TypeVar
+
+from barnabas.clients.addresses import Address
+from barnabas.clients.config import ClientConfig
+from barnabas.clients.errors import BrokerConnectionError, BrokerTimeoutError, ProtocolViolationError
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.framing import SIZE_PREFIX
+from barnabas.protocol.kafka import client_requests, transaction_requests
+from barnabas.protocol.messages.api_key import ApiKey
+
+_MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
+"""Far above any answer to these requests: it is refused before memory is allocated."""
+
+_NEEDED: Final = {ApiKey.METADATA: 4, **transaction_requests.VERSIONS}
+
+Answer = TypeVar("Answer")
+
+
+class KafkaConnection:
+    """Open it by `open`. A lost or late answer closes it. Its methods may run concurrently."""
+
+    def __init__(
+        self, address: Address, config: ClientConfig, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._address = address
+        self._config = config
+        self._reader = reader
+        self._writer = writer
+        self._in_turn = asyncio.Lock()
+        self._correlation_id = 0
+
+    @classmethod
+    async def open(cls, address: Address, config: ClientConfig) -> Self:
+        """Connect, and check that the broker serves the requests of this package.
+
+        Raises BrokerConnectionError, BrokerTimeoutError; ProtocolViolationError if it does not serve them.
+        """
+        timeout_s = config.connect_timeout_ms / 1000
+        try:
+            async with asyncio.timeout(timeout_s):
+                reader, writer = await asyncio.open_connection(address.host, address.port)
+        except TimeoutError as error:
+            raise BrokerTimeoutError(f"{address}: no connection within {timeout_s:g} s") from error
+        except OSError as error:
+            raise BrokerConnectionError(f"{address}: {error.strerror or error}") from error
+        connection = cls(address, config, reader, writer)
+        try:
+            await connection._ensure_served()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called, or a request failed."""
+        return self._writer.is_closing()
+
+    def close(self) -> None:
+        """Close it. Requests in flight fail with BrokerConnectionError."""
+        self._writer.close()
+
+    async def ask(self, frame: Callable[[int, str], bytes], read: Callable[[int, bytes], Answer]) -> Answer:
+        """Send a request and return its answer.
+
+        `frame` gets the correlation id and the client id, `read` the correlation id and the answer without its size.
+        Raises BrokerConnectionError, BrokerTimeoutError, ProtocolViolationError.
+        """
+        async with self._in_turn:
+            self._correlation_id += 1
+            timeout_s = self._config.request_timeout_ms / 1000
+            try:
+                async with asyncio.timeout(timeout_s):
+                    answer = await self._exchange(frame(self._correlation_id, self._config.client_id))
+                return read(self._correlation_id, answer)
+            except TimeoutError as error:
+                self.close()
+                raise BrokerTimeoutError(f"{self._address}: no answer within {timeout_s:g} s") from error
+            except asyncio.IncompleteReadError as error:
+                self.close()
+                raise BrokerConnectionError(f"{self._address}: the broker closed the connection") from error
+            except OSError as error:
+                self.close()
+                raise BrokerConnectionError(f"{self._address}: {error.strerror or error}") from error
+            except DecodeError as error:
+                self.close()
+                raise ProtocolViolationError(f"{self._address}: {error}; is it a Kafka broker?") from error
+            except BaseException:  # cancelled: the answer that is still to come would be taken for the next one
+                self.close()
+                raise
+
+    async def _exchange(self, frame: bytes) -> bytes:
+        self._writer.write(frame)
+        await self._writer.drain()
+        size = int.from_bytes(await self._reader.readexactly(SIZE_PREFIX), "big", signed=True)
+        if not 0 < size <= _MAX_ANSWER_BYTES:
+            raise DecodeError(f"an answer of {size} bytes")
+        return await self._reader.readexactly(size)
+
+    async def _ensure_served(self) -> None:
+        versions = await self.ask(client_requests.api_versions_request, client_requests.api_versions_answer)
+        for api, version in _NEEDED.items():
+            low, high = versions.get(api, (1, 0))
+            if not low <= version <= high:
+                raise ProtocolViolationError(
+                    f"{self._address}: the broker does not serve version {version} of {api.label}, which "
+                    "exactlyOnce=transactions needs; Apache Kafka serves it since 3.0"
+                )
