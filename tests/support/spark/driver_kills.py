@@ -13,12 +13,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from barnabas.clients.producer.prepared import PreparedTransactions
+from barnabas.pipeline.sink.kafka.transactions import KafkaTransactions
 from barnabas.pipeline.sink.run_files import RunFiles
 
 DIRECTORY: Final = "BARNABAS_TEST_TASK_KILLS"
@@ -62,20 +63,19 @@ def driver_kills(batch: int) -> Iterator[None]:
 
     if step == "undecided":
         die()
-    decide, commit = RunFiles.decide, PreparedTransactions.commit
+    decide = RunFiles.decide
+    commits = [(each, each.commit) for each in (PreparedTransactions, KafkaTransactions)]
     if step == "decided":
         RunFiles.decide = _then(decide, die)  # type: ignore[method-assign]
     if step == "half":
-
-        async def commit_and_die(*args: Any) -> None:
-            await commit(*args)
-            die()
-
-        PreparedTransactions.commit = commit_and_die  # type: ignore[method-assign,assignment]
+        for transactions, commit in commits:
+            transactions.commit = _then_async(commit, die)  # type: ignore[method-assign]
     try:
         yield
     finally:
-        RunFiles.decide, PreparedTransactions.commit = decide, commit  # type: ignore[method-assign]
+        RunFiles.decide = decide  # type: ignore[method-assign]
+        for transactions, commit in commits:
+            transactions.commit = commit  # type: ignore[method-assign]
     if step == "ended":
         die()
 
@@ -85,5 +85,13 @@ def _then(call: Callable[..., Any], die: Callable[[], None]) -> Callable[..., An
         result = call(*args)
         die()
         return result
+
+    return called
+
+
+def _then_async(call: Callable[..., Awaitable[None]], die: Callable[[], None]) -> Callable[..., Any]:
+    async def called(*args: Any) -> None:
+        await call(*args)
+        die()
 
     return called

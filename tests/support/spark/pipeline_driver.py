@@ -3,7 +3,7 @@
 With `local-cluster` the executors are separate processes, which can be killed too: by their own tasks
 (pipeline_kills.py), because no other process knows when a task is in the middle of its rows.
 
-Optional in each: "master", by default a cluster.
+Optional in each: "master", by default a cluster; in "distinct" also "protocol", by default native.
 
     {"work": "sink", "bootstrap", "source", "checkpoint", "topic"}      a stream of JSON files into a topic
     {"work": "distinct", "bootstrap", "source", "checkpoint", "topic"}  the first line of each key, with transactions
@@ -115,6 +115,7 @@ def _main(work: dict[str, Any]) -> None:
                 .option("kafka.batch.size", "1000")
                 .option("topic", work["topic"])
                 .option("exactlyOnce", "transactions")
+                .option("protocol", work.get("protocol", "native"))
                 .option("checkpointLocation", work["checkpoint"])
                 .trigger(availableNow=True)
                 .start()
