@@ -149,6 +149,15 @@ async def test_requests_go_to_the_coordinator_which_is_looked_up_once(start: Sta
     assert (commit.transactional_id, commit.producer_id, commit.producer_epoch, commit.committed) == (*PREPARED, True)
 
 
+async def test_concurrent_requests_share_a_connection(start: Start) -> None:
+    any_broker, coordinator = await start(), await start()
+    any_broker.coordinator_port = coordinator.port
+    async with transactions_of(any_broker) as transactions:
+        await asyncio.gather(*(transactions.commit(PREPARED) for _ in range(5)))
+    assert coordinator.calls["end_txn"] == 5
+    assert (any_broker.connections, coordinator.connections) == (1, 1)
+
+
 @pytest.mark.parametrize(
     "answer",
     [

@@ -126,6 +126,17 @@ def test_records_are_written_as_the_rows_give_them(daemon: Daemon, topic: str, t
     assert (found[free[1]].key, found[free[1]].value) == (None, None)
 
 
+def test_keys_go_to_the_partitions_of_javas_producer(daemon: Daemon, topic: str, tmp_path: Path) -> None:
+    options = options_of(daemon, topic, tmp_path)
+    keys = [b"%d" % number for number in range(50)]
+    prepared = prepared_of(options, [SinkRecord(topic, key, b"", [], None, None) for key in keys], f"{topic}-id")
+    transaction = prepared.transaction
+    assert transaction is not None
+    with_transactions(options, lambda transactions: transactions.commit(transaction))
+    found = asyncio.run(read_committed_topic(daemon.bootstrap, topic, PARTITIONS))
+    assert {each.key: each.partition for each in found} == {key: partition_for_key(key, PARTITIONS) for key in keys}
+
+
 def test_micro_batches_are_committed_and_reuse_the_ids_of_their_tasks(
     daemon: Daemon, topic: str, tmp_path: Path
 ) -> None:
@@ -277,3 +288,11 @@ def test_a_released_producer_leaves_its_transaction_open_and_a_closed_one_aborts
     assert is_held_back(daemon, topic)
     producer.close()
     assert not is_held_back(daemon, topic)
+
+
+def test_a_missing_package_is_named(
+    daemon: Daemon, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("barnabas.pipeline.sink.target.find_spec", lambda name: None)
+    with pytest.raises(OptionError, match="needs the package confluent-kafka on every executor"):
+        write_task(begun(options_of(daemon, topic, tmp_path)), "row")
