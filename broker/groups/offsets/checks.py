@@ -48,7 +48,17 @@ def accept_partitions(
     return answered, accepted
 
 
-def is_too_long(metadata: str, limit: int) -> bool:
-    """Return whether a commit's metadata is longer than offset.metadata.max.bytes, counted as Java does."""
-    length = len(metadata) if metadata.isascii() else len(metadata.encode("utf-16-be", "surrogatepass")) // 2
-    return length > limit
+def refuse_long_metadata(accepted: Sequence[AcceptedPartition], limit: int) -> list[AcceptedPartition]:
+    """Return the partitions whose metadata is within offset.metadata.max.bytes; the others' results get the error."""
+    kept = []
+    for each in accepted:
+        if _java_length(each.entry.metadata or "") > limit:
+            each.result.error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+        else:
+            kept.append(each)
+    return kept
+
+
+def _java_length(text: str) -> int:
+    """Return the number of UTF-16 code units, in which Java counts the limit."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-be", "surrogatepass")) // 2

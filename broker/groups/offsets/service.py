@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.groups.group import SIMPLE_GROUP, CommitCheck, GroupSummary
 from barnabas.broker.groups.log.records import GroupRecord
-from barnabas.broker.groups.offsets.checks import accept_partitions, is_too_long
+from barnabas.broker.groups.offsets.checks import accept_partitions, refuse_long_metadata
 from barnabas.broker.groups.offsets.committed import CommittedOffsets, PartitionKey
 from barnabas.broker.groups.offsets.pending import GroupTransaction, PendingOffsets
 from barnabas.broker.network.deferred import Deferred
@@ -94,14 +94,12 @@ class GroupOffsets:
             expire = min(max(now_ms + request.retention_ms, 0), _LONG_MAX)
         longest = self._config.broker.get_int("offset.metadata.max.bytes")
         records = []
-        for topic, entry, result in accepted:
-            metadata = entry.metadata or ""
-            if is_too_long(metadata, longest):
-                result.error = ErrorCode.OFFSET_METADATA_TOO_LARGE
-                continue
+        for topic, entry, _ in refuse_long_metadata(accepted, longest):
             if check is not None:
                 check(topic.topic_id, entry.partition)
-            value = OffsetCommitValue(entry.offset, entry.leader_epoch, metadata, now_ms, expire, topic.topic_id)
+            value = OffsetCommitValue(
+                entry.offset, entry.leader_epoch, entry.metadata or "", now_ms, expire, topic.topic_id
+            )
             records.append(GroupRecord(OffsetCommitKey(request.group_id, topic.name, entry.partition), value))
         if not records:
             return response

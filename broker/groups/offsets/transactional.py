@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
 from barnabas.broker.groups.log.records import GroupRecord, TransactionWriter
-from barnabas.broker.groups.offsets.checks import AcceptedPartition, is_too_long
+from barnabas.broker.groups.offsets.checks import AcceptedPartition, refuse_long_metadata
 from barnabas.broker.groups.offsets.pending import PendingOffset, PendingRecord
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.printable import printable
@@ -71,14 +71,10 @@ class TransactionalOffsets:
         now_ms = self._wall_ms()
         longest = self._config.broker.get_int("offset.metadata.max.bytes")
         records = []
-        for topic, entry, result in accepted:
-            metadata = entry.metadata or ""
-            if is_too_long(metadata, longest):
-                result.error = ErrorCode.OFFSET_METADATA_TOO_LARGE
-                continue
+        for topic, entry, _ in refuse_long_metadata(accepted, longest):
             if check is not None:
                 _check_generation(check, topic.topic_id, entry.partition)
-            value = OffsetCommitValue(entry.offset, entry.leader_epoch, metadata, now_ms)
+            value = OffsetCommitValue(entry.offset, entry.leader_epoch, entry.metadata or "", now_ms)
             records.append(GroupRecord(OffsetCommitKey(request.group_id, topic.name, entry.partition), value))
         if not records:
             return self._log.settled(request.group_id)

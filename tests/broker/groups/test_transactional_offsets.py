@@ -23,6 +23,7 @@ from tests.support.kafka.kafka_wire import KafkaWire, schema
 from tests.support.kafka.wire_producer import LEVELS, WireProducer
 
 UNSTABLE = 88
+METADATA_TOO_LARGE = 12
 FEW_PARTITIONS = ("offsets.topic.num.partitions=1", "transaction.state.log.num.partitions=1")
 STABLE_VERSIONS = range(7, 11)
 
@@ -61,6 +62,15 @@ def test_an_offset_is_pending_until_the_transaction_ends(
     for version in STABLE_VERSIONS:
         found = fetch(kafka, name, name, version=version, topic_id=topic_id, require_stable=True)
         assert found == {0: (expected, 0, "m" if is_commit else "")}
+
+
+def test_metadata_that_is_too_long_is_refused_and_nothing_is_pending(kafka: KafkaWire) -> None:
+    create_topic(kafka, "talkative")
+    producer = producer_of(kafka, "talkative")
+    assert producer.commit_offsets("talkative", "talkative", {0: 5}, "m" * 4097) == METADATA_TOO_LARGE
+    assert fetch(kafka, "talkative", "talkative", require_stable=True) == {0: (-1, 0, "")}
+    assert producer.commit_offsets("talkative", "talkative", {0: 5}, "m" * 4096) == 0
+    assert fetch(kafka, "talkative", "talkative", require_stable=True) == {0: (-1, UNSTABLE, "")}
 
 
 def test_a_later_commit_outside_of_the_transaction_counts(kafka: KafkaWire) -> None:
