@@ -31,7 +31,7 @@ from tests.support.kafka.apache_kafka import Broker, Kafka
 from tests.support.spark.driver_kills import STEPS, driver_kills_done
 from tests.support.spark.pipeline_driver import LOCAL_MASTER, Driver
 from tests.support.spark.pipeline_kills import TaskKills
-from tests.support.spark.session import missing_for_spark, start_spark
+from tests.support.spark.session import missing_for_spark, running_spark
 
 pytestmark = pytest.mark.timeout(1200)
 
@@ -202,8 +202,7 @@ def test_the_timeout_bounds_the_time_to_decide(target_at_level: Target, tmp_path
 
 def test_a_batch_is_written_once_however_often_it_is_run(target: Target, tmp_path: Path) -> None:
     topic = target.create_topic()
-    spark = start_spark(tmp_path / "spark")
-    try:
+    with running_spark(tmp_path / "spark") as spark:
         for _ in range(2):
             (
                 spark.range(0, ROWS, 1, 4)
@@ -217,8 +216,6 @@ def test_a_batch_is_written_once_however_often_it_is_run(target: Target, tmp_pat
                 .mode("append")
                 .save()
             )
-    finally:
-        spark.stop()
     assert target.values(topic) == sorted(str(number) for number in range(ROWS))
     assert not target.is_held_back(topic)
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as sf
 from barnabas import Producer, ProducerConfig
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.kafka.jars import FetchError, fetch_spark_connector
-from tests.support.spark.session import missing_for_spark, start_spark
+from tests.support.spark.session import missing_for_spark, running_spark
 from tests.support.topics import create_topics
 
 pytestmark = pytest.mark.timeout(600)
@@ -36,9 +36,8 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory, jars: list[Path]) -> Iterator[SparkSession]:
-    session = start_spark(tmp_path_factory.mktemp("spark"), spark_jars=",".join(map(str, jars)))
-    yield session
-    session.stop()
+    with running_spark(tmp_path_factory.mktemp("spark"), spark_jars=",".join(map(str, jars))) as session:
+        yield session
 
 
 @pytest.fixture(scope="module")

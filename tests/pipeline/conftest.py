@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.daemon import Daemon, start_daemon
-from tests.support.spark.session import missing_for_spark, start_spark
+from tests.support.spark.session import missing_for_spark, running_spark
 
 HERE = Path(__file__).parent
 
@@ -34,9 +34,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Return the session."""
-    session = start_spark(tmp_path_factory.mktemp("spark"))
-    yield session
-    session.stop()
+    with running_spark(tmp_path_factory.mktemp("spark")) as session:
+        yield session
 
 
 @pytest.fixture(scope="module")

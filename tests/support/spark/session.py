@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
 
 from tests.support.daemon import REPOSITORY
 
@@ -18,6 +23,8 @@ MASTER = "local[2,3]"
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """The first compilation level, because a JVM with small jobs for a minute spends most of its CPU on optimizing."""
 
+_JVM_END_S = 60
+
 
 def missing_for_spark() -> str | None:
     """Return why Spark cannot run here, or None."""
@@ -27,28 +34,61 @@ def missing_for_spark() -> str | None:
     return None
 
 
-def start_spark(directory: Path, master: str = MASTER, **config: str) -> SparkSession:
-    """Start a session whose files are in `directory`; `config` has Spark's names with `_` for `.`."""
+@contextmanager
+def running_spark(directory: Path, master: str = MASTER, **config: str) -> Iterator[SparkSession]:
+    """Run a session whose files are in `directory`; `config` has Spark's names with `_` for `.`.
+
+    The JVM ends with the session. PySpark would keep it for the next session of this process, which could then change
+    neither its class path (`spark.jars`) nor its memory nor where Derby keeps its files.
+    """
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    assert SparkContext._gateway is None, "another test of this process has a JVM that does not end with its session"
     paths = [str(REPOSITORY), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
-    builder = (
-        SparkSession.builder.master(master)
-        .appName("barnabas-tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.memory", "1g")
-        .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={directory} {SHORT_LIVED}")
-        .config("spark.local.dir", str(directory / "local"))
-        .config("spark.sql.warehouse.dir", str(directory / "warehouse"))
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.log.level", "ERROR")
-    )
-    for name, value in config.items():
-        builder = builder.config(name.replace("_", "."), value)
-    session: SparkSession = builder.getOrCreate()
-    return session
+    with pytest.MonkeyPatch.context() as environ:
+        environ.setenv("PYSPARK_PYTHON", sys.executable)
+        environ.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
+        environ.setenv("PYTHONPATH", os.pathsep.join(dict.fromkeys(paths)))
+        builder = (
+            SparkSession.builder.master(master)
+            .appName("barnabas-tests")
+            .config("spark.ui.enabled", "false")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.driver.memory", "1g")
+            .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={directory} {SHORT_LIVED}")
+            .config("spark.local.dir", str(directory / "local"))
+            .config("spark.sql.warehouse.dir", str(directory / "warehouse"))
+            .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.log.level", "ERROR")
+        )
+        for name, value in config.items():
+            builder = builder.config(name.replace("_", "."), value)
+        try:
+            session: SparkSession = builder.getOrCreate()
+            try:
+                yield session
+            finally:
+                session.stop()
+        finally:
+            _end_jvm()
+
+
+def _end_jvm() -> None:
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return
+    SparkContext._gateway = SparkContext._jvm = None
+    gateway.shutdown()
+    process: subprocess.Popen[bytes] = gateway.proc
+    assert process.stdin is not None
+    process.stdin.close()  # the JVM ends with this pipe
+    try:
+        process.wait(_JVM_END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
