@@ -15,6 +15,7 @@ import threading
 import time
 from collections import Counter
 from contextlib import ExitStack
+from datetime import UTC, datetime
 
 from tests.support.daemon import REPOSITORY, Daemon
 from tests.support.groups.committed import fetch
@@ -41,15 +42,34 @@ PARTITIONS = 4
 PROCESSES = 2
 WAIT_S = 40.0
 _POLL_S = 0.05
+_EVENTS_SHOWN = 60
+
+
+class _Events:
+    """Times of faults and of the transformers' errors, for the message of a test that fails."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+
+    def add(self, event: str) -> None:
+        """Append an event; any thread may."""
+        self._lines.append(f"{datetime.now(UTC):%H:%M:%S.%f} {event}")
+
+    def tail(self) -> str:
+        """Return the last events."""
+        return "\n".join(self._lines[-_EVENTS_SHOWN:])
 
 
 class _Process:
     """One transformer; `done` counts the records of its transactions that were answered."""
 
-    def __init__(self, library: str, bootstrap: str, transactional_id: str, news: threading.Condition) -> None:
+    def __init__(
+        self, library: str, bootstrap: str, transactional_id: str, news: threading.Condition, events: _Events
+    ) -> None:
         self.transactional_id = transactional_id
         self.done = 0
         self._news = news
+        self._events = events
         self.process = subprocess.Popen(
             [
                 sys.executable,
@@ -61,6 +81,7 @@ class _Process:
             env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
         )
         self._reading = threading.Thread(target=self._read, daemon=True)
@@ -77,8 +98,12 @@ class _Process:
     def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
+            word, _, number = line.partition(" ")
+            if word != "done":
+                self._events.add(f"{self.transactional_id}: {line.rstrip()}")
+                continue
             with self._news:
-                self.done += int(line.split()[1])
+                self.done += int(number)
                 self._news.notify_all()
 
 
@@ -91,6 +116,7 @@ class Transformation:
         self._random = random.Random(seed)
         self._news = threading.Condition()
         self._stack = stack
+        self._events = _Events()
         self._produced: list[list[bytes]] = [[] for _ in range(PARTITIONS)]
         for topic in (INPUT, OUTPUT):
             daemon.create_topic(topic, partitions=PARTITIONS)
@@ -110,19 +136,24 @@ class Transformation:
         self.check()
 
     def _kill_broker(self) -> None:
+        self._events.add("the broker is killed")
         self._daemon.restart(clean=False)
+        self._events.add("the broker runs again")
 
     def _kill_process(self) -> None:
         number = self._random.randrange(PROCESSES)
+        self._events.add(f"transformer-{number} is killed")
         self._processes[number].kill()
         self._processes[number] = self._start(number)
 
     def _suspend_process(self) -> None:
         """Suspend one for longer than its session, so that the other one takes its partitions over."""
-        process = self._random.choice(self._processes).process
-        process.send_signal(signal.SIGSTOP)
+        chosen = self._random.choice(self._processes)
+        self._events.add(f"{chosen.transactional_id} is suspended")
+        chosen.process.send_signal(signal.SIGSTOP)
         time.sleep(2 * SESSION_MS / 1000)  # the time of the fault itself
-        process.send_signal(signal.SIGCONT)
+        chosen.process.send_signal(signal.SIGCONT)
+        self._events.add(f"{chosen.transactional_id} goes on")
 
     def check(self) -> None:
         """Wait until everything is transformed; assert that the output has each record once, and in order."""
@@ -131,7 +162,7 @@ class Transformation:
             offsets = [0] * PARTITIONS
             deadline = time.monotonic() + WAIT_S
             while any(len(output) < len(wanted) for output, wanted in zip(found, self._produced, strict=True)):
-                assert time.monotonic() < deadline, self._daemon.log_tail()
+                assert time.monotonic() < deadline, f"records are missing\n{self._history()}"
                 self._read_on(wire, found, offsets)
             for process in self._processes:
                 process.kill()  # while none of their transactions is expected to be open
@@ -140,8 +171,10 @@ class Transformation:
             self._read_on(wire, found, offsets)
             for output, wanted in zip(found, self._produced, strict=True):
                 counts = Counter(output)
-                assert {value: count for value, count in counts.items() if count > 1} == {}, "written twice"
-                assert output == wanted
+                assert {value: count for value, count in counts.items() if count > 1} == {}, (
+                    f"written twice\n{self._history()}"
+                )
+                assert output == wanted, self._history()
             stable = fetch(wire, GROUP, INPUT, tuple(range(PARTITIONS)), require_stable=True)
             assert [error for _, error, _ in stable.values()] == [0] * PARTITIONS
 
@@ -154,7 +187,7 @@ class Transformation:
         time.sleep(_POLL_S)
 
     def _start(self, number: int) -> _Process:
-        process = _Process(self._library, self._daemon.bootstrap, f"transformer-{number}", self._news)
+        process = _Process(self._library, self._daemon.bootstrap, f"transformer-{number}", self._news, self._events)
         self._stack.callback(process.kill)
         return process
 
@@ -174,4 +207,8 @@ class Transformation:
         with self._news:
             before = sum(each.done for each in self._processes)
             done = self._news.wait_for(lambda: sum(each.done for each in self._processes) >= before + records, WAIT_S)
-        assert done, f"no progress\n{self._daemon.log_tail()}"
+        assert done, f"no progress\n{self._history()}"
+
+    def _history(self) -> str:
+        """Return faults, the transformers' errors and the end of the broker's log, with their times."""
+        return f"{self._events.tail()}\n\n{self._daemon.log_tail()}"
