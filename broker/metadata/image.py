@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from barnabas.broker.metadata.carried import CarriedRecords
+from barnabas.broker.metadata.security.image import SecurityImage
 from barnabas.protocol.metadata.levels import METADATA_VERSION
 from barnabas.protocol.metadata.partition_state import PartitionState
 from barnabas.protocol.metadata.records import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
@@ -57,6 +58,7 @@ class MetadataImage:
     configs: Mapping[ConfigScope, Mapping[str, str]] = field(default_factory=dict)
     features: Mapping[str, int] = field(default_factory=dict)
     next_producer_id: int = 0
+    security: SecurityImage = field(default_factory=SecurityImage)
     carried: CarriedRecords = field(default_factory=CarriedRecords)
 
     @property

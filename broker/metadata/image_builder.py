@@ -43,6 +43,7 @@ class ImageBuilder:
         """The highest level of each feature so far, which a Kafka that replays the same records must support."""
         self._carried = image.carried.builder()
         self._next_producer_id = image.next_producer_id
+        self._security = image.security
         self._changed_partitions: dict[str, dict[int, PartitionState]] = {}
         self._changed_scopes: dict[ConfigScope, dict[str, str]] = {}
 
@@ -114,6 +115,7 @@ class ImageBuilder:
             configs=self._configs,
             features=self._features,
             next_producer_id=self._next_producer_id,
+            security=self._security,
             carried=self._carried.build(),
         )
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import mmap
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, cast
 
 from barnabas.broker.network.deferred import Deferred
@@ -23,8 +24,12 @@ from barnabas.protocol.framing import SIZE_PREFIX, FrameError, frame_size
 
 if TYPE_CHECKING:
     from barnabas.broker.network.connection_registry import ConnectionRegistry
+    from barnabas.broker.network.dispatch import LateResponse
     from barnabas.broker.network.response_frame import ResponseFrame
     from barnabas.broker.network.session import Session
+
+    Serve = Callable[[Session, memoryview], ResponseFrame | Deferred[LateResponse] | None]
+    """What serves a connection's frames: before its client is authenticated another function than afterwards."""
 
 logger = logging.getLogger(__name__)
 
@@ -45,11 +50,13 @@ class Connection(asyncio.BufferedProtocol):
         "_consumed",
         "_filled",
         "_last_active",
+        "_max_frame_bytes",
         "_paused_reading",
         "_pending",
         "_pumping",
         "_registry",
         "_sender",
+        "_serve",
         "_transport",
         "_view",
         "close_reason",
@@ -61,6 +68,8 @@ class Connection(asyncio.BufferedProtocol):
         """`registry` has the parts that all connections share: the dispatcher, the limits, the counters."""
         self._registry = registry
         self.session = session
+        self._serve: Serve = registry.dispatcher.serve
+        self._max_frame_bytes = registry.max_frame_bytes
         self._buffer = _anonymous(RECEIVE_BUFFER_BYTES)
         self._view = memoryview(self._buffer)
         self._filled = 0
@@ -192,7 +201,7 @@ class Connection(asyncio.BufferedProtocol):
             body = start + SIZE_PREFIX
             if body > filled:
                 break
-            size = frame_size(self._view, start, registry.max_frame_bytes)
+            size = frame_size(self._view, start, self._max_frame_bytes)
             end = body + size
             if end > filled:
                 self._make_room(SIZE_PREFIX + size)
@@ -200,7 +209,7 @@ class Connection(asyncio.BufferedProtocol):
                 break
             self._consumed = end
             self._busy = True
-            outcome = registry.dispatcher.serve(self.session, self._view[body:end])
+            outcome = self._serve(self.session, self._view[body:end])
             if isinstance(outcome, Deferred):
                 sender.flush()
                 self._pending = outcome

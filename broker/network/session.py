@@ -1,36 +1,64 @@
-"""State of one client connection beyond its current request: addresses, client id, fetch positions."""
+"""State of one client connection beyond its current request: addresses, principal, client id, fetch positions."""
 
 from __future__ import annotations
 
+import ipaddress
 from typing import TYPE_CHECKING
 
 from barnabas.broker.printable import printable
+from barnabas.broker.security.principal import ANONYMOUS, Principal
+from barnabas.config.listeners import PLAINTEXT
 from barnabas.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     import asyncio
 
+    from barnabas.broker.security.access import SessionAccess
     from barnabas.config.listeners import Listener
     from barnabas.protocol.dialects import RequestCache
+
+
+def java_host_address(address: str) -> str:
+    """Return a peer's address as Java's getHostAddress does: IPv6 unshortened, IPv4-mapped as IPv4."""
+    if ":" not in address:
+        return address
+    parsed = ipaddress.IPv6Address(address)
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    groups = ":".join(f"{int(group, 16):x}" for group in parsed.exploded.partition("%")[0].split(":"))
+    return groups if parsed.scope_id is None else f"{groups}%{parsed.scope_id}"
 
 
 class Session:
     """One connection. `listener` decides which address Metadata answers."""
 
     __slots__ = (
+        "access",
         "caches_requests",
         "client_id",
         "fetched_to",
+        "host",
         "listener",
         "local_host",
         "local_port",
         "peer",
+        "principal",
         "request_cache",
+        "security_protocol",
+        "token_authenticated",
     )
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: Listener, security_protocol: str = PLAINTEXT) -> None:
         self.listener = listener
+        self.security_protocol = security_protocol
+        self.principal: Principal = ANONYMOUS
+        self.token_authenticated = False
+        """Whether the client logged in with a delegation token: it may not create another one."""
+        self.access: SessionAccess | None = None
+        """None: the broker has no authorizer, and everything is allowed."""
         self.peer = "?"
+        self.host = ""
+        """The peer's address as Java prints it, without the port: the host of ACLs."""
         self.local_host = ""
         self.local_port = 0
         self.client_id: str | None = None
@@ -46,6 +74,7 @@ class Session:
         address = transport.get_extra_info("peername")
         if address:
             self.peer = f"{address[0]}:{address[1]}"
+            self.host = java_host_address(address[0])
         address = transport.get_extra_info("sockname")
         if address:
             # A dual-stack socket reports an IPv4 address as ::ffff:127.0.0.1, which not every client can parse.

@@ -1,0 +1,4 @@
+"""Users, ACLs, quotas and delegation tokens in the metadata image.
+
+image   the part of the image
+"""

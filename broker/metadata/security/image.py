@@ -1,0 +1,59 @@
+"""SecurityImage: ACLs, SCRAM credentials, tokens and client quotas, as the metadata log has them. Immutable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+QuotaEntity = tuple[tuple[str, str | None], ...]
+"""Pairs of type (`user`, `client-id`, `ip`) and name, sorted by type; the name None is the default entity."""
+
+
+class Acl(NamedTuple):
+    """One access control entry; codes as in protocol.messages.security.resources."""
+
+    resource_type: int
+    resource_name: str
+    pattern_type: int
+    principal: str
+    host: str
+    operation: int
+    permission: int
+
+
+class ScramCredential(NamedTuple):
+    """What a broker knows of a user's SCRAM password. Never logged, never shown."""
+
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+
+    def __repr__(self) -> str:
+        return f"ScramCredential([hidden], iterations={self.iterations})"
+
+
+class DelegationToken(NamedTuple):
+    """A token without its HMAC, which follows from `token_id` and delegation.token.secret.key. Times in ms."""
+
+    token_id: str
+    owner: str
+    requester: str
+    renewers: tuple[str, ...]
+    issued_ms: int
+    max_ms: int
+    expires_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityImage:
+    """The state after all records."""
+
+    acls: Mapping[bytes, Acl] = field(default_factory=dict)
+    """By the 16 bytes of their id."""
+    scram: Mapping[tuple[str, int], ScramCredential] = field(default_factory=dict)
+    """By user and mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512."""
+    tokens: Mapping[str, DelegationToken] = field(default_factory=dict)
+    """By token id."""
+    quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
