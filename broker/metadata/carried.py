@@ -1,9 +1,9 @@
 """CarriedRecords: the records of the metadata log that Barnabas keeps for Kafka and does not serve.
 
-Registrations, users, ACLs, quotas, tokens, and record types of newer Kafkas. They stay in the log unchanged, and our
-snapshots, which replace the log before them, repeat them. For an object with a known identity (protocol.metadata.
-identities) the latest state is kept, for all others every record, in order. Values are immutable; a builder creates the
-next one.
+Registrations of brokers and controllers, the migration state, and record types of newer Kafkas. They stay in the log
+unchanged, and our snapshots, which replace the log before them, repeat them. For an object with a known identity
+(protocol.metadata.identities) the latest state is kept, for all others every record, in order. Values are immutable; a
+builder creates the next one.
 """
 
 from __future__ import annotations

@@ -28,6 +28,10 @@ class UnsupportedMetadataError(MetadataError):
     is_older = False
 
 
+class ReplayError(Exception):
+    """A record that contradicts the state before it."""
+
+
 def ensure_known_level(level: int, source: str) -> None:
     """Raise UnsupportedMetadataError unless `level`, the `metadata.version` found in `source`, is supported."""
     if not is_known_level(level):

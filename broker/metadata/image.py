@@ -49,7 +49,7 @@ class TopicImage:
 class MetadataImage:
     """The state after all records below `end_offset`.
 
-    `carried` are the records kept for Kafka and not served here (registrations, ACLs, quotas, ...).
+    `carried` are the records kept for Kafka and not served here (registrations, migration state, ...).
     """
 
     end_offset: int = 0

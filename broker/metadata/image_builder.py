@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from barnabas.broker.metadata.errors import ReplayError
 from barnabas.broker.metadata.image import ConfigScope, MetadataImage, TopicImage, topic_scope
+from barnabas.broker.metadata.security.builder import SecurityBuilder
 from barnabas.protocol.metadata.levels import METADATA_VERSION
 from barnabas.protocol.metadata.partition_state import PartitionDelta, PartitionState
 from barnabas.protocol.metadata.records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
     ClearElrRecord,
     ConfigRecord,
+    EndTransactionRecord,
     FeatureLevelRecord,
     MetadataRecord,
     PartitionChangeRecord,
@@ -24,10 +29,6 @@ from barnabas.protocol.metadata.records import (
     UnknownRecord,
 )
 from barnabas.protocol.uuids import uuid_text
-
-
-class ReplayError(Exception):
-    """A record that contradicts the state before it."""
 
 
 class ImageBuilder:
@@ -43,7 +44,7 @@ class ImageBuilder:
         """The highest level of each feature so far, which a Kafka that replays the same records must support."""
         self._carried = image.carried.builder()
         self._next_producer_id = image.next_producer_id
-        self._security = image.security
+        self._security = SecurityBuilder(image.security)
         self._changed_partitions: dict[str, dict[int, PartitionState]] = {}
         self._changed_scopes: dict[ConfigScope, dict[str, str]] = {}
 
@@ -68,8 +69,10 @@ class ImageBuilder:
                 self._carried.apply(record)
             case ClearElrRecord():
                 self._clear_eligible_leaders(record)
-            case _:
+            case BeginTransactionRecord() | EndTransactionRecord() | AbortTransactionRecord():
                 raise AssertionError(f"{type(record).__name__} is not applied to an image")
+            case _:
+                self._security.apply(record)
 
     def move_to(self, end_offset: int) -> None:
         """Set the offset after the last record."""
@@ -115,7 +118,7 @@ class ImageBuilder:
             configs=self._configs,
             features=self._features,
             next_producer_id=self._next_producer_id,
-            security=self._security,
+            security=self._security.build(),
             carried=self._carried.build(),
         )
 

@@ -3,8 +3,9 @@
     {"type": "TOPIC_RECORD", "version": 0, "data": {"name": "orders", "topicId": "..."}}
 
 Field names and their order are those of Kafka's generated JSON converters; a tagged field with its default is left out.
-A record of an unsupported type keeps its type's name, with its bytes as base64 in `data`. Control records have their
-own JSON. Source: Kafka MetadataJsonConverters, DumpLogSegments.
+Salts and keys of SCRAM credentials are hidden, unlike in Kafka's tool. A record of an unsupported type keeps its type's
+name, with its bytes as base64 in `data`. Control records have their own JSON.
+Source: Kafka MetadataJsonConverters, DumpLogSegments.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import base64
 import re
 from typing import Any
 
+from barnabas.commands.log.security_json import security_fields
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.metadata.control import (
     ControlRecord,
@@ -107,6 +109,8 @@ def _data(record: MetadataRecord, version: int) -> Any:
             return {"topicName": topic}
         case UnknownRecord(_, _, body):
             return base64.b64encode(body).decode("ascii")
+        case _:
+            return security_fields(record)
 
 
 def _partition(record: PartitionRecord, version: int) -> dict[str, Any]:

@@ -32,6 +32,15 @@ from barnabas.protocol.metadata.records import (
     TopicRecord,
     UnknownRecord,
 )
+from barnabas.protocol.metadata.security_records import (
+    AccessControlEntryRecord,
+    ClientQuotaRecord,
+    DelegationTokenRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
 from barnabas.protocol.primitives import Reader, Writer
 
 FRAME_VERSION = 1
@@ -42,11 +51,18 @@ _SERVED: Final[dict[int, tuple[type[ServedRecord], int]]] = {
     4: (ConfigRecord, 0),
     5: (PartitionChangeRecord, 2),
     9: (RemoveTopicRecord, 0),
+    10: (DelegationTokenRecord, 0),
+    11: (UserScramCredentialRecord, 0),
     12: (FeatureLevelRecord, 0),
+    14: (ClientQuotaRecord, 0),
     15: (ProducerIdsRecord, 0),
+    18: (AccessControlEntryRecord, 0),
+    19: (RemoveAccessControlEntryRecord, 0),
+    22: (RemoveUserScramCredentialRecord, 0),
     23: (BeginTransactionRecord, 0),
     24: (EndTransactionRecord, 0),
     25: (AbortTransactionRecord, 0),
+    26: (RemoveDelegationTokenRecord, 0),
     28: (ClearElrRecord, 0),
 }
 """Key -> the record and its newest version."""

@@ -4,11 +4,6 @@
     0    RegisterBroker              broker: id int32
     1    UnregisterBroker            removes it
     7, 8, 17  FenceBroker, UnfenceBroker, BrokerRegistrationChange   modify it
-    10   DelegationToken             token: id, which follows owner, requester, renewers and three timestamps
-    11   UserScramCredential         credential: user, mechanism int8
-    14   ClientQuota                 quota: entity, key; `remove` removes it
-    18   AccessControlEntry          ACL: id
-    19, 22, 26  Remove...            remove an ACL, a credential, a token
     20   NoOp                        none
     21   ZkMigrationState            the migration state
     27   RegisterController          controller: id int32
@@ -25,10 +20,9 @@ from typing import NamedTuple
 
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.metadata.records import UnknownRecord
-from barnabas.protocol.primitives import Reader, Writer
+from barnabas.protocol.primitives import Reader
 
 NO_OP_KEY = 20
-CLIENT_QUOTA_KEY = 14
 
 
 class Effect(Enum):
@@ -53,8 +47,6 @@ def identify(record: UnknownRecord) -> tuple[Identity, Effect] | None:
         return None
     try:
         reader = Reader(record.body)
-        if record.key == CLIENT_QUOTA_KEY:
-            return _quota(reader)
         return Identity(entry.kind, entry.name(reader)), entry.effect
     except DecodeError:
         return None
@@ -71,41 +63,8 @@ def _id(reader: Reader) -> bytes:
     return reader.raw(4)
 
 
-def _uuid(reader: Reader) -> bytes:
-    return reader.uuid()
-
-
-def _user_and_mechanism(reader: Reader) -> bytes:
-    return reader.compact_string().encode() + b"\0" + reader.raw(1)
-
-
-def _token_of_record(reader: Reader) -> bytes:
-    reader.compact_string()  # owner
-    reader.compact_string()  # requester
-    reader.compact_array(reader.compact_string)
-    reader.raw(3 * 8)
-    return _token(reader)
-
-
-def _token(reader: Reader) -> bytes:
-    return reader.compact_string().encode()
-
-
 def _nothing(_: Reader) -> bytes:
     return b""
-
-
-def _quota(reader: Reader) -> tuple[Identity, Effect]:
-    entity = []
-    for _ in range(reader.compact_array_length()):
-        entity.append((reader.compact_string(), reader.compact_nullable_string()))
-        reader.tagged_fields()
-    name = Writer()
-    for entity_type, entity_name in sorted(entity, key=lambda pair: pair[0]):
-        name.compact_string(entity_type).compact_nullable_string(entity_name)
-    name.compact_string(reader.compact_string())
-    reader.float64()
-    return Identity("quota", name.to_bytes()), Effect.REMOVE if reader.boolean() else Effect.SET
 
 
 _TABLE = {
@@ -113,14 +72,7 @@ _TABLE = {
     1: _Entry("broker", 0, Effect.REMOVE, _id),
     7: _Entry("broker", 0, Effect.ADD, _id),
     8: _Entry("broker", 0, Effect.ADD, _id),
-    10: _Entry("token", 0, Effect.SET, _token_of_record),
-    11: _Entry("credential", 0, Effect.SET, _user_and_mechanism),
-    CLIENT_QUOTA_KEY: _Entry("quota", 0, Effect.SET, _nothing),
     17: _Entry("broker", 3, Effect.ADD, _id),
-    18: _Entry("ACL", 0, Effect.SET, _uuid),
-    19: _Entry("ACL", 0, Effect.REMOVE, _uuid),
     21: _Entry("migration", 0, Effect.SET, _nothing),
-    22: _Entry("credential", 0, Effect.REMOVE, _user_and_mechanism),
-    26: _Entry("token", 0, Effect.REMOVE, _token),
     27: _Entry("controller", 0, Effect.SET, _id),
 }

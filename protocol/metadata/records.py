@@ -16,7 +16,8 @@
     25   AbortTransaction     0        tag 0 reason
     28   ClearElr             0        topic name, "" for all
 
-Unknown tagged fields are skipped. Source: the JSON definitions in Kafka's kafka-metadata jar.
+Keys 10, 11, 14, 18, 19, 22 and 26 are in security_records. Unknown tagged fields are skipped.
+Source: the JSON definitions in Kafka's kafka-metadata jar.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from barnabas.protocol.metadata.partition_state import (
     PartitionDelta,
     PartitionState,
 )
+from barnabas.protocol.metadata.security_records import SecurityRecord
 from barnabas.protocol.primitives import Reader, Writer
 
 BROKER_RESOURCE = 4
@@ -241,7 +243,7 @@ class ClearElrRecord(NamedTuple):
 
 
 class UnknownRecord(NamedTuple):
-    """A record with an unserved key (registrations, ACLs, quotas, ...), kept unchanged."""
+    """A record with an unserved key (registrations, migration state, ...), kept unchanged."""
 
     key: int
     version: int
@@ -260,6 +262,7 @@ ServedRecord: TypeAlias = (
     | EndTransactionRecord
     | AbortTransactionRecord
     | ClearElrRecord
+    | SecurityRecord
 )
 """Records that Barnabas writes or applies."""
 

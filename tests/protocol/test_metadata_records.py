@@ -24,6 +24,12 @@ from barnabas.protocol.metadata.records import (
     TopicRecord,
     UnknownRecord,
 )
+from barnabas.protocol.metadata.security_records import (
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveUserScramCredentialRecord,
+)
+from tests.support.storage.security_records import SCRAM_SECRETS, acl_record, quota_record, scram_record, token_record
 
 TOPIC_ID = bytes(range(16))
 DIRECTORY = bytes(range(16, 32))
@@ -45,6 +51,14 @@ RECORDS: list[MetadataRecord] = [
     EndTransactionRecord(),
     AbortTransactionRecord("controller failover"),
     UnknownRecord(20, 0, b"\x00"),
+    acl_record(),
+    RemoveAccessControlEntryRecord(TOPIC_ID),
+    scram_record(),
+    RemoveUserScramCredentialRecord("alice", 2),
+    quota_record(),
+    quota_record(remove=True, user=None, client_id="c"),
+    token_record(),
+    RemoveDelegationTokenRecord("token"),
 ]
 
 
@@ -86,6 +100,27 @@ def test_partition_records_take_the_version_of_the_level(level: int, version: in
     assert read.state.directories == (state.directories if version >= 1 else ())
     assert read.state.eligible_leaders == (state.eligible_leaders if version >= 2 else None)
     assert read.state.leader_recovery_state == 1
+
+
+def test_security_records_have_the_bytes_of_the_format() -> None:
+    golden: dict[MetadataRecord, str] = {
+        acl_record(): "01 12 00" + "00" * 15 + "01 02 07 6f7264657273 03 0b 557365723a616c696365 02 2a 03 03 00",
+        scram_record(): "01 0b 00 06 616c696365 01 07 612073616c74 0d 612073746f726564206b6579"
+        "0d 6120736572766572206b6579 00001000 00",
+        quota_record(user=None): "01 0e 00 02 05 75736572 00 00 13 70726f64756365725f627974655f72617465"
+        "4090000000000000 00 00",
+        token_record(): "01 0a 00 0b 557365723a616c696365 09 557365723a626f62 02 0b 557365723a6361726f6c"
+        "00000000000003e8 0000000000002328 00000000000007d0 06 746f6b656e 00",
+        RemoveAccessControlEntryRecord(TOPIC_ID): "01 13 00" + TOPIC_ID.hex() + "00",
+        RemoveUserScramCredentialRecord("a", 2): "01 16 00 02 61 02 00",
+        RemoveDelegationTokenRecord("a"): "01 1a 00 02 61 00",
+    }
+    for record, expected in golden.items():
+        assert encode_frame(record, INITIAL_LEVEL).hex() == expected.replace(" ", "")
+
+
+def test_a_credential_shows_no_secret_in_its_text() -> None:
+    assert not any(secret.decode() in repr(scram_record()) for secret in SCRAM_SECRETS)
 
 
 def test_unknown_tagged_fields_are_skipped() -> None:

@@ -1,4 +1,4 @@
-"""DescribeClientQuotas (key 48): Kafka's client quotas in the metadata log. Barnabas does not enforce them.
+"""DescribeClientQuotas (key 48): the client quotas of the metadata log.
 
 INVALID_REQUEST for a filter with an empty or repeated entity type, a match that does not fit its match type, or an
 address together with a user or client id; UNSUPPORTED_VERSION for an entity type without quotas in Kafka.
@@ -19,7 +19,6 @@ from barnabas.protocol.messages.cluster.describe_client_quotas import (
     QuotaEntry,
     QuotaFilter,
 )
-from barnabas.protocol.metadata.client_quotas import read_client_quota
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,13 +39,13 @@ class DescribeClientQuotasHandler:
     def __call__(self, session: Session, request: DescribeClientQuotasRequest) -> DescribeClientQuotasResponse:
         """Answer one DescribeClientQuotas request as the module docstring specifies."""
         _check(request.filters)
-        entries: dict[object, QuotaEntry] = {}
-        for record in self._store.image.carried:
-            quota = read_client_quota(record)
-            if quota is not None and _matches(dict(quota.entity), request):
-                entry = entries.setdefault(quota.entity, QuotaEntry(dict(quota.entity), {}))
-                entry.values[quota.key] = quota.value
-        return DescribeClientQuotasResponse(list(entries.values()))
+        return DescribeClientQuotasResponse(
+            [
+                QuotaEntry(dict(entity), dict(values))
+                for entity, values in self._store.image.security.quotas.items()
+                if _matches(dict(entity), request)
+            ]
+        )
 
 
 def _check(filters: list[QuotaFilter]) -> None:

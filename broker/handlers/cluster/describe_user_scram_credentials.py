@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials (key 50): Kafka's SCRAM credentials in the metadata log. Barnabas does not use them.
+"""DescribeUserScramCredentials (key 50): mechanisms and iterations of SCRAM users. Salts and keys are never answered.
 
 Errors per user: RESOURCE_NOT_FOUND for an unknown one, DUPLICATE_RESOURCE for one that is listed twice.
 Source: Kafka ScramImage.describe.
@@ -16,7 +16,6 @@ from barnabas.protocol.messages.cluster.describe_user_scram_credentials import (
     ScramCredentialInfo,
     ScramUserResult,
 )
-from barnabas.protocol.metadata.scram_credentials import read_scram_credential
 
 if TYPE_CHECKING:
     from barnabas.broker.metadata.view import MetadataView
@@ -34,11 +33,8 @@ class DescribeUserScramCredentialsHandler:
     ) -> DescribeUserScramCredentialsResponse:
         """Answer one DescribeUserScramCredentials request as the module docstring specifies."""
         known: dict[str, list[ScramCredentialInfo]] = {}
-        for record in self._store.image.carried:
-            credential = read_scram_credential(record)
-            if credential is not None:
-                info = ScramCredentialInfo(credential.mechanism, credential.iterations)
-                known.setdefault(credential.user, []).append(info)
+        for (user, mechanism), credential in self._store.image.security.scram.items():
+            known.setdefault(user, []).append(ScramCredentialInfo(mechanism, credential.iterations))
         asked = Counter(request.users or list(known))
         return DescribeUserScramCredentialsResponse([_result(user, asked[user], known.get(user)) for user in asked])
 

@@ -15,20 +15,18 @@ from barnabas.broker.metadata.image_builder import ImageBuilder
 from barnabas.broker.metadata.log.log_replay import ReplayedLog
 from barnabas.protocol.metadata.records import MetadataRecord
 
-_SCRAM_CREDENTIAL, _ACL, _DELEGATION_TOKEN, _CLIENT_QUOTA = 11, 18, 10, 14
-
 
 def security_counts(replayed: ReplayedLog | None, bootstrap: Iterable[MetadataRecord] | None) -> SecurityCounts:
     """Count them in the log and in the bootstrap records of an empty log."""
     builder = ImageBuilder(MetadataImage() if replayed is None else replayed.image)
     for record in bootstrap or ():
         builder.apply(record)
-    counts = builder.build().carried.counts()
+    image = builder.build().security
     return SecurityCounts(
-        users=counts.get(_SCRAM_CREDENTIAL, 0),
-        acls=counts.get(_ACL, 0),
-        delegation_tokens=counts.get(_DELEGATION_TOKEN, 0),
-        quotas=counts.get(_CLIENT_QUOTA, 0),
+        users=len(image.scram),
+        acls=len(image.acls),
+        delegation_tokens=len(image.tokens),
+        quotas=sum(map(len, image.quotas.values())),
     )
 
 

@@ -1,7 +1,7 @@
 """Replay of the batches of a metadata log or snapshot, in order, into an image.
 
 Records between BeginTransaction and EndTransaction apply together, at the end; after AbortTransaction, or if the log
-ends within the transaction, not at all. That includes carried records: the ACLs of an aborted transaction must not
+ends within the transaction, not at all. That includes carried records: those of an aborted transaction must not
 appear in our snapshots. Records below the offset that a snapshot covers are skipped. Records with a key that is not
 served are carried: kept for Kafka unchanged. Unreadable data stops the start: a guess would lose topics.
 """
@@ -10,9 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from barnabas.broker.metadata.errors import MetadataError, UnsupportedMetadataError, ensure_known_level
+from barnabas.broker.metadata.errors import (
+    MetadataError,
+    ReplayError,
+    UnsupportedMetadataError,
+    ensure_known_level,
+)
 from barnabas.broker.metadata.image import MetadataImage
-from barnabas.broker.metadata.image_builder import ImageBuilder, ReplayError
+from barnabas.broker.metadata.image_builder import ImageBuilder
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.metadata.control import (
     ControlRecord,

@@ -2,7 +2,7 @@
 
     control batch   SnapshotHeader; also KRaftVersion and KRaftVoters if the voters are in the log
     batches         levels first (they decide the versions of the records), then the carried records, topics with their
-                    partitions, configs, producer ids
+                    partitions, configs, client quotas, producer ids, ACLs, SCRAM credentials, delegation tokens
     control batch   SnapshotFooter
 
 Offsets count from 0. Written as `.checkpoint.part`, synced, renamed: a crash leaves no file or a complete one.
@@ -19,6 +19,7 @@ from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.log.batches import encode_control_batch, encode_records
 from barnabas.broker.metadata.log.bootstrap_checkpoint import feature_records
 from barnabas.broker.metadata.log.snapshots import SnapshotId, snapshot_path
+from barnabas.broker.metadata.security.snapshot import access_records, quota_records
 from barnabas.broker.storage.files.durable_files import write_durably
 from barnabas.protocol.metadata.control import ControlRecord, KRaftVersion, KRaftVoters, SnapshotFooter, SnapshotHeader
 from barnabas.protocol.metadata.records import (
@@ -88,5 +89,7 @@ def snapshot_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     for (resource_type, resource_name), values in image.configs.items():
         for name, value in values.items():
             yield ConfigRecord(resource_type, resource_name, name, value)
+    yield from quota_records(image.security)
     if image.next_producer_id:
         yield ProducerIdsRecord(_NO_BROKER, _NO_BROKER_EPOCH, image.next_producer_id)
+    yield from access_records(image.security)

@@ -1,13 +1,18 @@
-"""SecurityImage: ACLs, SCRAM credentials, tokens and client quotas, as the metadata log has them. Immutable."""
+"""SecurityImage: ACLs, SCRAM credentials, tokens and client quotas of the metadata log. Immutable."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
 """Pairs of type (`user`, `client-id`, `ip`) and name, sorted by type; the name None is the default entity."""
+
+
+def quota_entity(pairs: Iterable[tuple[str, str | None]]) -> QuotaEntity:
+    """Return the entity of pairs in any order; of several pairs of one type the last counts."""
+    return tuple(sorted(dict(pairs).items(), key=lambda pair: pair[0]))
 
 
 class Acl(NamedTuple):
@@ -23,7 +28,7 @@ class Acl(NamedTuple):
 
 
 class ScramCredential(NamedTuple):
-    """What a broker knows of a user's SCRAM password. Never logged, never shown."""
+    """A broker's part of a user's SCRAM password. Never logged, never shown."""
 
     salt: bytes
     stored_key: bytes

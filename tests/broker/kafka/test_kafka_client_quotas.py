@@ -1,48 +1,37 @@
-"""DescribeClientQuotas against a store whose metadata log carries Kafka's quotas, and over the wire."""
+"""DescribeClientQuotas against an image with quotas, and over the wire."""
 
 from __future__ import annotations
 
-import struct
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from barnabas.broker.handlers.cluster.describe_client_quotas import DescribeClientQuotasHandler
-from barnabas.broker.metadata.carried import CarriedRecords
+from barnabas.broker.metadata.image import MetadataImage
+from barnabas.broker.metadata.image_builder import ImageBuilder
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.cluster.describe_client_quotas import DescribeClientQuotasRequest, QuotaFilter
-from barnabas.protocol.metadata.records import UnknownRecord
 from tests.support.daemon import Daemon
 from tests.support.kafka.kafka_wire import KafkaWire, schema
+from tests.support.storage.security_records import quota_record, scram_record
 
 EXACT, DEFAULT, SPECIFIED = range(3)
 
 
-def text(value: str | None) -> bytes:
-    return b"\0" if value is None else bytes([len(value) + 1]) + value.encode()
-
-
-def quota(key: str, value: float, *, removed: bool = False, **entity: str | None) -> UnknownRecord:
-    pairs = b"".join(text(kind.replace("_", "-")) + text(name) + b"\0" for kind, name in entity.items())
-    body = bytes([len(entity) + 1]) + pairs + text(key) + struct.pack(">d?", value, removed) + b"\0"
-    return UnknownRecord(14, 0, body)
-
-
 def described(*filters: tuple[str, int, str | None], strict: bool = False) -> list[tuple[Any, Any]]:
-    builder = CarriedRecords().builder()
+    builder = ImageBuilder(MetadataImage())
     for record in (
-        UnknownRecord(11, 0, b"another kind"),
-        UnknownRecord(14, 0, b"\2\5us"),  # truncated value
-        quota("request_percentage", 0.0, user="nobody", removed=True),  # a removal: carried, but no quota is left
-        quota("producer_byte_rate", 1024.0, user="alice"),
-        quota("consumer_byte_rate", 2048.0, user="alice"),
-        quota("producer_byte_rate", 5.0, client_id="c", user="alice"),
-        quota("request_percentage", 50.0, user=None),
-        quota("connection_creation_rate", 7.0, ip="10.0.0.1"),
+        scram_record(),
+        quota_record("request_percentage", 0.0, user="dave", remove=True),
+        quota_record("producer_byte_rate", 1024.0, user="alice"),
+        quota_record("consumer_byte_rate", 2048.0, user="alice"),
+        quota_record("producer_byte_rate", 5.0, client_id="c", user="alice"),
+        quota_record("request_percentage", 50.0, user=None),
+        quota_record("connection_creation_rate", 7.0, ip="10.0.0.1"),
     ):
         builder.apply(record)
-    store = SimpleNamespace(image=SimpleNamespace(carried=builder.build()))
+    store = SimpleNamespace(image=builder.build())
     request = DescribeClientQuotasRequest([QuotaFilter(*each) for each in filters], strict)
     answer = DescribeClientQuotasHandler(cast(Any, store))(cast(Any, None), request)
     return [(dict(each.entity), each.values) for each in answer.entries]
@@ -54,7 +43,7 @@ ALL_USERS = ({"user": None}, {"request_percentage": 50.0})
 ADDRESS = ({"ip": "10.0.0.1"}, {"connection_creation_rate": 7.0})
 
 
-def test_quotas_are_found_by_what_they_are_for() -> None:
+def test_quotas_are_found_by_their_entity() -> None:
     assert described() == [ALICE, HER_CLIENT, ALL_USERS, ADDRESS]
     assert described(("user", EXACT, "alice")) == [ALICE, HER_CLIENT]
     assert described(("user", EXACT, "alice"), strict=True) == [ALICE]
@@ -76,14 +65,14 @@ def test_quotas_are_found_by_what_they_are_for() -> None:
         ([("group", DEFAULT, None)], ErrorCode.UNSUPPORTED_VERSION),
     ],
 )
-def test_a_filter_that_means_nothing_is_refused(filters: list[tuple[str, int, str | None]], code: ErrorCode) -> None:
+def test_a_contradictory_filter_is_refused(filters: list[tuple[str, int, str | None]], code: ErrorCode) -> None:
     with pytest.raises(BrokerError) as refused:
         described(*filters)
     assert refused.value.code == code
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_a_broker_without_quotas_says_so(daemon: Daemon, version: int) -> None:
+def test_a_broker_without_quotas_answers_none(daemon: Daemon, version: int) -> None:
     kinds = schema("describe_client_quotas", version, "request")
     bad = (kinds.ComponentData(entity_type="", match_type=EXACT, match="a"),)
     with KafkaWire(daemon.host, daemon.port) as kafka:

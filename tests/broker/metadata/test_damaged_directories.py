@@ -26,10 +26,11 @@ from barnabas.protocol.metadata.records import TOPIC_RESOURCE, ConfigRecord, Pro
 from tests.support.storage.acknowledged import States, holding, states_of
 from tests.support.storage.damage import Damage, damage
 from tests.support.storage.metadata_store import open_store, opened, release, tree
+from tests.support.storage.security_records import acl_record, quota_record, scram_record
 
 GIVEN_SEEDS = os.environ.get("BARNABAS_DAMAGE_SEEDS")
 FEW = 10
-QUOTA = UnknownRecord(14, 0, b"\2\5user\6alice\0" + b"\x13producer_byte_rate" + bytes(8) + b"\0\0")
+UNSERVED = UnknownRecord(99, 0, b"of the future")
 
 
 def log_dirs(root: Path) -> list[Path]:
@@ -46,7 +47,7 @@ def write_some(root: Path, disks: int, snapshots: str) -> None:
     directories = [root / f"disk-{number}" for number in range(disks)]
     with opened(*directories) as store:
         store.create(NewTopic("orders", 3), NewTopic("payments", 1, 1, {"retention.ms": "1000"}))
-        store.store.commit([QUOTA, ProducerIdsRecord(1, 1, 1000)])
+        store.store.commit([UNSERVED, quota_record(), acl_record(), scram_record(), ProducerIdsRecord(1, 1, 1000)])
         if snapshots != "none":
             store.store._snapshotter.take()
         if snapshots == "trimmed":
@@ -55,7 +56,7 @@ def write_some(root: Path, disks: int, snapshots: str) -> None:
         store.store.commit([ConfigRecord(TOPIC_RESOURCE, "orders", "retention.bytes", "5000")])
         if snapshots == "trimmed":
             store.store._snapshotter.take()
-    with opened(*directories) as store:
+    with opened(*directories, ignore_security="true") as store:
         store.store.commit([ProducerIdsRecord(1, 1, 2000)])
         store.create(NewTopic("last", 1))
 

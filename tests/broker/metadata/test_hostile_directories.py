@@ -36,6 +36,7 @@ from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.protocol.uuids import random_uuid
 from tests.support.daemon import DaemonError, start_daemon
 from tests.support.storage.metadata_store import SEGMENT, append, open_store, opened, tree
+from tests.support.storage.security_records import quota_record, scram_record
 
 OTHER_ID = bytes([3] * 16)
 
@@ -274,7 +275,7 @@ def another_brokers_partition(directory: Path) -> None:
 
 
 def scram_user(directory: Path) -> None:
-    append(directory, UnknownRecord(11, 0, b"\6alice\1rest"))
+    append(directory, scram_record())
 
 
 def no_metadata_log(directory: Path) -> None:
@@ -410,14 +411,9 @@ def test_a_refused_start_creates_no_directory_and_removes_no_lock_file(tmp_path:
     assert (tmp_path / "kafka" / ".lock").exists()
 
 
-def quota_of_alice() -> UnknownRecord:
-    entity = b"\2\5user\6alice\0"
-    return UnknownRecord(14, 0, entity + b"\x13producer_byte_rate" + bytes(8) + b"\0\0")
-
-
 def test_unenforced_security_is_warned_about_once_and_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     write_node(tmp_path)
-    append(tmp_path, quota_of_alice())
+    append(tmp_path, quota_record())
     with opened(tmp_path) as store:
         assert store.store.warnings == ("1 client quotas in the metadata log are kept and not enforced",)
     scram_user(tmp_path)
@@ -427,7 +423,8 @@ def test_unenforced_security_is_warned_about_once_and_kept(tmp_path: Path, caplo
             "security is ignored",
             "1 client quotas in the metadata log are kept and not enforced",
         ]
-        assert store.store.image.carried.counts() == {14: 1, 11: 1}
+        security = store.store.image.security
+        assert (len(security.quotas), len(security.scram)) == (1, 1)
     said = [record for record in caplog.records if "not enforced" in record.getMessage()]
     assert len(said) == 2
 

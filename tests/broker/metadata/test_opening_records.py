@@ -27,6 +27,7 @@ from barnabas.protocol.metadata.records import (
     UnknownRecord,
 )
 from barnabas.protocol.uuids import uuid_text
+from tests.support.storage.security_records import scram_record
 
 ID, DIRECTORY = bytes([1] * 16), bytes([7] * 16)
 LED = PartitionState((1,), (1,), 1, leader_epoch=4, directories=(DIRECTORY,))
@@ -46,9 +47,13 @@ def test_the_bootstrap_checkpoint_is_a_snapshot_with_the_levels(tmp_path: Path) 
     assert read_bootstrap_records(tmp_path) == levels
 
 
-def test_records_of_kafka_in_the_bootstrap_checkpoint_are_kept_raw(tmp_path: Path) -> None:
+def test_records_of_kafka_in_the_bootstrap_checkpoint_are_kept(tmp_path: Path) -> None:
     assert read_bootstrap_records(tmp_path) is None
-    kept: list[MetadataRecord] = [FeatureLevelRecord("metadata.version", 21), UnknownRecord(11, 0, b"scram")]
+    kept: list[MetadataRecord] = [
+        FeatureLevelRecord("metadata.version", 21),
+        UnknownRecord(99, 0, b"raw"),
+        scram_record(),
+    ]
     data, _ = encode_change(kept, level=21, base_offset=0, leader_epoch=0, timestamp_ms=1)
     (tmp_path / "bootstrap.checkpoint").write_bytes(data)
     assert read_bootstrap_records(tmp_path) == kept

@@ -169,9 +169,9 @@ def test_a_log_that_begins_after_its_snapshots_is_refused(metadata_log: LogDirec
 
 
 def test_records_of_unknown_keys_are_carried_and_stay_in_the_log(metadata_log: LogDirectory) -> None:
-    metadata_log.append(LEVEL, UnknownRecord(18, 0, b"acl"), UnknownRecord(18, 5, b"acl"), UnknownRecord(200, 0, b""))
+    metadata_log.append(LEVEL, UnknownRecord(27, 5, b"a"), UnknownRecord(27, 5, b"a"), UnknownRecord(200, 0, b""))
     before = metadata_log.segment.read_bytes()
-    assert replay_metadata_directory(metadata_log.path).image.carried.counts() == {18: 2, 200: 1}
+    assert replay_metadata_directory(metadata_log.path).image.carried.counts() == {27: 2, 200: 1}
     assert metadata_log.segment.read_bytes() == before
 
 

@@ -39,6 +39,7 @@ from barnabas.protocol.metadata.records import (
 )
 from tests.support.storage.bench import ManualClock, StepScheduler
 from tests.support.storage.metadata_store import Opened, stepped_store
+from tests.support.storage.security_records import acl_record, quota_record, scram_record, token_record
 
 HOUR_MS = 60 * 60 * 1000
 TOPIC_ID = bytes([7] * 16)
@@ -88,7 +89,10 @@ def everything(level: int) -> MetadataImage:
         ConfigRecord(4, "", "log.retention.ms", "5"),
         ConfigRecord(32, "a-group", "consumer.session.timeout.ms", "45000"),
         ProducerIdsRecord(1, 5, 4000),
-        UnknownRecord(18, 0, bytes(16) + b"acl"),
+        acl_record(),
+        scram_record(),
+        token_record(),
+        quota_record(user="alice", client_id=None),
         UnknownRecord(99, 3, b"of the future"),
     )
 
@@ -296,4 +300,4 @@ def test_the_oldest_snapshots_are_deleted_by_age_and_by_size(
 
 def test_a_snapshot_has_one_record_per_object() -> None:
     records = list(snapshot_records(everything(30)))
-    assert len(records) == len({repr(record) for record in records}) == 12
+    assert len(records) == len({repr(record) for record in records}) == 15

@@ -28,6 +28,7 @@ from barnabas.protocol.metadata.records import (
 from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.protocol.uuids import uuid_text
 from tests.support.storage.metadata_store import SEGMENT, append, open_store, opened, records_of, tree
+from tests.support.storage.security_records import scram_record
 
 
 def test_a_first_start_writes_what_kafka_needs(tmp_path: Path) -> None:
@@ -124,12 +125,12 @@ def test_after_kafka_led_our_epoch_is_above_its_own(tmp_path: Path) -> None:
 
 
 def test_a_formatted_directory_begins_with_its_bootstrap_records(tmp_path: Path) -> None:
-    kept: list[MetadataRecord] = [FeatureLevelRecord(METADATA_VERSION, 21), UnknownRecord(11, 0, b"scram")]
+    kept: list[MetadataRecord] = [FeatureLevelRecord(METADATA_VERSION, 21), scram_record()]
     data, _ = encode_change(kept, level=21, base_offset=0, leader_epoch=0, timestamp_ms=1)
     (tmp_path / "bootstrap.checkpoint").write_bytes(data)
     with opened(tmp_path, ignore_security="true") as first:
         assert first.store.image.level == 21
-        assert first.store.image.carried.counts() == {11: 1}
+        assert list(first.store.image.security.scram) == [("alice", 1)]
     assert records_of(tmp_path)[1:] == kept
     assert (tmp_path / "bootstrap.checkpoint").read_bytes() == data
 

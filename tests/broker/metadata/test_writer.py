@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from barnabas.broker.metadata.errors import ReplayError
 from barnabas.broker.metadata.image import MetadataImage
-from barnabas.broker.metadata.image_builder import ReplayError
 from barnabas.broker.metadata.log.batches import decode_batches
 from barnabas.broker.metadata.log.writer import MetadataWriter
 from barnabas.broker.metadata.plan import Plan

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.log.replay import Replayer
 from barnabas.broker.metadata.log.snapshots import read_newest_snapshot
+from barnabas.broker.metadata.security.image import SecurityImage
 from tests.support.storage.damage import METADATA, batch_ends
 
 _HEAD_BYTES = 27
@@ -21,11 +22,12 @@ _HEAD_BYTES = 27
 
 
 class Holding(NamedTuple):
-    """Acknowledged state: topics with ids and partitions, configs, allocated ids, records kept for Kafka."""
+    """Acknowledged state: topics with ids and partitions, configs, allocated ids, security, records kept for Kafka."""
 
     topics: tuple[tuple[str, bytes, tuple[int, ...]], ...]
     configs: tuple[tuple[object, ...], ...]
     next_producer_id: int
+    security: SecurityImage
     carried: tuple[bytes, ...]
 
 
@@ -39,6 +41,7 @@ def holding(image: MetadataImage) -> Holding:
             for name, value in sorted(values.items())
         ),
         image.next_producer_id,
+        image.security,
         tuple(sorted(repr(each).encode() for each in image.carried)),
     )
 
