@@ -122,6 +122,8 @@ _ROWS: Final[Sequence[_Row]] = (
         "groups.consumer_group_describe:ConsumerGroupDescribeHandler",
         "groups.consumer, store, probe",
     ),
+    _Row(ApiKey.SASL_HANDSHAKE, "security.sasl:sasl_handshake", None),
+    _Row(ApiKey.SASL_AUTHENTICATE, "security.sasl:sasl_authenticate", None),
     _Row(ApiKey.LIST_GROUPS, "groups.groups:ListGroupsHandler", "groups.offsets"),
     _Row(ApiKey.DELETE_GROUPS, "groups.groups:DeleteGroupsHandler", "groups.offsets, probe"),
     _Row(ApiKey.OFFSET_DELETE, "groups.groups:OffsetDeleteHandler", "groups.offsets, groups.registry, store, probe"),

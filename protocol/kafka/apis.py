@@ -1,8 +1,8 @@
 """The table of served APIs and versions of Kafka's protocol, from which ApiVersions answers too.
 
-An API has one module in `data`, `topics`, `groups`, `transactions` or `cluster`, named after its key, with three
-functions (`ApiCodec`). Serving one takes a row here and a handler for its key. The module, and what it imports, is
-loaded at the API's first request.
+An API has one module in `data`, `topics`, `groups`, `transactions`, `cluster` or `security`, named after its key, with
+three functions (`ApiCodec`). Serving one takes a row here and a handler for its key. The module, and what it imports,
+is loaded at the API's first request.
 
 A version is either classic or flexible (compact lengths, tagged fields), with request header v1 or v2 and response
 header v0 or v1. The exception is ApiVersions: its response header is always v0, because a client must be able to read
@@ -81,6 +81,7 @@ KAFKA_APIS: Sequence[KafkaApi] = (
     KafkaApi(ApiKey.SYNC_GROUP, 0, 5, 4, "groups"),
     KafkaApi(ApiKey.DESCRIBE_GROUPS, 0, 6, 5, "groups"),
     KafkaApi(ApiKey.LIST_GROUPS, 0, 5, 3, "groups"),
+    KafkaApi(ApiKey.SASL_HANDSHAKE, 0, 1, 2, "security"),
     KafkaApi(ApiKey.API_VERSIONS, 0, 4, 3, "cluster"),
     KafkaApi(ApiKey.CREATE_TOPICS, 2, 7, 5, "topics"),
     KafkaApi(ApiKey.DELETE_TOPICS, 1, 6, 4, "topics"),
@@ -96,6 +97,7 @@ KAFKA_APIS: Sequence[KafkaApi] = (
     KafkaApi(ApiKey.ALTER_CONFIGS, 0, 2, 2, "cluster"),
     KafkaApi(ApiKey.ALTER_REPLICA_LOG_DIRS, 1, 2, 2, "topics"),
     KafkaApi(ApiKey.DESCRIBE_LOG_DIRS, 1, 5, 2, "topics"),
+    KafkaApi(ApiKey.SASL_AUTHENTICATE, 0, 2, 2, "security"),
     KafkaApi(ApiKey.CREATE_PARTITIONS, 0, 3, 2, "topics"),
     KafkaApi(ApiKey.DELETE_GROUPS, 0, 2, 2, "groups"),
     KafkaApi(ApiKey.ELECT_LEADERS, 0, 2, 2, "topics"),

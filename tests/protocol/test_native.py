@@ -121,6 +121,12 @@ from barnabas.protocol.messages.groups.offset_fetch import (
     OffsetFetchTopicResult,
 )
 from barnabas.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas.protocol.messages.security.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 from barnabas.protocol.messages.topics.log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsPartitionResult,
@@ -179,6 +185,16 @@ FENCED = TxnPartitionResult(7, ErrorCode.INVALID_PRODUCER_EPOCH)
 TOPICS_RESPONSE = TopicsResponse([TopicResult("t", ErrorCode.NONE, "warned", random_uuid(), 3)])
 
 EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
+    (
+        ApiKey.SASL_HANDSHAKE,
+        SaslHandshakeRequest("PLAIN"),
+        SaslHandshakeResponse(ErrorCode.UNSUPPORTED_SASL_MECHANISM, ["SCRAM-SHA-256", "SCRAM-SHA-512"]),
+    ),
+    (
+        ApiKey.SASL_AUTHENTICATE,
+        SaslAuthenticateRequest(b"\0alice\0secret"),
+        SaslAuthenticateResponse(b"v=", 1 << 40, ErrorCode.SASL_AUTHENTICATION_FAILED),
+    ),
     (
         ApiKey.PRODUCE,
         ProduceRequest(
