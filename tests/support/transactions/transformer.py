@@ -27,7 +27,8 @@ PAUSE_AFTER_ERROR_S = 0.1
 
 def report(records: int) -> None:
     """Print the number of records of a committed transaction."""
-    print("done", records, flush=True)
+    sys.stdout.write(f"done {records}\n")  # print() writes word by word with PYTHONUNBUFFERED: a kill may come between
+    sys.stdout.flush()
 
 
 def report_error(error: BaseException) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -43,6 +44,7 @@ PROCESSES = 2
 WAIT_S = 40.0
 _POLL_S = 0.05
 _EVENTS_SHOWN = 60
+_DONE = re.compile(r"done (\d+)\n")
 
 
 class _Events:
@@ -98,12 +100,12 @@ class _Process:
     def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            word, _, number = line.partition(" ")
-            if word != "done":
+            committed = _DONE.fullmatch(line)  # a killed process may leave a part of its last line
+            if committed is None:
                 self._events.add(f"{self.transactional_id}: {line.rstrip()}")
                 continue
             with self._news:
-                self.done += int(number)
+                self.done += int(committed[1])
                 self._news.notify_all()
 
 
