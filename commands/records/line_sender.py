@@ -10,7 +10,14 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from barnabas.clients.config import ProducerConfig
-from barnabas.clients.errors import ClientError, RefusedError, TransactionAbortableError
+from barnabas.clients.errors import (
+    BrokerConnectionError,
+    BrokerTimeoutError,
+    ClientError,
+    ProducerFencedError,
+    RefusedError,
+    TransactionAbortableError,
+)
 from barnabas.clients.producer.producer import Producer
 from barnabas.clients.records import RecordMetadata
 from barnabas.commands.durations import duration_text
@@ -68,21 +75,65 @@ async def send_input(config: ProducerConfig, target: Target, line_format: LineFo
     async with Producer(config) as producer:
         if config.transactional_id is None:
             return await _send_all(producer, target, line_format, "{count} records were sent")
+        await producer.begin_transaction()
         try:
-            async with producer.transaction():
-                return await _send_all(producer, target, line_format, "the transaction was aborted")
-        except (CommandFailure, TransactionAbortableError) as error:
-            cause = error.__cause__
-            if isinstance(cause, RefusedError) and cause.code in _ENDED_BY_BROKER:
-                raise CommandFailure(
-                    "the broker has aborted the transaction: it was open for longer than --transaction-timeout"
-                    f" ({duration_text(config.transaction_timeout_ms)}), or another run with transactional id"
-                    f" {config.transactional_id!r} or `barnabas transaction abort` has ended it"
-                ) from error
-            raise
+            count = await _send_all(producer, target, line_format)
+        except CommandFailure as failure:
+            outcome = await _abort(producer, config)
+            cause = failure.__cause__
+            if _was_ended_by_broker(cause):
+                raise _taken_over(config) from failure
+            raise CommandFailure(f"{failure.message}; {outcome}", failure.exit_code) from cause
+        await _commit(producer, config)
+        return count
 
 
-async def _send_all(producer: Producer, target: Target, line_format: LineFormat, outcome: str) -> int:
+async def _abort(producer: Producer, config: ProducerConfig) -> str:
+    """Abort the transaction, and return a sentence about its outcome."""
+    try:
+        await producer.abort_transaction()
+    except (BrokerConnectionError, BrokerTimeoutError):
+        timeout = duration_text(config.transaction_timeout_ms)
+        return (
+            "the broker cannot be reached to abort the transaction, and aborts it by itself when it has been open for"
+            f" --transaction-timeout ({timeout})"
+        )
+    except ClientError as error:
+        return f"the transaction was not aborted: {failure_of(error).message}"
+    return "the transaction was aborted"
+
+
+async def _commit(producer: Producer, config: ProducerConfig) -> None:
+    """Commit the transaction. Raises CommandFailure, naming the outcome."""
+    try:
+        await producer.commit_transaction()
+    except (BrokerConnectionError, BrokerTimeoutError) as error:
+        failure = failure_of(error.__cause__ if isinstance(error.__cause__, ClientError) else error)
+        raise CommandFailure(
+            f"{failure.message}; it is not known whether the transaction was committed: before you send the input"
+            " again, look for its records with `barnabas consume --isolation-level read_committed`",
+            failure.exit_code,
+        ) from error
+    except (TransactionAbortableError, ProducerFencedError) as error:
+        if isinstance(error, ProducerFencedError) or _was_ended_by_broker(error.__cause__):
+            raise _taken_over(config) from error
+        raise
+
+
+def _was_ended_by_broker(error: BaseException | None) -> bool:
+    return isinstance(error, RefusedError) and error.code in _ENDED_BY_BROKER
+
+
+def _taken_over(config: ProducerConfig) -> CommandFailure:
+    return CommandFailure(
+        "the broker has aborted the transaction: it was open for longer than --transaction-timeout"
+        f" ({duration_text(config.transaction_timeout_ms)}), or another run with transactional id"
+        f" {config.transactional_id!r} or `barnabas transaction abort` has ended it. Send the input again, with a"
+        " longer --transaction-timeout or another --transactional-id if that was the reason"
+    )
+
+
+async def _send_all(producer: Producer, target: Target, line_format: LineFormat, outcome: str | None = None) -> int:
     """Send and flush. `outcome` ends the sentence of a failure, with the `count` of acknowledged records."""
     descriptor = sys.stdin.fileno()
     deliveries = Deliveries()
@@ -148,7 +199,7 @@ async def _send_lines(
         progress.advance(sum(map(len, lines)) + len(lines))
 
 
-def _raise_first(deliveries: Deliveries, unreadable: CommandFailure | None, outcome: str) -> None:
+def _raise_first(deliveries: Deliveries, unreadable: CommandFailure | None, outcome: str | None) -> None:
     """Raise the refusal, whose line is before the one at which reading stopped, else the parser's failure."""
     if deliveries.failure is not None:
         failure = failure_of(deliveries.failure)
@@ -158,7 +209,9 @@ def _raise_first(deliveries: Deliveries, unreadable: CommandFailure | None, outc
         message, code = unreadable.message, unreadable.exit_code
     else:
         return
-    raise CommandFailure(f"{message}; {outcome.format(count=deliveries.acknowledged)}", code) from deliveries.failure
+    if outcome is not None:
+        message = f"{message}; {outcome.format(count=deliveries.acknowledged)}"
+    raise CommandFailure(message, code) from deliveries.failure
 
 
 def _size_of(descriptor: int) -> int | None:

@@ -16,19 +16,24 @@ if TYPE_CHECKING:
     from barnabas.clients.admin.admin import Admin
 
 
-OPEN_STATES: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
+OPEN_STATES: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
 
 
 async def described(
     admin: Admin, transactional_ids: Iterable[str], *, missing_ok: bool = False
 ) -> list[dict[str, Any]]:
-    """Describe each id. Raises RefusedError for an unknown one, unless `missing_ok` leaves it out."""
+    """Describe each id. Raises CommandFailure for an unknown one, unless `missing_ok` leaves it out."""
     found = []
     for transactional_id, each in (await admin.describe_transactions(transactional_ids)).items():
         if isinstance(each, RefusedError):
-            if missing_ok and each.code is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+            if each.code is not ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+                raise each
+            if missing_ok:
                 continue
-            raise each
+            raise CommandFailure(
+                f"the broker does not know transactional id {transactional_id!r}: `barnabas transaction list` shows"
+                " the ids that it knows"
+            )
         found.append(
             {
                 "transactional_id": transactional_id,

@@ -20,10 +20,8 @@ STATES: Final = (
     "PrepareAbort",
     "CompleteCommit",
     "CompleteAbort",
-    "Dead",
-    "PrepareEpochFence",
 )
-"""Kafka's names."""
+"""Kafka's names of the states that occur."""
 
 
 @click.group()

@@ -115,7 +115,7 @@ def test_an_unknown_transactional_id_is_refused_and_not_created(daemon: Daemon) 
     for command in ("describe", "abort"):
         result = run(daemon, command, "nowhere")
         assert result.exit_code == 1
-        assert "'nowhere': the broker does not know the transactional id" in result.stderr
+        assert "the broker does not know transactional id 'nowhere': `barnabas transaction list` shows" in result.stderr
     assert as_json(daemon, "list", "--matching", "nowhere") == []
 
 

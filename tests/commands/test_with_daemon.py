@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from barnabas.commands.exit_codes import ExitCode
 from barnabas.commands.main import main
 from tests.support.daemon import REPOSITORY, Daemon, start_daemon
 
@@ -293,6 +294,27 @@ def test_a_run_whose_transaction_another_run_has_aborted_says_so(commands: Comma
     assert first.returncode == 1
     assert b"the broker has aborted the transaction: it was open for longer than --transaction-timeout (1m)" in stderr
     assert f"or another run with transactional id 'taken-{topic}'".encode() in stderr
+
+
+def test_a_transaction_that_cannot_be_aborted_because_the_broker_is_gone_is_not_called_aborted(tmp_path: Path) -> None:
+    with start_daemon(tmp_path) as daemon:
+        daemon.create_topic("orders")
+        commands = Commands(daemon.bootstrap)
+        produce = ("produce", "orders", "--transactional-id", "import", "--timeout", "1")
+        with commands.start(*produce, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+            assert running.stdin is not None
+            running.stdin.write(b"a\n")
+            running.stdin.flush()
+            deadline = time.monotonic() + TIMEOUT_S
+            while not commands.ok("consume", "orders", "--from-beginning", "--exit-at-end"):
+                assert time.monotonic() < deadline
+            daemon.kill()
+            _, stderr = running.communicate(b"b\n", timeout=TIMEOUT_S)
+    assert running.returncode == ExitCode.NO_CONNECTION
+    assert b"line 2: " in stderr
+    assert b"the broker cannot be reached to abort the transaction" in stderr
+    assert b"--transaction-timeout (1m)" in stderr
+    assert b"was aborted" not in stderr
 
 
 def test_tombstones_null_keys_and_headers_can_be_sent(commands: Commands, topic: str) -> None:

@@ -94,12 +94,13 @@ def _write_topic_id(log: PartitionLog, topic_id: bytes) -> None:
 
 
 def _make_missing(topic: TopicImage, log_manager: LogManager, directory_ids: Mapping[Path, bytes]) -> None:
-    """Create the topic's missing logs, and log them in one line.
+    """Create the topic's missing logs, and log them in one line, those that cannot be created in another one.
 
     Those of an internal topic are no loss as a rule: they are created in the background after the topic's first use,
     and a kill may come before.
     """
     created: list[int] = []
+    failed: dict[int, str] = {}
     for number in topic.partitions:
         topic_partition = TopicPartition(topic.name, number)
         if log_manager.get(topic_partition) is not None:
@@ -107,11 +108,17 @@ def _make_missing(topic: TopicImage, log_manager: LogManager, directory_ids: Map
         try:
             create_log(topic, topic_partition, log_manager, directory_ids, is_new=False)
         except BrokerError as error:
-            logger.error(
-                "%s is not served: its log is missing and cannot be created: %s", topic_partition, error.message
-            )
+            failed[number] = error.message
         else:
             created.append(number)
+    if failed:
+        logger.error(
+            "logs of %s are missing and cannot be created, their partitions are not served: count=%d partitions=%s: %s",
+            topic.name,
+            len(failed),
+            ",".join(map(str, sorted(failed))),
+            failed[min(failed)],
+        )
     if created and is_internal(topic.name):
         logger.info("logs of %s were missing, created empty ones: count=%d", topic.name, len(created))
     elif created:
