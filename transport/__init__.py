@@ -1,0 +1,12 @@
+"""TLS for brokers and clients: key stores, contexts, and a transport between the socket and a protocol.
+
+errors          TlsConfigError
+settings        the `ssl.*` properties of one end, read from a configuration
+stores          keys, chains and trusted certificates from PEM and PKCS12
+suites          names of cipher suites, IANA's and OpenSSL's
+contexts        SSLContext from settings and stores
+records         TLS records before the handshake's end: completeness and bounds
+engine          one end of a TLS connection in memory, without I/O
+handshakes      threads that compute handshakes
+tls_transport   the transport
+"""
