@@ -1,4 +1,4 @@
-"""Applies the metadata image: creates and deletes logs, updates their configs, and registers partitions."""
+"""Applies the metadata image: creates and deletes logs, updates their configs, registers partitions, passes on ACLs."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.partitions.registry import PartitionRegistry
     from barnabas.broker.probes import BrokerProbes
+    from barnabas.broker.security_applier import SecurityApplier
     from barnabas.broker.storage.log.readable_log import ReadableLog
     from barnabas.broker.storage.served_logs import ServedLogs
 
@@ -41,6 +42,7 @@ class ImageApplier:
         config: LiveConfig,
         probes: BrokerProbes,
         loop: asyncio.AbstractEventLoop,
+        security: SecurityApplier,
     ) -> None:
         self._store = store
         self._log_manager = log_manager
@@ -48,6 +50,7 @@ class ImageApplier:
         self._config = config
         self._probes = probes
         self._loop = loop
+        self._security = security
 
     def online_directory_ids(self) -> list[bytes]:
         """Return the ids of the online directories, where new partitions may be placed."""
@@ -57,6 +60,7 @@ class ImageApplier:
     def serve_all(self) -> None:
         """Register every partition of the image whose log is loaded. Called once, at start."""
         image = self._store.image
+        self._security.apply(image.security)
         for topic_partition in _partitions_of(image):
             try:
                 self._begin_epoch(image, topic_partition)
@@ -78,6 +82,7 @@ class ImageApplier:
             self._probes.forget_topic(name)
         new = [each for each in _partitions_of(after) if before.partition(*each) is None and each.topic != later]
         failed: dict[str, BrokerError] = await blocking(self._apply_to_logs, before, after, gone, new)
+        self._security.apply(after.security)
         for topic_partition in new:
             self._serve(after, topic_partition)
         return failed

@@ -27,7 +27,7 @@ from barnabas.broker.metadata.producer_ids import plan_producer_id_block
 from barnabas.broker.metadata.topics import plan_create_partitions, plan_create_topics, plan_delete_topics
 from barnabas.broker.storage.files.open_files import partitions_at_once
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.messages.cluster.configs import AlterConfigsRequest, AlterConfigsResponse, AlterConfigsResult
+from barnabas.protocol.messages.cluster.configs import AlterConfigsRequest, AlterConfigsResponse
 from barnabas.protocol.messages.cluster.update_features import FeatureUpdateResult, UpdateFeaturesRequest
 from barnabas.protocol.messages.topics.topics import (
     CreatePartitionsRequest,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from barnabas.broker.partitions.creation_steps import PartitionSteps
     from barnabas.protocol.metadata.records import MetadataRecord
 
-Result = TypeVar("Result", TopicResult, AlterConfigsResult, FeatureUpdateResult, range)
+Result = TypeVar("Result")
 T = TypeVar("T")
 
 
@@ -176,6 +176,14 @@ class MetadataChanges:
             lambda image: plan_producer_id_block(image, node_id=self._store.node_id), commit=True
         )
         return block
+
+    async def change(self, make_plan: Callable[[MetadataImage], Plan[Result]], *, commit: bool = True) -> list[Result]:
+        """Carry out a plan that concerns no log: ACLs, users, quotas, tokens. Return its results. Raises BrokerError.
+
+        `make_plan` runs on a thread. Once this returns, the records are durable and the authorizer and the quotas have
+        the new image. With `commit` False nothing changes.
+        """
+        return await self._change(make_plan, commit=commit)
 
     async def close(self) -> None:
         """Wait for the current change; later ones fail."""

@@ -42,6 +42,7 @@ from barnabas.broker.partitions.flush_waits import FlushWaits
 from barnabas.broker.partitions.registry import PartitionRegistry
 from barnabas.broker.probes import BrokerProbes
 from barnabas.broker.producer_ids import ProducerIds
+from barnabas.broker.security_applier import SecurityApplier
 from barnabas.broker.startup_error import StartupError
 from barnabas.broker.storage.files.clean_shutdown import NO_BROKER_EPOCH
 from barnabas.broker.storage.files.errors import StorageError
@@ -222,7 +223,8 @@ class Node:
         """Build the parts that serve clients, and make the loaded logs available to them."""
         config, loop, probes = self._config, self._loop, self._probes
         log_manager, metadata, live = storage.log_manager, storage.metadata, storage.config
-        applier = ImageApplier(metadata, log_manager, self._partitions, live, probes, loop)
+        security = SecurityApplier()
+        applier = ImageApplier(metadata, log_manager, self._partitions, live, probes, loop, security)
         applier.serve_all()
         changes = MetadataChanges(metadata, storage.committer, live, applier, on_store_failed=self.failed.set)
         coordinator_parts = LogParts(

@@ -6,6 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from barnabas.protocol.messages.security.acls import Acl
+
+__all__ = ["Acl", "DelegationToken", "QuotaEntity", "ScramCredential", "SecurityImage", "quota_entity"]
+
 QuotaEntity = tuple[tuple[str, str | None], ...]
 """Pairs of type (`user`, `client-id`, `ip`) and name, sorted by type; the name None is the default entity."""
 
@@ -13,18 +17,6 @@ QuotaEntity = tuple[tuple[str, str | None], ...]
 def quota_entity(pairs: Iterable[tuple[str, str | None]]) -> QuotaEntity:
     """Return the entity of pairs in any order; of several pairs of one type the last counts."""
     return tuple(sorted(dict(pairs).items(), key=lambda pair: pair[0]))
-
-
-class Acl(NamedTuple):
-    """One access control entry; codes as in protocol.messages.security.resources."""
-
-    resource_type: int
-    resource_name: str
-    pattern_type: int
-    principal: str
-    host: str
-    operation: int
-    permission: int
 
 
 class ScramCredential(NamedTuple):

@@ -1,5 +1,6 @@
 """Messages about ACLs, users, tokens, and SASL.
 
+acls        ACLs, filters, and the requests about them
 resources   resource types, operations, pattern types and permissions, with Kafka's codes
 sasl        SaslHandshake and SaslAuthenticate
 """
