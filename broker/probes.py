@@ -100,13 +100,14 @@ class ConnectionProbe:
     `refused` counts by reason those that were closed before their first request was read (`max_connections`,
     `draining`); `closed` counts by reason those that had been accepted (`client`, `idle`, `bad_frame`, `write_timeout`,
     `draining`, `connection_reset`, ...). Reasons are few and fixed: they become values of the label `error`.
-    `received_bytes` and `sent_bytes` include framing.
+    `received_bytes` and `sent_bytes` include framing. `muted` is the number of connections that a quota mutes now.
     """
 
-    __slots__ = ("accepted", "closed", "open", "received_bytes", "refused", "sent_bytes")
+    __slots__ = ("accepted", "closed", "muted", "open", "received_bytes", "refused", "sent_bytes")
 
     def __init__(self) -> None:
         self.open = 0
+        self.muted = 0
         self.accepted = 0
         self.refused: dict[str, int] = {}
         self.closed: dict[str, int] = {}

@@ -4,6 +4,7 @@ The receive buffer is an anonymous mapping, so its pages cost nothing before the
 requests are decoded in it, and a produced batch is patched in it and written from it to its segment file: no byte is
 copied in Python. This requires that a handler keeps no view after it returns, and that only one request of a
 connection is served at a time. Later requests wait in the buffer, which bounds them, and then in the client's socket.
+A muted connection sends its responses and serves no request until the time is over.
 
 Responses to pipelined requests are held back and leave in one system call. Everything that can end such a series (a
 request that waits, a full socket, a broken frame) must flush them first.
@@ -51,6 +52,8 @@ class Connection(asyncio.BufferedProtocol):
         "_filled",
         "_last_active",
         "_max_frame_bytes",
+        "_mute",
+        "_muted_until",
         "_paused_reading",
         "_pending",
         "_pumping",
@@ -79,6 +82,9 @@ class Connection(asyncio.BufferedProtocol):
         self._busy = False
         self._pumping = False
         self._paused_reading = False
+        self._mute: asyncio.TimerHandle | None = None
+        """Ends the time in which no request is served."""
+        self._muted_until = 0.0
         self._pending: Deferred[ResponseFrame | CloseConnection | None] | None = None
         self._transport: asyncio.Transport
         self._sender: ResponseSender
@@ -111,6 +117,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._pending is not None:
             self._pending.cancel()
             self._pending = None
+        self._end_mute()
         self._sender.close()
         self._registry.closed(self)
 
@@ -151,8 +158,8 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def waits_for_broker(self) -> bool:
-        """Whether the client waits for a response that is not available yet."""
-        return self._pending is not None
+        """Whether the client waits for a response that is not available yet, or for the end of its mute."""
+        return self._pending is not None or self._mute is not None
 
     def close(self, reason: str) -> None:
         """Close after everything written has been sent. `reason` becomes a label of the closed-connections metric."""
@@ -168,8 +175,38 @@ class Connection(asyncio.BufferedProtocol):
     def drain(self) -> None:
         """Finish the current request, answer it, and close."""
         self.draining = True
+        self._end_mute()
         if not self._busy:
             self.close("draining")
+
+    def mute(self, seconds: float) -> None:
+        """Serve no further request for this time, or until a longer one that has begun before is over (KIP-219).
+
+        Responses are still sent. Reading pauses only when the buffer is full.
+        """
+        if self.draining or self._transport.is_closing():
+            return
+        loop = self._registry.loop
+        until = loop.time() + seconds
+        if self._mute is not None:
+            if until <= self._muted_until:
+                return
+            self._mute.cancel()
+        else:
+            self._registry.probe.muted += 1
+        self._muted_until = until
+        self._mute = loop.call_at(until, self._unmute)
+
+    def _unmute(self) -> None:
+        self._end_mute()
+        if not self._busy and not self._transport.is_closing():
+            self._work()
+
+    def _end_mute(self) -> None:
+        if self._mute is not None:
+            self._mute.cancel()
+            self._mute = None
+            self._registry.probe.muted -= 1
 
     # --- requests
 
@@ -195,7 +232,7 @@ class Connection(asyncio.BufferedProtocol):
         sender = self._sender
         self._last_active = registry.loop.time()
         self._awaited = 0
-        while not self._busy and not self._transport.is_closing():
+        while not self._busy and self._mute is None and not self._transport.is_closing():
             start = self._consumed
             filled = self._filled
             body = start + SIZE_PREFIX
@@ -220,13 +257,15 @@ class Connection(asyncio.BufferedProtocol):
             else:
                 self._send(outcome)
         else:
-            if self._busy and self._filled == len(self._view):
+            if self._mute is not None and not self._busy and not self._transport.is_closing():
+                self._forget_served()
+                if not sender.flush():  # responses that were held back before the muted one
+                    self._busy = True
+            if self._filled == len(self._view):
                 self._pause_reading()
             return
         if self._consumed == self._filled:
-            self._consumed = self._filled = 0
-            if len(self._view) > KEEP_BUFFER_BYTES:
-                self._replace_buffer(RECEIVE_BUFFER_BYTES)
+            self._forget_served()
         elif len(self._view) == self._filled:
             self._make_room(self._filled - self._consumed + SIZE_PREFIX)
         if not sender.flush():
@@ -271,6 +310,13 @@ class Connection(asyncio.BufferedProtocol):
         self.abort("answer_failed")
 
     # --- the buffer
+
+    def _forget_served(self) -> None:
+        """Use the buffer from its start again if every byte in it was served."""
+        if self._consumed == self._filled:
+            self._consumed = self._filled = 0
+            if len(self._view) > KEEP_BUFFER_BYTES:
+                self._replace_buffer(RECEIVE_BUFFER_BYTES)
 
     def _make_room(self, frame_bytes: int) -> None:
         """Make a frame of `frame_bytes` at `_consumed` fit: move it to the front, of a larger buffer if needed."""

@@ -67,6 +67,33 @@ class Pipe:
     abort = close
 
 
+class Clock:
+    """The loop's time, which the test advances, and its timers."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.timers: list[tuple[float, Callable[[], None]]] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> SimpleNamespace:
+        timer = (when, callback)
+        self.timers.append(timer)
+
+        def cancel() -> None:
+            if timer in self.timers:
+                self.timers.remove(timer)
+
+        return SimpleNamespace(cancel=cancel)
+
+    def pass_to(self, now: float) -> None:
+        self.now = now
+        for timer in [timer for timer in self.timers if timer[0] <= now]:
+            self.timers.remove(timer)
+            timer[1]()
+
+
 Serve = Callable[[bytes], ResponseFrame | Deferred[ResponseFrame | None] | None]
 
 
@@ -75,14 +102,17 @@ class Harness:
 
     def __init__(self, serve: Serve) -> None:
         self.pipe = Pipe()
+        self.clock = Clock()
+        self.probe = ConnectionProbe()
         dispatcher = SimpleNamespace(serve=lambda session, frame: serve(bytes(frame)))
         registry = SimpleNamespace(
-            loop=SimpleNamespace(time=lambda: 0.0),
+            loop=self.clock,
             dispatcher=dispatcher,
             blocking_io=None,
-            probe=ConnectionProbe(),
+            probe=self.probe,
             max_frame_bytes=64 << 20,
             opened=lambda connection: None,
+            closed=lambda connection: None,
         )
         self.connection = Connection(
             cast("ConnectionRegistry", registry), Session(Listener("PLAINTEXT", "127.0.0.1", 0))
@@ -182,7 +212,8 @@ def test_a_bug_in_serving_closes_its_connection_with_one_traceback(caplog: pytes
 
 @pytest.mark.parametrize("seed", range(20))
 def test_however_the_bytes_come_every_request_is_served_whole_and_in_order(seed: int) -> None:
-    """Frames from one byte to more than the buffer, in pieces of any size; some get a late response, some none."""
+    """Frames from one byte to more than the buffer, in pieces of any size; some get a late response,
+    some none, and some mute the connection."""
     rng = random.Random(seed)
     waiting: list[tuple[bytes, Deferred[ResponseFrame | None]]] = []
     served: list[bytes] = []
@@ -202,6 +233,8 @@ def test_however_the_bytes_come_every_request_is_served_whole_and_in_order(seed:
             ready: Deferred[ResponseFrame | None] = Deferred()
             ready.resolve(ResponseFrame(frame))
             return ready
+        if kind < 0.45:
+            harness.connection.mute(1.0)
         return ResponseFrame(frame)
 
     harness = Harness(serve)
@@ -209,7 +242,7 @@ def test_however_the_bytes_come_every_request_is_served_whole_and_in_order(seed:
     frames = [rng.randbytes(rng.randrange(1, largest)) for _ in range(3_000_000 // largest % 400 + 20)]
     left = b"".join(framed(frame) for frame in frames)
     pieces = rng.choice([1000, 100_000, 1 << 20])
-    while left or waiting or harness.pipe.paused_writing:
+    while left or waiting or harness.pipe.paused_writing or harness.clock.timers:
         left = harness.feed(left, lambda: rng.randrange(1, pieces))
         harness.pipe.is_full = harness.pipe.is_full or rng.random() < 0.3
         if waiting and rng.random() < 0.5:
@@ -217,7 +250,13 @@ def test_however_the_bytes_come_every_request_is_served_whole_and_in_order(seed:
             deferred.resolve(ResponseFrame(frame))
         if harness.pipe.is_full and (not harness.reads() or not left or rng.random() < 0.5):
             harness.pipe.take_all()
+        if rng.random() < 0.5:
+            before = len(served)
+            assert not harness.clock.timers or waiting or harness.feed(b"") == b""
+            assert len(served) == before
+            harness.clock.pass_to(harness.clock.now + 1.0)
     assert served == frames
+    assert harness.probe.muted == 0
     assert harness.pipe.written == b"".join(f for n, f in enumerate(frames) if n not in unanswered)
 
 
@@ -250,3 +289,92 @@ def test_a_full_buffer_behind_answers_that_a_full_socket_holds_up_still_has_room
     assert harness.feed(framed(b"last")) == b""
     harness.pipe.take_all()
     assert harness.pipe.written == b"small" + large[4:] + b"last"
+
+
+def test_a_muted_connection_sends_its_answers_and_serves_nothing_until_the_time_is_over() -> None:
+    served: list[bytes] = []
+
+    def serve(frame: bytes) -> Any:
+        served.append(frame)
+        if frame == b"greedy":
+            harness.connection.mute(1.5)
+        return ResponseFrame(frame)
+
+    harness = Harness(serve)
+    harness.feed(framed(b"first") + framed(b"greedy") + framed(b"third") + framed(b"fourth"))
+    assert harness.pipe.written == b"firstgreedy"
+    assert harness.connection.waits_for_broker, "a muted connection is not idle"
+    harness.feed(framed(b"fifth"))
+    harness.clock.pass_to(1.4)
+    assert served == [b"first", b"greedy"]
+    assert harness.probe.muted == 1
+    harness.clock.pass_to(1.5)
+    assert harness.pipe.written == b"firstgreedythirdfourthfifth"
+    assert harness.probe.muted == 0
+
+
+def test_the_longer_of_two_mutes_counts() -> None:
+    harness = Harness(ResponseFrame)
+    harness.connection.mute(2.0)
+    harness.connection.mute(1.0)
+    harness.feed(framed(b"request"))
+    harness.clock.pass_to(1.0)
+    assert harness.pipe.written == b""
+    harness.connection.mute(3.0)
+    harness.clock.pass_to(3.9)
+    assert harness.pipe.written == b""
+    harness.clock.pass_to(4.0)
+    assert harness.pipe.written == b"request"
+
+
+def test_a_muted_connection_takes_no_more_than_its_buffer() -> None:
+    harness = Harness(ResponseFrame)
+    harness.connection.mute(1.0)
+    frame = framed(bytes(5000))
+    left = harness.feed(frame * 200)
+    assert len(left) == 200 * len(frame) - RECEIVE_BUFFER_BYTES
+    assert not harness.reads()
+    harness.clock.pass_to(1.0)
+    assert harness.feed(left) == b""
+    assert harness.pipe.written == bytes(200 * 5000)
+
+
+def test_a_buffer_that_grew_for_a_large_frame_is_given_back_before_a_mute() -> None:
+    def serve(frame: bytes) -> ResponseFrame | None:
+        harness.connection.mute(1.0)
+        return None
+
+    harness = Harness(serve)
+    harness.feed(framed(bytes(KEEP_BUFFER_BYTES + 1)))
+    assert buffer_bytes(harness.connection) == RECEIVE_BUFFER_BYTES
+
+
+def test_draining_and_closing_end_a_mute() -> None:
+    harness = Harness(ResponseFrame)
+    harness.connection.mute(60.0)
+    harness.connection.drain()
+    assert harness.is_closed()
+    lost = Harness(ResponseFrame)
+    lost.connection.mute(60.0)
+    lost.connection.connection_lost(None)
+    assert not harness.clock.timers
+    assert not lost.clock.timers
+    assert harness.probe.muted == lost.probe.muted == 0
+
+
+def test_a_mute_that_ends_before_the_response_was_sent_lets_the_response_go_first() -> None:
+    served: list[bytes] = []
+
+    def serve(frame: bytes) -> Any:
+        served.append(frame)
+        harness.connection.mute(1.0)
+        return ResponseFrame(frame)
+
+    harness = Harness(serve)
+    harness.pipe.is_full = True
+    harness.feed(framed(b"first"))
+    harness.feed(framed(b"second"))
+    harness.clock.pass_to(1.0)
+    assert served == [b"first"]
+    harness.pipe.take_all()
+    assert served == [b"first", b"second"]

@@ -1,0 +1,115 @@
+"""Rate over the samples of the last seconds, and the time that brings it back to its bound.
+
+Numbers are Kafka's to the millisecond: a sample begins with the first value after the end of the one before it; a
+sample that overlaps the observed windows counts whole; a rate younger than all windows but one is divided by these
+windows, so that a burst at the start is allowed. Source: Kafka's Rate, SampledStat, WindowedSum, QuotaUtils.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+SECOND_MS: Final = 1000
+
+
+class WindowSizes(NamedTuple):
+    """quota.window.num and quota.window.size.seconds: the number of samples, and the length of each."""
+
+    samples: int = 11
+    sample_seconds: int = 1
+
+    @property
+    def sample_ms(self) -> int:
+        """Length of a sample."""
+        return self.sample_seconds * SECOND_MS
+
+    @property
+    def total_ms(self) -> int:
+        """Length of all samples."""
+        return self.samples * self.sample_ms
+
+
+class Rate:
+    """A sum of values per second. Times are ms of one clock that never goes backwards."""
+
+    __slots__ = ("_current", "_expired_from", "_lasts", "_oldest", "_starts", "_sum", "_values", "_windows")
+
+    def __init__(self, windows: WindowSizes) -> None:
+        self._windows = windows
+        self._starts: list[int] = []
+        self._lasts: list[int] = []
+        self._values: list[float] = []
+        self._current = 0
+        self._sum = 0.0
+        self._oldest = 0
+        self._expired_from = 0
+        """No sample expires before this time."""
+
+    def record(self, value: float, now_ms: int) -> None:
+        """Add a value, which is negative to take one back."""
+        if not self._starts:
+            self._add_sample(now_ms)
+        elif now_ms - self._starts[self._current] >= self._windows.sample_ms:
+            self._advance(now_ms)
+        self._values[self._current] += value
+        self._lasts[self._current] = now_ms
+        self._sum += value
+
+    def per_second(self, now_ms: int) -> float:
+        """Return the rate now."""
+        elapsed_ms = self._elapsed_ms(now_ms)
+        return self._sum / (elapsed_ms / SECOND_MS)
+
+    def throttle_ms(self, bound: float, now_ms: int) -> int:
+        """Return the time without values after which the rate is at `bound`; 0 if it is not above."""
+        per_second = self.per_second(now_ms)
+        if per_second <= bound:
+            return 0
+        return math.floor((per_second - bound) / bound * self._elapsed_ms(now_ms) + 0.5)
+
+    def is_idle(self, now_ms: int) -> bool:
+        """Return whether no sample counts any more: a new rate would be equal."""
+        return not self._lasts or now_ms - max(self._lasts) >= self._windows.total_ms
+
+    def _elapsed_ms(self, now_ms: int) -> int:
+        """Expire samples, and return the time by which their sum is divided."""
+        if not self._starts:
+            self._add_sample(now_ms)
+        if now_ms >= self._expired_from:
+            self._expire(now_ms)
+        sample_ms = self._windows.sample_ms
+        elapsed_ms = now_ms - self._oldest
+        missing = self._windows.samples - 1 - elapsed_ms // sample_ms
+        if missing > 0:
+            elapsed_ms += missing * sample_ms
+        return max(elapsed_ms, 1)
+
+    def _advance(self, now_ms: int) -> None:
+        self._current = (self._current + 1) % (self._windows.samples + 1)
+        if self._current == len(self._starts):
+            self._add_sample(now_ms)
+        else:
+            self._reset(self._current, now_ms)
+            self._summarize()
+
+    def _add_sample(self, now_ms: int) -> None:
+        self._starts.append(now_ms)
+        self._lasts.append(now_ms)
+        self._values.append(0.0)
+        self._summarize()
+
+    def _expire(self, now_ms: int) -> None:
+        for index, last in enumerate(self._lasts):
+            if now_ms - last >= self._windows.total_ms:
+                self._reset(index, now_ms)
+        self._summarize()
+
+    def _reset(self, index: int, now_ms: int) -> None:
+        self._starts[index] = self._lasts[index] = now_ms
+        self._values[index] = 0.0
+
+    def _summarize(self) -> None:
+        self._sum = math.fsum(self._values)
+        self._oldest = min(self._starts)
+        self._expired_from = min(self._lasts) + self._windows.total_ms
