@@ -6,6 +6,7 @@ import ssl
 from pathlib import Path
 
 import trustme
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
@@ -30,13 +31,14 @@ def pem_bundle(leaf: trustme.LeafCert, *, password: str | None = None) -> str:
 def pkcs12(leaf: trustme.LeafCert, password: str = PASSWORD) -> bytes:
     """Return a key and its chain as PKCS12."""
     key = load_pem_private_key(leaf.private_key_pem.bytes(), None)
+    assert isinstance(key, EllipticCurvePrivateKey)
     chain = certificates(leaf)
     return serialize_key_and_certificates(
         b"broker",
         key,
         chain[0],
         chain[1:],
-        BestAvailableEncryption(password.encode()),  # type: ignore[arg-type]
+        BestAvailableEncryption(password.encode()),
     )
 
 
