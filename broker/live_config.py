@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.config import LogConfig
+from barnabas.config.listener_view import ListenerView
 
 if TYPE_CHECKING:
     from barnabas.broker.metadata.image import MetadataImage
@@ -33,6 +34,10 @@ class LiveConfig:
         if changed:
             self.broker = self.static.with_dynamic(default, broker, stored=True)
         return changed
+
+    def listener_properties(self, listener: str) -> ListenerView:
+        """Return the properties of a listener, or of METRICS, which follow the changes of this configuration."""
+        return ListenerView(lambda: self.broker, listener, self.static.security_protocol(listener))
 
     def log_config(self, topic: str) -> LogConfig:
         """Return the configuration of the topic's logs."""

@@ -297,7 +297,7 @@ class Node:
         services.connections.start()
         backlog = self._config.get_int("socket.listen.backlog.size")
         for listener, bound in zip(self._config.listeners, self._sockets, strict=True):
-            factory = _connection_factory(services.connections, listener)
+            factory = _connection_factory(services.connections, listener, self._config.security_protocol(listener.name))
             server = await self._loop.create_server(factory, sock=bound, backlog=backlog)
             self._servers.append(server)
             advertised = self._config.advertised_listeners[listener.name]
@@ -341,5 +341,7 @@ class Node:
         return await self._loop.run_in_executor(self._blocking_io, work)
 
 
-def _connection_factory(connections: ConnectionRegistry, listener: Listener) -> Callable[[], Connection]:
-    return lambda: Connection(connections, Session(listener))
+def _connection_factory(
+    connections: ConnectionRegistry, listener: Listener, security_protocol: str
+) -> Callable[[], Connection]:
+    return lambda: Connection(connections, Session(listener, security_protocol))

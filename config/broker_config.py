@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from barnabas.config import combinations, names
 from barnabas.config.errors import ConfigError
-from barnabas.config.listeners import Listener
+from barnabas.config.listener_view import ListenerView
+from barnabas.config.listeners import METRICS, Listener
 from barnabas.config.property import UpdateMode
 from barnabas.config.property_values import PropertyValues, parse_setting
-from barnabas.config.tables.broker_properties import BROKER_PROPERTIES
 from barnabas.config.tables.topic_properties import TOPIC_PROPERTIES
 from barnabas.config.value import Setting
 
@@ -39,6 +39,7 @@ class BrokerConfig(PropertyValues):
         "_metrics_listener",
         "_node_id",
         "_notes",
+        "_protocols",
         "_static",
         "_warnings",
     )
@@ -58,8 +59,11 @@ class BrokerConfig(PropertyValues):
         self._log_config: LogConfig | None = None
         self._node_id = combinations.node_id(self)
         self._log_dirs, self._metadata_log_dir = combinations.directories(self)
-        self._listeners, self._advertised_listeners = combinations.client_listeners(self)
+        self._listeners, self._advertised_listeners, protocols = combinations.client_listeners(self)
         self._metrics_listener = combinations.metrics_listener(self, self._listeners)
+        if self._metrics_listener is not None:
+            protocols = {METRICS: self._metrics_listener.name} | dict(protocols)
+        self._protocols = protocols
         combinations.ensure_possible(self)
         self._warnings = (*notes, *dynamic_notes, *combinations.warnings(self, self._listeners))
 
@@ -138,6 +142,17 @@ class BrokerConfig(PropertyValues):
         """The address of /metrics, None for no metrics."""
         return self._metrics_listener
 
+    def security_protocol(self, listener: str) -> str:
+        """Return the protocol of a listener, or of METRICS: PLAINTEXT, SSL, ... Raises KeyError for another name."""
+        return self._protocols[listener]
+
+    def listener_properties(self, listener: str) -> ListenerView:
+        """Return the properties of a listener, or of METRICS, in this configuration. Raises KeyError.
+
+        LiveConfig.listener_properties follows the changes of a running broker.
+        """
+        return ListenerView(lambda: self, listener, self._protocols[listener])
+
     @property
     def retention_ms(self) -> int:
         """From log.retention.ms, .minutes and .hours: -1 for ever, else at least 1."""
@@ -182,7 +197,7 @@ class BrokerConfig(PropertyValues):
 
 
 def _ensure_dynamic(name: str, text: str, origin: str, is_default_layer: bool) -> None:
-    known = BROKER_PROPERTIES.get(name)
+    known = names.served_property(name)
     if known is None:
         if names.is_unserved(name):
             return
@@ -191,4 +206,4 @@ def _ensure_dynamic(name: str, text: str, origin: str, is_default_layer: bool) -
         raise ConfigError(f"{name} in {origin}: read-only, it is read when the broker starts")
     if known.update_mode is UpdateMode.PER_BROKER and is_default_layer:
         raise ConfigError(f"{name} in {origin}: it can be set for one broker only")
-    parse_setting(known, Setting(text, origin))
+    parse_setting(known, Setting(text, origin), name)

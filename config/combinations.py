@@ -57,8 +57,10 @@ def directories(values: PropertyValues) -> tuple[tuple[Path, ...], Path]:
     return tuple(paths), Path(os.path.abspath(metadata)) if isinstance(metadata, str) and metadata else paths[0]
 
 
-def client_listeners(values: PropertyValues) -> tuple[tuple[Listener, ...], Mapping[str, Listener]]:
-    """Return the listeners to open and the addresses to advertise. Raises ConfigError."""
+def client_listeners(
+    values: PropertyValues,
+) -> tuple[tuple[Listener, ...], Mapping[str, Listener], Mapping[str, str]]:
+    """Return the listeners to open, the addresses to advertise and the protocols by name. Raises ConfigError."""
     controllers = {name.upper() for name in values.get_list("controller.listener.names")}
     with_source = values.setting
     try:
@@ -76,7 +78,7 @@ def client_listeners(values: PropertyValues) -> tuple[tuple[Listener, ...], Mapp
     except BadListenerError as error:
         raise ConfigError(f"{with_source('listener.security.protocol.map')}: {error}") from None
     try:
-        addresses.ensure_plaintext(opened, protocols)
+        protocols = addresses.security_protocols(opened, protocols)
     except BadListenerError as error:
         raise ConfigError(f"{with_source('listeners')}: {error}") from None
     advertised: list[Listener] | None = None
@@ -84,7 +86,7 @@ def client_listeners(values: PropertyValues) -> tuple[tuple[Listener, ...], Mapp
         if values.get("advertised.listeners") is not None:
             given = addresses.parse_listeners(values.get_list("advertised.listeners"))
             advertised = [each for each in given if each.name not in controllers]
-        return opened, addresses.advertise(opened, advertised)
+        return opened, addresses.advertise(opened, advertised), protocols
     except BadListenerError as error:
         raise ConfigError(f"{with_source('advertised.listeners')}: {error}") from None
 
@@ -96,6 +98,8 @@ def metrics_listener(values: PropertyValues, opened: tuple[Listener, ...]) -> Li
         return None
     try:
         listener = addresses.parse_listener(text)
+        if listener.name not in (addresses.PLAINTEXT, addresses.SSL):
+            raise BadListenerError(f"{listener.name} is neither PLAINTEXT nor SSL, the protocols of metrics")
         if not values.is_set("metrics.listener") and any(each.port == 0 for each in opened):
             listener = Listener(listener.name, listener.host, 0)
         # Only the ports matter here.
@@ -193,12 +197,7 @@ def _unserved(values: PropertyValues) -> Iterator[str]:
         if not unserved.is_harmless(name, str(value.value)):
             (guards if unserved.is_security(name) else others).append(f"{name} in {value.origin}")
     if guards:
-        yield (
-            "not served and without effect: "
-            + ", ".join(guards)
-            + "; Barnabas does not encrypt, authenticate or authorize: every client that reaches a listener may do "
-            "everything"
-        )
+        yield "security properties that Barnabas does not serve, without effect: " + ", ".join(guards)
     if others:
         yield "properties of Apache Kafka that Barnabas does not serve, without effect: " + ", ".join(others)
 

@@ -17,6 +17,7 @@ from barnabas.config import environment
 from barnabas.config.property import DOUBLE_MAX, INT_MAX, LONG_MAX, Property, show
 from barnabas.config.tables import unserved
 from barnabas.config.tables.broker_properties import BROKER_PROPERTIES
+from barnabas.config.tables.sasl_properties import OAUTH_CALLBACK_HANDLER
 from barnabas.config.tables.topic_properties import TOPIC_PROPERTIES
 
 PAGE = Path("docs/configuration.md")
@@ -34,6 +35,20 @@ EXAMPLES = {
     "log.retention.ms": "604800000",
     "log.retention.minutes": "10080",
     "log.flush.interval.ms": "1000",
+    "ssl.keystore.location": "broker.pem",
+    "ssl.keystore.password": "password",
+    "ssl.key.password": "password",
+    "ssl.keystore.key": "-----BEGIN PRIVATE KEY-----...",
+    "ssl.keystore.certificate.chain": "-----BEGIN CERTIFICATE-----...",
+    "ssl.truststore.location": "ca.pem",
+    "ssl.truststore.password": "password",
+    "ssl.truststore.certificates": "-----BEGIN CERTIFICATE-----...",
+    "sasl.jaas.config": ('org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="password";'),
+    "sasl.server.callback.handler.class": OAUTH_CALLBACK_HANDLER,
+    "sasl.oauthbearer.jwks.endpoint.url": "https://login.example.com/.well-known/jwks.json",
+    "sasl.oauthbearer.expected.issuer": "https://login.example.com",
+    "delegation.token.secret.key": "password",
+    "early.start.listeners": "CONTROLLER",
 }
 
 # Kafka's properties whose type, default, rule or update mode differs from Kafka 4.3, and why.
@@ -64,6 +79,18 @@ DIFFERENCES = {
     "log.roll.ms": "at least 1, checked elsewhere in Kafka",
     "log.roll.jitter.ms": "at least 0, checked elsewhere in Kafka",
     "replica.high.watermark.checkpoint.interval.ms": "at least 1; Kafka checks nothing",
+    "authorizer.class.name": "only Kafka's StandardAuthorizer; other classes are refused",
+    "principal.builder.class": "only Kafka's default; other classes are refused",
+    "sasl.server.callback.handler.class": "only Kafka's validator of OAUTHBEARER tokens; other classes are refused",
+    "sasl.oauthbearer.jwt.validator.class": "only Kafka's own validators; other classes are refused",
+    "sasl.oauthbearer.clock.skew.seconds": "at least 0; Kafka checks nothing",
+    "sasl.oauthbearer.jwks.endpoint.refresh.ms": "at least 1; Kafka checks nothing",
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": "at least 0; Kafka checks nothing",
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms": "at least 0; Kafka checks nothing",
+    "sasl.server.max.receive.size": "at least 1; Kafka checks nothing",
+    "ssl.protocol": "TLSv1.2, TLSv1.3 or TLS; Kafka takes any name that Java has",
+    "ssl.enabled.protocols": "TLSv1.2 and TLSv1.3 only",
+    "config.providers": "read at start",
 }
 TOPIC_DIFFERENCES = {
     "segment.bytes": "as log.segment.bytes",
@@ -110,14 +137,14 @@ If a setting is refused, the broker does not start, and one sentence names the p
     retention.ms in server.properties line 3: a property of topics; the broker's is log.retention.ms
 
 Refused combinations: node.id and broker.id that differ; two data directories that are equal or nested; listeners that
-share a name or a port, that are not PLAINTEXT, or that all belong to controllers; advertised.listeners with a name that
-is not opened, or 0.0.0.0; a broker retention of 0; log.cleaner.min.compaction.lag.ms above the maximum; 1 MiB or less
-of log.cleaner.dedupe.buffer.size for each cleaner thread; log.cleaner.io.max.bytes.per.second or
+share a name or a port, that have no security protocol, or that all belong to controllers; advertised.listeners with a
+name that is not opened, or 0.0.0.0; a broker retention of 0; log.cleaner.min.compaction.lag.ms above the maximum;
+1 MiB or less of log.cleaner.dedupe.buffer.size for each cleaner thread; log.cleaner.io.max.bytes.per.second or
 log.cleaner.io.buffer.load.factor of 0 or less; process.roles without broker.
 
 A property of Kafka 3.7 to 4.3 that Barnabas does not serve is accepted, kept, and named in one warning at start
 ([all of them](#kafkas-properties-that-barnabas-does-not-serve)). Those that restrict access are named in a
-separate warning: Barnabas does not encrypt, authenticate or authorize. References to config providers
+separate warning. References to config providers
 (`${file:...}`) are not resolved; in a property that Barnabas serves they are refused.
 
 These variables are not properties: {reserved},
@@ -164,7 +191,10 @@ def render_page() -> str:
     parts.extend(_topic_row(each) for each in TOPIC_PROPERTIES.values())
     parts.append("\n## Where Barnabas differs from Kafka\n\n| property | here |\n|---|---|\n")
     parts.extend(f"| `{name}` | {why} |\n" for name, why in (DIFFERENCES | TOPIC_DIFFERENCES).items())
-    parts.append("| `metrics.listener`, `read.only`, `initial.features` | not in Kafka |\n")
+    parts.append(
+        "| `metrics.listener`, `read.only`, `initial.features`, `ssl.handshake.timeout.ms`, "
+        "`sasl.authentication.timeout.ms` | not in Kafka |\n"
+    )
     parts.append("\n## Kafka's properties that Barnabas does not serve\n\nAccepted and kept, without effect.\n")
     parts.append(_unserved("broker", unserved.UNSERVED_PROPERTIES.items()))
     prefixes = ", ".join(f"`{prefix}*`" for prefix in unserved.UNSERVED_PREFIXES)

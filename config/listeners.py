@@ -16,6 +16,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 PLAINTEXT = "PLAINTEXT"
+SSL = "SSL"
+METRICS = "METRICS"
+"""Name of the metrics listener in `listener.name.metrics.*`."""
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
@@ -97,20 +100,15 @@ def parse_protocol_map(text: str) -> dict[str, str]:
     return protocols
 
 
-def ensure_plaintext(listeners: Sequence[Listener], protocols: Mapping[str, str]) -> None:
-    """Refuse listeners that are not mapped to PLAINTEXT. Raises BadListenerError."""
+def security_protocols(listeners: Sequence[Listener], protocols: Mapping[str, str]) -> dict[str, str]:
+    """Return the security protocol of each listener by its name. Raises BadListenerError for one without."""
     for listener in listeners:
-        protocol = protocols.get(listener.name)
-        if protocol is None:
+        if listener.name not in protocols:
             raise BadListenerError(
                 f"{listener.name} has no security protocol; "
-                f"add {listener.name}:PLAINTEXT to listener.security.protocol.map"
+                f"add {listener.name}:PLAINTEXT to listener.security.protocol.map, or another protocol"
             )
-        if protocol != PLAINTEXT:
-            raise BadListenerError(
-                f"{listener} requires {protocol}, and Barnabas serves PLAINTEXT only; "
-                "remove it or use a proxy that encrypts"
-            )
+    return {listener.name: protocols[listener.name] for listener in listeners}
 
 
 def ensure_distinct_ports(listeners: Sequence[Listener]) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from barnabas.config import environment
 from barnabas.config.errors import ConfigError
+from barnabas.config.property import Property
 from barnabas.config.tables.broker_properties import BROKER_PROPERTIES
 from barnabas.config.tables.topic_properties import TOPIC_PROPERTIES
 
@@ -13,10 +14,33 @@ MAX_COMPARED_LENGTH = 200
 """Longest name that is compared with the real ones: a client may send a million characters."""
 
 
+LISTENER_PREFIX = "listener.name."
+
+
+def listener_prefix(listener: str) -> str:
+    """Return the prefix of a listener's properties, as Kafka's ListenerName.configPrefix."""
+    return f"{LISTENER_PREFIX}{listener.lower()}."
+
+
+def served_property(name: str) -> Property | None:
+    """Return the broker property of a name with or without a listener's prefix; None for one that is not served.
+
+    The name of a listener may contain dots, so the end of `name` decides; whether there is a listener of that name is
+    checked with the listeners.
+    """
+    known = BROKER_PROPERTIES.get(name)
+    if known is not None or not name.startswith(LISTENER_PREFIX):
+        return known
+    known = next((BROKER_PROPERTIES[end] for end in _ends(name) if end in BROKER_PROPERTIES), None)
+    return known if known is not None and known.per_listener else None
+
+
 def is_unserved(name: str) -> bool:
     """Return whether a broker property of Kafka 3.7 to 4.3 is accepted without effect."""
     from barnabas.config.tables import unserved
 
+    if name.startswith(LISTENER_PREFIX):
+        return any(end in BROKER_PROPERTIES or unserved.is_unserved(end) for end in _ends(name))
     return unserved.is_unserved(name)
 
 
@@ -38,6 +62,8 @@ def property_of_variable(variable: str) -> str | None:
         if environment.variable_of(name) == variable:
             return name
     guess = variable.removeprefix(environment.PREFIX).lower().replace("_", ".")
+    if guess.startswith(LISTENER_PREFIX):
+        return guess.replace(".scram.sha.", ".scram-sha-")
     return guess if guess.startswith(unserved.UNSERVED_PREFIXES) else None
 
 
@@ -49,7 +75,10 @@ def unknown_property(name: str, origin: str) -> ConfigError:
         return ConfigError(f"{name} in {origin}: a property of topics; the broker's is {synonym}")
     from barnabas.config.tables import unserved
 
-    nearest = _nearest(name, [*BROKER_PROPERTIES, *unserved.UNSERVED_PROPERTIES])
+    if name.startswith(LISTENER_PREFIX):
+        nearest = _nearest_of_listener(name)
+    else:
+        nearest = _nearest(name, [*BROKER_PROPERTIES, *unserved.UNSERVED_PROPERTIES])
     return ConfigError(f"{name} in {origin}: no such property{_hint(nearest)}")
 
 
@@ -78,6 +107,21 @@ def unknown_variable(variable: str) -> ConfigError:
 
 def _served_by_variable() -> dict[str, str]:
     return {environment.variable_of(name): name for name in BROKER_PROPERTIES}
+
+
+def _ends(name: str) -> Iterator[str]:
+    """Yield the ends of a name with a listener's prefix that may be the property, the longest first."""
+    end = name.removeprefix(LISTENER_PREFIX)
+    while "." in end:
+        end = end.partition(".")[2]
+        yield end
+
+
+def _nearest_of_listener(name: str) -> str | None:
+    """Return the name with its last part corrected, assuming a listener whose name has no dot."""
+    listener, _, rest = name.removeprefix(LISTENER_PREFIX).partition(".")
+    nearest = _nearest(rest, [each.name for each in BROKER_PROPERTIES.values() if each.per_listener])
+    return None if nearest is None else f"{LISTENER_PREFIX}{listener}.{nearest}"
 
 
 def _nearest(name: str, candidates: Iterable[str]) -> str | None:

@@ -12,6 +12,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
 
+from barnabas.config.secret import Secret
 from barnabas.config.validators import Validator
 from barnabas.config.value import PropertyValue
 
@@ -32,6 +33,7 @@ class PropertyType(Enum):
     DOUBLE = "double"
     LIST = "list"
     PASSWORD = "password"
+    CLASS = "class"
 
 
 _INTEGER_BITS = {PropertyType.SHORT: 16, PropertyType.INT: 32, PropertyType.LONG: 64}
@@ -62,7 +64,9 @@ class Property:
 
     `default` is parsed, None for Kafka's null. `update_mode` is Kafka's: read-only is read at start, per-broker and
     cluster-wide may be changed while the broker runs. A broker property that topics override has their `topic_name`; a
-    topic property has its broker `synonyms`, by precedence. `group` is its chapter in the documents.
+    topic property has its broker `synonyms`, by precedence. `group` is its chapter in the documents. With
+    `per_listener` it takes the prefix `listener.name.<listener>.`, with `per_mechanism` also
+    `listener.name.<listener>.<mechanism>.`.
     """
 
     name: str
@@ -74,6 +78,8 @@ class Property:
     topic_name: str | None = None
     synonyms: tuple[Synonym, ...] = ()
     group: str = ""
+    per_listener: bool = False
+    per_mechanism: bool = False
 
     @property
     def is_dynamic(self) -> bool:
@@ -116,11 +122,11 @@ def parse_as(kind: PropertyType, text: str) -> PropertyValue:
         return lowered == "true"
     if kind is PropertyType.DOUBLE:
         return _parse_double(text)
-    return text
+    return Secret(text) if kind is PropertyType.PASSWORD else text
 
 
 def show(value: PropertyValue) -> str | None:
-    """Format `value` as Kafka does: true, 0.5, a,b; None stays None."""
+    """Format `value` as Kafka does: true, 0.5, a,b; None stays None, and a Secret becomes [hidden]."""
     if value is None:
         return None
     if isinstance(value, bool):

@@ -7,11 +7,12 @@ log.retention.ms in the file beats log.retention.hours in --set. That surprises,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from barnabas.config import names
 from barnabas.config.errors import ConfigError
 from barnabas.config.property import BadValueError, Property, show
+from barnabas.config.secret import Secret
 from barnabas.config.tables.broker_properties import BROKER_PROPERTIES
 from barnabas.config.value import ConfigSource, ConfigValue, PropertyValue, Setting
 
@@ -47,8 +48,12 @@ class PropertyValues:
 
     def layers(self, name: str) -> tuple[ConfigValue, ...]:
         """Return every layer that sets the property, the effective one first, the default last unless it is null."""
-        default = _DEFAULTS[name]
-        return self._layers.get(name, ()) + (() if default.value is None else (default,))
+        default = _DEFAULTS.get(name)
+        return self._layers.get(name, ()) + (() if default is None or default.value is None else (default,))
+
+    def default(self, name: str) -> PropertyValue:
+        """Return the default of a property. Raises KeyError for a name that is not served."""
+        return _DEFAULTS[name].value
 
     def get(self, name: str) -> PropertyValue:
         """Return the value; None if it is unset and has no default. Raises KeyError for a name that is not served."""
@@ -89,16 +94,27 @@ class PropertyValues:
             raise TypeError(f"{name} is not a list: {value!r}")
         return value
 
+    def get_secret(self, name: str) -> Secret | None:
+        """Return the value of a password; None if it is not set."""
+        value = self._values[name].value
+        if value is not None and not isinstance(value, Secret):
+            raise TypeError(f"{name} is not a password")
+        return value
+
     def is_set(self, name: str) -> bool:
-        """Return whether any layer sets the property."""
-        return not self._values[name].is_default
+        """Return whether any layer sets the property, which may have a listener's prefix."""
+        value = self._values.get(name)
+        return value is not None and not value.is_default
 
     def setting(self, name: str) -> str:
-        """Return the property for a sentence: "log.roll.ms=5 in --set", "log.cleaner.threads=1 (default)"."""
+        """Return the property for a sentence: "log.roll.ms=5 in --set", "log.cleaner.threads=1 (default)".
+
+        The value of a password is left out.
+        """
         value = self._values[name]
         if value.is_default:
             return f"{name}={'' if value.text is None else value.text} (default)"
-        return f"{name}={value.text} in {value.origin}"
+        return f"{name} in {value.origin}" if value.text is None else f"{name}={value.text} in {value.origin}"
 
     def topic_default(self, topic_property: Property) -> ConfigValue:
         """Return a topic property's default from the broker. A family is converted to the topic's unit."""
@@ -126,30 +142,38 @@ class PropertyValues:
         """Return every served property with its value, in the order of the documents."""
         return [(each, self._values[each.name]) for each in BROKER_PROPERTIES.values()]
 
+    def prefixed(self) -> Iterator[tuple[str, Property, ConfigValue]]:
+        """Yield the properties that were set with a listener's prefix: full name, property and value."""
+        for name, value in self._values.items():
+            if name not in BROKER_PROPERTIES:
+                known = names.served_property(name)
+                assert known is not None
+                yield name, known, value
+
     def _set(self, name: str, setting: Setting, source: ConfigSource) -> None:
-        known = BROKER_PROPERTIES.get(name)
+        known = names.served_property(name)
         if known is None:
             if not names.is_unserved(name):
                 raise names.unknown_property(name, setting.origin)
             self._unserved[name] = ConfigValue(setting.text, None, source, setting.origin)
             return
-        value = parse_setting(known, setting)
+        value = parse_setting(known, setting, name)
         text = None if known.is_sensitive else setting.text.strip()
         self._values[name] = given = ConfigValue(value, text, source, setting.origin)
         self._layers[name] = (given, *self._layers.get(name, ()))
 
 
-def parse_setting(known: Property, setting: Setting) -> PropertyValue:
-    """Return the parsed and checked value. Raises ConfigError."""
+def parse_setting(known: Property, setting: Setting, name: str) -> PropertyValue:
+    """Return the parsed and checked value; `name` may have a listener's prefix. Raises ConfigError."""
     shown = "" if known.is_sensitive else f"={setting.text}"
     _, reference, after = setting.text.partition("${")
     if reference and ":" in after and "}" in after:
         # Taken literally, it would name a directory "${env:DATA}".
-        raise ConfigError(f"{known.name}{shown} in {setting.origin}: config providers are not served; write the value")
+        raise ConfigError(f"{name}{shown} in {setting.origin}: config providers are not served; write the value")
     try:
         return known.parse(setting.text)
     except BadValueError as error:
-        raise ConfigError(f"{known.name}{shown} in {setting.origin}: {error}") from None
+        raise ConfigError(f"{name}{shown} in {setting.origin}: {error}") from None
 
 
 _DEFAULTS = {

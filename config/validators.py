@@ -76,6 +76,23 @@ class OneOf(NamedTuple):
         return None if value in self.choices else f"must be {self.rule}"
 
 
+class ClassName(NamedTuple):
+    """A Java class of Kafka that Barnabas replaces; others, which users write, cannot be loaded. "" may be one."""
+
+    names: tuple[str, ...]
+
+    @property
+    def rule(self) -> str:
+        """The rule in words."""
+        return " or ".join(name or "empty" for name in self.names)
+
+    def problem(self, value: PropertyValue) -> str | None:
+        """Return the fault, or None."""
+        if value in self.names:
+            return None
+        return f"Java classes are not loaded; Barnabas serves {' or '.join(filter(None, self.names))}"
+
+
 class ListOf(NamedTuple):
     """A list without empty or repeated entries; `choices` () allows any entry."""
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
+from barnabas.config.secret import Secret
+
 # Types of parsed values. None is Kafka's null: unset and without a default.
-PropertyValue = bool | int | float | str | tuple[str, ...] | None
+PropertyValue = bool | int | float | str | tuple[str, ...] | Secret | None
 
 
 class ConfigSource(Enum):
@@ -28,6 +30,10 @@ class Setting(NamedTuple):
 
     text: str
     origin: str
+
+    def __repr__(self) -> str:
+        # The text may be a password, and a traceback or a debugger's log prints what it finds.
+        return f"Setting(in {self.origin})"
 
 
 class ConfigValue(NamedTuple):

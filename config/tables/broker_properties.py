@@ -3,16 +3,19 @@
 Source: Apache Kafka 4.3's KafkaConfig.configDef(). Where one node or a first try needs it, ours differ and the text
 mentions it: listeners on the loopback address, data in ./barnabas-data, node.id and process.roles optional. Properties
 without a counterpart in Kafka: metrics.listener, metrics.group.lag.enable, ignore.security, read.only,
-initial.features. Kafka's names that Barnabas does not serve are in unserved.py.
+initial.features, ssl.handshake.timeout.ms, sasl.authentication.timeout.ms. Kafka's names that Barnabas does not serve
+are in unserved.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from barnabas.config.property import INT_MAX, LONG_MAX, Property, PropertyType, UpdateMode, by_name
+from barnabas.config.property import LONG_MAX, Property, PropertyType, UpdateMode, by_name
 from barnabas.config.tables.group_properties import GROUP_PROPERTIES
 from barnabas.config.tables.log_properties import LOG_PROPERTIES
+from barnabas.config.tables.quota_properties import QUOTA_PROPERTIES
+from barnabas.config.tables.security_properties import SECURITY_PROPERTIES
 from barnabas.config.tables.transaction_properties import TRANSACTION_PROPERTIES
 from barnabas.config.validators import AtLeast, ListOf, NamedLevels
 
@@ -162,7 +165,8 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         "listener.security.protocol.map",
         STRING,
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
-        "Security protocol of each listener name: NAME:PROTOCOL, comma-separated. Barnabas opens PLAINTEXT only.",
+        "Security protocol of each listener name: NAME:PROTOCOL, comma-separated. The protocols are PLAINTEXT, SSL, "
+        "SASL_PLAINTEXT and SASL_SSL.",
         group=LISTENERS,
     ),
     Property(
@@ -203,8 +207,9 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         "metrics.listener",
         STRING,
         "127.0.0.1:9404",
-        "Address of /metrics (Prometheus) and /healthz: host:port. Empty: not served. If unset and a client listener "
-        "has port 0, the metrics get a free port too. Not in Kafka.",
+        "Address of /metrics (Prometheus) and /healthz: host:port, or SSL://host:port with the key store of "
+        "listener.name.metrics.ssl.*. Empty: not served. If unset and a client listener has port 0, the metrics get a "
+        "free port too. Not in Kafka.",
         group=LISTENERS,
     ),
     Property(
@@ -237,15 +242,6 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         104857600,
         "Largest request in bytes; a connection that announces a larger one is closed.",
         AtLeast(1),
-        group=CONNECTIONS,
-    ),
-    Property(
-        "max.connections",
-        INT,
-        INT_MAX,
-        "Most client connections on all listeners together; further ones are closed immediately.",
-        AtLeast(0),
-        CLUSTER_WIDE,
         group=CONNECTIONS,
     ),
     Property(
@@ -304,6 +300,8 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         "min.insync.replicas",
         group=TOPICS,
     ),
+    *SECURITY_PROPERTIES,
+    *QUOTA_PROPERTIES,
     *LOG_PROPERTIES,
     *GROUP_PROPERTIES,
     *TRANSACTION_PROPERTIES,

@@ -14,29 +14,21 @@ from types import MappingProxyType
 # Kafka versions -> names.
 _BROKER = {
     "3.7 to 4.3": """
-        allow.everyone.if.no.acl.found alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
-        alter.log.dirs.replication.quota.window.size.seconds authorizer.class.name auto.leader.rebalance.enable
-        broker.heartbeat.interval.ms broker.rack broker.session.timeout.ms client.quota.callback.class config.providers
-        connection.failed.authentication.delay.ms connections.max.reauth.ms controlled.shutdown.enable
+        alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
+        alter.log.dirs.replication.quota.window.size.seconds auto.leader.rebalance.enable broker.heartbeat.interval.ms
+        broker.rack broker.session.timeout.ms client.quota.callback.class controlled.shutdown.enable
         controller.quorum.append.linger.ms controller.quorum.election.backoff.max.ms
         controller.quorum.election.timeout.ms controller.quorum.fetch.timeout.ms controller.quorum.request.timeout.ms
-        controller.quorum.retry.backoff.ms controller.quota.window.num controller.quota.window.size.seconds
-        controller.socket.timeout.ms create.topic.policy.class.name delegation.token.expiry.check.interval.ms
-        delegation.token.expiry.time.ms delegation.token.max.lifetime.ms delegation.token.secret.key
-        delete.records.purgatory.purge.interval.requests early.start.listeners fetch.purgatory.purge.interval.requests
-        follower.replication.throttled.rate
-        group.coordinator.threads
-        initial.broker.registration.timeout.ms
+        controller.quorum.retry.backoff.ms controller.socket.timeout.ms create.topic.policy.class.name
+        delete.records.purgatory.purge.interval.requests fetch.purgatory.purge.interval.requests
+        follower.replication.throttled.rate group.coordinator.threads initial.broker.registration.timeout.ms
         kafka.metrics.polling.interval.secs kafka.metrics.reporters leader.imbalance.check.interval.seconds
-        leader.replication.throttled.rate log.local.retention.bytes log.local.retention.ms max.connection.creation.rate
-        max.connections.per.ip max.connections.per.ip.overrides max.incremental.fetch.session.cache.slots
-        metadata.log.segment.bytes
-        metadata.log.segment.ms metadata.max.idle.interval.ms
-        metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms num.io.threads
-        num.network.threads num.replica.alter.log.dirs.threads num.replica.fetchers
-        offsets.commit.timeout.ms offsets.topic.replication.factor principal.builder.class
-        producer.purgatory.purge.interval.requests
-        queued.max.request.bytes queued.max.requests quota.window.num quota.window.size.seconds
+        leader.replication.throttled.rate log.local.retention.bytes log.local.retention.ms
+        max.incremental.fetch.session.cache.slots metadata.log.segment.bytes metadata.log.segment.ms
+        metadata.max.idle.interval.ms metric.reporters metrics.num.samples metrics.recording.level
+        metrics.sample.window.ms num.io.threads num.network.threads num.replica.alter.log.dirs.threads
+        num.replica.fetchers offsets.commit.timeout.ms offsets.topic.replication.factor
+        producer.purgatory.purge.interval.requests queued.max.request.bytes queued.max.requests
         remote.log.index.file.cache.total.size.bytes remote.log.manager.task.interval.ms
         remote.log.manager.task.retry.backoff.max.ms remote.log.manager.task.retry.backoff.ms
         remote.log.manager.task.retry.jitter remote.log.manager.thread.pool.size
@@ -44,40 +36,29 @@ _BROKER = {
         remote.log.metadata.manager.class.path remote.log.metadata.manager.impl.prefix
         remote.log.metadata.manager.listener.name remote.log.reader.max.pending.tasks remote.log.reader.threads
         remote.log.storage.manager.class.name remote.log.storage.manager.class.path
-        remote.log.storage.manager.impl.prefix remote.log.storage.system.enable
-        replica.fetch.backoff.ms replica.fetch.max.bytes replica.fetch.min.bytes replica.fetch.response.max.bytes
-        replica.fetch.wait.max.ms replica.lag.time.max.ms
-        replica.selector.class replica.socket.receive.buffer.bytes replica.socket.timeout.ms
+        remote.log.storage.manager.impl.prefix remote.log.storage.system.enable replica.fetch.backoff.ms
+        replica.fetch.max.bytes replica.fetch.min.bytes replica.fetch.response.max.bytes replica.fetch.wait.max.ms
+        replica.lag.time.max.ms replica.selector.class replica.socket.receive.buffer.bytes replica.socket.timeout.ms
         replication.quota.window.num replication.quota.window.size.seconds request.timeout.ms
-        sasl.client.callback.handler.class sasl.enabled.mechanisms sasl.jaas.config sasl.kerberos.kinit.cmd
-        sasl.kerberos.min.time.before.relogin sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name
-        sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor sasl.login.callback.handler.class
-        sasl.login.class sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
+        sasl.client.callback.handler.class sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
+        sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter
+        sasl.kerberos.ticket.renew.window.factor sasl.login.callback.handler.class sasl.login.class
+        sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
         sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
         sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms sasl.mechanism.controller.protocol
-        sasl.mechanism.inter.broker.protocol sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience
-        sasl.oauthbearer.expected.issuer sasl.oauthbearer.jwks.endpoint.refresh.ms
-        sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.ms
-        sasl.oauthbearer.jwks.endpoint.url sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
-        sasl.oauthbearer.token.endpoint.url sasl.server.callback.handler.class sasl.server.max.receive.size
-        security.inter.broker.protocol security.providers server.max.startup.time.ms
-        socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms ssl.allow.dn.changes
-        ssl.allow.san.changes ssl.cipher.suites ssl.client.auth ssl.enabled.protocols
-        ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password ssl.keymanager.algorithm
-        ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password ssl.keystore.type
-        ssl.principal.mapping.rules ssl.protocol ssl.provider ssl.secure.random.implementation
-        ssl.trustmanager.algorithm ssl.truststore.certificates ssl.truststore.location ssl.truststore.password
-        ssl.truststore.type super.users telemetry.max.bytes
-        transaction.state.log.min.isr transaction.state.log.replication.factor unclean.leader.election.enable
-        unstable.api.versions.enable
+        sasl.oauthbearer.token.endpoint.url security.providers server.max.startup.time.ms
+        socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms ssl.endpoint.identification.algorithm
+        ssl.engine.factory.class ssl.keymanager.algorithm ssl.provider ssl.secure.random.implementation
+        ssl.trustmanager.algorithm telemetry.max.bytes transaction.state.log.min.isr
+        transaction.state.log.replication.factor unclean.leader.election.enable unstable.api.versions.enable
     """,
     "3.8 to 4.3": """
-        group.coordinator.append.linger.ms log.dir.failure.timeout.ms
-        max.request.partition.size.limit remote.fetch.max.wait.ms remote.log.manager.copier.thread.pool.size
-        remote.log.manager.copy.max.bytes.per.second remote.log.manager.copy.quota.window.num
-        remote.log.manager.copy.quota.window.size.seconds remote.log.manager.expiration.thread.pool.size
-        remote.log.manager.fetch.max.bytes.per.second remote.log.manager.fetch.quota.window.num
-        remote.log.manager.fetch.quota.window.size.seconds unstable.feature.versions.enable
+        group.coordinator.append.linger.ms log.dir.failure.timeout.ms max.request.partition.size.limit
+        remote.fetch.max.wait.ms remote.log.manager.copier.thread.pool.size remote.log.manager.copy.max.bytes.per.second
+        remote.log.manager.copy.quota.window.num remote.log.manager.copy.quota.window.size.seconds
+        remote.log.manager.expiration.thread.pool.size remote.log.manager.fetch.max.bytes.per.second
+        remote.log.manager.fetch.quota.window.num remote.log.manager.fetch.quota.window.size.seconds
+        unstable.feature.versions.enable
     """,
     "3.9 to 4.3": """
         group.share.delivery.count.limit group.share.heartbeat.interval.ms group.share.max.heartbeat.interval.ms
@@ -109,7 +90,7 @@ _BROKER = {
         sasl.oauthbearer.assertion.file sasl.oauthbearer.assertion.private.key.file
         sasl.oauthbearer.assertion.private.key.passphrase sasl.oauthbearer.assertion.template.file
         sasl.oauthbearer.client.credentials.client.id sasl.oauthbearer.client.credentials.client.secret
-        sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope
+        sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.scope
         share.coordinator.cold.partition.snapshot.interval.ms
     """,
     "4.2 to 4.3": """
@@ -118,9 +99,9 @@ _BROKER = {
     """,
     "4.3": """
         controller.quorum.fetch.max.bytes controller.quorum.fetch.snapshot.max.bytes cordoned.log.dirs
-        follower.fetch.last.tiered.offset.enable
-        group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes
-        group.share.assignment.interval.ms group.share.max.assignment.interval.ms group.share.max.delivery.count.limit
+        follower.fetch.last.tiered.offset.enable group.coordinator.background.threads
+        group.coordinator.cached.buffer.max.bytes group.share.assignment.interval.ms
+        group.share.max.assignment.interval.ms group.share.max.delivery.count.limit
         group.share.max.partition.max.record.locks group.share.min.assignment.interval.ms
         group.share.min.delivery.count.limit group.share.min.partition.max.record.locks
         group.streams.assignment.interval.ms group.streams.max.assignment.interval.ms
@@ -176,7 +157,7 @@ _TOPIC = {
 }
 
 # Families whose names depend on a listener, a plug-in or a provider.
-UNSERVED_PREFIXES = ("listener.name.", "config.providers.", "rsm.config.", "rlmm.config.", "metrics.context.")
+UNSERVED_PREFIXES = ("config.providers.", "rsm.config.", "rlmm.config.", "metrics.context.")
 
 # Those that guard who may connect, read and write: their silence would be dangerous, so they are warned about apart.
 _SECURITY_PREFIXES = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.config import BROKER_PROPERTIES, ConfigError, environment, load
+from barnabas.config.document import EXAMPLES
 from barnabas.config.tables import unserved
 
 
@@ -19,7 +20,7 @@ def test_every_property_has_a_variable_of_its_own() -> None:
 def test_every_property_is_read_from_its_variable(name: str) -> None:
     default = BROKER_PROPERTIES[name].show(BROKER_PROPERTIES[name].default)
     if default is None:
-        default = {"node.id": "1", "advertised.listeners": "localhost:9092"}.get(name, "3600000")
+        default = EXAMPLES.get(name, "3600000")
 
     config = load(environ={environment.variable_of(name): default})
 

@@ -18,7 +18,15 @@ from barnabas.config.property import show
 from barnabas.config.tables import unserved
 
 TABLE = Path(__file__).parent / "data" / "kafka-configs.tsv"
-OURS_ALONE = {"ignore.security", "initial.features", "metrics.group.lag.enable", "metrics.listener", "read.only"}
+OURS_ALONE = {
+    "ignore.security",
+    "initial.features",
+    "metrics.group.lag.enable",
+    "metrics.listener",
+    "read.only",
+    "sasl.authentication.timeout.ms",
+    "ssl.handshake.timeout.ms",
+}
 # What Kafka reads without defining it: its authorizer's, and the dynamic quotas.
 UNDEFINED_IN_KAFKA = {
     "allow.everyone.if.no.acl.found",
@@ -63,7 +71,7 @@ def comparable_rule(known: Property) -> str:
 
 
 def differs(scope: str, known: Property, kafka: KafkaConfig) -> list[str]:
-    default = {"null": None}.get(kafka.default, kafka.default)
+    default = {"null": None}.get(kafka.default, kafka.default.removeprefix("class "))
     if known.type.value == "list" and default is not None:
         default = default.removeprefix("[").removesuffix("]").replace(", ", ",")
     found = []

@@ -168,19 +168,9 @@ def test_free_ports_do_not_collide() -> None:
             "listeners=PLAINTEXT://a:1,B://b:1 in --set: PLAINTEXT://a:1 and B://b:1 have the same port",
         ),
         (
-            {"listeners": "SSL://:9093"},
-            "listeners=SSL://:9093 in --set: SSL://:9093 requires SSL, and Barnabas serves PLAINTEXT only; "
-            "remove it or use a proxy that encrypts",
-        ),
-        (
-            {"listeners": "A://:1", "listener_security_protocol_map": "A:SASL_PLAINTEXT"},
-            "listeners=A://:1 in --set: A://:1 requires SASL_PLAINTEXT, and Barnabas serves PLAINTEXT only; "
-            "remove it or use a proxy that encrypts",
-        ),
-        (
             {"listeners": "INSIDE://:9092"},
             "listeners=INSIDE://:9092 in --set: INSIDE has no security protocol; "
-            "add INSIDE:PLAINTEXT to listener.security.protocol.map",
+            "add INSIDE:PLAINTEXT to listener.security.protocol.map, or another protocol",
         ),
         (
             {"listener_security_protocol_map": "A:TLS"},
@@ -208,6 +198,11 @@ def test_free_ports_do_not_collide() -> None:
         (
             {"advertised_listeners": "OUTSIDE://a:1"},
             "advertised.listeners=OUTSIDE://a:1 in --set: OUTSIDE is not a name in listeners (PLAINTEXT)",
+        ),
+        (
+            {"metrics_listener": "SASL_SSL://localhost:9404"},
+            "metrics.listener=SASL_SSL://localhost:9404 in --set: SASL_SSL is neither PLAINTEXT nor SSL, the protocols "
+            "of metrics",
         ),
         (
             {"metrics_listener": "localhost"},

@@ -164,20 +164,19 @@ def test_unserved_names_are_kept_and_warned_about_once(write_file: WriteFile) ->
     }
 
 
-def test_security_properties_have_a_separate_warning_without_values() -> None:
+def test_unserved_security_properties_have_a_separate_warning_without_values() -> None:
     config = load(
         overrides=[
-            "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            "listener.name.client.ssl.keystore.password=swordfish",
-            "super.users=User:admin",
+            "sasl.kerberos.service.name=kafka",
+            "zookeeper.ssl.keystore.password=swordfish",
+            "num.io.threads=8",
         ]
     )
 
     assert config.warnings == (
-        "not served and without effect: authorizer.class.name in --set, listener.name.client.ssl.keystore.password in "
-        "--set, super.users in --set; Barnabas does not encrypt, authenticate or authorize: every client that "
-        "reaches a listener "
-        "may do everything",
+        "security properties that Barnabas does not serve, without effect: sasl.kerberos.service.name in --set, "
+        "zookeeper.ssl.keystore.password in --set",
+        "properties of Apache Kafka that Barnabas does not serve, without effect: num.io.threads in --set",
     )
 
 
