@@ -24,7 +24,7 @@ from barnabas.broker.groups.consumer.settings import ConsumerGroupSettings, Grou
 from barnabas.broker.groups.group import GroupType
 from barnabas.broker.groups.log.group_log import GroupLog
 from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
-from barnabas.broker.groups.log.records import GroupRecord, TransactionWriter
+from barnabas.broker.groups.log.records import GroupRecord
 from barnabas.broker.groups.membership import ClassicMembership
 from barnabas.broker.groups.offsets.expiry import OffsetExpiryTask
 from barnabas.broker.groups.offsets.service import GroupOffsets
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.image import MetadataImage
     from barnabas.broker.partitions.partition import Partition
     from barnabas.broker.probes import GroupProbe
+    from barnabas.broker.storage.log.append import TransactionEnd
     from barnabas.protocol.errors import BrokerError
-    from barnabas.protocol.records.end_marker import EndMarker
 
 logger = logging.getLogger(__name__)
 
@@ -112,16 +112,13 @@ class GroupCoordinator:
         """Return the number of the partition of `__consumer_offsets` that has the group, which may not exist yet."""
         return self.log.partition_of(group_id)
 
-    def write_offsets_marker(
-        self, number: int, producer_id: int, producer_epoch: int, marker: EndMarker, *, transaction_version: int
-    ) -> Appended:
+    def write_offsets_marker(self, number: int, end: TransactionEnd) -> Appended:
         """Append the end marker of a transaction to a partition of `__consumer_offsets`.
 
         The producer's pending offsets there are committed or dropped when this returns. The answer comes once the
         marker is as durable as the topic demands. Raises BrokerError, as `TransactionalOffsets.end`.
         """
-        writer = TransactionWriter(producer_id, producer_epoch)
-        return self.transactional_offsets.end(number, writer, marker, transaction_version=transaction_version)
+        return self.transactional_offsets.end(number, end)
 
     def add_load_listener(self, listener: Callable[[], None]) -> None:
         """Call `listener` each time when the groups of another partition are served: markers may wait for that."""

@@ -22,11 +22,10 @@ if TYPE_CHECKING:
 
     from barnabas.broker.probes import TopicProbe
     from barnabas.broker.storage.files.file_records import FileSlice
-    from barnabas.broker.storage.log.append import AppendResult
+    from barnabas.broker.storage.log.append import AppendResult, TransactionEnd
     from barnabas.broker.storage.log.readable_log import ReadableLog
     from barnabas.broker.storage.producers.entry import ProducerEntry
     from barnabas.broker.storage.segment.old_format_slice import OldFormatSlice
-    from barnabas.protocol.records.end_marker import EndMarker
 
 
 class Waiter(Protocol):
@@ -100,7 +99,8 @@ class Partition:
         result = log.append_as_leader(records, leader_epoch=self.leader_epoch, origin=AppendOrigin.TRANSACTION)
         if result.is_duplicate:
             return result
-        self._mark_transaction(result.base_offset)
+        if result.opens_transaction:
+            self._transaction_marks[result.base_offset] = self.appended_bytes
         return self._appended(result)
 
     def append_internal(self, records: memoryview) -> AppendResult:
@@ -109,35 +109,21 @@ class Partition:
         if log is None:
             self._refuse_append()
         result = log.append_as_leader(records, leader_epoch=self.leader_epoch, origin=AppendOrigin.COORDINATOR)
-        self._mark_transaction(result.base_offset)
+        if result.opens_transaction:
+            self._transaction_marks[result.base_offset] = self.appended_bytes
         return self._appended(result)
 
-    def append_marker(
-        self,
-        producer_id: int,
-        producer_epoch: int,
-        marker: EndMarker,
-        *,
-        transaction_version: int,
-        timestamp_ms: int | None = None,
-    ) -> AppendResult:
+    def append_marker(self, end: TransactionEnd) -> AppendResult:
         """End the producer's transaction in this partition, and wake the read_committed fetches that wait for that.
 
-        `timestamp_ms` None: now. Raises BrokerError: see MarkerAppender; nothing was appended then.
+        Raises BrokerError: see MarkerAppender; nothing was appended then.
         """
         log = self.writable_log
         if log is None:
             self._refuse_append()
-        entry = self.producer(producer_id)
+        entry = log.core.producers.producers.get(end.producer_id)
         first_offset = NO_OFFSET if entry is None else entry.txn_first_offset
-        result = log.append_marker(
-            producer_id,
-            producer_epoch,
-            marker,
-            leader_epoch=self.leader_epoch,
-            transaction_version=transaction_version,
-            timestamp_ms=timestamp_ms,
-        )
+        result = log.append_marker(end, leader_epoch=self.leader_epoch)
         self._transaction_marks.pop(first_offset, None)
         return self._appended(result)
 
@@ -158,11 +144,6 @@ class Partition:
             return self.appended_bytes
         # A transaction without a mark began before this object: nothing after it is stable.
         return self._transaction_marks.get(unstable, 0)
-
-    def _mark_transaction(self, offset: int) -> None:
-        """Note how much was appended before a transaction, if one begins at `offset`, where a batch was just added."""
-        if offset in self.log.core.producers.open_transactions:
-            self._transaction_marks[offset] = self.appended_bytes
 
     def _refuse_append(self) -> NoReturn:
         refuse_change(f"nothing is appended to {self.log.topic_partition}")

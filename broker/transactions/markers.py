@@ -15,6 +15,7 @@ from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.printable import printable
 from barnabas.broker.storage.files.failpoints import failpoint
+from barnabas.broker.storage.log.append import TransactionEnd
 from barnabas.broker.transactions.metadata import EPOCH_PER_TRANSACTION, PartitionKey, TransactionMetadata
 from barnabas.broker.transactions.state import TransactionState
 from barnabas.protocol.errors import BrokerError, ErrorCode
@@ -35,9 +36,7 @@ Missing = list[PartitionKey]
 class OffsetsMarkers(Protocol):
     """The group coordinator, as far as markers need it."""
 
-    def write_offsets_marker(
-        self, number: int, producer_id: int, producer_epoch: int, marker: EndMarker, *, transaction_version: int
-    ) -> Appended:
+    def write_offsets_marker(self, number: int, end: TransactionEnd) -> Appended:
         """Append a marker to a partition of `__consumer_offsets`. Raises BrokerError."""
         ...
 
@@ -58,17 +57,12 @@ class EndMarkers:
         A partition that no longer exists is not among them. Raises nothing.
         """
         marker = EndMarker(metadata.state is TransactionState.PREPARE_COMMIT, coordinator_epoch)
+        end = TransactionEnd(metadata.producer_id, metadata.producer_epoch, marker, metadata.client_version)
         missing: Missing = []
         waits: list[tuple[PartitionKey, Appended]] = []
         for key in partitions:
             try:
-                wait = self.append(
-                    key,
-                    metadata.producer_id,
-                    metadata.producer_epoch,
-                    marker,
-                    transaction_version=metadata.client_version,
-                )
+                wait = self.append(key, end)
             except BrokerError as error:
                 if self._is_over(metadata, key, error):
                     continue
@@ -82,19 +76,15 @@ class EndMarkers:
         _resolve_after(metadata, waits, missing, answer)
         return answer
 
-    def append(
-        self, key: PartitionKey, producer_id: int, producer_epoch: int, marker: EndMarker, *, transaction_version: int
-    ) -> Appended | None:
+    def append(self, key: PartitionKey, end: TransactionEnd) -> Appended | None:
         """Write one marker; return the answer of its flush where one is due. Raises BrokerError."""
         topic, number = key
         partition = self._partitions.get(topic, number)
         if partition is None:
             raise self._partitions.refusal(topic, number)
         if topic == OFFSETS_TOPIC:
-            return self._offsets.write_offsets_marker(
-                number, producer_id, producer_epoch, marker, transaction_version=transaction_version
-            )
-        appended = partition.append_marker(producer_id, producer_epoch, marker, transaction_version=transaction_version)
+            return self._offsets.write_offsets_marker(number, end)
+        appended = partition.append_marker(end)
         return self._flushed(partition, appended.last_offset + 1) if appended.flush_due else None
 
     def unwritten(self, metadata: TransactionMetadata) -> list[PartitionKey]:

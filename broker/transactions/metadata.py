@@ -72,14 +72,20 @@ class TransactionMetadata(NamedTuple):
 
 def ordered(partitions: Iterable[PartitionKey]) -> Partitions:
     """Return distinct partitions in the order in which a Java HashSet of TopicPartition iterates."""
-    keys = list(dict.fromkeys(partitions))
+    keys = dict.fromkeys(partitions)
     if len(keys) < 2:
-        return dict.fromkeys(keys)
+        return keys
     mask = _table_size(len(keys)) - 1
-    topic_hashes = {topic: java_hash(topic) for topic, _ in keys}
-    hashes = [31 * (31 + number) + topic_hashes[topic] & _INT32_MASK for topic, number in keys]
-    buckets = [(hashed ^ hashed >> 16) & mask for hashed in hashes]
-    return dict.fromkeys([keys[position] for position in sorted(range(len(keys)), key=buckets.__getitem__)])
+    topic_hashes: dict[str, int] = {}
+    buckets = {}
+    for key in keys:
+        topic, number = key
+        topic_hash = topic_hashes.get(topic)
+        if topic_hash is None:
+            topic_hash = topic_hashes[topic] = java_hash(topic)
+        hashed = 31 * (31 + number) + topic_hash & _INT32_MASK
+        buckets[key] = (hashed ^ hashed >> 16) & mask
+    return dict.fromkeys(sorted(keys, key=buckets.__getitem__))
 
 
 def by_topic(partitions: Iterable[PartitionKey]) -> list[tuple[str, list[int]]]:

@@ -29,6 +29,7 @@ from barnabas.broker.storage.inspection.transaction_decisions import (
     Decision,
     transaction_decisions,
 )
+from barnabas.broker.storage.log.append import TransactionEnd
 from barnabas.broker.storage.log.loading.loader import LoadRequest
 from barnabas.broker.storage.log.opening import open_log
 from barnabas.commands.failures import CommandFailure
@@ -164,13 +165,9 @@ def _abort_in(request: LoadRequest, transactions: Sequence[OpenTransaction]) -> 
     log = open_log(request, offline.services)
     try:
         for transaction in transactions:
-            log.append_marker(
-                transaction.producer_id,
-                transaction.producer_epoch,
-                EndMarker(False, max(transaction.coordinator_epoch, 0)),
-                leader_epoch=max(log.latest_leader_epoch, 0),
-                transaction_version=0,
-            )
+            marker = EndMarker(False, max(transaction.coordinator_epoch, 0))
+            end = TransactionEnd(transaction.producer_id, transaction.producer_epoch, marker, transaction_version=0)
+            log.append_marker(end, leader_epoch=max(log.latest_leader_epoch, 0))
         log.flush()
     except BrokerError as error:
         raise CommandFailure(f"{request.directory}: {error.message}") from error

@@ -93,6 +93,9 @@ def read_unsigned(body: memoryview, position: int) -> tuple[int, int]:
     value = body[position]
     if value < 0x80:
         return value, position + 1
+    second = body[position + 1]
+    if second < 0x80:
+        return value & 0x7F | second << 7, position + 2
     return varint.read_unsigned32(body, position)
 
 

@@ -21,6 +21,7 @@ from barnabas.protocol.records.layout import (
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC_V2,
+    NO_PARTITION_LEADER_EPOCH,
     NO_SEQUENCE,
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
@@ -81,18 +82,19 @@ def encode_marker_batch(
     marker: EndMarker,
     timestamp_ms: int,
     *,
-    base_offset: int = 0,
-    leader_epoch: int = -1,
     log_append_time: bool = False,
 ) -> bytearray:
-    """Return the control batch of an end marker. `log_append_time`: the topic stores append times."""
+    """Return the control batch of an end marker, with base offset 0 and no leader epoch.
+
+    `log_append_time`: the topic stores append times.
+    """
     batch = bytearray(MARKER_BATCH_BYTES)
     _BATCH.pack_into(
         batch,
         0,
-        base_offset,
+        0,
         MARKER_BATCH_BYTES - LOG_OVERHEAD,
-        leader_epoch,
+        NO_PARTITION_LEADER_EPOCH,
         MAGIC_V2,
         0,
         _ATTRIBUTES | TIMESTAMP_TYPE_MASK if log_append_time else _ATTRIBUTES,

@@ -15,7 +15,7 @@ TransactionLog.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from struct import Struct
+from struct import Struct, pack
 from typing import Final, NamedTuple
 
 from barnabas.protocol import varint
@@ -34,6 +34,8 @@ _TIMES: Final = Struct(">qq")
 _INT16: Final = Struct(">h")
 _INT32: Final = Struct(">i")
 _INT64: Final = Struct(">q")
+_TAGGED_INT16: Final = Struct(">BBh")
+_TAGGED_INT64: Final = Struct(">BBq")
 
 TopicPartitions = tuple[str, Sequence[int]]
 
@@ -63,20 +65,20 @@ def encode_transaction_value(value: TransactionLogValue, version: int) -> bytear
         return data
     _write_compact_topics(data, value.topics)
     data += _TIMES.pack(value.update_ms, value.start_ms)
-    tagged = []
+    count_at = len(data)
+    data.append(0)
     if value.previous_producer_id != _NO_PRODUCER_ID:
-        tagged.append((_PREVIOUS_ID_TAG, _INT64.pack(value.previous_producer_id)))
+        data += _TAGGED_INT64.pack(_PREVIOUS_ID_TAG, _INT64.size, value.previous_producer_id)
+        data[count_at] += 1
     if value.next_producer_id != _NO_PRODUCER_ID:
-        tagged.append((_NEXT_ID_TAG, _INT64.pack(value.next_producer_id)))
+        data += _TAGGED_INT64.pack(_NEXT_ID_TAG, _INT64.size, value.next_producer_id)
+        data[count_at] += 1
     if value.client_version != 0:
-        tagged.append((_CLIENT_VERSION_TAG, _INT16.pack(value.client_version)))
+        data += _TAGGED_INT16.pack(_CLIENT_VERSION_TAG, _INT16.size, value.client_version)
+        data[count_at] += 1
     if value.next_producer_epoch != _NO_EPOCH:
-        tagged.append((_NEXT_EPOCH_TAG, _INT16.pack(value.next_producer_epoch)))
-    data.append(len(tagged))
-    for tag, field in tagged:
-        data.append(tag)
-        data.append(len(field))
-        data += field
+        data += _TAGGED_INT16.pack(_NEXT_EPOCH_TAG, _INT16.size, value.next_producer_epoch)
+        data[count_at] += 1
     return data
 
 
@@ -115,9 +117,7 @@ def _write_topics(data: bytearray, topics: Sequence[TopicPartitions] | None) -> 
     data += _INT32.pack(-1 if topics is None else len(topics))
     for topic, partitions in topics or ():
         name = _name_of(topic)
-        data += _INT16.pack(len(name)) + name + _INT32.pack(len(partitions))
-        for partition in partitions:
-            data += _INT32.pack(partition)
+        data += _INT16.pack(len(name)) + name + pack(f">{len(partitions) + 1}i", len(partitions), *partitions)
 
 
 def _write_compact_topics(data: bytearray, topics: Sequence[TopicPartitions] | None) -> None:
@@ -130,8 +130,7 @@ def _write_compact_topics(data: bytearray, topics: Sequence[TopicPartitions] | N
         varint.append_unsigned(data, len(name) + 1)
         data += name
         varint.append_unsigned(data, len(partitions) + 1)
-        for partition in partitions:
-            data += _INT32.pack(partition)
+        data += pack(f">{len(partitions)}i", *partitions)
         data.append(0)  # no tagged fields
 
 

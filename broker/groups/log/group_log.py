@@ -13,8 +13,7 @@ from barnabas.protocol.compression import Codec
 if TYPE_CHECKING:
     from barnabas.broker.coordinator_log.creation import Then
     from barnabas.broker.partitions.partition import Partition
-    from barnabas.broker.storage.log.append import AppendResult
-    from barnabas.protocol.records.end_marker import EndMarker
+    from barnabas.broker.storage.log.append import AppendResult, TransactionEnd
 
 Replay = Callable[[GroupRecord], None]
 """Applies a record of the log to memory."""
@@ -93,21 +92,11 @@ class GroupLog:
         number = self.partition_of(group_id)
         return self.coordinator_log.append_to(number, write, lambda: replay(number, base_offset))
 
-    def append_marker(
-        self,
-        number: int,
-        writer: TransactionWriter,
-        marker: EndMarker,
-        replay: Callable[[], None],
-        *,
-        transaction_version: int,
-    ) -> Appended:
+    def append_marker(self, number: int, end: TransactionEnd, replay: Callable[[], None]) -> Appended:
         """Append the end marker of a transaction to a partition, and call `replay`. The answer carries the error."""
 
         def write(partition: Partition) -> AppendResult:
-            return partition.append_marker(
-                writer.producer_id, writer.producer_epoch, marker, transaction_version=transaction_version
-            )
+            return partition.append_marker(end)
 
         return self.coordinator_log.append_to(number, write, replay)
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from barnabas.broker.groups.offsets.service import GroupOffsets
     from barnabas.broker.groups.registry import GroupRegistry
     from barnabas.broker.live_config import LiveConfig
+    from barnabas.broker.storage.log.append import TransactionEnd
     from barnabas.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
-    from barnabas.protocol.records.end_marker import EndMarker
 
 _AS_SERVER_ERROR: Final = (
     ErrorCode.MESSAGE_TOO_LARGE,
@@ -80,14 +80,7 @@ class TransactionalOffsets:
             return self._log.settled(request.group_id)
         return self._append(request.group_id, records, TransactionWriter(request.producer_id, request.producer_epoch))
 
-    def end(
-        self,
-        number: int,
-        writer: TransactionWriter,
-        marker: EndMarker,
-        *,
-        transaction_version: int,
-    ) -> Appended:
+    def end(self, number: int, end: TransactionEnd) -> Appended:
         """Append an end marker to a partition of `__consumer_offsets`, and commit or drop the pending offsets there.
 
         The answer comes once the marker is as durable as the topic demands. Raises BrokerError if it is not appended:
@@ -101,9 +94,9 @@ class TransactionalOffsets:
         def replay() -> None:
             nonlocal is_appended
             is_appended = True
-            self._offsets.end_transaction((number, writer.producer_id), is_commit=marker.is_commit)
+            self._offsets.end_transaction((number, end.producer_id), is_commit=end.marker.is_commit)
 
-        answer = self._log.append_marker(number, writer, marker, replay, transaction_version=transaction_version)
+        answer = self._log.append_marker(number, end, replay)
         if not is_appended:
             answer.then(_raise)
         return answer

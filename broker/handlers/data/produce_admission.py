@@ -158,7 +158,10 @@ class ProduceAdmission:
                 refusals[each.key] = _as_produce_error(request, code)
                 if not request.adds_partitions:
                     self._note_refused(each, producer)
-            elif (expected := self._expected_sequence(request, each, producer)) < each.base_sequence:
+            elif (
+                (each.base_sequence or self._refused_sequences)  # a batch with sequence 0 overtook none
+                and (expected := self._expected_sequence(request, each, producer)) < each.base_sequence
+            ):
                 refusals[each.key] = BrokerError(
                     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                     f"producer {producer[0]} begins in {each.key[0]}-{each.key[1]} with sequence"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.printable import printable
+from barnabas.broker.storage.log.append import TransactionEnd
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.transactions.add_partitions_to_txn import TxnPartitionResult, TxnTopicResult
 from barnabas.protocol.messages.transactions.write_txn_markers import (
@@ -73,7 +74,12 @@ class WriteTxnMarkersHandler:
     def _write(
         self, session: Session, marker: TxnMarker, waits: list[tuple[TxnPartitionResult, Appended]]
     ) -> TxnMarkerResult:
-        end = EndMarker(marker.is_commit, marker.coordinator_epoch)
+        end = TransactionEnd(
+            marker.producer_id,
+            marker.producer_epoch,
+            EndMarker(marker.is_commit, marker.coordinator_epoch),
+            marker.transaction_version,
+        )
         topics = []
         for topic in marker.topics:
             results = []
@@ -81,13 +87,7 @@ class WriteTxnMarkersHandler:
                 result = TxnPartitionResult(number)
                 results.append(result)
                 try:
-                    wait = self._markers.append(
-                        (topic.name, number),
-                        marker.producer_id,
-                        marker.producer_epoch,
-                        end,
-                        transaction_version=marker.transaction_version,
-                    )
+                    wait = self._markers.append((topic.name, number), end)
                 except BrokerError as error:
                     self._refuse(result, error, is_unavailable=error.code is ErrorCode.KAFKA_STORAGE_ERROR)
                     continue

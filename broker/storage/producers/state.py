@@ -73,6 +73,8 @@ _LOAD_FACTOR_PERCENT = 75
 
 logger = logging.getLogger(__name__)
 
+_new_tuple = tuple.__new__
+
 
 class ProducerState:
     """Producers of one log, and their snapshot files."""
@@ -140,7 +142,7 @@ class ProducerState:
             for batch in entry.batches:
                 if batch.last_sequence == last_sequence and batch.first_sequence == base_sequence:
                     return batch
-            expected = (entry.last_sequence + 1) & MAX_SEQUENCE
+            expected = (entry.batches[-1].last_sequence + 1) & MAX_SEQUENCE if entry.batches else 0
             if base_sequence != expected:
                 raise self._refusal(
                     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -207,21 +209,28 @@ class ProducerState:
         *,
         is_transactional: bool = False,
         appended_ms: int = NO_TIMESTAMP,
-    ) -> None:
+    ) -> bool:
         """Add a stored data batch to the state, without any check: a replay must not fail.
 
-        `timestamp` is the records' largest, `appended_ms` the wall clock of the append, if known.
+        `timestamp` is the records' largest, `appended_ms` the wall clock of the append, if known. Returns whether a
+        transaction begins with the batch.
         """
-        entry = self._entry(producer_id, epoch)
+        entry = self.producers.get(producer_id)
+        if entry is None:
+            entry = self._revive(producer_id, epoch)
+        elif epoch != entry.epoch:
+            entry.move_to_epoch(epoch)
         last_sequence = (base_sequence + offset_delta) & MAX_SEQUENCE if base_sequence >= 0 else NO_SEQUENCE
         if len(entry.batches) == REMEMBERED_BATCHES:
             del entry.batches[0]
-        entry.batches.append(BatchMetadata(last_sequence, last_offset, offset_delta, timestamp))
+        entry.batches.append(_new_tuple(BatchMetadata, (last_sequence, last_offset, offset_delta, timestamp)))
         entry.last_timestamp = timestamp
         entry.last_append_ms = appended_ms
         if is_transactional and entry.txn_first_offset == NO_OFFSET:
             entry.txn_first_offset = last_offset - offset_delta
             self.open_transactions.begin(entry.txn_first_offset, producer_id)
+            return True
+        return False
 
     def note_data(self, batch: RecordBatch | ProducerBatch, *, appended_ms: int = NO_TIMESTAMP) -> None:
         """Call `note_batch` with the fields of a stored or scanned batch."""
@@ -250,7 +259,11 @@ class ProducerState:
 
     def note_marker(self, producer_id: int, epoch: int, marker: EndMarker, timestamp: int) -> None:
         """Add a stored end marker to the state. Call `aborted_by` first."""
-        entry = self._entry(producer_id, epoch)
+        entry = self.producers.get(producer_id)
+        if entry is None:
+            entry = self._revive(producer_id, epoch)
+        elif epoch != entry.epoch:
+            entry.move_to_epoch(epoch)
         entry.coordinator_epoch = marker.coordinator_epoch
         entry.last_timestamp = timestamp
         if entry.txn_first_offset != NO_OFFSET:
@@ -352,16 +365,13 @@ class ProducerState:
         self.snapshot_offsets, other.snapshot_offsets = other.snapshot_offsets, self.snapshot_offsets
         self.last_snapshot_offset, other.last_snapshot_offset = other.last_snapshot_offset, self.last_snapshot_offset
 
-    def _entry(self, producer_id: int, epoch: int) -> ProducerEntry:
-        entry = self.producers.get(producer_id)
+    def _revive(self, producer_id: int, epoch: int) -> ProducerEntry:
+        """Add a producer that is not in `producers`: an overdue one, or a new one."""
+        entry = self.overdue.pop(producer_id, None)
         if entry is None:
-            entry = self.overdue.pop(producer_id, None)
-            if entry is None:
-                return self._add(ProducerEntry(producer_id, epoch))
-            entry.coordinator_epoch = NO_EPOCH  # as for a new producer: Kafka has no entry here
-            self._add(entry).move_to_epoch(epoch)
-        else:
-            entry.move_to_epoch(epoch)
+            return self._add(ProducerEntry(producer_id, epoch))
+        entry.coordinator_epoch = NO_EPOCH  # as for a new producer: Kafka has no entry here
+        self._add(entry).move_to_epoch(epoch)
         return entry
 
     def _add(self, entry: ProducerEntry) -> ProducerEntry:

@@ -16,8 +16,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from barnabas.broker.groups.log.records import TransactionWriter
 from barnabas.broker.groups.offsets.checks import accept_partitions
+from barnabas.broker.storage.log.append import TransactionEnd
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.groups.offset_commit import (
     OffsetCommitPartition,
@@ -176,7 +176,7 @@ class GroupProtocolsMachine(RuleBasedStateMachine):
 
         try:
             marker = EndMarker(is_commit, 0)
-            answer = host.transactional.end(0, TransactionWriter(producer, 0), marker, transaction_version=0)
+            answer = host.transactional.end(0, TransactionEnd(producer, 0, marker, 0))
         except BrokerError:
             return
         self.transactions[producer] = {}

@@ -21,6 +21,7 @@ from barnabas.broker.handlers.data.produce_admission import (
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.partitions.partition import Partition
 from barnabas.broker.probes import TopicProbe
+from barnabas.broker.storage.log.append import TransactionEnd
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.data.produce import ProduceRequest
 from barnabas.protocol.records.end_marker import EndMarker
@@ -80,7 +81,7 @@ class Bench:
         return code
 
     def commit(self, epoch: int, version: int = 2) -> None:
-        self.partition.append_marker(7, epoch, COMMIT, transaction_version=version)
+        self.partition.append_marker(TransactionEnd(7, epoch, COMMIT, version))
 
 
 @pytest.fixture

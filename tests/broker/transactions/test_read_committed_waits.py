@@ -11,6 +11,7 @@ import pytest
 from barnabas.broker.partitions.delayed_fetch import DelayedFetch
 from barnabas.broker.partitions.partition import Partition
 from barnabas.broker.probes import TopicProbe
+from barnabas.broker.storage.log.append import TransactionEnd
 from barnabas.protocol.messages.data.fetch import FetchResponse
 from barnabas.protocol.records.end_marker import MARKER_BATCH_BYTES, EndMarker
 from barnabas.protocol.records.layout import LOG_OVERHEAD
@@ -74,7 +75,7 @@ class Bench:
         self.turn()
 
     def commit(self, producer_id: int) -> None:
-        self.partition.append_marker(producer_id, 0, COMMIT, transaction_version=0)
+        self.partition.append_marker(TransactionEnd(producer_id, 0, COMMIT, 0))
         self.turn()
 
 

@@ -11,14 +11,14 @@ from barnabas.broker.storage.files.errors import CorruptFileError
 from barnabas.broker.storage.files.file_names import TRANSACTION_INDEX_SUFFIX
 from barnabas.broker.storage.files.file_records import FileRecords
 from barnabas.broker.storage.index.transaction_index import ROW_BYTES, AbortedTxn, TransactionIndex
-from barnabas.broker.storage.log.append import AppendOrigin
+from barnabas.broker.storage.log.append import AppendOrigin, TransactionEnd
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.producers.snapshot import decode_snapshot
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.records.builder import RecordBatchBuilder
 from barnabas.protocol.records.end_marker import EndMarker, decode_end_marker, encode_end_marker, encode_marker_batch
 from barnabas.protocol.records.errors import InvalidRecordError
-from barnabas.protocol.records.layout import TimestampType
+from barnabas.protocol.records.layout import CRC_POSITION, TimestampType
 from tests.support.storage.bench import START_MS, LogBench, append, batch, log_config, read_batches
 from tests.support.storage.transactions import end, send
 
@@ -275,6 +275,23 @@ def test_a_marker_batch_has_the_bytes_that_the_builder_gives(is_commit: bool) ->
     )
     builder.append(START_MS, *encode_end_marker(marker))
     assert encode_marker_batch(1 << 40, 12, marker, START_MS) == builder.build()
+
+
+def test_one_end_is_stored_with_the_offset_and_the_timestamp_of_each_append(bench: LogBench) -> None:
+    log = bench.open()
+    ended = TransactionEnd(1, 5, EndMarker(is_commit=True, coordinator_epoch=0), transaction_version=2)
+    for timestamp in (START_MS, START_MS, START_MS + 1):
+        log.append_marker(ended, leader_epoch=0, timestamp_ms=timestamp)
+    stored = read_batches(log)
+    for each in stored:
+        each.ensure_valid()
+    assert [(each.base_offset, each.max_timestamp) for each in stored] == [
+        (0, START_MS),
+        (1, START_MS),
+        (2, START_MS + 1),
+    ]
+    by_append = encode_marker_batch(1, 5, ended.marker, START_MS + 1, log_append_time=True)
+    assert ended.batch(START_MS + 1, log_append_time=True)[CRC_POSITION:] == by_append[CRC_POSITION:]
 
 
 def test_from_transaction_version_2_a_late_marker_does_not_end_the_next_transaction(bench: LogBench) -> None:

@@ -31,6 +31,7 @@ from barnabas.broker.metadata.image import MetadataImage, TopicImage
 from barnabas.broker.metadata.view import MetadataView
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.probes import ApiProbe, GroupProbe
+from barnabas.broker.storage.log.append import TransactionEnd
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.groups.consumer_group_keys import ConsumerGroupKey
 from barnabas.protocol.groups.consumer_group_values import encode_consumer_group_value
@@ -46,7 +47,6 @@ from barnabas.protocol.messages.groups.consumer_group_heartbeat import (
 from barnabas.protocol.messages.groups.join_group import GroupProtocol, JoinGroupRequest, JoinGroupResponse
 from barnabas.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, LeavingMember
 from barnabas.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
-from barnabas.protocol.records.end_marker import EndMarker
 from barnabas.protocol.uuids import ZERO_UUID
 
 GROUP = "g"
@@ -156,16 +156,9 @@ class _Log:
         base_offset = self._base_offset(len(self.appends))
         return self._append(_Append(list(records), writer), lambda: replay(0, base_offset))
 
-    def append_marker(
-        self,
-        number: int,
-        writer: TransactionWriter,
-        marker: EndMarker,
-        replay: Callable[[], None],
-        *,
-        transaction_version: int,
-    ) -> Deferred[Any]:
-        return self._append(_Append((), writer, marker.is_commit), replay)
+    def append_marker(self, number: int, end: TransactionEnd, replay: Callable[[], None]) -> Deferred[Any]:
+        writer = TransactionWriter(end.producer_id, end.producer_epoch)
+        return self._append(_Append((), writer, end.marker.is_commit), replay)
 
     def settled(self, group_id: str) -> Deferred[Any]:
         answer: Deferred[BrokerError | None] = Deferred()

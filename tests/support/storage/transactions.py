@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.broker.storage.log.append import AppendOrigin
+from barnabas.broker.storage.log.append import AppendOrigin, TransactionEnd
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.protocol.records.end_marker import EndMarker
 from tests.support.storage.bench import START_MS, batch
@@ -31,6 +31,5 @@ def end(
 ) -> int:
     """Append an end marker; return its offset."""
     marker = EndMarker(is_commit, coordinator_epoch)
-    return log.append_marker(
-        producer_id, epoch, marker, leader_epoch=0, transaction_version=transaction_version, timestamp_ms=START_MS
-    ).base_offset
+    ended = TransactionEnd(producer_id, epoch, marker, transaction_version)
+    return log.append_marker(ended, leader_epoch=0, timestamp_ms=START_MS).base_offset

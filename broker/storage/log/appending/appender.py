@@ -17,7 +17,7 @@ from barnabas.broker.storage.log.roller import LogRoller
 from barnabas.broker.storage.log.state import LogState
 from barnabas.broker.storage.producers.entry import BatchMetadata
 from barnabas.config.log_config import LogConfig
-from barnabas.protocol.records.layout import ATTRIBUTES_POSITION, LOG_OVERHEAD, TRANSACTIONAL_MASK
+from barnabas.protocol.records.layout import LOG_OVERHEAD
 
 _pack_placement = struct.Struct(">qii").pack_into
 """Writes base offset, length and partition leader epoch; offset and epoch are outside of the batch's CRC."""
@@ -26,8 +26,6 @@ _new_tuple = tuple.__new__
 _ONLINE = LogState.ONLINE
 _CLIENT = AppendOrigin.CLIENT
 _TRANSACTION = AppendOrigin.TRANSACTION
-
-_ATTRIBUTES_LOW_POSITION = ATTRIBUTES_POSITION + 1
 
 
 class LogAppender:
@@ -67,12 +65,10 @@ class LogAppender:
         (47), INVALID_TXN_STATE (48), KAFKA_STORAGE_ERROR (56). Costs about 5 us.
         """
         rules = self._rules
-        is_transactional = False
         if origin is not _CLIENT:
             if origin is not _TRANSACTION:
                 return self._append_trusted(records, leader_epoch, origin)
             rules = self._transaction_rules
-            is_transactional = _is_transactional(records)
         core = self._core
         now_ms = core.wall_ms()
         (
@@ -85,6 +81,7 @@ class LogAppender:
             producer_epoch,
             base_sequence,
             log_append_time_ms,
+            is_transactional,
         ) = rules.check(records, now_ms)
         size = length + LOG_OVERHEAD
         with core.lock:
@@ -112,8 +109,9 @@ class LogAppender:
                 segment.append(data, size, last_offset, max_timestamp)
             except OSError as error:
                 core.refuse_append(error)
+            opens_transaction = False
             if producer_id >= 0:
-                core.producers.note_batch(
+                opens_transaction = core.producers.note_batch(
                     producer_id,
                     producer_epoch,
                     base_sequence,
@@ -123,9 +121,9 @@ class LogAppender:
                     is_transactional=is_transactional,
                     appended_ms=now_ms,
                 )
-                if is_transactional:
+                if opens_transaction:
                     # Before the end of the log: read_committed must not see a transaction that has just begun.
-                    core.first_unstable_offset = core.producers.first_unstable_offset
+                    core.first_unstable_offset = core.producers.open_transactions.first_offset
             next_offset = last_offset + 1
             core.end = _new_tuple(LogEnd, (next_offset, segment, position + size, base_offset, position))
             core.log_end_offset = next_offset
@@ -140,6 +138,7 @@ class LogAppender:
                     record_count,
                     next_offset - core.durable_offset >= self._flush_messages,
                     False,
+                    opens_transaction,
                 ),
             )
             return result
@@ -167,7 +166,3 @@ class LogAppender:
             self._flush_messages == 1 and repeated.last_offset >= core.durable_offset,
             is_duplicate=True,
         )
-
-
-def _is_transactional(records: memoryview) -> bool:
-    return len(records) > _ATTRIBUTES_LOW_POSITION and bool(records[_ATTRIBUTES_LOW_POSITION] & TRANSACTIONAL_MASK)

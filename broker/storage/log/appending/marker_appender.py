@@ -7,13 +7,24 @@ ProducerAppendInfo.appendEndTxnMarker.
 
 from __future__ import annotations
 
+import struct
+
 from barnabas.broker.storage.index.transaction_index import AbortedTxn
-from barnabas.broker.storage.log.append import AppendResult
+from barnabas.broker.storage.log.append import AppendResult, TransactionEnd
 from barnabas.broker.storage.log.core import LogCore
 from barnabas.broker.storage.log.read import LogEnd
 from barnabas.broker.storage.log.roller import LogRoller
+from barnabas.broker.storage.log.state import LogState
 from barnabas.broker.storage.segment.log_segment import LogSegment
-from barnabas.protocol.records.end_marker import MARKER_BATCH_BYTES, EndMarker, encode_marker_batch
+from barnabas.protocol.records.end_marker import MARKER_BATCH_BYTES
+from barnabas.protocol.records.layout import LOG_OVERHEAD
+
+_new_tuple = tuple.__new__
+_ONLINE = LogState.ONLINE
+
+_LENGTH = MARKER_BATCH_BYTES - LOG_OVERHEAD
+_pack_placement = struct.Struct(">qii").pack_into
+"""Writes base offset, length and partition leader epoch."""
 
 
 class MarkerAppender:
@@ -25,72 +36,64 @@ class MarkerAppender:
         self._core = core
         self._roller = roller
 
-    def append_marker(
-        self,
-        producer_id: int,
-        producer_epoch: int,
-        marker: EndMarker,
-        *,
-        leader_epoch: int,
-        transaction_version: int,
-        timestamp_ms: int | None = None,
-    ) -> AppendResult:
+    def append_marker(self, end: TransactionEnd, *, leader_epoch: int, timestamp_ms: int | None = None) -> AppendResult:
         """Append the marker that ends the producer's transaction, if one is open; a marker without one is stored, too.
 
         `timestamp_ms` None: now. Raises BrokerError INVALID_PRODUCER_EPOCH (47), TRANSACTION_COORDINATOR_FENCED (52),
         KAFKA_STORAGE_ERROR (56); then nothing was appended.
         """
         core = self._core
+        producer_id, producer_epoch, marker = end.producer_id, end.producer_epoch, end.marker
         now_ms = core.wall_ms()
         config = core.config
         log_append_time = config.timestamp_type == "LogAppendTime"
         timestamp = now_ms if timestamp_ms is None or log_append_time else timestamp_ms
         producers = core.producers
         with core.lock:
-            core.ensure_online()
-            producers.check_marker(producer_id, producer_epoch, marker, transaction_version)
+            if core.state is not _ONLINE:
+                core.refuse_state()
+            producers.check_marker(producer_id, producer_epoch, marker, end.transaction_version)
             base_offset = core.log_end_offset
-            data = encode_marker_batch(
-                producer_id,
-                producer_epoch,
-                marker,
-                timestamp,
-                base_offset=base_offset,
-                leader_epoch=leader_epoch,
-                log_append_time=log_append_time,
-            )
-            row = producers.aborted_by(producer_id, marker, base_offset)
+            data = end.batch(timestamp, log_append_time=log_append_time)
+            row = None if marker.is_commit else producers.aborted_by(producer_id, marker, base_offset)
             try:
                 if leader_epoch != core.latest_epoch:
                     core.assign_epoch(leader_epoch, base_offset)
                 segment = core.active
                 if segment.should_roll(MARKER_BATCH_BYTES, base_offset, timestamp, now_ms, config.segment_bytes):
                     segment = self._roller.roll_at(base_offset)
-                position = segment.size_bytes
-                _append_with_row(segment, data, base_offset, timestamp, row)
+                position = segment.log.size_bytes
+                _pack_placement(data, 0, base_offset, _LENGTH, leader_epoch)
+                if row is None:
+                    segment.append(data, MARKER_BATCH_BYTES, base_offset, timestamp)
+                else:
+                    _append_with_row(segment, data, base_offset, timestamp, row)
             except OSError as error:
                 core.refuse_append(error)
             producers.note_marker(producer_id, producer_epoch, marker, timestamp)
-            core.first_unstable_offset = producers.first_unstable_offset
+            core.first_unstable_offset = producers.open_transactions.first_offset
             next_offset = base_offset + 1
-            core.end = LogEnd(next_offset, segment, position + MARKER_BATCH_BYTES, base_offset, position)
+            core.end = _new_tuple(LogEnd, (next_offset, segment, position + MARKER_BATCH_BYTES, base_offset, position))
             core.log_end_offset = next_offset
-            return AppendResult(
-                base_offset,
-                base_offset,
-                timestamp if log_append_time else -1,
-                core.log_start_offset,
-                MARKER_BATCH_BYTES,
-                1,
-                next_offset - core.durable_offset >= config.flush_messages,
+            result: AppendResult = _new_tuple(
+                AppendResult,
+                (
+                    base_offset,
+                    base_offset,
+                    timestamp if log_append_time else -1,
+                    core.log_start_offset,
+                    MARKER_BATCH_BYTES,
+                    1,
+                    next_offset - core.durable_offset >= config.flush_messages,
+                    False,
+                    False,
+                ),
             )
+            return result
 
 
-def _append_with_row(segment: LogSegment, data: bytearray, offset: int, timestamp: int, row: AbortedTxn | None) -> None:
-    """Append the marker, and the index row of the transaction that it aborts, if any. Raises OSError."""
-    if row is None:
-        segment.append(data, MARKER_BATCH_BYTES, offset, timestamp)
-        return
+def _append_with_row(segment: LogSegment, data: bytearray, offset: int, timestamp: int, row: AbortedTxn) -> None:
+    """Append the marker, and the index row of the transaction that it aborts. Raises OSError."""
     segment.transaction_index.append(row)
     try:
         segment.append(data, MARKER_BATCH_BYTES, offset, timestamp)

@@ -14,6 +14,7 @@ from barnabas.broker.storage.log.append import AppendOrigin, AppendResult
 from barnabas.broker.storage.log.core import LogCore
 from barnabas.broker.storage.log.read import LogEnd
 from barnabas.broker.storage.log.roller import LogRoller
+from barnabas.broker.storage.log.state import LogState
 from barnabas.broker.storage.segment.log_segment import AppendedBatch
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.crc32c import crc32c
@@ -34,6 +35,9 @@ from barnabas.protocol.topic_partition import TopicPartition
 _unpack_header = HEADER.unpack_from
 _pack_placement = struct.Struct(">qii").pack_into
 """Writes base offset, length and partition leader epoch."""
+
+_new_tuple = tuple.__new__
+_ONLINE = LogState.ONLINE
 
 _UNUSUAL_MASK = ~(CODEC_MASK | TRANSACTIONAL_MASK)
 """Attributes of a batch that does not take the short path: control batches, append times."""
@@ -80,7 +84,8 @@ class TrustedAppender:
         config = core.config
         now_ms = core.wall_ms()
         with core.lock:
-            core.ensure_online()
+            if core.state is not _ONLINE:
+                core.refuse_state()
             base_offset = core.log_end_offset
             last_offset = base_offset + last_offset_delta
             try:
@@ -99,8 +104,9 @@ class TrustedAppender:
                 segment.append(records, size, last_offset, max_timestamp)
             except OSError as error:
                 core.refuse_append(error)
+            opens_transaction = False
             if producer_id >= 0:
-                core.producers.note_batch(
+                opens_transaction = core.producers.note_batch(
                     producer_id,
                     epoch,
                     sequence,
@@ -111,19 +117,25 @@ class TrustedAppender:
                     appended_ms=now_ms,
                 )
                 # Before the end of the log: read_committed must not see a transaction that has just begun.
-                core.first_unstable_offset = core.producers.first_unstable_offset
+                core.first_unstable_offset = core.producers.open_transactions.first_offset
             next_offset = last_offset + 1
-            core.end = LogEnd(next_offset, segment, position + size, base_offset, position)
+            core.end = _new_tuple(LogEnd, (next_offset, segment, position + size, base_offset, position))
             core.log_end_offset = next_offset
-            return AppendResult(
-                base_offset,
-                last_offset,
-                -1,
-                core.log_start_offset,
-                size,
-                count,
-                next_offset - core.durable_offset >= config.flush_messages,
+            result: AppendResult = _new_tuple(
+                AppendResult,
+                (
+                    base_offset,
+                    last_offset,
+                    -1,
+                    core.log_start_offset,
+                    size,
+                    count,
+                    next_offset - core.durable_offset >= config.flush_messages,
+                    False,
+                    opens_transaction,
+                ),
             )
+            return result
 
     def _append_many(self, records: memoryview, leader_epoch: int, origin: AppendOrigin) -> AppendResult:
         """Append any number of batches, control batches too."""
@@ -167,6 +179,7 @@ class TrustedAppender:
                 size,
                 sum(batch.record_count for batch in batches),
                 next_offset - core.durable_offset >= config.flush_messages,
+                opens_transaction=base_offset in core.producers.open_transactions,
             )
 
 

@@ -69,6 +69,7 @@ class CheckedBatch(NamedTuple):
     producer_epoch: int
     base_sequence: int
     log_append_time_ms: int
+    is_transactional: bool
 
 
 _new_tuple = tuple.__new__
@@ -171,6 +172,7 @@ class ClientBatchRules:
                 producer_epoch,
                 base_sequence,
                 log_append_time_ms,
+                attributes & TRANSACTIONAL_MASK != 0,
             ),
         )
         return checked
@@ -218,6 +220,7 @@ class ClientBatchRules:
             batch.producer_epoch,
             batch.base_sequence,
             log_append_time_ms,
+            batch.is_transactional,
         )
 
     def _refuse_header(self, records: memoryview) -> NoReturn:
