@@ -1,0 +1,96 @@
+r"""Parser of sasl.jaas.config: `<module class> <flag> <option>="<value>" ... ;`.
+
+Tokens are those of Java's StreamTokenizer as Kafka's JaasConfig sets it: words of letters, digits and . - _ $; values
+in double or single quotes with Java's escapes (\n, \", \101); // and /* */ and, outside of quotes, any / begin comments.
+A value that begins with a digit, a dot or a minus needs quotes. The entry of a property has exactly one module. Messages
+of errors contain no values, and no word that may be the rest of a badly quoted one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from barnabas.config.secret import HIDDEN
+
+PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
+OAUTHBEARER_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+
+_FLAGS: Final = frozenset({"required", "requisite", "sufficient", "optional"})
+_TOKEN: Final = re.compile(
+    r"""(?P<skipped>\s+|/\*.*?\*/|/(?!\*)[^\r\n]*)
+    |(?P<quoted>"(?:\\.|[^"\\\r\n])*"|'(?:\\.|[^'\\\r\n])*')
+    |(?P<word>[A-Za-z_$\u00a0-\U0010ffff][A-Za-z0-9._$\-\u00a0-\U0010ffff]*)
+    |(?P<other>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPE: Final = re.compile(r"\\([0-3]?[0-7]{1,2}|.)", re.DOTALL)
+_ESCAPES: Final = {"a": "\x07", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\x0b"}
+
+
+class JaasError(ValueError):
+    """A text that Kafka's parser refuses; `str(error)` ends a sentence that names the property."""
+
+
+class JaasEntry(NamedTuple):
+    """A login module with its options, which contain passwords."""
+
+    module: str
+    flag: str
+    options: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"JaasEntry({self.module} {self.flag} {HIDDEN})"
+
+
+class _Token(NamedTuple):
+    text: str
+    is_text: bool
+    """Whether it is a word or a quoted text, which may be a name or a value."""
+
+
+def parse_jaas(text: str) -> JaasEntry:
+    """Parse the one login module of a property. Raises JaasError."""
+    tokens = _tokens(text)
+    entries = []
+    while (first := next(tokens, None)) is not None:
+        entries.append(_entry(first, tokens))
+    if not entries:
+        raise JaasError("it has no login module")
+    if len(entries) > 1:
+        raise JaasError(f"it has {len(entries)} login modules instead of one")
+    return entries[0]
+
+
+def _entry(first: _Token, tokens: Iterator[_Token]) -> JaasEntry:
+    if not first.is_text:
+        raise JaasError("it does not begin with the class of a login module")
+    flag = next(tokens, None)
+    if flag is None or flag.text.lower() not in _FLAGS:
+        raise JaasError("the login module's class must be followed by required, requisite, sufficient or optional")
+    options: dict[str, str] = {}
+    last = "the flag"
+    for key in tokens:
+        if key == _Token(";", False):
+            return JaasEntry(first.text, flag.text.lower(), options)
+        equals, value = next(tokens, None), next(tokens, None)
+        if not key.is_text or equals != _Token("=", False) or value is None or not value.is_text:
+            raise JaasError(f'after {last}, an option is not of the form name="value"; is a quote missing?')
+        options[key.text] = value.text
+        last = f"option {len(options)}"
+    raise JaasError("it does not end with a semicolon")
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    for match in _TOKEN.finditer(text):
+        if match.lastgroup == "quoted":
+            yield _Token(_ESCAPE.sub(_unescape, match[0][1:-1]), True)
+        elif match.lastgroup != "skipped":
+            yield _Token(match[0], match.lastgroup == "word")
+
+
+def _unescape(match: re.Match[str]) -> str:
+    escaped = match[1]
+    return chr(int(escaped, 8)) if escaped[0] in "01234567" else _ESCAPES.get(escaped, escaped)
