@@ -282,10 +282,7 @@ def test_one_end_is_stored_with_the_offset_and_the_timestamp_of_each_append(benc
     ended = TransactionEnd(1, 5, EndMarker(is_commit=True, coordinator_epoch=0), transaction_version=2)
     for timestamp in (START_MS, START_MS, START_MS + 1):
         log.append_marker(ended, leader_epoch=0, timestamp_ms=timestamp)
-    stored = read_batches(log)
-    for each in stored:
-        each.ensure_valid()
-    assert [(each.base_offset, each.max_timestamp) for each in stored] == [
+    assert [(each.base_offset, each.max_timestamp) for each in read_batches(log)] == [
         (0, START_MS),
         (1, START_MS),
         (2, START_MS + 1),
