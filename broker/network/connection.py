@@ -99,6 +99,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is not a subclass
         registry = self._registry
         self.session.connected(transport)
+        registry.bind_access(self.session)
         self._last_active = registry.loop.time()
         self._sender = ResponseSender(
             self._transport,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
@@ -51,6 +52,10 @@ class Registered(Protocol):
         ...
 
 
+def _without_authorizer(session: Session) -> None:
+    """Leave `session.access` None: everything is allowed."""
+
+
 class ConnectionRegistry:
     """The set of connections, and the parts that they share."""
 
@@ -64,13 +69,16 @@ class ConnectionRegistry:
         max_frame_bytes: int,
         limit: ConnectionLimit,
         max_idle_seconds: float | None,
+        bind_access: Callable[[Session], None] | None = None,
     ) -> None:
-        """`max_idle_seconds` None: connections may be idle forever."""
+        """`max_idle_seconds` None: connections may be idle forever. `bind_access` is the authorizer's."""
         self.loop = loop
         self.dispatcher = dispatcher
         self.blocking_io = blocking_io
         self.probe = probe
         self.max_frame_bytes = max_frame_bytes
+        self.bind_access: Callable[[Session], None] = _without_authorizer if bind_access is None else bind_access
+        """Sets `session.access` by the session's principal and host: call it whenever the principal changes."""
         self._limit = limit
         self._max_idle_seconds = max_idle_seconds
         self._connections: set[Registered] = set()

@@ -1,25 +1,53 @@
 """Operations that a client may perform on a resource, as Kafka's bit fields: bit n is operation n of AclOperation.
 
-Everything is allowed, as in a Kafka without an authorizer: a resource answers with all of its operations.
+Without an authorizer a resource answers with all operations of its type. Source: Kafka's AclEntry.supportedOperations.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
+
+from barnabas.protocol.messages.security.resources import Operation, ResourceType
 
 NOT_ASKED: Final = -(2**31)
 """The client did not request them."""
 
-_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE = 3, 4, 5, 6, 7, 8
-_CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE = 9, 10, 11, 12
+OPERATIONS: Final[Mapping[ResourceType, tuple[Operation, ...]]] = {
+    ResourceType.TOPIC: (
+        Operation.READ,
+        Operation.WRITE,
+        Operation.CREATE,
+        Operation.DELETE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.GROUP: (
+        Operation.READ,
+        Operation.DELETE,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.CLUSTER: (
+        Operation.CREATE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.CLUSTER_ACTION,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+        Operation.IDEMPOTENT_WRITE,
+    ),
+}
+"""The operations that make sense on each type of resource that has a bit field in an answer."""
 
 
-def _bits(*operations: int) -> int:
-    return sum(1 << operation for operation in operations)
+def _bits(resource: ResourceType) -> int:
+    return sum(1 << operation for operation in OPERATIONS[resource])
 
 
-TOPIC_OPERATIONS: Final = _bits(_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS)
-CLUSTER_OPERATIONS: Final = _bits(
-    _CREATE, _ALTER, _DESCRIBE, _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE
-)
-GROUP_OPERATIONS: Final = _bits(_READ, _DELETE, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS)
+TOPIC_OPERATIONS: Final = _bits(ResourceType.TOPIC)
+CLUSTER_OPERATIONS: Final = _bits(ResourceType.CLUSTER)
+GROUP_OPERATIONS: Final = _bits(ResourceType.GROUP)

@@ -5,6 +5,10 @@ records may exceed it, and its own `max_bytes`, by its first batch, so that a ba
 read_committed a response ends before the first open transaction, and lists the aborted transactions in it. The last
 batch of a response may be incomplete, the first never is.
 
+The client may READ each topic, a follower the whole cluster with CLUSTER_ACTION: TOPIC_AUTHORIZATION_FAILED for the
+partitions, before any other error but UNKNOWN_TOPIC_ID. Differs from Kafka: a long poll is checked again when it is
+answered, so a revoked permission holds for fetches that wait.
+
 Errors per partition: OFFSET_OUT_OF_RANGE below the log start or beyond the log end; FENCED_LEADER_EPOCH or
 UNKNOWN_LEADER_EPOCH for a leader epoch other than the current one; UNKNOWN_TOPIC_ID; and, because there are no
 followers, Kafka's codes for a replica that is not assigned: NOT_LEADER_OR_FOLLOWER, or UNKNOWN_LEADER_EPOCH if the
@@ -21,6 +25,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from barnabas.broker.handlers.authorization import denial, ensure_allowed, is_cluster_allowed
 from barnabas.broker.handlers.data.isolation import ensure_isolation
 from barnabas.broker.partitions.delayed_fetch import DelayedFetch
 from barnabas.broker.partitions.fetch_conversion import OldFormatPart, convert_parts
@@ -37,6 +42,7 @@ from barnabas.protocol.messages.data.fetch import (
     FetchResponse,
     FetchTopicResult,
 )
+from barnabas.protocol.messages.security.resources import Operation, ResourceType
 from barnabas.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -48,6 +54,7 @@ if TYPE_CHECKING:
     from barnabas.broker.partitions.partition import Partition
     from barnabas.broker.partitions.registry import PartitionRegistry, TopicName
     from barnabas.broker.probes import BrokerProbes
+    from barnabas.broker.security.access import SessionAccess
     from barnabas.broker.storage.files.file_records import FileSlice
     from barnabas.broker.storage.log.readable_log import ReadableLog
 
@@ -131,6 +138,8 @@ class FetchHandler:
     def _read(self, session: Session, request: FetchRequest) -> FetchAttempt:
         committed_only = request.isolation == READ_COMMITTED
         attempt = FetchAttempt(min(request.max_bytes, self._fetch_max_bytes), committed_only=committed_only)
+        access = session.access
+        may_read_all = request.replica_id >= 0 and is_cluster_allowed(session, Operation.CLUSTER_ACTION, ApiKey.FETCH)
         for topic in request.topics:
             name = topic.name if topic.topic_id is None else self._topic_name(topic.topic_id)
             results: list[FetchPartitionResult] = []
@@ -138,6 +147,8 @@ class FetchHandler:
                 try:
                     if name is None:
                         raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, "unknown topic id")
+                    if access is not None and not may_read_all:
+                        _ensure_read_allowed(session, access, request, name)
                     results.append(self._read_one(session, name, entry, attempt, request))
                 except BrokerError as error:
                     attempt.failed = True
@@ -179,7 +190,7 @@ class FetchHandler:
     def _refusal(self, topic: str | None, entry: FetchPartition, error: BrokerError) -> FetchPartitionResult:
         self._probe.count_error(error.code.name.lower())
         partition = None if topic is None else self._partitions.get(topic, entry.partition)
-        if partition is None:
+        if partition is None or error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             return FetchPartitionResult(entry.partition, error.code)
         if error.code == ErrorCode.FENCED_LEADER_EPOCH:
             leader = (self._node_id, partition.leader_epoch)
@@ -253,6 +264,14 @@ def _aborted(log: ReadableLog, offset: int, records: FileSlice | OldFormatSlice)
     """Return the aborted transactions in `records`, which a read_committed consumer skips. Raises BrokerError."""
     rows = log.aborted_transactions_of(offset, records)
     return [AbortedTransaction(row.producer_id, row.first_offset) for row in rows]
+
+
+def _ensure_read_allowed(session: Session, access: SessionAccess, request: FetchRequest, topic: str) -> None:
+    """Raise BrokerError TOPIC_AUTHORIZATION_FAILED."""
+    if request.replica_id >= 0:  # a follower without CLUSTER_ACTION, whatever it may do with the topic
+        raise denial(ResourceType.TOPIC)
+    if not access.read_topic[topic]:
+        ensure_allowed(session, Operation.READ, ResourceType.TOPIC, topic, ApiKey.FETCH)
 
 
 def _not_a_replica(replica_id: int, topic: str, entry: FetchPartition) -> BrokerError:

@@ -1,11 +1,13 @@
 """Produce (key 0): appends one client batch to each of the named partitions.
 
-Transactional batches of a request with a transactional id are admitted first (produce_admission.py). Order of checks
-per partition: no zstd in a version older than zstd (UNSUPPORTED_COMPRESSION_TYPE); acks is 0, 1 or -1
-(INVALID_REQUIRED_ACKS); the topic is not written by the broker itself (INVALID_TOPIC_EXCEPTION, unless the client is
-Kafka's own admin client); the partition exists (UNKNOWN_TOPIC_OR_PARTITION, or UNKNOWN_TOPIC_ID for a topic id);
-acks=-1 with min.insync.replicas above 1 (NOT_ENOUGH_REPLICAS: a single node has one replica); admission; then the
-checks of `PartitionLog.append_as_leader`. One bad partition never fails the others.
+If any batch is transactional, the client may WRITE the transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED for the
+whole request, also without an id). Transactional batches of a request with a transactional id are then admitted
+(produce_admission.py). Order of checks per partition: the topic id exists (UNKNOWN_TOPIC_ID); the client may WRITE the
+topic (TOPIC_AUTHORIZATION_FAILED); no zstd in a version older than zstd (UNSUPPORTED_COMPRESSION_TYPE); acks is 0, 1
+or -1 (INVALID_REQUIRED_ACKS); the topic is not written by the broker itself (INVALID_TOPIC_EXCEPTION, unless the client
+is Kafka's own admin client); the partition exists (UNKNOWN_TOPIC_OR_PARTITION); acks=-1 with min.insync.replicas above
+1 (NOT_ENOUGH_REPLICAS: a single node has one replica); admission; then the checks of `PartitionLog.append_as_leader`.
+One bad partition never fails the others.
 
 acks=1 and acks=-1 mean the same on a single node: written to the page cache, and flushed first if flush.messages
 requires it (flush.ms is left to the log-flusher task, and no response waits for it). acks=0 has no response and waits
@@ -17,12 +19,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.broker.handlers.authorization import denial, ensure_allowed
 from barnabas.broker.handlers.data.produce_admission import NO_REFUSALS, Batch, ProduceAdmission
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.network.response_frame import CloseConnection
 from barnabas.broker.printable import printable
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.produce import (
     ACKS_ALL,
     ACKS_LEADER,
@@ -33,7 +37,8 @@ from barnabas.protocol.messages.data.produce import (
     ProduceTopicResult,
     copy_of_records,
 )
-from barnabas.protocol.records.layout import CODEC_MASK
+from barnabas.protocol.messages.security.resources import Operation, ResourceType
+from barnabas.protocol.records.layout import CODEC_MASK, MAGIC_POSITION, MAGIC_V2, TRANSACTIONAL_MASK
 from barnabas.protocol.topic_name import INTERNAL_TOPICS
 
 if TYPE_CHECKING:
@@ -72,9 +77,13 @@ class ProduceHandler:
 
         It waits for flushes, or for the admission to a transaction.
         """
+        if session.access is not None and any(
+            _is_transactional(entry.records) for topic in request.topics for entry in topic.partitions
+        ):
+            _ensure_transaction_allowed(session, request)
         if request.transactional_id is None:
             return self._serve(session, request, None)
-        refusals = self._admission.admit(request, self._batches_of(request))
+        refusals = self._admission.admit(request, self._batches_of(session, request))
         if not isinstance(refusals, Deferred):
             return self._serve(session, request, refusals)
         return self._serve_admitted(session, copy_of_records(request), refusals)
@@ -122,8 +131,10 @@ class ProduceHandler:
         number = topic.partitions[0].partition
         name = topic.name if topic.topic_id is None else self._topic_name(topic.topic_id)
         refusals: Refusals | None = None
+        if session.access is not None and _is_transactional(records):
+            _ensure_transaction_allowed(session, request)
         if request.transactional_id is not None:
-            admitted = self._admit_repeated(request, name, number, records)
+            admitted = self._admit_repeated(session, request, name, number, records)
             if isinstance(admitted, Deferred):
                 return self._serve_admitted(session, _with_records(request, records), admitted)
             refusals = admitted
@@ -137,12 +148,13 @@ class ProduceHandler:
         response = ProduceResponse([ProduceTopicResult(topic.name, [result], topic.topic_id)])
         return self._flush_waits.answer_after([(partition, appended.last_offset + 1, result)], response)
 
-    def _batches_of(self, request: ProduceRequest) -> list[Batch]:
-        """Return the batches for existing partitions."""
+    def _batches_of(self, session: Session, request: ProduceRequest) -> list[Batch]:
+        """Return the batches for existing partitions that the client may write."""
+        access = session.access
         batches = []
         for topic in request.topics:
             name = topic.name if topic.topic_id is None else self._topic_name(topic.topic_id)
-            if name is None:
+            if name is None or not (access is None or access.write_topic[name]):
                 continue
             for entry in topic.partitions:
                 partition = self._partitions.get(name, entry.partition)
@@ -151,8 +163,11 @@ class ProduceHandler:
         return batches
 
     def _admit_repeated(
-        self, request: ProduceRequest, topic: str | None, number: int, records: memoryview
+        self, session: Session, request: ProduceRequest, topic: str | None, number: int, records: memoryview
     ) -> Refusals | Deferred[Refusals]:
+        access = session.access
+        if topic is not None and access is not None and not access.write_topic[topic]:
+            return NO_REFUSALS  # refused before it is appended
         partition = None if topic is None else self._partitions.get(topic, number)
         if topic is None or partition is None:
             return NO_REFUSALS
@@ -193,13 +208,16 @@ class ProduceHandler:
         records: memoryview,
         refusals: Refusals | None,
     ) -> tuple[Partition, AppendResult]:
+        if topic is None:
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, "unknown topic id")
+        access = session.access
+        if access is not None and not access.write_topic[topic]:
+            ensure_allowed(session, Operation.WRITE, ResourceType.TOPIC, topic, ApiKey.PRODUCE)
         acks = request.acks
         if not request.takes_zstd and _is_zstd(records):
             raise BrokerError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
         if not ACKS_ALL <= acks <= ACKS_LEADER:
             raise BrokerError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks} is not 0, 1 or -1")
-        if topic is None:
-            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, "unknown topic id")
         if topic in INTERNAL_TOPICS and session.client_id != ADMIN_CLIENT_ID:
             raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"only the broker writes to {topic}")
         partition = self._partitions.get(topic, number)
@@ -241,9 +259,27 @@ def _with_records(request: ProduceRequest, records: memoryview) -> ProduceReques
     return copy
 
 
-_CODEC_POSITION = 22
+_ATTRIBUTES_POSITION: Final = 22
 """The low byte of a batch's attributes."""
 
 
 def _is_zstd(records: memoryview) -> bool:
-    return len(records) > _CODEC_POSITION and records[_CODEC_POSITION] & CODEC_MASK == Codec.ZSTD
+    return len(records) > _ATTRIBUTES_POSITION and records[_ATTRIBUTES_POSITION] & CODEC_MASK == Codec.ZSTD
+
+
+def _is_transactional(records: memoryview) -> bool:
+    return (
+        len(records) > _ATTRIBUTES_POSITION
+        and bool(records[_ATTRIBUTES_POSITION] & TRANSACTIONAL_MASK)
+        and records[MAGIC_POSITION] >= MAGIC_V2
+    )
+
+
+def _ensure_transaction_allowed(session: Session, request: ProduceRequest) -> None:
+    """Raise BrokerError TRANSACTIONAL_ID_AUTHORIZATION_FAILED if the client may not write in the transaction."""
+    transactional_id = request.transactional_id
+    if transactional_id is None:
+        raise denial(ResourceType.TRANSACTIONAL_ID)
+    access = session.access
+    if access is not None and not access.write_transaction[transactional_id]:
+        ensure_allowed(session, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id, ApiKey.PRODUCE)

@@ -113,6 +113,7 @@ class Harness:
             max_frame_bytes=64 << 20,
             opened=lambda connection: None,
             closed=lambda connection: None,
+            bind_access=lambda session: None,
         )
         self.connection = Connection(
             cast("ConnectionRegistry", registry), Session(Listener("PLAINTEXT", "127.0.0.1", 0))

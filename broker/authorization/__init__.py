@@ -1,0 +1,10 @@
+"""Authorization by ACLs, with the rules of Apache Kafka's StandardAuthorizer.
+
+index        the ACLs of an image, by resource type and name
+rules        which ACL applies to an action, and what it implies
+authorizer   decides; binds sessions to their access; follows the metadata image
+access       cached decisions about one principal at one host
+audit        denials, and grants on request, as JSON lines
+audit_file   the file of the audit log: bounded in size, written on a thread of its own
+explain      the ACLs that were considered for a decision, and what each of them did
+"""

@@ -1,0 +1,124 @@
+"""AuditLog: denials, and grants on request, as JSON lines.
+
+    {"time": "2026-01-02T03:04:05.678Z", "result": "denied", "principal": "User:alice", "host": "10.0.0.7",
+     "api": "produce", "operation": "WRITE", "resource": "TOPIC", "name": "orders", "rule": "DefaultDeny"}
+
+`rule` is SuperUser, DefaultAllow, DefaultDeny or MatchingAcl; with MatchingAcl, `acl` has the deciding ACL. Lines
+beyond the limit per second are counted, and the next second begins with {"result": "suppressed", "count": n}. Without a
+file the lines go to the logger `barnabas.audit`, level INFO.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from barnabas.broker.authorization.rules import Action, Decision
+from barnabas.protocol.messages.security.resources import Operation, PatternType, Permission, ResourceType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from barnabas.broker.metadata.security.image import Acl
+    from barnabas.protocol.messages.api_key import ApiKey
+
+AUDIT_LOGGER: Final = "barnabas.audit"
+
+
+class AuditSink(Protocol):
+    """Where lines go."""
+
+    def write(self, line: str) -> None:
+        """Take one line, without its end. Does not block and does not raise."""
+        ...
+
+    def close(self) -> None:
+        """Write what is left."""
+        ...
+
+
+class LoggerSink:
+    """Lines as log messages."""
+
+    def __init__(self) -> None:
+        self._logger = logging.getLogger(AUDIT_LOGGER)
+
+    def write(self, line: str) -> None:
+        """Log one line."""
+        self._logger.info("%s", line)
+
+    def close(self) -> None:
+        """Do nothing: the logger has no buffer."""
+
+
+class AuditLog:
+    """Writes decisions to a sink, at most `max_per_second`. `grants`: whether grants are written as well."""
+
+    def __init__(self, sink: AuditSink, *, grants: bool, max_per_second: int, wall_ms: Callable[[], int]) -> None:
+        self.grants = grants
+        self._sink = sink
+        self._max_per_second = max_per_second
+        self._wall_ms = wall_ms
+        self._second = 0
+        self._written = 0
+        self._suppressed = 0
+
+    def record(self, action: Action, decision: Decision, api: ApiKey | None) -> None:
+        """Write one decision, or count it if the second has had its share."""
+        if decision.allowed and not self.grants:
+            return
+        now_ms = self._wall_ms()
+        if now_ms // 1000 != self._second:
+            self._second, self._written = now_ms // 1000, 0
+            self._write_suppressed(now_ms)
+        if self._written >= self._max_per_second:
+            self._suppressed += 1
+            return
+        self._written += 1
+        self._sink.write(json.dumps(_entry(now_ms, action, decision, api)))
+
+    def close(self) -> None:
+        """Write the count of suppressed lines, and close the sink."""
+        self._write_suppressed(self._wall_ms())
+        self._sink.close()
+
+    def _write_suppressed(self, now_ms: int) -> None:
+        if self._suppressed:
+            self._sink.write(json.dumps({"time": _time(now_ms), "result": "suppressed", "count": self._suppressed}))
+            self._suppressed = 0
+
+
+def _entry(now_ms: int, action: Action, decision: Decision, api: ApiKey | None) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "time": _time(now_ms),
+        "result": "allowed" if decision.allowed else "denied",
+        "principal": action.principal,
+        "host": action.host,
+        "api": None if api is None else api.label,
+        "operation": action.operation.name,
+        "resource": action.resource.name,
+        "name": action.name,
+        "rule": decision.rule.value,
+    }
+    if decision.acl is not None:
+        entry["acl"] = acl_fields(decision.acl)
+    return entry
+
+
+def acl_fields(acl: Acl) -> dict[str, str]:
+    """Return an ACL's fields as texts, for JSON."""
+    return {
+        "resource": ResourceType(acl.resource_type).name,
+        "name": acl.resource_name,
+        "pattern": PatternType(acl.pattern_type).name,
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": Operation(acl.operation).name,
+        "permission": Permission(acl.permission).name,
+    }
+
+
+def _time(now_ms: int) -> str:
+    return datetime.fromtimestamp(now_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

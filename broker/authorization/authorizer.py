@@ -1,0 +1,85 @@
+"""Authorizer: decides by the ACLs of the metadata image, and gives each session its access.
+
+Its index is replaced on the event loop when an image with other ACLs is applied, before the change is answered, so a
+client that has created an ACL meets it with its next request. Properties: super.users, allow.everyone.if.no.acl.found.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from weakref import WeakValueDictionary
+
+from barnabas.broker.authorization.access import CachedAccess
+from barnabas.broker.authorization.decisions import DEFAULT_ALLOW, DEFAULT_DENY, decide
+from barnabas.broker.authorization.index import AclIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from barnabas.broker.authorization.audit import AuditLog
+    from barnabas.broker.authorization.rules import Action, Decision
+    from barnabas.broker.metadata.security.image import Acl
+    from barnabas.broker.network.session import Session
+    from barnabas.protocol.messages.api_key import ApiKey
+
+STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+"""The only value of authorizer.class.name that switches authorization on."""
+
+
+class Authorizer:
+    """Decides about actions. Event loop only."""
+
+    def __init__(
+        self,
+        *,
+        super_users: Iterable[str] = (),
+        allow_if_no_acl: bool = False,
+        audit: AuditLog | None = None,
+    ) -> None:
+        """There are no ACLs until `replace` is called. `super_users` are texts of principals: `User:admin`."""
+        self._acls: Mapping[bytes, Acl] = {}
+        self.index = AclIndex()
+        self.super_users = frozenset(super_users)
+        self.default = DEFAULT_ALLOW if allow_if_no_acl else DEFAULT_DENY
+        self._audit = audit
+        self._accesses: WeakValueDictionary[tuple[str, str], CachedAccess] = WeakValueDictionary()
+
+    @property
+    def audits_grants(self) -> bool:
+        """Whether grants are audited as well as denials."""
+        return self._audit is not None and self._audit.grants
+
+    def decide(self, action: Action) -> Decision:
+        """Decide about an action without a cache."""
+        return decide(self.index, action, super_users=self.super_users, default=self.default)
+
+    def audit(self, action: Action, decision: Decision, api: ApiKey | None) -> None:
+        """Write a decision to the audit log."""
+        if self._audit is not None:
+            self._audit.record(action, decision, api)
+
+    def bind(self, session: Session) -> None:
+        """Set the session's access by its principal and host: when it connects, and when it has authenticated."""
+        session.access = self.access_for(str(session.principal), session.host)
+
+    def access_for(self, principal: str, host: str) -> CachedAccess:
+        """Return the access of a principal at a host; sessions of both share it."""
+        key = (principal, host)
+        access = self._accesses.get(key)
+        if access is None:
+            access = self._accesses[key] = CachedAccess(self, principal, host)
+        return access
+
+    def replace(self, acls: Mapping[bytes, Acl]) -> None:
+        """Decide by these ACLs, by id, from now on. The mapping never changes."""
+        old = self._acls
+        self._acls = acls
+        added = [acl for identity, acl in acls.items() if old.get(identity) != acl]
+        removed = {acl for identity, acl in old.items() if acls.get(identity) != acl}
+        if not added and not removed:
+            return
+        if removed:
+            removed.difference_update(acls.values())  # an equal ACL under another id stays
+        self.index = self.index.with_changes(added, removed)
+        for access in list(self._accesses.values()):
+            access.forget()
