@@ -129,6 +129,34 @@ class ConnectionProbe:
         self.refused[reason] = self.refused.get(reason, 0) + 1
 
 
+class AuthenticationProbe:
+    """SASL authentications by listener and mechanism, and connections that were closed when their session was over.
+
+    `again` distinguishes re-authentications. The mechanism is `none` where the client chose none of the listener's.
+    """
+
+    __slots__ = ("expired", "failed", "failed_again", "succeeded", "succeeded_again")
+
+    def __init__(self) -> None:
+        self.succeeded: dict[tuple[str, str], int] = {}
+        self.succeeded_again: dict[tuple[str, str], int] = {}
+        self.failed: dict[tuple[str, str], int] = {}
+        self.failed_again: dict[tuple[str, str], int] = {}
+        self.expired: dict[tuple[str, str], int] = {}
+
+    def count_success(self, listener: str, mechanism: str, *, again: bool) -> None:
+        """Count an authenticated client."""
+        _increment(self.succeeded_again if again else self.succeeded, (listener, mechanism))
+
+    def count_failure(self, listener: str, mechanism: str, *, again: bool) -> None:
+        """Count a refused client."""
+        _increment(self.failed_again if again else self.failed, (listener, mechanism))
+
+    def count_expired(self, listener: str, mechanism: str) -> None:
+        """Count a connection closed because its client did not re-authenticate in time."""
+        _increment(self.expired, (listener, mechanism))
+
+
 class LoopLagProbe(LatencyHistogram):
     """Delay of a timer of the event loop: the time that every request waits in addition to its own work.
 
@@ -181,12 +209,22 @@ class TransactionProbe:
 class BrokerProbes:
     """All counters of one broker. One per broker, never one per process: a process may run several brokers."""
 
-    __slots__ = ("apis", "connections", "fetches_waiting", "groups", "loop_lag", "topics", "transactions")
+    __slots__ = (
+        "apis",
+        "authentications",
+        "connections",
+        "fetches_waiting",
+        "groups",
+        "loop_lag",
+        "topics",
+        "transactions",
+    )
 
     def __init__(self) -> None:
         self.apis: dict[str, ApiProbe] = {}
         self.topics: dict[str, TopicProbe] = {}
         self.connections = ConnectionProbe()
+        self.authentications = AuthenticationProbe()
         self.groups = GroupProbe()
         self.transactions = TransactionProbe()
         self.loop_lag = LoopLagProbe()
@@ -216,3 +254,7 @@ class BrokerProbes:
     def forget_topic(self, name: str) -> None:
         """Drop a deleted topic's counters, if there are any, from later scrapes."""
         self.topics.pop(name, None)
+
+
+def _increment(counts: dict[tuple[str, str], int], key: tuple[str, str]) -> None:
+    counts[key] = counts.get(key, 0) + 1

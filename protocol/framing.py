@@ -32,10 +32,14 @@ class FrameError(DecodeError):
     """Invalid frame size. The rest of the stream cannot be parsed, so the connection must be closed."""
 
 
-def frame_size(buffer: bytearray | memoryview, position: int, max_frame_bytes: int) -> int:
+REQUEST_LIMIT: Final = "socket.request.max.bytes"
+"""The property that limits a connection's frames."""
+
+
+def frame_size(buffer: bytearray | memoryview, position: int, max_frame_bytes: int, limit: str = REQUEST_LIMIT) -> int:
     """Return the size field at `position`; the buffer must contain its 4 bytes.
 
-    Raises FrameError if the size is not positive or above `max_frame_bytes` (socket.request.max.bytes).
+    Raises FrameError if the size is not positive or above `max_frame_bytes`, the value of the property `limit`.
     """
     size: int = _SIZE.unpack_from(buffer, position)[0]
     if 0 < size <= max_frame_bytes:
@@ -44,4 +48,4 @@ def frame_size(buffer: bytearray | memoryview, position: int, max_frame_bytes: i
         raise FrameError(f"frame size {size} is not positive")
     first_bytes = bytes(buffer[position : position + SIZE_PREFIX])
     hint = next((hint for start, hint in _OTHER_PROTOCOLS.items() if first_bytes.startswith(start)), "")
-    raise FrameError(f"frame size {size} is above socket.request.max.bytes={max_frame_bytes}{hint}")
+    raise FrameError(f"frame size {size} is above {limit}={max_frame_bytes}{hint}")

@@ -15,22 +15,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import mmap
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, cast
 
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.network.response_frame import CloseConnection
 from barnabas.broker.network.response_sender import ResponseSender
-from barnabas.protocol.framing import SIZE_PREFIX, FrameError, frame_size
+from barnabas.protocol.framing import REQUEST_LIMIT, SIZE_PREFIX, FrameError, frame_size
 
 if TYPE_CHECKING:
     from barnabas.broker.network.connection_registry import ConnectionRegistry
-    from barnabas.broker.network.dispatch import LateResponse
+    from barnabas.broker.network.gating import Gate, Serve
     from barnabas.broker.network.response_frame import ResponseFrame
     from barnabas.broker.network.session import Session
-
-    Serve = Callable[[Session, memoryview], ResponseFrame | Deferred[LateResponse] | None]
-    """What serves a connection's frames: before its client is authenticated another function than afterwards."""
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +46,9 @@ class Connection(asyncio.BufferedProtocol):
         "_busy",
         "_consumed",
         "_filled",
+        "_finish_reason",
+        "_frame_limit",
+        "_gate",
         "_last_active",
         "_max_frame_bytes",
         "_mute",
@@ -63,16 +62,19 @@ class Connection(asyncio.BufferedProtocol):
         "_transport",
         "_view",
         "close_reason",
-        "draining",
         "session",
     )
 
-    def __init__(self, registry: ConnectionRegistry, session: Session) -> None:
-        """`registry` has the parts that all connections share: the dispatcher, the limits, the counters."""
+    def __init__(self, registry: ConnectionRegistry, session: Session, gate: Gate | None = None) -> None:
+        """`registry` has the parts that all connections share; `gate` None: clients are not authenticated."""
         self._registry = registry
         self.session = session
+        self._gate = gate
         self._serve: Serve = registry.dispatcher.serve
         self._max_frame_bytes = registry.max_frame_bytes
+        self._frame_limit = REQUEST_LIMIT
+        if gate is not None:
+            self.admit(gate.serve, gate.max_frame_bytes)
         self._buffer = _anonymous(RECEIVE_BUFFER_BYTES)
         self._view = memoryview(self._buffer)
         self._filled = 0
@@ -88,7 +90,8 @@ class Connection(asyncio.BufferedProtocol):
         self._pending: Deferred[ResponseFrame | CloseConnection | None] | None = None
         self._transport: asyncio.Transport
         self._sender: ResponseSender
-        self.draining = False
+        self._finish_reason: str | None = None
+        """Why the connection is closed after the current response; None: it stays open."""
         self.close_reason = "client"
         self._last_active = 0.0
 
@@ -110,6 +113,8 @@ class Connection(asyncio.BufferedProtocol):
             on_failure=self._send_failed,
         )
         registry.opened(self)
+        if self._gate is not None:
+            self._gate.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Cancel the pending request, if any, and release everything."""
@@ -119,6 +124,8 @@ class Connection(asyncio.BufferedProtocol):
             self._pending.cancel()
             self._pending = None
         self._end_mute()
+        if self._gate is not None:
+            self._gate.closed()
         self._sender.close()
         self._registry.closed(self)
 
@@ -175,9 +182,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def drain(self) -> None:
         """Finish the current request, answer it, and close."""
-        self.draining = True
         self._end_mute()
-        if not self._busy:
+        if self._busy:
+            self.finish("draining")
+        else:
             self.close("draining")
 
     def mute(self, seconds: float) -> None:
@@ -185,7 +193,7 @@ class Connection(asyncio.BufferedProtocol):
 
         Responses are still sent. Reading pauses only when the buffer is full.
         """
-        if self.draining or self._transport.is_closing():
+        if self._finish_reason is not None or self._transport.is_closing():
             return
         loop = self._registry.loop
         until = loop.time() + seconds
@@ -209,6 +217,20 @@ class Connection(asyncio.BufferedProtocol):
             self._mute = None
             self._registry.probe.muted -= 1
 
+    # --- called by the gate
+
+    def admit(self, serve: Serve, max_frame_bytes: int | None) -> None:
+        """Serve the frames after the current one by `serve`; `max_frame_bytes` None: those of authenticated clients."""
+        self._serve = serve
+        if max_frame_bytes is None:
+            self._max_frame_bytes, self._frame_limit = self._registry.max_frame_bytes, REQUEST_LIMIT
+        else:
+            self._max_frame_bytes, self._frame_limit = max_frame_bytes, "sasl.server.max.receive.size"
+
+    def finish(self, reason: str) -> None:
+        """Close after the response to the current request. `reason` as in `close`."""
+        self._finish_reason = reason
+
     # --- requests
 
     def _work(self) -> None:
@@ -219,7 +241,9 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self._work_off_frames()
         except (FrameError, CloseConnection) as error:
-            logger.warning("closing the connection of %s: %s", self.session, error)
+            gate = self._gate
+            if gate is None or not isinstance(error, FrameError) or not gate.broken_frame(error):
+                logger.warning("closing the connection of %s: %s", self.session, error)
             self._sender.flush()
             self.abort("refused" if isinstance(error, CloseConnection) else "bad_frame")
         except Exception:
@@ -239,7 +263,7 @@ class Connection(asyncio.BufferedProtocol):
             body = start + SIZE_PREFIX
             if body > filled:
                 break
-            size = frame_size(self._view, start, self._max_frame_bytes)
+            size = frame_size(self._view, start, self._max_frame_bytes, self._frame_limit)
             end = body + size
             if end > filled:
                 self._make_room(SIZE_PREFIX + size)
@@ -290,16 +314,16 @@ class Connection(asyncio.BufferedProtocol):
             return  # a late response to a client that has disconnected; writing would raise
         if answer is None or self._sender.send(answer):
             self._busy = False
-            if self.draining:
-                self.close("draining")
+            if self._finish_reason is not None:
+                self.close(self._finish_reason)
 
     def _response_sent(self) -> None:
         """The kernel has accepted the rest of a response that did not fit into the socket."""
         if not self._busy or self._pending is not None:
             return  # held responses were sent, and the request after them still waits for its own
         self._busy = False
-        if self.draining:
-            self.close("draining")
+        if self._finish_reason is not None:
+            self.close(self._finish_reason)
         else:
             self._work()
 
