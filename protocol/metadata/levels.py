@@ -1,8 +1,9 @@
 """Features of a cluster and their levels, which FeatureLevel records finalize.
 
-`metadata.version` decides which record versions a metadata log may hold. Kafka 3.7 to 4.3 all read level
-19 (3.7-IV4). Level 13 introduced metadata transactions, 17 directory ids in partition records, 23 the lists of eligible
-leaders. 30 (4.3-IV0) is the newest supported level. Kafka 4.x does not read levels below 7 (3.3-IV3) either.
+`metadata.version` decides which record versions a metadata log may hold. Kafka 3.7 to 4.3 all read level 19 (3.7-IV4).
+Level 11 introduced SCRAM credentials, 13 metadata transactions, 14 delegation tokens, 17 directory ids in partition
+records, 23 the lists of eligible leaders. 30 (4.3-IV0) is the newest supported level. Kafka 4.x does not read levels
+below 7 (3.3-IV3) either.
 
 `transaction.version` decides how transactions are kept (KIP-890): 0 as up to Kafka 3.9; 1 writes version 1 of
 TransactionLogValue; 2 also gives a producer a new epoch for each transaction. A feature without a record has level 0.
@@ -30,6 +31,12 @@ KRAFT_VERSION = "kraft.version"
 OLDEST_KNOWN_LEVEL = 7
 INITIAL_LEVEL = 19
 NEWEST_KNOWN_LEVEL = 30
+
+SCRAM_FROM = 11
+"""3.5-IV2, the first level with SCRAM credentials."""
+
+TOKENS_FROM = 14
+"""3.6-IV2, the first level with delegation tokens."""
 
 _LEVELS_THAT_CHANGED_METADATA = (8, 11, 13, 14, 15, 17, 23, 30)
 """Levels whose records older ones do not have (Kafka's didMetadataChange)."""

@@ -1,6 +1,8 @@
 """Messages about ACLs, users, tokens, and SASL.
 
-acls        ACLs, filters, and the requests about them
-resources   resource types, operations, pattern types and permissions, with Kafka's codes
-sasl        SaslHandshake and SaslAuthenticate
+acls               ACLs, filters, and the requests about them
+client_quotas      AlterClientQuotas
+resources          resource types, operations, pattern types and permissions, with Kafka's codes
+sasl               SaslHandshake and SaslAuthenticate
+scram_credentials  AlterUserScramCredentials
 """

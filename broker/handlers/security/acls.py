@@ -1,0 +1,95 @@
+"""DescribeAcls (29), CreateAcls (30), DeleteAcls (31).
+
+In this order: CLUSTER_AUTHORIZATION_FAILED without DESCRIBE (29) or ALTER (30, 31) on the cluster; SECURITY_DISABLED on
+a broker without an authorizer; the checks of broker/metadata/security/acls.py. A change is durable, and decides, before
+it is answered. A filter with an unknown code is INVALID_REQUEST for DescribeAcls, too; Kafka closes the connection if
+the code is 0, and finds no ACLs if it is a larger one.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from barnabas.broker.handlers.security.cluster_access import require_on_cluster
+from barnabas.broker.metadata.security.acls import filter_fault, plan_create_acls, plan_delete_acls
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.security.acls import (
+    CreateAclsRequest,
+    CreateAclsResponse,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+    DescribeAclsRequest,
+    DescribeAclsResponse,
+)
+from barnabas.protocol.messages.security.resources import Operation
+
+if TYPE_CHECKING:
+    from barnabas.broker.metadata.view import MetadataView
+    from barnabas.broker.metadata_changes import MetadataChanges
+    from barnabas.broker.network.session import Session
+    from barnabas.broker.probes import ApiProbe
+
+logger = logging.getLogger(__name__)
+
+
+class DescribeAclsHandler:
+    """Serves DescribeAcls."""
+
+    def __init__(self, store: MetadataView) -> None:
+        self._store = store
+
+    def __call__(self, session: Session, request: DescribeAclsRequest) -> DescribeAclsResponse:
+        """Answer one DescribeAcls request as the module docstring specifies."""
+        require_on_cluster(session, Operation.DESCRIBE, ApiKey.DESCRIBE_ACLS)
+        if session.access is None:
+            raise BrokerError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
+        fault = filter_fault(request.filter)
+        if fault is not None:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, fault)
+        return DescribeAclsResponse(list(filter(request.filter.matches, self._store.image.security.acls.values())))
+
+
+class CreateAclsHandler:
+    """Serves CreateAcls."""
+
+    def __init__(self, changes: MetadataChanges, probe: ApiProbe) -> None:
+        self._changes = changes
+        self._probe = probe
+
+    async def __call__(self, session: Session, request: CreateAclsRequest) -> CreateAclsResponse:
+        """Answer one CreateAcls request as the module docstring specifies."""
+        _require_alter(session, ApiKey.CREATE_ACLS)
+        results = await self._changes.change(lambda image: plan_create_acls(image, request.acls))
+        for acl, result in zip(request.acls, results, strict=True):
+            if result.error is ErrorCode.NONE:
+                logger.info("ACL created by %s (%s): %r", session, session.principal, acl)
+            else:
+                self._probe.count_error(result.error.name.lower())
+        return CreateAclsResponse(results)
+
+
+class DeleteAclsHandler:
+    """Serves DeleteAcls."""
+
+    def __init__(self, changes: MetadataChanges, probe: ApiProbe) -> None:
+        self._changes = changes
+        self._probe = probe
+
+    async def __call__(self, session: Session, request: DeleteAclsRequest) -> DeleteAclsResponse:
+        """Answer one DeleteAcls request as the module docstring specifies."""
+        _require_alter(session, ApiKey.DELETE_ACLS)
+        results = await self._changes.change(lambda image: plan_delete_acls(image, request.filters))
+        for result in results:
+            if result.error is not ErrorCode.NONE:
+                self._probe.count_error(result.error.name.lower())
+        for acl in dict.fromkeys(acl for result in results for acl in result.deleted):
+            logger.info("ACL deleted by %s (%s): %r", session, session.principal, acl)
+        return DeleteAclsResponse(results)
+
+
+def _require_alter(session: Session, api: ApiKey) -> None:
+    require_on_cluster(session, Operation.ALTER, api)
+    if session.access is None:
+        raise BrokerError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")

@@ -1,0 +1,84 @@
+"""AlterClientQuotas (key 49): CLUSTER_AUTHORIZATION_FAILED without ALTER_CONFIGS on the cluster.
+
+Then one result per entity, with the checks of broker/metadata/security/quotas.py. Names of hosts are resolved on
+a thread, at most 100 in a request. A change is durable, and limits, before it is answered.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import socket
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.handlers.security.cluster_access import require_on_cluster
+from barnabas.broker.metadata.security.quotas import plan_alter_quotas
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.security.client_quotas import IP, AlterClientQuotasRequest, AlterClientQuotasResponse
+from barnabas.protocol.messages.security.resources import Operation
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Iterable
+    from concurrent.futures import Executor
+
+    from barnabas.broker.metadata_changes import MetadataChanges
+    from barnabas.broker.network.session import Session
+    from barnabas.broker.probes import ApiProbe
+
+_MAX_HOST_NAMES: Final = 100
+"""Each may hold a thread for seconds."""
+
+logger = logging.getLogger(__name__)
+
+
+class AlterClientQuotasHandler:
+    """Serves AlterClientQuotas."""
+
+    def __init__(
+        self, changes: MetadataChanges, loop: asyncio.AbstractEventLoop, blocking_io: Executor, probe: ApiProbe
+    ) -> None:
+        self._changes = changes
+        self._loop = loop
+        self._blocking_io = blocking_io
+        self._probe = probe
+
+    async def __call__(self, session: Session, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
+        """Answer one AlterClientQuotas request as the module docstring specifies."""
+        require_on_cluster(session, Operation.ALTER_CONFIGS, ApiKey.ALTER_CLIENT_QUOTAS)
+        names = {name for entry in request.entries for kind, name in entry.entity if kind == IP and name}
+        hosts = {name for name in names if not _is_address(name)}
+        if len(hosts) > _MAX_HOST_NAMES:
+            message = f"A request may name at most {_MAX_HOST_NAMES} hosts; give their addresses instead."
+            raise BrokerError(ErrorCode.INVALID_REQUEST, message)
+        unknown = await self._loop.run_in_executor(self._blocking_io, _unresolvable, hosts) if hosts else set()
+        results = await self._changes.change(
+            lambda image: plan_alter_quotas(image, request.entries, resolves=lambda name: name not in unknown),
+            commit=not request.validate_only,
+        )
+        for result in results:
+            if result.error is not ErrorCode.NONE:
+                self._probe.count_error(result.error.name.lower())
+            elif not request.validate_only:
+                logger.info("quotas of %r changed by %s (%s)", dict(result.entity), session, session.principal)
+        return AlterClientQuotasResponse(results)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _unresolvable(hosts: Iterable[str]) -> set[str]:
+    """Return the names that the resolver does not know. Blocks."""
+    unknown = set()
+    for host in hosts:
+        try:
+            socket.getaddrinfo(host, None)
+        except (OSError, UnicodeError):
+            unknown.add(host)
+    return unknown

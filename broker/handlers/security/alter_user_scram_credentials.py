@@ -1,0 +1,52 @@
+"""AlterUserScramCredentials (key 51): CLUSTER_AUTHORIZATION_FAILED without ALTER on the cluster.
+
+Then one result per user, with the checks of broker/metadata/security/scram.py. A change is durable before it is
+answered, and counts for the next login; connections that are open stay open.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from barnabas.broker.handlers.security.cluster_access import require_on_cluster
+from barnabas.broker.metadata.security.scram import plan_alter_scram
+from barnabas.broker.printable import printable
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.security.resources import Operation
+from barnabas.protocol.messages.security.scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.metadata_changes import MetadataChanges
+    from barnabas.broker.network.session import Session
+    from barnabas.broker.probes import ApiProbe
+
+logger = logging.getLogger(__name__)
+
+
+class AlterUserScramCredentialsHandler:
+    """Serves AlterUserScramCredentials."""
+
+    def __init__(self, changes: MetadataChanges, probe: ApiProbe) -> None:
+        self._changes = changes
+        self._probe = probe
+
+    async def __call__(
+        self, session: Session, request: AlterUserScramCredentialsRequest
+    ) -> AlterUserScramCredentialsResponse:
+        """Answer one AlterUserScramCredentials request as the module docstring specifies."""
+        require_on_cluster(session, Operation.ALTER, ApiKey.ALTER_USER_SCRAM_CREDENTIALS)
+        results = await self._changes.change(lambda image: plan_alter_scram(image, request))
+        deleted = {deletion.name for deletion in request.deletions}
+        for result in results:
+            if result.error is ErrorCode.NONE:
+                change = "deleted" if result.user in deleted else "set"
+                user = printable(result.user)
+                logger.info("SCRAM credential of user %s %s by %s (%s)", user, change, session, session.principal)
+            else:
+                self._probe.count_error(result.error.name.lower())
+        return AlterUserScramCredentialsResponse(results)

@@ -1,0 +1,185 @@
+"""AlterUserScramCredentials, AlterClientQuotas and the ACL APIs over the wire, and the checks before them."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from barnabas.broker.handlers.security.acls import CreateAclsHandler, DeleteAclsHandler, DescribeAclsHandler
+from barnabas.broker.metadata.image import MetadataImage
+from barnabas.broker.metadata.image_builder import ImageBuilder
+from barnabas.broker.security.principal import ANONYMOUS
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.security.acls import (
+    Acl,
+    AclFilter,
+    CreateAclsRequest,
+    DeleteAclsRequest,
+    DescribeAclsRequest,
+)
+from barnabas.protocol.messages.security.resources import CLUSTER_NAME, Operation, ResourceType
+from tests.support.daemon import Daemon
+from tests.support.kafka.kafka_wire import KafkaWire, schema
+
+ACL = Acl(2, "orders", 3, "User:alice", "*", 3, 3)
+
+
+class Access:
+    """Allows some operations on the cluster."""
+
+    def __init__(self, *allowed: Operation) -> None:
+        self._allowed = allowed
+
+    def allows(self, operation: Operation, resource: ResourceType, name: str, **_: object) -> bool:
+        assert (resource, name) == (ResourceType.CLUSTER, CLUSTER_NAME)
+        return operation in self._allowed
+
+
+class Changes:
+    """MetadataChanges without a log."""
+
+    def __init__(self) -> None:
+        self.image = MetadataImage()
+
+    async def change(self, make_plan: Any) -> Any:
+        plan = make_plan(self.image)
+        builder = ImageBuilder(self.image)
+        for record in plan.records:
+            builder.apply(record)
+        self.image = builder.build()
+        return plan.results
+
+
+def session(*allowed: Operation, authorizer: bool = True) -> Any:
+    return SimpleNamespace(access=Access(*allowed) if authorizer else None, principal=ANONYMOUS)
+
+
+def test_acls_are_created_described_and_deleted() -> None:
+    changes = cast(Any, Changes())
+    admin, probe = session(Operation.ALTER, Operation.DESCRIBE), cast(Any, None)
+    other = ACL._replace(resource_name="other")
+    created = asyncio.run(CreateAclsHandler(changes, probe)(admin, CreateAclsRequest([ACL, other])))
+    assert [each.error for each in created.results] == [ErrorCode.NONE] * 2
+    everything = DescribeAclsRequest(AclFilter())
+    assert DescribeAclsHandler(changes)(admin, everything).acls == [ACL, other]
+    filters = [AclFilter(resource_name="orders")]
+    deleted = asyncio.run(DeleteAclsHandler(changes, probe)(admin, DeleteAclsRequest(filters)))
+    assert deleted.results[0].deleted == [ACL]
+    assert DescribeAclsHandler(changes)(admin, everything).acls == [other]
+
+
+BAD_FILTER = AclFilter(operation=0)
+
+
+@pytest.mark.parametrize(
+    ("client", "code"),
+    [
+        (session(), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        (session(authorizer=False), ErrorCode.SECURITY_DISABLED),
+        (session(Operation.DESCRIBE), ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_describing_acls_needs_permission_then_an_authorizer_then_a_filter(client: Any, code: ErrorCode) -> None:
+    with pytest.raises(BrokerError) as refused:
+        DescribeAclsHandler(cast(Any, Changes()))(client, DescribeAclsRequest(BAD_FILTER))
+    assert refused.value.code is code
+
+
+@pytest.mark.parametrize(
+    ("client", "code"),
+    [
+        (session(Operation.DESCRIBE), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        (session(authorizer=False), ErrorCode.SECURITY_DISABLED),
+    ],
+)
+def test_changing_acls_needs_permission_then_an_authorizer(client: Any, code: ErrorCode) -> None:
+    changes, probe = cast(Any, Changes()), cast(Any, None)
+    with pytest.raises(BrokerError) as refused:
+        asyncio.run(CreateAclsHandler(changes, probe)(client, CreateAclsRequest([ACL])))
+    assert refused.value.code is code
+    with pytest.raises(BrokerError) as refused:
+        asyncio.run(DeleteAclsHandler(changes, probe)(client, DeleteAclsRequest([BAD_FILTER])))
+    assert refused.value.code is code
+    assert changes.image == MetadataImage()
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_broker_without_an_authorizer_refuses_acls(daemon: Daemon, version: int) -> None:
+    disabled = ErrorCode.SECURITY_DISABLED
+    of_filter = {"operation": 1, "permission_type": 1, "resource_type_filter": 1, "pattern_type_filter": 1}
+    names = dict.fromkeys(("resource_name_filter", "principal_filter", "host_filter"))
+    creation = schema("create_acls", version, "request").AclCreation(
+        resource_type=2,
+        resource_name="orders",
+        resource_pattern_type=3,
+        principal="User:alice",
+        host="*",
+        operation=3,
+        permission_type=3,
+    )
+    deletion = schema("delete_acls", version, "request").DeleteAclsFilter(**of_filter, **names)
+    with KafkaWire(daemon.host, daemon.port) as kafka:
+        described = kafka.call("describe_acls", version, **of_filter, **names)
+        created = kafka.call("create_acls", version, creations=(creation, creation))
+        deleted = kafka.call("delete_acls", version, filters=(deletion,))
+    assert (described.error_code, described.error_message) == (disabled, "No Authorizer is configured on the broker")
+    assert [(each.error_code, each.error_message) for each in created.results] == [
+        (disabled, "No Authorizer is configured.")
+    ] * 2
+    assert [each.error_code for each in deleted.filter_results] == [disabled]
+
+
+def test_users_are_set_described_and_deleted(daemon: Daemon) -> None:
+    kinds = schema("alter_user_scram_credentials", 0, "request")
+    alice = kinds.ScramCredentialUpsertion(
+        name="alice", mechanism=2, iterations=8192, salt=b"salt", salted_password=b"salted secret"
+    )
+    bob = kinds.ScramCredentialDeletion(name="bob", mechanism=1)
+    with KafkaWire(daemon.host, daemon.port) as kafka:
+        results = kafka.call("alter_user_scram_credentials", 0, deletions=(bob,), upsertions=(alice,)).results
+        assert [(each.user, each.error_code) for each in results] == [
+            ("alice", ErrorCode.NONE),
+            ("bob", ErrorCode.RESOURCE_NOT_FOUND),
+        ]
+        (user,) = kafka.call("describe_user_scram_credentials", 0, users=None).results
+        assert (user.user, [(info.mechanism, info.iterations) for info in user.credential_infos]) == (
+            "alice",
+            [(2, 8192)],
+        )
+        deletion = kinds.ScramCredentialDeletion(name="alice", mechanism=2)
+        (result,) = kafka.call("alter_user_scram_credentials", 0, deletions=(deletion,), upsertions=()).results
+        assert (result.user, result.error_code) == ("alice", ErrorCode.NONE)
+        assert kafka.call("describe_user_scram_credentials", 0, users=None).results == ()
+    assert "SCRAM credential of user alice set by" in daemon.log
+    assert "salted secret" not in daemon.log
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_quotas_are_set_described_and_removed(daemon: Daemon, version: int) -> None:
+    kinds = schema("alter_client_quotas", version, "request")
+
+    def alter(*ops: Any, validate_only: bool = False, name: str | None = None) -> Any:
+        entity = (kinds.EntityData(entity_type="ip", entity_name=name),)
+        entry = kinds.EntryData(entity=entity, ops=ops)
+        (result,) = kafka.call("alter_client_quotas", version, entries=(entry,), validate_only=validate_only).entries
+        return result
+
+    def described() -> list[Any]:
+        entries = kafka.call("describe_client_quotas", version, components=(), strict=False).entries
+        return [(entry.entity[0].entity_name, [(each.key, each.value) for each in entry.values]) for entry in entries]
+
+    rate = kinds.OpData(key="connection_creation_rate", value=1000.0, remove=False)
+    with KafkaWire(daemon.host, daemon.port) as kafka:
+        assert alter(rate, validate_only=True).error_code == ErrorCode.NONE
+        assert described() == []
+        assert alter(rate).error_code == ErrorCode.NONE
+        assert described() == [(None, [("connection_creation_rate", 1000.0)])]
+        unknown = alter(rate, name="no such host")
+        assert unknown.error_code == ErrorCode.INVALID_REQUEST
+        assert unknown.error_message == "no such host is not a valid IP or resolvable host."
+        removal = kinds.OpData(key="connection_creation_rate", value=0.0, remove=True)
+        assert alter(removal).error_code == ErrorCode.NONE
+        assert described() == []
