@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.broker.metadata.directories import reconcile
 from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.metadata.log.batches import encode_change
 from barnabas.broker.metadata.placement import Placement
 from barnabas.broker.metadata.topics import plan_create_topics, plan_delete_topics
-from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.topics.topics import NewTopic
 from barnabas.protocol.metadata.control import LeaderChange, Voter
 from barnabas.protocol.metadata.levels import METADATA_VERSION
@@ -224,6 +225,28 @@ def test_missing_partition_directories_of_a_topic_are_logged_in_one_line(
         pass
     lines = [(each.levelname, each.getMessage()) for each in caplog.records if "were missing" in each.getMessage()]
     assert lines == [(level, f"logs of {topic} were missing, created empty ones: {count}")]
+
+
+def test_logs_that_cannot_be_created_are_logged_in_one_line_per_topic(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path) as first:
+        first.create(NewTopic("orders", 3), NewTopic("bills", 1))
+    for name in ("orders-0", "orders-2", "bills-0"):
+        shutil.rmtree(tmp_path / name)
+
+    def refuse(*arguments: object, **options: object) -> None:
+        raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "no space left")
+
+    monkeypatch.setattr(reconcile, "create_log", refuse)
+    with opened(tmp_path):
+        pass
+    lines = [each.getMessage() for each in caplog.records if each.levelname == "ERROR"]
+    assert sorted(line.partition(" are missing")[0] for line in lines) == ["logs of bills", "logs of orders"]
+    assert [line.rpartition("not served: ")[2] for line in sorted(lines)] == [
+        "count=1 partitions=0: no space left",
+        "count=2 partitions=0,2: no space left",
+    ]
 
 
 def test_a_partition_unknown_to_the_metadata_is_kept_as_stray(tmp_path: Path) -> None:
