@@ -132,13 +132,13 @@ def test_a_topic_is_created_listed_described_altered_and_deleted(commands: Comma
 def test_describe_shows_the_cleaning_state_of_compacted_topics_only(commands: Commands) -> None:
     configs = ("cleanup.policy=compact", "segment.bytes=65536", "min.cleanable.dirty.ratio=1.0")
     commands.run("topic", "create", "table", *(part for config in configs for part in ("--config", config)))
-    commands.ok("produce", "table", "--key-separator", ":", stdin=b"k:value of some length\n" * 20_000)
+    commands.ok("produce", "table", "--key-separator", ":", stdin=(b"k:" + bytes(1000) + b"\n") * 200)
     fields = ("clean_offset", "dirty_ratio", "cleaning")
     (described,) = commands.json("topic", "describe", "table")
     assert [described["partitions"][0][field] for field in fields] == [None, 1.0, "idle"]
     table = commands.ok("topic", "describe", "table").decode().splitlines()
     assert " ".join(table[1].split()) == "partition leader leader epoch earliest latest clean to dirty cleaning"
-    assert table[2].split() == ["0", "1", "0", "0", "20000", "-", "1.0", "idle"]
+    assert table[2].split() == ["0", "1", "0", "0", "200", "-", "1.0", "idle"]
 
     commands.ok("topic", "alter", "table", "--config", "cleanup.policy=delete")
     (described,) = commands.json("topic", "describe", "table")
@@ -467,7 +467,7 @@ def test_a_closed_pipe_ends_consume_without_a_message(commands: Commands, topic:
 def test_a_pipe_closed_in_the_middle_of_the_output_ends_consume_without_a_message(
     commands: Commands, topic: str
 ) -> None:
-    commands.ok("produce", topic, stdin=b"0123456789\n" * 100_000)
+    commands.ok("produce", topic, stdin=(b"0123456789" * 100 + b"\n") * 1000)
 
     with commands.start(
         "consume", topic, "--from-beginning", stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
