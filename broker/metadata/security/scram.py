@@ -37,7 +37,7 @@ def plan_alter_scram(image: MetadataImage, request: AlterUserScramCredentialsReq
     """Plan the changes; one result per user. The changes of users without an error are carried out."""
     changes: dict[str, ScramDeletion | ScramUpsertion] = {}
     faults: dict[str, _Fault] = {}
-    for change in (*request.deletions, *request.upsertions):
+    for change in request.changes():
         name = change.name
         if name in faults:
             continue

@@ -35,8 +35,8 @@ class AclsOfResource(NamedTuple):
 
 def by_resource(acls: Iterable[Acl]) -> list[AclsOfResource]:
     """Group ACLs by resource."""
-    pattern = itemgetter(0, 1, 2)
-    return [AclsOfResource(*key, list(group)) for key, group in groupby(sorted(acls), key=pattern)]
+    groups = groupby(sorted(acls), key=itemgetter(0, 1, 2))
+    return [AclsOfResource(kind, name, pattern, list(group)) for (kind, name, pattern), group in groups]
 
 
 def of_resource(resource_type: int, resource_name: str, pattern_type: int, acls: list[dict[str, Any]]) -> list[Acl]:

@@ -26,6 +26,6 @@ encode_response = RESPONSE.write
 
 def encode_error(version: int, request: AlterUserScramCredentialsRequest, code: ErrorCode, message: str) -> bytes:
     """The refusal at every user."""
-    names = dict.fromkeys(change.name for change in (*request.deletions, *request.upsertions))
+    names = dict.fromkeys(change.name for change in request.changes())
     results = [AlteredScramUser(name, code, message) for name in names]
     return RESPONSE.write(version, AlterUserScramCredentialsResponse(results))

@@ -38,6 +38,10 @@ class AlterUserScramCredentialsRequest:
     deletions: list[ScramDeletion] = field(default_factory=list)
     upsertions: list[ScramUpsertion] = field(default_factory=list)
 
+    def changes(self) -> list[ScramDeletion | ScramUpsertion]:
+        """Return deletions and upsertions, in the order in which Kafka checks them."""
+        return [*self.deletions, *self.upsertions]
+
 
 @dataclass(slots=True)
 class AlteredScramUser:
