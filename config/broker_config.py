@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from barnabas.config import combinations, names
+from barnabas.config import combinations, names, security_checks
 from barnabas.config.errors import ConfigError
 from barnabas.config.listener_view import ListenerView
 from barnabas.config.listeners import METRICS, Listener
 from barnabas.config.property import UpdateMode
 from barnabas.config.property_values import PropertyValues, parse_setting
+from barnabas.config.providers import NO_PROVIDERS, PREFIX, ConfigProviders
+from barnabas.config.tables.tls_properties import OF_LISTENERS_ONLY
 from barnabas.config.tables.topic_properties import TOPIC_PROPERTIES
 from barnabas.config.value import Setting
 
@@ -50,10 +52,11 @@ class BrokerConfig(PropertyValues):
         dynamic_default: Mapping[str, Setting],
         dynamic_broker: Mapping[str, Setting],
         notes: tuple[str, ...],
+        providers: ConfigProviders = NO_PROVIDERS,
         dynamic_notes: tuple[str, ...] = (),
     ) -> None:
         """Use of(), load() or with_dynamic(). Raises ConfigError."""
-        super().__init__(static, dynamic_default, dynamic_broker)
+        super().__init__(static, dynamic_default, dynamic_broker, providers)
         self._static = dict(static)
         self._notes = notes
         self._log_config: LogConfig | None = None
@@ -65,15 +68,27 @@ class BrokerConfig(PropertyValues):
             protocols = {METRICS: self._metrics_listener.name} | dict(protocols)
         self._protocols = protocols
         combinations.ensure_possible(self)
-        self._warnings = (*notes, *dynamic_notes, *combinations.warnings(self, self._listeners))
+        security_checks.ensure_secure(self)
+        self._warnings = (
+            *notes,
+            *dynamic_notes,
+            *combinations.warnings(self, self._listeners),
+            *security_checks.warnings(self),
+        )
 
     @classmethod
-    def of(cls, static: Mapping[str, Setting] | None = None, notes: tuple[str, ...] = ()) -> BrokerConfig:
+    def of(
+        cls,
+        static: Mapping[str, Setting] | None = None,
+        notes: tuple[str, ...] = (),
+        providers: ConfigProviders = NO_PROVIDERS,
+    ) -> BrokerConfig:
         """Return a configuration of static settings; without any, the defaults. Raises ConfigError.
 
-        `notes` are warnings found while the settings were read; they come first in `warnings`.
+        `notes` are warnings found while the settings were read; they come first in `warnings`. `providers` resolve the
+        references in these and in dynamic settings.
         """
-        return cls(static or {}, {}, {}, notes)
+        return cls(static or {}, {}, {}, notes, providers)
 
     def with_dynamic(
         self, default: Mapping[str, str], broker: Mapping[str, str], *, stored: bool = False
@@ -93,7 +108,7 @@ class BrokerConfig(PropertyValues):
             layer: dict[str, Setting] = {}
             for name, text in texts.items():
                 try:
-                    _ensure_dynamic(name, text, origin, is_default_layer)
+                    _ensure_dynamic(name, text, origin, is_default_layer, self._providers)
                 except ConfigError as error:
                     if not stored:
                         raise
@@ -101,7 +116,7 @@ class BrokerConfig(PropertyValues):
                 else:
                     layer[name] = Setting(text, origin)
             layers.append(layer)
-        return BrokerConfig(self._static, layers[0], layers[1], self._notes, tuple(notes))
+        return BrokerConfig(self._static, layers[0], layers[1], self._notes, self._providers, tuple(notes))
 
     @property
     def node_id(self) -> int | None:
@@ -196,14 +211,21 @@ class BrokerConfig(PropertyValues):
         return value
 
 
-def _ensure_dynamic(name: str, text: str, origin: str, is_default_layer: bool) -> None:
+def _ensure_dynamic(name: str, text: str, origin: str, is_default_layer: bool, providers: ConfigProviders) -> None:
     known = names.served_property(name)
     if known is None:
+        if name.startswith(PREFIX):
+            raise ConfigError(f"{name} in {origin}: read-only, it is read when the broker starts")
         if names.is_unserved(name):
             return
         raise names.unknown_property(name, origin)
     if not known.is_dynamic:
         raise ConfigError(f"{name} in {origin}: read-only, it is read when the broker starts")
+    if name in OF_LISTENERS_ONLY:
+        raise ConfigError(
+            f"{name} in {origin}: while the broker runs it can be set for one listener only, as "
+            f"{names.listener_prefix('<listener>')}{name}"
+        )
     if known.update_mode is UpdateMode.PER_BROKER and is_default_layer:
         raise ConfigError(f"{name} in {origin}: it can be set for one broker only")
-    parse_setting(known, Setting(text, origin), name)
+    parse_setting(known, providers.resolve(name, Setting(text, origin)), name)

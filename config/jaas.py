@@ -1,9 +1,9 @@
 r"""Parser of sasl.jaas.config: `<module class> <flag> <option>="<value>" ... ;`.
 
 Tokens are those of Java's StreamTokenizer as Kafka's JaasConfig sets it: words of letters, digits and . - _ $; values
-in double or single quotes with Java's escapes (\n, \", \101); // and /* */ and, outside of quotes, any / begin comments.
-A value that begins with a digit, a dot or a minus needs quotes. The entry of a property has exactly one module. Messages
-of errors contain no values, and no word that may be the rest of a badly quoted one.
+in double or single quotes with Java's escapes (\n, \", \101); // and /* */ and, outside of quotes, any / begin a
+comment. A value that begins with a digit, a dot or a minus needs quotes. The entry of a property has exactly one
+module. Messages of errors contain no values, and no word that may be the rest of a badly quoted one.
 """
 
 from __future__ import annotations
@@ -19,14 +19,11 @@ SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 OAUTHBEARER_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 
 _FLAGS: Final = frozenset({"required", "requisite", "sufficient", "optional"})
-_TOKEN: Final = re.compile(
-    r"""(?P<skipped>\s+|/\*.*?\*/|/(?!\*)[^\r\n]*)
+_TOKEN: Final = r"""(?P<skipped>\s+|/\*.*?\*/|/(?!\*)[^\r\n]*)
     |(?P<quoted>"(?:\\.|[^"\\\r\n])*"|'(?:\\.|[^'\\\r\n])*')
     |(?P<word>[A-Za-z_$\u00a0-\U0010ffff][A-Za-z0-9._$\-\u00a0-\U0010ffff]*)
-    |(?P<other>.)""",
-    re.VERBOSE | re.DOTALL,
-)
-_ESCAPE: Final = re.compile(r"\\([0-3]?[0-7]{1,2}|.)", re.DOTALL)
+    |(?P<other>.)"""
+_ESCAPE: Final = r"\\([0-3]?[0-7]{1,2}|.)"
 _ESCAPES: Final = {"a": "\x07", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\x0b"}
 
 
@@ -84,9 +81,10 @@ def _entry(first: _Token, tokens: Iterator[_Token]) -> JaasEntry:
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    for match in _TOKEN.finditer(text):
+    # Compiled here: a start without SASL should not wait for it.
+    for match in re.finditer(_TOKEN, text, re.VERBOSE | re.DOTALL):
         if match.lastgroup == "quoted":
-            yield _Token(_ESCAPE.sub(_unescape, match[0][1:-1]), True)
+            yield _Token(re.sub(_ESCAPE, _unescape, match[0][1:-1], flags=re.DOTALL), True)
         elif match.lastgroup != "skipped":
             yield _Token(match[0], match.lastgroup == "word")
 

@@ -9,6 +9,8 @@ from barnabas.config import environment, names
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.errors import ConfigError
 from barnabas.config.properties_file import BadLineError, decode, parse_properties
+from barnabas.config.providers import providers_of
+from barnabas.config.security_checks import holds_secret, is_readable_by_others
 from barnabas.config.value import Setting
 
 __all__ = ["BrokerConfig", "ConfigError", "load"]
@@ -32,7 +34,7 @@ def load(
         settings.update(_from_file(config_file, notes))
     settings.update(_from_environment(environ))
     settings.update(_from_overrides(overrides))
-    return BrokerConfig.of(settings, tuple(notes))
+    return BrokerConfig.of(settings, tuple(notes), providers_of(settings, environ))
 
 
 def _from_file(path: Path, notes: list[str]) -> dict[str, Setting]:
@@ -53,6 +55,11 @@ def _from_file(path: Path, notes: list[str]) -> dict[str, Setting]:
         if earlier is not None and earlier.text.strip() != value.strip():
             notes.append(f"{key} in {earlier.origin} has no effect: line {line} sets it again")
         settings[key] = setting
+    secrets = [name for name, each in settings.items() if holds_secret(name) and "${" not in each.text]
+    if secrets and is_readable_by_others(path):
+        notes.append(
+            f"{path} has passwords or keys ({', '.join(secrets)}) and can be read by every user of this machine"
+        )
     return settings
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from barnabas.config import names
 from barnabas.config.errors import ConfigError
 from barnabas.config.property import BadValueError, Property, show
+from barnabas.config.providers import PREFIX, ConfigProviders
 from barnabas.config.secret import Secret
 from barnabas.config.tables.broker_properties import BROKER_PROPERTIES
 from barnabas.config.value import ConfigSource, ConfigValue, PropertyValue, Setting
@@ -22,15 +23,17 @@ DEFAULT_ORIGIN = "default"
 class PropertyValues:
     """Values by property name, each with its layer and origin."""
 
-    __slots__ = ("_layers", "_unserved", "_values")
+    __slots__ = ("_layers", "_providers", "_unserved", "_values")
 
     def __init__(
         self,
         static: Mapping[str, Setting],
         dynamic_default: Mapping[str, Setting],
         dynamic_broker: Mapping[str, Setting],
+        providers: ConfigProviders,
     ) -> None:
-        """Raises ConfigError for an unknown name or a bad value."""
+        """Raises ConfigError for an unknown name, a bad value, or a reference that `providers` cannot resolve."""
+        self._providers = providers
         self._values: dict[str, ConfigValue] = dict(_DEFAULTS)
         self._layers: dict[str, tuple[ConfigValue, ...]] = {}
         self._unserved: dict[str, ConfigValue] = {}
@@ -153,10 +156,13 @@ class PropertyValues:
     def _set(self, name: str, setting: Setting, source: ConfigSource) -> None:
         known = names.served_property(name)
         if known is None:
+            if name.startswith(PREFIX):
+                return  # read by providers_of()
             if not names.is_unserved(name):
                 raise names.unknown_property(name, setting.origin)
             self._unserved[name] = ConfigValue(setting.text, None, source, setting.origin)
             return
+        setting = self._providers.resolve(name, setting)
         value = parse_setting(known, setting, name)
         text = None if known.is_sensitive else setting.text.strip()
         self._values[name] = given = ConfigValue(value, text, source, setting.origin)
@@ -165,15 +171,13 @@ class PropertyValues:
 
 def parse_setting(known: Property, setting: Setting, name: str) -> PropertyValue:
     """Return the parsed and checked value; `name` may have a listener's prefix. Raises ConfigError."""
-    shown = "" if known.is_sensitive else f"={setting.text}"
-    _, reference, after = setting.text.partition("${")
-    if reference and ":" in after and "}" in after:
-        # Taken literally, it would name a directory "${env:DATA}".
-        raise ConfigError(f"{name}{shown} in {setting.origin}: config providers are not served; write the value")
+    shown = "" if known.is_sensitive else f"={setting.reference or setting.text}"
     try:
         return known.parse(setting.text)
     except BadValueError as error:
-        raise ConfigError(f"{name}{shown} in {setting.origin}: {error}") from None
+        # The fault may quote the text, and a reference to the wrong key may have brought a password.
+        fault = error if setting.reference is None else "the value that it refers to does not fit the property"
+        raise ConfigError(f"{name}{shown} in {setting.origin}: {fault}") from None
 
 
 _DEFAULTS = {

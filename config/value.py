@@ -26,10 +26,14 @@ class ConfigSource(Enum):
 
 
 class Setting(NamedTuple):
-    """An unparsed setting; `origin` fits into a sentence after the word "in"."""
+    """An unparsed setting; `origin` fits into a sentence after the word "in".
+
+    `reference` is the reference to a config provider that `text` was read from: errors show it instead of the text.
+    """
 
     text: str
     origin: str
+    reference: str | None = None
 
     def __repr__(self) -> str:
         # The text may be a password, and a traceback or a debugger's log prints what it finds.

@@ -157,3 +157,19 @@ TLS_PROPERTIES: Sequence[types.Property] = (
         AtLeast(1),
     ),
 )
+
+OF_LISTENERS_ONLY = frozenset(
+    {
+        "ssl.keystore.type",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.key.password",
+        "ssl.keystore.key",
+        "ssl.keystore.certificate.chain",
+        "ssl.truststore.type",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.certificates",
+    }
+)
+"""Properties that change at run time with a listener's prefix only (Kafka's SslConfigs.RECONFIGURABLE_CONFIGS)."""

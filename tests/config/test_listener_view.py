@@ -16,7 +16,7 @@ def secure(*settings: str) -> BrokerConfig:
         overrides=[
             "listeners=PLAINTEXT://127.0.0.1:0,IN.SIDE://127.0.0.1:0,OUT://127.0.0.1:0",
             "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,IN.SIDE:SASL_SSL,OUT:SSL",
-            "listener.name.in.side.sasl.enabled.mechanisms=PLAIN",
+            "listener.name.in.side.sasl.enabled.mechanisms=SCRAM-SHA-512",
             *settings,
         ]
     )
@@ -35,12 +35,12 @@ def test_the_longest_prefix_wins_and_other_listeners_are_not_concerned() -> None
     config = secure(
         "connections.max.reauth.ms=1",
         "listener.name.in.side.connections.max.reauth.ms=2",
-        "listener.name.in.side.plain.connections.max.reauth.ms=3",
+        "listener.name.in.side.scram-sha-512.connections.max.reauth.ms=3",
     )
     inside, outside = config.listener_properties("IN.SIDE"), config.listener_properties("OUT")
 
-    assert inside.get_int("connections.max.reauth.ms", mechanism="PLAIN") == 3
-    assert inside.get_int("connections.max.reauth.ms", mechanism="SCRAM-SHA-512") == 2
+    assert inside.get_int("connections.max.reauth.ms", mechanism="SCRAM-SHA-512") == 3
+    assert inside.get_int("connections.max.reauth.ms", mechanism="PLAIN") == 2
     assert inside.get_int("connections.max.reauth.ms") == 2
     assert outside.get_int("connections.max.reauth.ms") == 1
     assert outside.get_list("sasl.enabled.mechanisms") == ("GSSAPI",)

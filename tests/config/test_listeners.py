@@ -104,12 +104,13 @@ def test_without_an_advertised_address_every_interface_advertises_the_connection
     config = loaded(listeners=f"{host}:9092")
 
     assert config.advertised_listeners == {"PLAINTEXT": Listener("PLAINTEXT", "", 9092)}
-    assert len(config.warnings) == 1
-    assert "each client is told the address at which it reached the broker" in config.warnings[0]
+    assert [each for each in config.warnings if "each client is told the address at which it reached" in each]
 
 
 def test_an_advertised_address_silences_that_warning() -> None:
-    assert loaded(listeners=":9092", advertised_listeners="localhost:9092").warnings == ()
+    warnings = loaded(listeners=":9092", advertised_listeners="localhost:9092").warnings
+
+    assert not [each for each in warnings if "each client is told" in each]
 
 
 def test_one_port_may_be_ipv4_and_ipv6() -> None:

@@ -140,7 +140,7 @@ def test_a_value_without_a_name_is_refused(write_file: WriteFile) -> None:
 
 def test_a_reference_to_a_config_provider_is_refused_where_it_would_be_taken_literally() -> None:
     assert refusal(overrides=["log.dirs=${env:DATA}"]) == (
-        "log.dirs=${env:DATA} in --set: config providers are not served; write the value"
+        "log.dirs in --set: ${env:DATA} has no config provider env in config.providers; it is not set"
     )
 
 
@@ -247,15 +247,18 @@ group.initial.rebalance.delay.ms=0
 """
 
 
-def test_kafkas_own_file_for_kraft_loads_with_one_warning(write_file: WriteFile, in_tmp: Path) -> None:
+def test_kafkas_own_file_for_kraft_loads_with_two_warnings(write_file: WriteFile, in_tmp: Path) -> None:
     config = load(config_file=write_file(*KAFKA_4_3.splitlines()))
 
     assert config.node_id == 1
     assert [str(listener) for listener in config.listeners] == ["PLAINTEXT://:9092"]
     assert [str(listener) for listener in config.advertised_listeners.values()] == ["PLAINTEXT://localhost:9092"]
     assert config.log_dirs == (in_tmp / "kraft-combined-logs",)
-    assert len(config.warnings) == 1
+    assert len(config.warnings) == 2
     assert config.warnings[0].startswith("properties of Apache Kafka that Barnabas does not serve")
+    assert config.warnings[1] == (
+        "PLAINTEXT://:9092 is open to the network without encryption and without authentication (PLAINTEXT)"
+    )
 
 
 def test_kafkas_own_file_for_zookeeper_loads_with_one_warning(write_file: WriteFile) -> None:

@@ -1,0 +1,115 @@
+"""References to config providers: Kafka's three, by class name, with their limits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.config import BrokerConfig, ConfigError, load
+from barnabas.config.secret import Secret
+
+PACKAGE = "org.apache.kafka.common.config.provider."
+PROVIDERS = (
+    "config.providers=file, dir,env",
+    f"config.providers.file.class={PACKAGE}FileConfigProvider",
+    f"config.providers.dir.class={PACKAGE}DirectoryConfigProvider",
+    f"config.providers.env.class={PACKAGE}EnvVarConfigProvider",
+)
+ENVIRONMENT = {"KEY": "swordfish", "PARTITIONS": "7"}
+
+
+@pytest.fixture
+def secrets(tmp_path: Path) -> Path:
+    folder = tmp_path / "secrets"
+    folder.mkdir()
+    (folder / "password").write_text("swordfish\n")
+    (folder / "all.properties").write_text("key=swordfish\npartitions = 7\n")
+    return folder
+
+
+def configured(*settings: str) -> BrokerConfig:
+    return load(overrides=[*PROVIDERS, *settings], environ=ENVIRONMENT)
+
+
+def test_references_are_replaced_by_each_provider(secrets: Path) -> None:
+    for reference in ("${env:KEY}", f"${{dir:{secrets}:password}}", f"${{file:{secrets}/all.properties:key}}"):
+        config = configured(f"ssl.key.password={reference}")
+
+        assert config.get_secret("ssl.key.password") == Secret("swordfish")
+        assert config.warnings == ()
+    assert configured(f"num.partitions=${{file:{secrets}/all.properties:partitions}}").get_int("num.partitions") == 7
+
+
+def test_a_value_may_have_several_references_and_other_text() -> None:
+    config = configured("super.users=User:${env:KEY};User:${env:PARTITIONS}x")
+
+    assert config.get_str("super.users") == "User:swordfish;User:7x"
+
+
+def test_dynamic_values_are_resolved_too() -> None:
+    config = configured().with_dynamic({}, {"listener.name.plaintext.ssl.key.password": "${env:KEY}"})
+
+    assert config.listener_properties("PLAINTEXT").get_secret("ssl.key.password") == Secret("swordfish")
+
+
+@pytest.mark.parametrize(
+    ("settings", "end"),
+    [
+        (("num.partitions=${env:NONE}",), "num.partitions in --set: ${env:NONE} has no value"),
+        (
+            ("num.partitions=${vault:a:b}",),
+            "num.partitions in --set: ${vault:a:b} has no config provider vault in config.providers; it names "
+            "file, dir, env",
+        ),
+        (
+            ("num.partitions=${env:path:KEY}",),
+            "num.partitions in --set: ${env:path:KEY} has the path path; the environment has no paths, write "
+            "${provider:NAME}",
+        ),
+        (
+            ("num.partitions=${file:/nonexistent:KEY}",),
+            "num.partitions in --set: ${file:/nonexistent:KEY} cannot be read: No such file or directory",
+        ),
+        (("num.partitions=${dir:/nonexistent:KEY}",), "${dir:/nonexistent:KEY} has no value"),
+        (("num.partitions=${dir:/etc:../etc/hostname}",), "${dir:/etc:../etc/hostname} has no value"),
+        (
+            ("config.providers.env.param.allowlist.pattern=PART.*", "num.partitions=${env:KEY}"),
+            "num.partitions in --set: ${env:KEY} is not allowed by allowlist.pattern",
+        ),
+        (
+            ("config.providers.file.param.allowed.paths=/proc/self", "num.partitions=${file:/proc/self/../x:KEY}"),
+            "num.partitions in --set: ${file:/proc/self/../x:KEY} is outside of allowed.paths",
+        ),
+        (
+            ("config.providers.file.param.allowed.paths=relative",),
+            "config.providers.file.param.allowed.paths=relative in --set: relative is not absolute",
+        ),
+        (
+            ("config.providers.env.class=com.example.Vault",),
+            "config.providers.env.class=com.example.Vault in --set: Java classes are not loaded; Barnabas serves "
+            f"{PACKAGE}FileConfigProvider, DirectoryConfigProvider and EnvVarConfigProvider",
+        ),
+        (("config.providers=other",), "config.providers=other in --set: config.providers.other.class is not set"),
+    ],
+)
+def test_what_cannot_be_resolved_is_refused(settings: tuple[str, ...], end: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        configured(*settings)
+
+    assert str(caught.value).endswith(end)
+
+
+def test_a_bad_value_is_refused_by_its_reference_and_not_shown() -> None:
+    for name in ("num.partitions", "log.cleanup.policy", "ssl.client.auth"):
+        with pytest.raises(ConfigError) as caught:
+            configured(f"{name}=${{env:KEY}}")
+
+        assert str(caught.value) == (
+            f"{name}=${{env:KEY}} in --set: the value that it refers to does not fit the property"
+        )
+
+
+def test_providers_cannot_be_changed_while_the_broker_runs() -> None:
+    with pytest.raises(ConfigError, match="read-only"):
+        configured().with_dynamic({}, {"config.providers.env.class": f"{PACKAGE}FileConfigProvider"})
