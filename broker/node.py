@@ -14,10 +14,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from barnabas.broker.coordinator_log.log import LogParts
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from barnabas.broker.handlers.data.fetch import FetchHandler
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.metadata_changes import Committer
+    from barnabas.broker.network.gating import Gate
     from barnabas.broker.storage.log.readable_log import ReadableLog
     from barnabas.broker.storage.served_logs import ServedLogs
     from barnabas.broker.storage.services.clock import Clock
@@ -296,8 +299,10 @@ class Node:
         self._loop_lag.start()
         services.connections.start()
         backlog = self._config.get_int("socket.listen.backlog.size")
+        gates = self._gates(services)
         for listener, bound in zip(self._config.listeners, self._sockets, strict=True):
-            factory = _connection_factory(services.connections, listener, self._config.security_protocol(listener.name))
+            protocol = self._config.security_protocol(listener.name)
+            factory = _connection_factory(services.connections, listener, protocol, gates.get(listener.name))
             server = await self._loop.create_server(factory, sock=bound, backlog=backlog)
             self._servers.append(server)
             advertised = self._config.advertised_listeners[listener.name]
@@ -309,6 +314,36 @@ class Node:
                 advertised.port or bound.getsockname()[1],
             )
         self._state.serve()
+
+    def _gates(self, services: _Services) -> Mapping[str, Callable[[], Gate]]:
+        """Return by listener what begins the authentication of a connection. Raises StartupError."""
+        storage, connections, config = services.storage, services.connections, self._config
+        names = [each.name for each in config.listeners if config.security_protocol(each.name).startswith("SASL_")]
+        if not names:
+            return {}
+        # Imported here: most brokers have no such listener.
+        from barnabas.broker.security.sasl.failure_log import FailureLog
+        from barnabas.broker.security.sasl.gate import SaslGate
+        from barnabas.broker.security.sasl.scram_users import NoTokens
+        from barnabas.broker.security.sasl.setup import SaslParts, sasl_listener
+        from barnabas.broker.security.sasl.work_queue import WorkQueue
+
+        parts = SaslParts(
+            loop=self._loop,
+            serve=connections.dispatcher.serve,
+            image=lambda: storage.metadata.image.security,
+            tokens=NoTokens(),
+            secret=secrets.token_bytes(32),
+            work=WorkQueue(self._loop, self._blocking_io),
+            failures=FailureLog(self._loop),
+            probe=self._probes.authentications,
+            wall_ms=self._clock.wall_ms,
+            authenticated=connections.bind_access,
+            more_mechanisms={},
+        )
+        return {
+            name: partial(SaslGate, sasl_listener(storage.config.listener_properties(name), parts)) for name in names
+        }
 
     def _close_storage(self, storage: _Storage) -> bool:
         self._flush_waits.flusher.stop()
@@ -342,6 +377,6 @@ class Node:
 
 
 def _connection_factory(
-    connections: ConnectionRegistry, listener: Listener, security_protocol: str
+    connections: ConnectionRegistry, listener: Listener, security_protocol: str, gate: Callable[[], Gate] | None
 ) -> Callable[[], Connection]:
-    return lambda: Connection(connections, Session(listener, security_protocol))
+    return lambda: Connection(connections, Session(listener, security_protocol), gate() if gate is not None else None)

@@ -128,6 +128,7 @@ class GatedListener:
                 blocking_io=InlineExecutor(),
                 probe=self.probes.connections,
                 max_frame_bytes=64 << 20,
+                bind_access=lambda session: None,
                 opened=lambda connection: None,
                 closed=lambda connection: None,
             ),
@@ -167,9 +168,8 @@ class GatedPeer:
         self.loop.run(lambda: self.connection.connection_made(cast("asyncio.BaseTransport", self.pipe)))
         self._correlation_id = 0
 
-    @property
     def is_closed(self) -> bool:
-        """Whether the broker has closed the connection."""
+        """Return whether the broker has closed the connection."""
         return self.pipe.closing
 
     def send(self, data: bytes) -> None:

@@ -2,6 +2,7 @@
 
 gate              one connection's authentication: timers, delays, and when the connection begins to serve requests
 conversation      its state machine on frames, without I/O
+setup             builds the listeners from the configuration
 listener          the parts that the gates of one listener share
 mechanisms        the mechanisms of a listener, by name
 plain_users       the users of PLAIN, from the configuration

@@ -42,9 +42,9 @@ def ends_after_the_delay(peer: GatedPeer, api: str = "sasl_authenticate", versio
     assert not peer.received()
     peer.loop.pass_time(DELAY_MS - 1)
     assert not peer.received()
-    assert not peer.is_closed
+    assert not peer.is_closed()
     peer.loop.pass_time(1)
-    assert peer.is_closed
+    assert peer.is_closed()
     return peer.kafka_answer(api, version)
 
 
@@ -133,7 +133,7 @@ def test_a_native_client_reads_why_it_is_refused(server: GatedListener) -> None:
     response = codec.decode_response(answer)
     assert response.error == ErrorCode.UNSUPPORTED_SASL_MECHANISM
     assert set(response.mechanisms) == {"PLAIN", "SCRAM-SHA-256"}
-    assert peer.is_closed
+    assert peer.is_closed()
 
 
 def test_a_wrong_password_is_answered_after_the_delay(server: GatedListener, peer: GatedPeer) -> None:
@@ -174,7 +174,7 @@ def test_api_versions_may_be_repeated_until_it_is_answered_well(peer: GatedPeer)
     assert versions(peer, name="-").error_code.value == ErrorCode.INVALID_REQUEST
     assert versions(peer).error_code.value == 0
     assert versions(peer) is None
-    assert peer.is_closed
+    assert peer.is_closed()
 
 
 def test_no_request_is_served_before_authentication(server: GatedListener) -> None:
@@ -182,7 +182,7 @@ def test_no_request_is_served_before_authentication(server: GatedListener) -> No
         peer = server.connect()
         prepare(peer)
         assert peer.metadata() is None
-        assert peer.is_closed
+        assert peer.is_closed()
     assert not server.served
 
 
@@ -211,7 +211,7 @@ def test_another_request_during_the_exchange_is_answered_and_closes(server: Gate
 )
 def test_other_bytes_close_the_connection(peer: GatedPeer, frames: Callable[[GatedPeer], bytes]) -> None:
     peer.send(frames(peer))
-    assert peer.is_closed
+    assert peer.is_closed()
     assert not peer.received()
 
 
@@ -233,7 +233,7 @@ def test_a_request_pipelined_after_a_refused_login_is_not_served(server: GatedLi
     )
     peer.loop.pass_time(DELAY_MS)
     assert len(peer.received()) == 2
-    assert peer.is_closed
+    assert peer.is_closed()
     assert not server.served
 
 
@@ -258,17 +258,17 @@ def test_a_client_that_does_not_finish_in_time_is_closed(server: GatedListener, 
     quiet = server.connect()
     peer.handshake("PLAIN")
     peer.loop.pass_time(29_999)
-    assert not quiet.is_closed
-    assert not peer.is_closed
+    assert not quiet.is_closed()
+    assert not peer.is_closed()
     peer.loop.pass_time(2)
-    assert quiet.is_closed
-    assert peer.is_closed
+    assert quiet.is_closed()
+    assert peer.is_closed()
 
 
 def test_an_authenticated_client_is_not_timed_out(peer: GatedPeer) -> None:
     peer.log_in()
     peer.loop.pass_time(3_600_000)
-    assert not peer.is_closed
+    assert not peer.is_closed()
     assert peer.metadata() is not None
 
 
@@ -276,7 +276,7 @@ def test_an_authentication_has_few_frames(peer: GatedPeer) -> None:
     for _ in range(10):
         assert versions(peer, name="-").error_code.value == ErrorCode.INVALID_REQUEST
     assert versions(peer, name="-") is None
-    assert peer.is_closed
+    assert peer.is_closed()
 
 
 def test_a_connection_that_ends_leaves_no_timer(peer: GatedPeer) -> None:
