@@ -1,7 +1,7 @@
-"""Failed authentications in the log: one line per host, mechanism and reason in WINDOW_SECONDS, then their number.
+"""Failed authentications in the log: one line per host, mechanism and reason, then their number every WINDOW_SECONDS.
 
-A client that retries with a wrong password, or a thousand that scan the port, fill no disk. Nothing of a message is
-written but the claimed user's name, made printable.
+A window without the failure ends the count. A client that retries with a wrong password, or a thousand that scan the
+port, fill no disk. Nothing of a message is written but the claimed user's name, made printable.
 """
 
 from __future__ import annotations
@@ -63,14 +63,18 @@ class FailureLog:
         self._loop.call_later(WINDOW_SECONDS, self._end_window, key)
 
     def _end_window(self, key: _Key) -> None:
-        repeated = self._repeated.pop(key)
-        if repeated:
-            logger.warning(
-                "authentication failed %d more times in %d s, host=%s listener=%s mechanism=%s: %s",
-                repeated,
-                WINDOW_SECONDS,
-                key.host,
-                key.listener,
-                key.mechanism,
-                key.reason,
-            )
+        repeated = self._repeated[key]
+        if not repeated:
+            del self._repeated[key]
+            return
+        logger.warning(
+            "authentication failed %d more times in %d s, host=%s listener=%s mechanism=%s: %s",
+            repeated,
+            WINDOW_SECONDS,
+            key.host,
+            key.listener,
+            key.mechanism,
+            key.reason,
+        )
+        self._repeated[key] = 0
+        self._loop.call_later(WINDOW_SECONDS, self._end_window, key)
