@@ -92,6 +92,11 @@ class CoordinatorLog:
         return self.topic.name in self._store.image.topics
 
     @property
+    def is_complete(self) -> bool:
+        """Whether every partition of the topic is loaded."""
+        return not self._loading and not self._unloadable
+
+    @property
     def has_unflushed(self) -> bool:
         """Whether a flush is due for anything in memory."""
         return bool(self._flushing)

@@ -132,6 +132,14 @@ class Partition:
         entry = self.producer(producer_id)
         return entry is not None and entry.has_open_transaction
 
+    def open_producers(self) -> list[int]:
+        """Return the ids of the producers that have a transaction open here."""
+        core = self.log.core
+        if core.first_unstable_offset is None:
+            return []
+        entries = core.producers.producers.items()
+        return [producer_id for producer_id, entry in entries if entry.has_open_transaction]
+
     def producer(self, producer_id: int) -> ProducerEntry | None:
         """Return the state of a producer in this log: a view, to be read in the event loop."""
         return self.log.core.producers.producers.get(producer_id)

@@ -9,7 +9,7 @@ from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from barnabas.broker.partitions.partition import Partition
 
@@ -27,6 +27,11 @@ class PartitionRegistry:
     def get(self, topic: str, partition: int) -> Partition | None:
         """Return the partition, or None; `refusal` returns the error then."""
         return self._partitions.get((topic, partition))
+
+    def open_transactions(self) -> Iterator[tuple[tuple[str, int], list[int]]]:
+        """Return topic and number of each partition, with the ids of producers that have a transaction open there."""
+        for key, partition in self._partitions.items():
+            yield key, partition.open_producers()
 
     def refusal(self, topic: str, partition: int) -> BrokerError:
         """Return the error for a partition that `get` does not find."""

@@ -22,6 +22,7 @@ from barnabas.broker.transactions import transitions
 from barnabas.broker.transactions.checks import ProducerIdAndEpoch, ProducerIdNeededError
 from barnabas.broker.transactions.completion import TransactionCompletion
 from barnabas.broker.transactions.ending import TransactionEnding
+from barnabas.broker.transactions.hanging import warn_of_hanging
 from barnabas.broker.transactions.loading import StateLoading
 from barnabas.broker.transactions.log import TransactionLog
 from barnabas.broker.transactions.markers import EndMarkers
@@ -73,6 +74,7 @@ class TransactionCoordinator:
         self._loop = parts.loop
         self._wall_ms = parts.wall_ms
         self._producer_ids = producer_ids
+        self._partitions = parts.partitions
         self._store = parts.store
         self._states = self.log.states
         self._coordinator_log = self.log.coordinator_log
@@ -89,8 +91,7 @@ class TransactionCoordinator:
         """Begin to load. Called before the first client is accepted, which would find its id unknown."""
         must_load = self._loading.begin()
         self._store.add_listener(self._image_changed)
-        if must_load:
-            self._spawn(self._loading.run())
+        self._spawn(self._load(must_load))
         if not self._reads_only:
             self._spawn(self._upkeep.abort_for_ever())
             self._spawn(self._upkeep.expire_for_ever())
@@ -264,6 +265,12 @@ class TransactionCoordinator:
             self.log.append(changed).then(
                 lambda error: answer.resolve(response if error is None else _no_producer(error.code))
             )
+
+    async def _load(self, must_load: bool) -> None:
+        if must_load:
+            await self._loading.run()
+        if self._coordinator_log.is_complete and not self._reads_only:
+            warn_of_hanging(self._partitions, self._states.values())
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         task = self._loop.create_task(work)

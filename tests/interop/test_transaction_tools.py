@@ -17,6 +17,7 @@ from tests.interop.clients.target import Target
 from tests.interop.conftest import Tool
 from tests.support.eventually import eventually
 from tests.support.kafka.kafka_wire import KafkaWire, produce_request
+from tests.support.kafka.wire_producer import await_complete
 from tests.support.storage.committed_records import committed_records
 
 TRANSACTIONS = "TransactionsCommand"
@@ -31,6 +32,12 @@ def rows(printed: str) -> list[dict[str, str]]:
     lines = [line.split("\t") for line in printed.splitlines() if line.strip()]
     head, *body = [[cell.strip() for cell in line] for line in lines]
     return [dict(zip(head, line, strict=True)) for line in body]
+
+
+def connected(target: Target) -> KafkaWire:
+    """Return a connection to the broker."""
+    host, _, port = target.bootstrap.rpartition(":")
+    return KafkaWire(host, int(port))
 
 
 def producer_of(target: Target, transactional_id: str) -> Producer:
@@ -54,6 +61,8 @@ def test_transactions_are_listed_described_and_terminated(target: Target, tool: 
     done, left = producer_of(target, "tool-done"), producer_of(target, "tool-open")
     send(done, "ledger", "done")
     done.commit_transaction(TIMEOUT_S)
+    with connected(target) as wire:
+        assert await_complete(wire, "tool-done") == "CompleteCommit"
     send(left, "ledger", "a", "b")
 
     listed = {row["TransactionalId"]: row for row in rows(tool(TRANSACTIONS, *server, "list"))}
@@ -134,8 +143,7 @@ def produce_late(target: Target, topic: str) -> None:
     request = dataclasses.replace(
         produce_request(OLD_PRODUCE_VERSION, topic, builder.build(), acks=-1), transactional_id="forgotten"
     )
-    host, _, port = target.bootstrap.rpartition(":")
-    with KafkaWire(host, int(port)) as kafka:
+    with connected(target) as kafka:
         kafka.send(request)
         (answer,) = kafka.receive("produce", OLD_PRODUCE_VERSION).responses
     assert [each.error_code for each in answer.partition_responses] == [0]

@@ -103,6 +103,7 @@ def test_an_open_transaction_goes_on_after_a_kill_and_times_out(tmp_path: Path) 
             assert patient.write("t", 0, b"c") == 0
             assert patient.end(is_commit=True) == 0
             assert [value for _, value in fetch_committed(wire, "t", 0, 0).values] == [b"a", b"c"]
+        assert "transactions hang" not in daemon.log
 
 
 def test_a_deleted_topic_does_not_keep_a_transaction_from_completing(tmp_path: Path) -> None:
@@ -133,6 +134,30 @@ def test_deleting_the_topic_of_the_states_forgets_all_ids_and_the_next_use_creat
         assert again.producer_id != producer.producer_id
         assert again.write("t", 0, b"a") == 0
         assert again.end(is_commit=True) == 0
+
+
+def test_a_start_warns_of_transactions_that_no_transactional_id_has(tmp_path: Path) -> None:
+    with start_daemon(tmp_path, *SETTINGS) as daemon:
+        with KafkaWire(daemon.host, daemon.port) as wire:
+            create_topic(wire, "t", 3)
+            producer = WireProducer(wire, "forgotten")
+            assert producer.init() == 0
+            assert producer.write_many({("t", 0): (b"a",), ("t", 1): (b"b",)}) == 0
+            delete_topic(wire, "__transaction_state")
+            deadline = time.monotonic() + WAIT_S
+            while transaction_state(wire, "forgotten"):
+                assert time.monotonic() < deadline
+            known = WireProducer(wire, "known")
+            assert known.init() == 0
+            assert known.write("t", 2, b"c") == 0
+        daemon.kill()
+        daemon.start()
+        with connected(daemon):
+            pass  # until all states are loaded
+        (line,) = (each for each in daemon.log.splitlines() if "transactions hang" in each)
+        assert "transactions hang in 2 partitions" in line
+        assert f"producer_id={producer.producer_id} in t-0" in line
+        assert "barnabas transaction find-hanging" in line
 
 
 def delete_topic(wire: KafkaWire, name: str) -> None:
