@@ -137,7 +137,7 @@ class GatedListener:
             name="SECURE",
             loop=self.loop,
             serve=dispatcher.serve,
-            mechanisms={name: Mechanism(begin, lambda: max_reauth_ms) for name, begin in exchanges.items()},
+            mechanisms=lambda: {name: Mechanism(begin, lambda: max_reauth_ms) for name, begin in exchanges.items()},
             work=WorkQueue(self.loop, InlineExecutor()),
             failures=FailureLog(self.loop),
             probe=self.probes.authentications,

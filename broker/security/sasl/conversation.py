@@ -28,7 +28,7 @@ from barnabas.protocol.sasl.exchange import Challenge, Failure, Step, Success, W
 
 if TYPE_CHECKING:
     from barnabas.broker.network.session import Session
-    from barnabas.broker.security.sasl.mechanisms import Mechanisms
+    from barnabas.broker.security.sasl.mechanisms import Mechanism, Mechanisms
     from barnabas.protocol.dialects import Dialect, Header
     from barnabas.protocol.sasl.exchange import SaslServer
 
@@ -116,7 +116,7 @@ class Conversation:
         self,
         mechanisms: Mechanisms,
         answer_versions: Callable[[Session, memoryview], Any],
-        lifetime_ms: Callable[[str, int | None], int | None],
+        lifetime_ms: Callable[[Mechanism, int | None], int | None],
         previous: Login | None = None,
     ) -> None:
         """`answer_versions` serves an ApiVersions frame; `lifetime_ms(mechanism, expires_at_ms)` limits a session."""
@@ -241,7 +241,7 @@ class Conversation:
             text = f"Cannot change principals during re-authentication from User.{previous.user}: User.{step.user}"
             return self._fail(Failure("the user differs from that of the first authentication", text, step.user))
         self._state = _State.END
-        lifetime_ms = self._lifetime_ms(self._mechanism, step.expires_at_ms)
+        lifetime_ms = self._lifetime_ms(self._mechanisms[self._mechanism], step.expires_at_ms)
         login = Login(self._mechanism, step.user, step.token_authenticated, lifetime_ms)
         return Accepted(self._answer(SaslAuthenticateResponse(step.data, lifetime_ms or 0)), login)
 

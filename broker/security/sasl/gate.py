@@ -227,7 +227,7 @@ class SaslGate:
 
     def _converse(self, previous: Login | None) -> Conversation:
         listener = self._listener
-        return Conversation(listener.mechanisms, listener.answer_versions, listener.lifetime_ms, previous)
+        return Conversation(listener.mechanisms(), listener.answer_versions, listener.lifetime_ms, previous)
 
 
 def _answer(frame: ResponseFrame, late: Deferred[LateResponse] | None) -> ResponseFrame | Deferred[LateResponse]:

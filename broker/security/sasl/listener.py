@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import AuthenticationProbe
     from barnabas.broker.security.sasl.failure_log import FailureLog
-    from barnabas.broker.security.sasl.mechanisms import Mechanisms
+    from barnabas.broker.security.sasl.mechanisms import Mechanism, Mechanisms
     from barnabas.broker.security.sasl.work_queue import WorkQueue
 
 AUTHENTICATION_SECONDS: Final = 30.0
@@ -30,7 +30,8 @@ class SaslListener:
     loop: asyncio.AbstractEventLoop
     serve: Serve
     """Serves the requests of authenticated clients, and ApiVersions before."""
-    mechanisms: Mechanisms
+    mechanisms: Callable[[], Mechanisms]
+    """Those of the moment: they may change while the broker runs."""
     work: WorkQueue
     failures: FailureLog
     probe: AuthenticationProbe
@@ -43,9 +44,9 @@ class SaslListener:
     """connection.failed.authentication.delay.ms"""
     timeout_seconds: float = AUTHENTICATION_SECONDS
 
-    def lifetime_ms(self, mechanism: str, expires_at_ms: int | None) -> int | None:
+    def lifetime_ms(self, mechanism: Mechanism, expires_at_ms: int | None) -> int | None:
         """Return the lifetime of a session that begins now; None: no limit."""
-        return session_lifetime_ms(self.mechanisms[mechanism].max_reauth_ms(), expires_at_ms, self.wall_ms())
+        return session_lifetime_ms(mechanism.max_reauth_ms(), expires_at_ms, self.wall_ms())
 
     def answer_versions(self, session: Session, frame: memoryview) -> Any:
         """Serve an ApiVersions request."""

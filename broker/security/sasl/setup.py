@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +13,7 @@ from barnabas.broker.security.sasl.mechanisms import Mechanism
 from barnabas.broker.security.sasl.plain_users import PlainUsers
 from barnabas.broker.security.sasl.scram_users import ImageScramUsers
 from barnabas.broker.startup_error import StartupError
-from barnabas.config.jaas import PLAIN_MODULE, JaasError
+from barnabas.config.jaas import JaasError
 from barnabas.protocol.sasl.plain import PLAIN, PlainServer
 from barnabas.protocol.sasl.scram_keys import SCRAM_MECHANISMS
 from barnabas.protocol.sasl.scram_server import ScramServer
@@ -25,13 +26,15 @@ if TYPE_CHECKING:
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import AuthenticationProbe
     from barnabas.broker.security.sasl.failure_log import FailureLog
+    from barnabas.broker.security.sasl.mechanisms import Mechanisms
     from barnabas.broker.security.sasl.scram_users import TokenLogins
     from barnabas.broker.security.sasl.work_queue import WorkQueue
     from barnabas.config.listener_view import ListenerView
     from barnabas.protocol.sasl.exchange import SaslServer
 
-SASL_PROTOCOLS: Final = frozenset({"SASL_PLAINTEXT", "SASL_SSL"})
+logger = logging.getLogger(__name__)
 
+ENABLED: Final = "sasl.enabled.mechanisms"
 MAX_REAUTH: Final = "connections.max.reauth.ms"
 
 BeginExchange = Callable[[], "SaslServer"]
@@ -58,21 +61,12 @@ class SaslParts:
 
 
 def sasl_listener(properties: ListenerView, parts: SaslParts) -> SaslListener:
-    """Build a listener whose protocol is one of SASL_PROTOCOLS. Raises StartupError."""
-    names = properties.get_list("sasl.enabled.mechanisms")
-    if not names:
-        raise StartupError(f"{properties.setting('sasl.enabled.mechanisms')}: a SASL listener needs a mechanism")
+    """Build a listener whose protocol is SASL_PLAINTEXT or SASL_SSL. Raises StartupError."""
     return SaslListener(
         name=properties.listener,
         loop=parts.loop,
         serve=parts.serve,
-        mechanisms={
-            name: Mechanism(
-                _begin(name, properties, parts),
-                partial(properties.get_int, "connections.max.reauth.ms", mechanism=name),
-            )
-            for name in names
-        },
+        mechanisms=_LiveMechanisms(properties, parts).current,
         work=parts.work,
         failures=parts.failures,
         probe=parts.probe,
@@ -84,15 +78,42 @@ def sasl_listener(properties: ListenerView, parts: SaslParts) -> SaslListener:
     )
 
 
+class _LiveMechanisms:
+    """The mechanisms of a listener, which follow changes of sasl.enabled.mechanisms."""
+
+    def __init__(self, properties: ListenerView, parts: SaslParts) -> None:
+        """Raises StartupError if one cannot be served."""
+        self._properties = properties
+        self._parts = parts
+        self._names = properties.get_list(ENABLED)
+        self._mechanisms = {name: self._create(name) for name in self._names}
+
+    def current(self) -> Mechanisms:
+        """Return the mechanisms for the next authentication. One that cannot be served is left out and logged once."""
+        names = self._properties.get_list(ENABLED)
+        if names != self._names:
+            self._names = names
+            mechanisms = {}
+            for name in names:
+                try:
+                    mechanisms[name] = self._mechanisms.get(name) or self._create(name)
+                except StartupError as error:
+                    logger.error("%s", error)
+            self._mechanisms = mechanisms
+        return self._mechanisms
+
+    def _create(self, name: str) -> Mechanism:
+        properties = self._properties
+        return Mechanism(_begin(name, properties, self._parts), partial(properties.get_int, MAX_REAUTH, mechanism=name))
+
+
 def _begin(name: str, properties: ListenerView, parts: SaslParts) -> BeginExchange:
     if name == PLAIN:
         try:
             users = PlainUsers(properties)
         except JaasError as error:
-            prefix = f"listener.name.{properties.listener.lower()}.plain"
             raise StartupError(
-                f"{prefix}.sasl.jaas.config has the users of PLAIN, but {error}; "
-                f'set it to: {PLAIN_MODULE} required user_<name>="<password>";'
+                f"listener {properties.listener} serves PLAIN without users: its sasl.jaas.config: {error}"
             ) from error
         return lambda: PlainServer(users.verify)
     scram = SCRAM_MECHANISMS.get(name)
@@ -102,9 +123,4 @@ def _begin(name: str, properties: ListenerView, parts: SaslParts) -> BeginExchan
     further = parts.more_mechanisms.get(name)
     if further is not None:
         return further(properties)
-    served = ", ".join([PLAIN, *SCRAM_MECHANISMS, *parts.more_mechanisms])
-    kerberos = " (Kerberos)" if name == "GSSAPI" else ""
-    raise StartupError(
-        f"{properties.setting('sasl.enabled.mechanisms')}: {name}{kerberos} is not served on listener "
-        f"{properties.listener}; the mechanisms are {served}"
-    )
+    raise StartupError(f"{properties.setting(ENABLED)}: {name} is not served on listener {properties.listener}")
