@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from barnabas.config import TOPIC_PROPERTIES, BrokerConfig, ConfigSource, ConfigValue, Property, describe_topic
+from barnabas.config import (
+    BROKER_PROPERTIES,
+    TOPIC_PROPERTIES,
+    BrokerConfig,
+    ConfigSource,
+    ConfigValue,
+    Property,
+    describe_topic,
+)
 from barnabas.config.group_configs import GROUP_CONFIGS, describe_group, group_synonyms
 from barnabas.config.synonyms import Synonym, broker_synonyms, topic_synonyms
 from barnabas.protocol.messages.cluster.configs import ConfigEntry, ConfigSynonym
@@ -53,13 +61,16 @@ def broker_entries(
     with_synonyms: bool = False,
     with_docs: bool = True,
 ) -> list[ConfigEntry]:
-    """Describe a broker's properties; those read at start only are marked read-only."""
+    """Describe a broker's properties; those read at start only, and all with a listener's prefix, are marked read-only.
+
+    Kafka marks the latter although key stores can be changed.
+    """
     return [
         _entry(
             known,
             value,
             broker_synonyms(config, known.name) if with_synonyms else [],
-            read_only=not known.is_dynamic,
+            read_only=not known.is_dynamic or known.name not in BROKER_PROPERTIES,
             with_docs=with_docs,
         )
         for known, value in described

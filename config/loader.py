@@ -81,6 +81,9 @@ def _from_overrides(overrides: Sequence[str]) -> dict[str, Setting]:
     for text in overrides:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
-            raise ConfigError(f"{text} in --set: not of the form name=value")
+            # Only what may be a name is shown: the rest may be a password.
+            end = next((index for index, each in enumerate(text) if each in ": \t\"'"), len(text))
+            shown = text[:end] + ("..." if end < len(text) else "")
+            raise ConfigError(f"{shown} in --set: not of the form name=value")
         settings[name.strip()] = Setting(value, "--set")
     return settings

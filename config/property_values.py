@@ -8,6 +8,7 @@ log.retention.ms in the file beats log.retention.hours in --set. That surprises,
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from barnabas.config import names
 from barnabas.config.errors import ConfigError
@@ -142,8 +143,12 @@ class PropertyValues:
         return self._unserved
 
     def describe(self) -> list[tuple[Property, ConfigValue]]:
-        """Return every served property with its value, in the order of the documents."""
-        return [(each, self._values[each.name]) for each in BROKER_PROPERTIES.values()]
+        """Return every served property with its value, in the order of the documents.
+
+        Those that were set with a listener's prefix follow, under their full names.
+        """
+        plain = [(each, self._values[each.name]) for each in BROKER_PROPERTIES.values()]
+        return plain + [(replace(known, name=name), value) for name, known, value in self.prefixed()]
 
     def prefixed(self) -> Iterator[tuple[str, Property, ConfigValue]]:
         """Yield the properties that were set with a listener's prefix: full name, property and value."""

@@ -1,8 +1,9 @@
 """Synonyms of a property in DescribeConfigs: all sources of its value, in order of precedence.
 
 A synonym is a layer that sets the property, or another property of its family (log.retention.hours for
-log.retention.ms). A topic property has its own value, then the synonyms of its broker property. The effective one comes
-first. As in Kafka, other members of the family are left out unless the property itself is set.
+log.retention.ms), or the property without its listener's prefix. A topic property has its own value, then the synonyms
+of its broker property. The effective one comes first. As in Kafka, other members of the family are left out unless the
+property itself is set.
 
 Different from Kafka: if log.retention.hours is set and decides a topic's retention, it is listed.
 Source: Kafka's ConfigHelper, DynamicBrokerConfig.
@@ -15,6 +16,7 @@ from itertools import dropwhile
 from typing import NamedTuple
 
 from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.names import served_property
 from barnabas.config.property import Property
 from barnabas.config.tables.topic_properties import TOPIC_PROPERTIES
 from barnabas.config.value import ConfigSource, ConfigValue
@@ -53,8 +55,13 @@ def topic_synonyms(config: BrokerConfig, known: Property, value: ConfigValue) ->
 
 def _of_family(config: BrokerConfig, name: str) -> list[Synonym]:
     """Return every layer of every member, sorted by layer, then finest unit first."""
-    family = _FAMILIES.get(name, (name,))
+    family = _FAMILIES.get(name) or _with_and_without_prefix(name)
     found = [Synonym(member, value) for member in family for value in config.layers(member)]
     if len(found) < 2:
         return found
     return sorted(found, key=lambda synonym: synonym.value.source.value)
+
+
+def _with_and_without_prefix(name: str) -> tuple[str, ...]:
+    known = served_property(name)
+    return (name,) if known is None or known.name == name else (name, known.name)

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.config_entries import broker_entries, group_entries, topic_entries
 from barnabas.broker.metadata.config_resources import ensure_group_named, ensure_topic, unserved_resource_type
-from barnabas.config import BROKER_PROPERTIES
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.cluster.configs import (
     BROKER_RESOURCE,
@@ -118,7 +117,7 @@ class DescribeConfigsHandler:
         if resource.name == "":
             default = self._store.image.default_broker_configs()
             config = self._config.static.with_dynamic(default, {}, stored=True)
-            described = [(BROKER_PROPERTIES[name], config.value(name)) for name in default if name in BROKER_PROPERTIES]
+            described = [each for each in config.describe() if each[0].name in default]
         elif resource.name == str(self._store.node_id):
             config = self._config.broker
             described = config.describe()
