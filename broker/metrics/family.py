@@ -2,7 +2,8 @@
 
 Names have the prefix, the base unit and, for a counter, `_total`. Labels come from a short list, so that no client can
 create unlimited label values: `topic` and `partition` exist in the metadata, a `group` has committed offsets (and is
-shown only with metrics.group.lag.enable), and the values of the others are fixed in code.
+shown only with metrics.group.lag.enable), a `listener` and a `mechanism` are configured, and the values of the others
+are fixed in code.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from prometheus_client.utils import floatToGoString
 from barnabas.broker.probes import LatencyHistogram
 
 PREFIX: Final = "barnabas_"
-LABELS: Final = frozenset({"api", "topic", "partition", "group", "log_dir", "task", "error"})
+LABELS: Final = frozenset({"api", "topic", "partition", "group", "listener", "mechanism", "log_dir", "task", "error"})
 
 Kind = Literal["counter", "gauge", "histogram", "summary"]
 Row = tuple[Sequence[str], float]

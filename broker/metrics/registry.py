@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.registry import Collector
 
 from barnabas import __version__
+from barnabas.broker.metrics.authentication_collector import AuthenticationCollector
 from barnabas.broker.metrics.cleaner_collector import CleanerCollector
 from barnabas.broker.metrics.daemon_collectors import (
     BrokerCollector,
@@ -44,6 +45,7 @@ COLLECTORS: Final = cast(
         RequestCollector,
         TopicCollector,
         ConnectionCollector,
+        AuthenticationCollector,
         GroupCollector,
         GroupLagCollector,
         TransactionCollector,
@@ -69,6 +71,7 @@ def make_registry(probes: BrokerProbes, state: BrokerState) -> CollectorRegistry
         RequestCollector(probes),
         TopicCollector(probes),
         ConnectionCollector(probes),
+        AuthenticationCollector(probes),
         GroupCollector(probes),
         GroupLagCollector(state),
         TransactionCollector(probes, state),
