@@ -44,6 +44,8 @@ from barnabas.broker.partitions.flush_waits import FlushWaits
 from barnabas.broker.partitions.registry import PartitionRegistry
 from barnabas.broker.probes import BrokerProbes
 from barnabas.broker.producer_ids import ProducerIds
+from barnabas.broker.security.tokens.lifetimes import TokenLifetimes, token_lifetimes
+from barnabas.broker.security.tokens.sweep import TokenSweep
 from barnabas.broker.security_applier import SecurityApplier
 from barnabas.broker.startup_error import StartupError
 from barnabas.broker.storage.files.clean_shutdown import NO_BROKER_EPOCH
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from barnabas.broker.handlers.data.fetch import FetchHandler
+    from barnabas.broker.metadata.security.image import SecurityImage
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.metadata_changes import Committer
     from barnabas.broker.network.gating import Gate
@@ -62,6 +65,8 @@ if TYPE_CHECKING:
     from barnabas.broker.storage.served_logs import ServedLogs
     from barnabas.broker.storage.services.clock import Clock
     from barnabas.config import BrokerConfig, Listener
+    from barnabas.config.listener_view import ListenerView
+    from barnabas.protocol.sasl.exchange import SaslServer
     from barnabas.protocol.topic_partition import TopicPartition
 
 T = TypeVar("T")
@@ -97,6 +102,8 @@ class _Services:
     transactions: TransactionCoordinator
     fetch: FetchHandler
     connections: ConnectionRegistry
+    tokens: TokenLifetimes | None
+    """None: the broker has no delegation tokens."""
 
 
 class Node:
@@ -117,6 +124,7 @@ class Node:
         self._servers: list[asyncio.Server] = []
         self._metrics: MetricsServer | None = None
         self._services: _Services | None = None
+        self._token_sweep: asyncio.Task[None] | None = None
         self.failed = asyncio.Event()
         """Set when the broker cannot continue: the log directory with the metadata log has failed."""
 
@@ -165,6 +173,8 @@ class Node:
         services.groups.refuse_members()
         await services.connections.drain(DRAIN_SECONDS)
         self._loop_lag.stop()
+        if self._token_sweep is not None:
+            self._token_sweep.cancel()
         await services.transactions.stop()
         await services.groups.stop()
         await services.changes.close()
@@ -252,6 +262,7 @@ class Node:
         self._state.transactions = transactions
         if config.get_bool("metrics.group.lag.enable"):
             self._state.committed_offsets = groups.offsets.committed
+        tokens = token_lifetimes(config, self._clock.wall_ms)
         apis = ApiTable(
             HandlerContext(
                 loop=loop,
@@ -263,6 +274,7 @@ class Node:
                 groups=groups,
                 transactions=transactions,
                 producer_ids=producer_ids,
+                tokens=tokens,
                 config=live,
                 addresses=AdvertisedAddresses(metadata.node_id, config.advertised_listeners),
                 flush_waits=self._flush_waits,
@@ -285,7 +297,7 @@ class Node:
             limit=ConnectionLimit(live),
             max_idle_seconds=idle_ms / 1000 if idle_ms >= 0 else None,
         )
-        return _Services(storage, changes, groups, transactions, apis.fetch, connections)
+        return _Services(storage, changes, groups, transactions, apis.fetch, connections, tokens)
 
     async def _accept(self, services: _Services) -> None:
         """Start the background tasks, then accept clients."""
@@ -296,6 +308,13 @@ class Node:
         self._flush_waits.flusher.start()
         services.groups.start()
         services.transactions.start()
+        if services.tokens is not None and storage.store is not None:
+            sweep = TokenSweep(
+                services.changes,
+                self._clock.wall_ms,
+                self._config.get_int("delegation.token.expiry.check.interval.ms"),
+            )
+            self._token_sweep = self._loop.create_task(sweep.run())
         self._loop_lag.start()
         services.connections.start()
         backlog = self._config.get_int("socket.listen.backlog.size")
@@ -327,19 +346,24 @@ class Node:
         from barnabas.broker.security.sasl.scram_users import NoTokens
         from barnabas.broker.security.sasl.setup import SaslParts, sasl_listener
         from barnabas.broker.security.sasl.work_queue import WorkQueue
+        from barnabas.broker.security.tokens.logins import ScramTokenLogins
 
+        def image() -> SecurityImage:
+            return storage.metadata.image.security
+
+        tokens = services.tokens
         parts = SaslParts(
             loop=self._loop,
             serve=connections.dispatcher.serve,
-            image=lambda: storage.metadata.image.security,
-            tokens=NoTokens(),
+            image=image,
+            tokens=NoTokens() if tokens is None else ScramTokenLogins(tokens.passwords, image, self._clock.wall_ms),
             secret=secrets.token_bytes(32),
             work=WorkQueue(self._loop, self._blocking_io),
             failures=FailureLog(self._loop),
             probe=self._probes.authentications,
             wall_ms=self._clock.wall_ms,
             authenticated=connections.bind_access,
-            more_mechanisms={},
+            more_mechanisms={"OAUTHBEARER": _begin_oauthbearer},
         )
         return {
             name: partial(SaslGate, sasl_listener(storage.config.listener_properties(name), parts)) for name in names
@@ -374,6 +398,13 @@ class Node:
 
     async def _blocking(self, work: Callable[[], T]) -> T:
         return await self._loop.run_in_executor(self._blocking_io, work)
+
+
+def _begin_oauthbearer(properties: ListenerView) -> Callable[[], SaslServer]:
+    # Imported here: PyJWT and cryptography would add 50 ms to the start of every broker with a SASL listener.
+    from barnabas.broker.security.oauth.mechanism import begin_oauthbearer
+
+    return begin_oauthbearer(properties)
 
 
 def _connection_factory(

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from barnabas.broker.partitions.registry import PartitionRegistry
     from barnabas.broker.probes import ApiProbe, BrokerProbes
     from barnabas.broker.producer_ids import ProducerIds
+    from barnabas.broker.security.tokens.lifetimes import TokenLifetimes
     from barnabas.broker.storage.log.readable_log import ReadableLog
     from barnabas.broker.storage.served_logs import ServedLogs
     from barnabas.broker.storage.services.clock import Clock
@@ -50,6 +51,8 @@ class HandlerContext:
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     producer_ids: ProducerIds
+    tokens: TokenLifetimes | None
+    """None: no delegation tokens, because delegation.token.secret.key is not set."""
     config: LiveConfig
     addresses: AdvertisedAddresses
     flush_waits: FlushWaits
@@ -134,6 +137,18 @@ _ROWS: Final[Sequence[_Row]] = (
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
         "security.alter_user_scram_credentials:AlterUserScramCredentialsHandler",
         "changes, probe",
+    ),
+    _Row(
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        "security.delegation_tokens:CreateDelegationTokenHandler",
+        "tokens, changes, probe",
+    ),
+    _Row(ApiKey.RENEW_DELEGATION_TOKEN, "security.delegation_tokens:renew_handler", "tokens, changes, probe"),
+    _Row(ApiKey.EXPIRE_DELEGATION_TOKEN, "security.delegation_tokens:expire_handler", "tokens, changes, probe"),
+    _Row(
+        ApiKey.DESCRIBE_DELEGATION_TOKEN,
+        "security.delegation_tokens:DescribeDelegationTokenHandler",
+        "tokens, store, probe",
     ),
     _Row(ApiKey.SASL_HANDSHAKE, "security.sasl:sasl_handshake", None),
     _Row(ApiKey.SASL_AUTHENTICATE, "security.sasl:sasl_authenticate", None),
