@@ -110,10 +110,10 @@ class TransactionEnding:
             return
         if prepared is None:
             assert current is not None
-            response = _response(current, request)
+            response = _response(ProducerIdAndEpoch(current.producer_id, current.producer_epoch), request)
             ended = self._log.coordinator_log.settled(request.transactional_id)
         else:
-            response = _response(outcomes.complete(prepared, now_ms=prepared.update_ms), request)
+            response = _response(outcomes.next_producer(prepared), request)
             ended = self._decide(prepared, self._count_commit if request.is_commit else self._count_abort)
         ended.then(lambda error: answer.resolve(response if error is None else EndTxnResponse(error.code)))
 
@@ -169,8 +169,8 @@ def _is_same(current: TransactionMetadata, earlier: TransactionMetadata) -> bool
     return mine == its
 
 
-def _response(completed: TransactionMetadata, request: EndTxnRequest) -> EndTxnResponse:
+def _response(producer: ProducerIdAndEpoch, request: EndTxnRequest) -> EndTxnResponse:
     """Return the response with the next transaction's producer id and epoch, if the request has room for them."""
     if not request.bumps_epoch:
         return EndTxnResponse()
-    return EndTxnResponse(ErrorCode.NONE, completed.producer_id, completed.producer_epoch)
+    return EndTxnResponse(ErrorCode.NONE, producer.producer_id, producer.producer_epoch)

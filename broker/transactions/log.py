@@ -97,15 +97,13 @@ class TransactionLog:
                 value = encode_metadata(metadata, self.version)
             except ValueError as error:
                 raise BrokerError(ErrorCode.INVALID_REQUEST, f"{error}") from error
-            return self._batch(key, value, max_bytes)
+            batch = one_record_batch(self._wall_ms(), key, value)
+            if len(batch) > max_bytes:
+                message = f"the record does not fit a batch of {max_bytes} bytes"
+                raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
+            return batch
 
         return encode
-
-    def _batch(self, key: bytes, value: bytearray, max_bytes: int) -> bytearray:
-        batch = one_record_batch(self._wall_ms(), key, value)
-        if len(batch) > max_bytes:
-            raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the record does not fit a batch of {max_bytes} bytes")
-        return batch
 
     def _tombstones(self, transactional_ids: Iterable[str], partition: Partition) -> bytearray:
         """Encode tombstones into as many batches as they need."""

@@ -93,16 +93,23 @@ def abort_and_fence(
 def complete(current: TransactionMetadata, *, now_ms: int) -> TransactionMetadata:
     """Return the state after all markers of a prepared transaction were written."""
     assert current.state.is_prepared, f"{current.state.label} is not prepared"
-    rotates = current.client_version >= EPOCH_PER_TRANSACTION and current.next_producer_id != NO_PRODUCER_ID
+    producer_id, producer_epoch = next_producer(current)
     return current._replace(
         state=COMPLETE_COMMIT if current.state is PREPARE_COMMIT else COMPLETE_ABORT,
-        producer_id=current.next_producer_id if rotates else current.producer_id,
-        producer_epoch=0 if rotates else current.producer_epoch,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
         previous_producer_id=current.producer_id,
         next_producer_id=NO_PRODUCER_ID,
         partitions=NO_PARTITIONS,
         update_ms=now_ms,
     )
+
+
+def next_producer(prepared: TransactionMetadata) -> ProducerIdAndEpoch:
+    """Return the producer id and epoch after the completion of a prepared transaction."""
+    if prepared.client_version >= EPOCH_PER_TRANSACTION and prepared.next_producer_id != NO_PRODUCER_ID:
+        return ProducerIdAndEpoch(prepared.next_producer_id, 0)
+    return ProducerIdAndEpoch(prepared.producer_id, prepared.producer_epoch)
 
 
 def _end_with_same_epoch(current: TransactionMetadata, *, is_commit: bool, now_ms: int) -> TransactionMetadata | None:

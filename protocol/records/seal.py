@@ -7,6 +7,8 @@ import struct
 from barnabas.protocol.crc32c import crc32c
 from barnabas.protocol.records.layout import ATTRIBUTES_POSITION, CRC_POSITION, HEADER, LOG_OVERHEAD, MAGIC_V2
 
+_pack_crc = struct.Struct(">I").pack_into
+
 
 def seal(
     batch: bytearray, base_offset: int, leader_epoch: int, fields: tuple[int, int, int, int, int, int, int, int]
@@ -21,4 +23,4 @@ def seal(
         raise ValueError(f"a header field is out of range: {error}") from error
     with memoryview(batch) as view:
         crc = crc32c(view[ATTRIBUTES_POSITION:])
-    batch[CRC_POSITION : CRC_POSITION + 4] = crc.to_bytes(4, "big")
+    _pack_crc(batch, CRC_POSITION, crc)

@@ -48,6 +48,8 @@ REFUSED_SEQUENCES_MAX: Final = 10_000
 _unpack_producer = struct.Struct(">22xB20xqhi").unpack_from
 """Low byte of the attributes, producer id, producer epoch, base sequence."""
 
+_new_tuple = tuple.__new__
+
 _RETRIED_AS_NOT_ENOUGH_REPLICAS: Final = (
     ErrorCode.NETWORK_EXCEPTION,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -127,7 +129,7 @@ class ProduceAdmission:
                     continue
                 if state.has_open_transaction:
                     continue
-            waiting.append(_Waiting(key, partition, base_sequence))
+            waiting.append(_new_tuple(_Waiting, (key, partition, base_sequence)))
         if producer is None or not waiting:
             return refusals
         admission = self._coordinator.admit(
@@ -153,7 +155,7 @@ class ProduceAdmission:
     ) -> Refusals:
         """Add the coordinator's refusals, and batches that overtook refused ones."""
         for each in waiting:
-            code = admission.get(each.key)
+            code = admission.get(each.key) if admission else None
             if code is not None:
                 refusals[each.key] = _as_produce_error(request, code)
                 if not request.adds_partitions:
