@@ -34,16 +34,16 @@ from barnabas.broker.metrics.loop_lag import LoopLagTimer
 from barnabas.broker.metrics.server import MetricsServer, start_metrics_server
 from barnabas.broker.metrics.state import BrokerState, Phase
 from barnabas.broker.network.advertised import AdvertisedAddresses
-from barnabas.broker.network.connection import Connection
-from barnabas.broker.network.connection_limit import ConnectionLimit
+from barnabas.broker.network.client_listeners import ClientListeners
+from barnabas.broker.network.connection_quotas import ConnectionQuotas
 from barnabas.broker.network.connection_registry import ConnectionRegistry
 from barnabas.broker.network.dispatch import Dispatcher
 from barnabas.broker.network.listening import bind
-from barnabas.broker.network.session import Session
 from barnabas.broker.partitions.flush_waits import FlushWaits
 from barnabas.broker.partitions.registry import PartitionRegistry
 from barnabas.broker.probes import BrokerProbes
 from barnabas.broker.producer_ids import ProducerIds
+from barnabas.broker.security.sasl.failure_log import FailureLog
 from barnabas.broker.security.tokens.lifetimes import TokenLifetimes, token_lifetimes
 from barnabas.broker.security.tokens.sweep import TokenSweep
 from barnabas.broker.security_applier import SecurityApplier
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from barnabas.broker.storage.log.readable_log import ReadableLog
     from barnabas.broker.storage.served_logs import ServedLogs
     from barnabas.broker.storage.services.clock import Clock
-    from barnabas.config import BrokerConfig, Listener
+    from barnabas.config import BrokerConfig
     from barnabas.config.listener_view import ListenerView
     from barnabas.protocol.sasl.exchange import SaslServer
     from barnabas.protocol.topic_partition import TopicPartition
@@ -102,6 +102,7 @@ class _Services:
     transactions: TransactionCoordinator
     fetch: FetchHandler
     connections: ConnectionRegistry
+    listeners: ClientListeners
     tokens: TokenLifetimes | None
     """None: the broker has no delegation tokens."""
 
@@ -119,9 +120,9 @@ class Node:
         self._blocking_io = ThreadPoolExecutor(BLOCKING_IO_THREADS, "blocking-io")
         self._flush_waits = FlushWaits(loop)
         self._state.flusher = self._flush_waits.flusher
+        self._failures = FailureLog(loop)
         self._loop_lag = LoopLagTimer(loop, self._probes.loop_lag)
         self._sockets: list[socket.socket] = []
-        self._servers: list[asyncio.Server] = []
         self._metrics: MetricsServer | None = None
         self._services: _Services | None = None
         self._token_sweep: asyncio.Task[None] | None = None
@@ -154,7 +155,8 @@ class Node:
             self._metrics = self._start_metrics()
             services = self._assemble(await self._blocking(self._open_storage))
             self._services = services
-            await self._accept(services)
+            await self._blocking(services.listeners.load_certificates)
+            self._accept(services)
         except (StorageError, MetadataError) as error:
             await self._abandon()
             raise StartupError(str(error)) from error
@@ -167,8 +169,7 @@ class Node:
         services = self._services
         assert services is not None
         self._state.drain()
-        for server in self._servers:
-            server.close()
+        services.listeners.close()
         services.fetch.answer_all()
         services.groups.refuse_members()
         await services.connections.drain(DRAIN_SECONDS)
@@ -294,12 +295,13 @@ class Node:
             self._blocking_io,
             probes.connections,
             max_frame_bytes=config.get_int("socket.request.max.bytes"),
-            limit=ConnectionLimit(live),
+            quotas=ConnectionQuotas(live),
             max_idle_seconds=idle_ms / 1000 if idle_ms >= 0 else None,
         )
-        return _Services(storage, changes, groups, transactions, apis.fetch, connections, tokens)
+        listeners = ClientListeners(loop, live, connections, probes, self._failures)
+        return _Services(storage, changes, groups, transactions, apis.fetch, connections, listeners, tokens)
 
-    async def _accept(self, services: _Services) -> None:
+    def _accept(self, services: _Services) -> None:
         """Start the background tasks, then accept clients."""
         storage = services.storage
         storage.log_manager.start_tasks()
@@ -318,20 +320,7 @@ class Node:
         self._loop_lag.start()
         services.connections.start()
         backlog = self._config.get_int("socket.listen.backlog.size")
-        gates = self._gates(services)
-        for listener, bound in zip(self._config.listeners, self._sockets, strict=True):
-            protocol = self._config.security_protocol(listener.name)
-            factory = _connection_factory(services.connections, listener, protocol, gates.get(listener.name))
-            server = await self._loop.create_server(factory, sock=bound, backlog=backlog)
-            self._servers.append(server)
-            advertised = self._config.advertised_listeners[listener.name]
-            logger.info(
-                "listening, listener=%s port=%d advertised=%s:%s",
-                listener,
-                bound.getsockname()[1],
-                advertised.host or "(as each client reaches it)",
-                advertised.port or bound.getsockname()[1],
-            )
+        services.listeners.start(self._sockets, self._gates(services), storage.log_manager.scheduler, backlog)
         self._state.serve()
 
     def _gates(self, services: _Services) -> Mapping[str, Callable[[], Gate]]:
@@ -341,7 +330,6 @@ class Node:
         if not names:
             return {}
         # Imported here: most brokers have no such listener.
-        from barnabas.broker.security.sasl.failure_log import FailureLog
         from barnabas.broker.security.sasl.gate import SaslGate
         from barnabas.broker.security.sasl.scram_users import NoTokens
         from barnabas.broker.security.sasl.setup import SaslParts, sasl_listener
@@ -359,7 +347,7 @@ class Node:
             tokens=NoTokens() if tokens is None else ScramTokenLogins(tokens.passwords, image, self._clock.wall_ms),
             secret=secrets.token_bytes(32),
             work=WorkQueue(self._loop, self._blocking_io),
-            failures=FailureLog(self._loop),
+            failures=self._failures,
             probe=self._probes.authentications,
             wall_ms=self._clock.wall_ms,
             authenticated=connections.bind_access,
@@ -386,8 +374,8 @@ class Node:
     async def _abandon(self) -> None:
         self._loop_lag.stop()
         self._flush_waits.flusher.stop()
-        for server in self._servers:
-            server.close()
+        if self._services is not None:
+            self._services.listeners.close()
         for opened in self._sockets:
             opened.close()
         if self._metrics is not None:
@@ -405,9 +393,3 @@ def _begin_oauthbearer(properties: ListenerView) -> Callable[[], SaslServer]:
     from barnabas.broker.security.oauth.mechanism import begin_oauthbearer
 
     return begin_oauthbearer(properties)
-
-
-def _connection_factory(
-    connections: ConnectionRegistry, listener: Listener, security_protocol: str, gate: Callable[[], Gate] | None
-) -> Callable[[], Connection]:
-    return lambda: Connection(connections, Session(listener, security_protocol), gate() if gate is not None else None)

@@ -157,6 +157,24 @@ class AuthenticationProbe:
         _increment(self.expired, (listener, mechanism))
 
 
+class TlsProbe:
+    """TLS handshakes by listener. Reasons are few and fixed: they become values of the label `error`."""
+
+    __slots__ = ("completed", "failed")
+
+    def __init__(self) -> None:
+        self.completed: dict[str, int] = {}
+        self.failed: dict[tuple[str, str], int] = {}
+
+    def count_completed(self, listener: str) -> None:
+        """Count a completed handshake."""
+        self.completed[listener] = self.completed.get(listener, 0) + 1
+
+    def count_failed(self, listener: str, reason: str) -> None:
+        """Count a connection that ended before its handshake."""
+        self.failed[listener, reason] = self.failed.get((listener, reason), 0) + 1
+
+
 class LoopLagProbe(LatencyHistogram):
     """Delay of a timer of the event loop: the time that every request waits in addition to its own work.
 
@@ -216,6 +234,7 @@ class BrokerProbes:
         "fetches_waiting",
         "groups",
         "loop_lag",
+        "tls",
         "topics",
         "transactions",
     )
@@ -228,6 +247,7 @@ class BrokerProbes:
         self.groups = GroupProbe()
         self.transactions = TransactionProbe()
         self.loop_lag = LoopLagProbe()
+        self.tls = TlsProbe()
         self.fetches_waiting = 0
         """Fetches in a long poll now."""
 

@@ -63,6 +63,10 @@ def new_scratch() -> memoryview:
     return memoryview(bytearray(SCRATCH_BYTES))
 
 
+def _accept(transport: TlsTransport) -> None:
+    """Accept every peer that the context accepts."""
+
+
 class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
     """The protocol of the loop's transport, and the transport of `protocol`."""
 
@@ -73,8 +77,10 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         "_deadline",
         "_engine",
         "_inner",
+        "_failure",
         "_inner_paused",
         "_loop",
+        "_on_complete",
         "_on_failed",
         "_parts",
         "_protocol",
@@ -91,16 +97,20 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         protocol: asyncio.BufferedProtocol,
         parts: TlsParts,
         on_failed: Callable[[Exception], None],
+        on_complete: Callable[[TlsTransport], None] = _accept,
     ) -> None:
-        """`on_failed` is called at most once, if the connection ends before the handshake does.
+        """`on_complete` is called after the handshake, before the protocol has the connection.
 
-        Its argument is ssl.SSLError, BadRecordError, TimeoutError or ConnectionError. `protocol` is told nothing then.
+        `on_failed` is called instead of the protocol's `connection_lost` if the connection ends before that. Its
+        argument is ssl.SSLError, BadRecordError, TimeoutError, OSError, or what `on_complete` raised.
         """
         super().__init__()
         self._loop = loop
         self._protocol = protocol
         self._parts = parts
-        self._on_failed: Callable[[Exception], None] | None = on_failed
+        self._on_failed = on_failed
+        self._on_complete = on_complete
+        self._failure: Exception | None = None
         self._inner: asyncio.Transport
         self._engine: TlsEngine | None = None
         self._records: HandshakeRecords | None = HandshakeRecords()
@@ -133,7 +143,7 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         if self._connected:
             self._protocol.connection_lost(exc)
         else:
-            self._failed(exc or ConnectionResetError("the peer disconnected"))
+            self._on_failed(self._failure or exc or ConnectionResetError("the peer disconnected"))
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the buffer that all connections of the loop share."""
@@ -226,6 +236,7 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
     def abort(self) -> None:
         """Close now and drop what the kernel has not accepted."""
         self._closing = True
+        self._end_deadline()
         self._backlog.clear()
         self._inner.abort()
 
@@ -297,6 +308,11 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         self._scratch = self._parts.scratch
         if records is not None:
             engine.receive(records.rest())
+        try:
+            self._on_complete(self)
+        except Exception as error:  # noqa: BLE001 - reported by on_failed
+            self._handshake_failed(error)
+            return
         self._connected = True
         self._protocol.connection_made(self)
         if self._closing or self._inner.is_closing():
@@ -308,10 +324,10 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
             self._deliver()
 
     def _handshake_failed(self, error: Exception) -> None:
-        """Report; close later, so that a client cannot try again immediately."""
+        """Close, but not immediately, so that a client cannot try again immediately."""
         self._closing = True
         self._end_deadline()
-        self._failed(error)
+        self._failure = error
         delay = self._parts.failure_seconds
         if delay <= 0:
             self._inner.close()
@@ -322,14 +338,8 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
     def _too_late(self) -> None:
         if self._closing or self._connected:
             return
-        self._closing = True
-        self._failed(TimeoutError(f"not complete after {self._parts.handshake_seconds:g} s"))
-        self._inner.abort()
-
-    def _failed(self, error: Exception) -> None:
-        on_failed, self._on_failed = self._on_failed, None
-        if on_failed is not None and not self._connected:
-            on_failed(error)
+        self._failure = TimeoutError(f"not complete after {self._parts.handshake_seconds:g} s")
+        self.abort()
 
     def _end_deadline(self) -> None:
         if self._deadline is not None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from barnabas.broker.network.connection_limit import ConnectionLimit
+    from barnabas.broker.network.connection_quotas import ConnectionQuotas
     from barnabas.broker.network.dispatch import Dispatcher
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import ConnectionProbe
@@ -67,7 +67,7 @@ class ConnectionRegistry:
         probe: ConnectionProbe,
         *,
         max_frame_bytes: int,
-        limit: ConnectionLimit,
+        quotas: ConnectionQuotas,
         max_idle_seconds: float | None,
         bind_access: Callable[[Session], None] | None = None,
     ) -> None:
@@ -79,7 +79,7 @@ class ConnectionRegistry:
         self.max_frame_bytes = max_frame_bytes
         self.bind_access: Callable[[Session], None] = _without_authorizer if bind_access is None else bind_access
         """Sets `session.access` by the session's principal and host: call it whenever the principal changes."""
-        self._limit = limit
+        self.quotas = quotas
         self._max_idle_seconds = max_idle_seconds
         self._connections: set[Registered] = set()
         self._draining = False
@@ -93,13 +93,11 @@ class ConnectionRegistry:
             self._schedule_sweep(max(self._max_idle_seconds / IDLE_SWEEPS, MIN_SWEEP_SECONDS))
 
     def opened(self, connection: Registered) -> None:
-        """Register a new connection, or close it if there are too many or the broker is stopping."""
-        refusal = "the broker is stopping" if self._draining else self._limit.refusal(len(self._connections))
-        if refusal is not None:
-            reason = "draining" if self._draining else "max_connections"
-            self.probe.count_refused(reason)
-            logger.warning("refusing the connection of %s: %s", connection.session, refusal)
-            connection.abort(reason)
+        """Register a new connection, or close it if the broker is stopping."""
+        if self._draining:
+            self.probe.count_refused("draining")
+            logger.warning("refusing the connection of %s: the broker is stopping", connection.session)
+            connection.abort("draining")
             return
         self._connections.add(connection)
         self._all_closed.clear()
@@ -107,6 +105,7 @@ class ConnectionRegistry:
 
     def closed(self, connection: Registered) -> None:
         """Remove a closed connection and count its `close_reason`."""
+        self.quotas.closed(connection.session.listener.name, connection.session.host)
         if connection in self._connections:
             self._connections.remove(connection)
             self.probe.count_closed(connection.close_reason)

@@ -74,7 +74,8 @@ class Session:
         address = transport.get_extra_info("peername")
         if address:
             self.peer = f"{address[0]}:{address[1]}"
-            self.host = java_host_address(address[0])
+            # The acceptor has set it, and counts connections by it.
+            self.host = self.host or java_host_address(address[0])
         address = transport.get_extra_info("sockname")
         if address:
             # A dual-stack socket reports an IPv4 address as ::ffff:127.0.0.1, which not every client can parse.
