@@ -40,6 +40,9 @@ COMMANDS = {
     "config": LazyCommand(
         f"{_PACKAGE}.config:config", "List all properties; describe and alter a broker's or topic's."
     ),
+    "user": LazyCommand(f"{_PACKAGE}.user.user:user", "Add, list and delete users with SCRAM passwords."),
+    "acl": LazyCommand(f"{_PACKAGE}.acl.acl:acl", "Add, list and delete access rules."),
+    "quota": LazyCommand(f"{_PACKAGE}.quota.quota:quota", "Set, list and delete limits of clients."),
     "log": LazyCommand(f"{_PACKAGE}.log.log:log", "Inspect, verify and repair a log's files, without a broker."),
     "doctor": LazyCommand(
         f"{_PACKAGE}.doctor.doctor:doctor", "Diagnose problems of client connections and log directories."

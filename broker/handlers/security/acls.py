@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.security.cluster_access import require_on_cluster
+from barnabas.broker.handlers.authorization import ensure_cluster_allowed
 from barnabas.broker.metadata.security.acls import filter_fault, plan_create_acls, plan_delete_acls
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
@@ -42,7 +42,7 @@ class DescribeAclsHandler:
 
     def __call__(self, session: Session, request: DescribeAclsRequest) -> DescribeAclsResponse:
         """Answer one DescribeAcls request as the module docstring specifies."""
-        require_on_cluster(session, Operation.DESCRIBE, ApiKey.DESCRIBE_ACLS)
+        ensure_cluster_allowed(session, Operation.DESCRIBE, ApiKey.DESCRIBE_ACLS)
         if session.access is None:
             raise BrokerError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
         fault = filter_fault(request.filter)
@@ -90,6 +90,6 @@ class DeleteAclsHandler:
 
 
 def _require_alter(session: Session, api: ApiKey) -> None:
-    require_on_cluster(session, Operation.ALTER, api)
+    ensure_cluster_allowed(session, Operation.ALTER, api)
     if session.access is None:
         raise BrokerError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")

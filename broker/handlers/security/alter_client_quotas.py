@@ -11,7 +11,7 @@ import logging
 import socket
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.handlers.security.cluster_access import require_on_cluster
+from barnabas.broker.handlers.authorization import ensure_cluster_allowed
 from barnabas.broker.metadata.security.quotas import plan_alter_quotas
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
@@ -46,7 +46,7 @@ class AlterClientQuotasHandler:
 
     async def __call__(self, session: Session, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
         """Answer one AlterClientQuotas request as the module docstring specifies."""
-        require_on_cluster(session, Operation.ALTER_CONFIGS, ApiKey.ALTER_CLIENT_QUOTAS)
+        ensure_cluster_allowed(session, Operation.ALTER_CONFIGS, ApiKey.ALTER_CLIENT_QUOTAS)
         names = {name for entry in request.entries for kind, name in entry.entity if kind == IP and name}
         hosts = {name for name in names if not _is_address(name)}
         if len(hosts) > _MAX_HOST_NAMES:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.security.cluster_access import require_on_cluster
+from barnabas.broker.handlers.authorization import ensure_cluster_allowed
 from barnabas.broker.metadata.security.scram import plan_alter_scram
 from barnabas.broker.printable import printable
 from barnabas.protocol.errors import ErrorCode
@@ -39,7 +39,7 @@ class AlterUserScramCredentialsHandler:
         self, session: Session, request: AlterUserScramCredentialsRequest
     ) -> AlterUserScramCredentialsResponse:
         """Answer one AlterUserScramCredentials request as the module docstring specifies."""
-        require_on_cluster(session, Operation.ALTER, ApiKey.ALTER_USER_SCRAM_CREDENTIALS)
+        ensure_cluster_allowed(session, Operation.ALTER, ApiKey.ALTER_USER_SCRAM_CREDENTIALS)
         results = await self._changes.change(lambda image: plan_alter_scram(image, request))
         deleted = {deletion.name for deletion in request.deletions}
         for result in results:

@@ -16,12 +16,17 @@ from barnabas.broker.metadata.log.log_replay import ReplayedLog
 from barnabas.protocol.metadata.records import MetadataRecord
 
 
-def security_counts(replayed: ReplayedLog | None, bootstrap: Iterable[MetadataRecord] | None) -> SecurityCounts:
-    """Count them in the log and in the bootstrap records of an empty log."""
+def stored_image(replayed: ReplayedLog | None, bootstrap: Iterable[MetadataRecord] | None) -> MetadataImage:
+    """Return the image of the log, with the bootstrap records of an empty log."""
     builder = ImageBuilder(MetadataImage() if replayed is None else replayed.image)
     for record in bootstrap or ():
         builder.apply(record)
-    image = builder.build().security
+    return builder.build()
+
+
+def security_counts(replayed: ReplayedLog | None, bootstrap: Iterable[MetadataRecord] | None) -> SecurityCounts:
+    """Count them in the log and in the bootstrap records of an empty log."""
+    image = stored_image(replayed, bootstrap).security
     return SecurityCounts(
         users=len(image.scram),
         acls=len(image.acls),

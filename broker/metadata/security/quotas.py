@@ -21,6 +21,7 @@ from barnabas.protocol.messages.security.client_quotas import (
     IP,
     USER,
     AlteredQuota,
+    EntityPart,
     QuotaAlteration,
     QuotaOp,
 )
@@ -68,9 +69,9 @@ def plan_alter_quotas(
         else:
             fault = _fault_of(entity, entry.ops, resolves)
         if fault is not None:
-            results[entity] = AlteredQuota(entity, ErrorCode.INVALID_REQUEST, fault)
+            results[entity] = AlteredQuota(_parts(entity), ErrorCode.INVALID_REQUEST, fault)
             continue
-        results[entity] = AlteredQuota(entity)
+        results[entity] = AlteredQuota(_parts(entity))
         records += _records(image.security.quotas.get(entity, {}), entity, entry.ops)
     if len(records) > MAX_RECORDS:
         raise BrokerError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
@@ -125,6 +126,10 @@ def _fault_of_value(keys: Mapping[str, tuple[str, float] | None], op: QuotaOp) -
     if math.fmod(op.value, 1.0) > _FRACTION:
         return f"{op.key} cannot be a fractional value."
     return None
+
+
+def _parts(entity: QuotaEntity) -> tuple[EntityPart, ...]:
+    return tuple(EntityPart(*pair) for pair in entity)
 
 
 def _text(entity: QuotaEntity) -> str:

@@ -23,12 +23,16 @@ from barnabas.clients.errors import (
     RefusedError,
     reason_of,
 )
+from barnabas.clients.network.kafka_connection import KafkaConnection
 from barnabas.clients.network.retrying import with_retries
 from barnabas.clients.producer.prepared import PreparedTransaction
-from barnabas.pipeline.sink.kafka.connection import KafkaConnection
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka import client_requests, transaction_requests
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.transactions.describe_transactions import TransactionDescription
+
+_NEEDED: Final = {ApiKey.METADATA: 4, **transaction_requests.VERSIONS}
+_PURPOSE: Final = "exactlyOnce=transactions needs; Apache Kafka serves it since 3.0"
 
 _OPEN: Final = "Ongoing"
 _LOST_CODES: Final = frozenset(
@@ -187,7 +191,8 @@ class KafkaTransactions:
         async with self._opening[address]:
             connection = self._connections.get(address)
             if connection is None or connection.is_closed:
-                connection = self._connections[address] = await KafkaConnection.open(address, self._config)
+                connection = await KafkaConnection.open(address, self._config, _NEEDED, _PURPOSE)
+                self._connections[address] = connection
             return connection
 
     def _close(self) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
-
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.schema import (
     BOOL,
@@ -14,7 +12,6 @@ from barnabas.protocol.kafka.schema import (
     NULLABLE_STRING,
     STRING,
     Array,
-    Computed,
     Message,
     Struct,
     rows,
@@ -23,27 +20,23 @@ from barnabas.protocol.messages.security.client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
     AlteredQuota,
+    EntityPart,
     QuotaAlteration,
     QuotaOp,
 )
 
-
-def _pair(entity_type: str, name: str | None) -> tuple[str, str | None]:
-    return entity_type, name
-
-
+ENTITY = Array(Struct(EntityPart, entity_type=STRING, name=NULLABLE_STRING), make=tuple)
 REQUEST = Message(
     1,
     AlterClientQuotasRequest,
     entries=rows(
         QuotaAlteration,
-        entity=Array(Struct(_pair, entity_type=STRING, name=NULLABLE_STRING), make=tuple),
+        entity=ENTITY,
         ops=Array(Struct(QuotaOp, key=STRING, value=FLOAT64, remove=BOOL), make=tuple),
     ),
     validate_only=BOOL,
 )
-_ENTITY = Struct(type=Computed(STRING, itemgetter(0)), name=Computed(NULLABLE_STRING, itemgetter(1)))
-RESPONSE = Message(1, throttle_ms=NO_THROTTLE, results=rows(error=INT16, message=MESSAGE, entity=Array(_ENTITY)))
+RESPONSE = Message(1, throttle_ms=NO_THROTTLE, results=rows(error=INT16, message=MESSAGE, entity=ENTITY))
 
 decode_request = REQUEST.read
 encode_response = RESPONSE.write

@@ -11,8 +11,16 @@ USER: Final = "user"
 CLIENT_ID: Final = "client-id"
 IP: Final = "ip"
 
-EntityParts = tuple[tuple[str, str | None], ...]
-"""Pairs of type and name, in the order of the request; the name None is the default of the type."""
+
+class EntityPart(NamedTuple):
+    """A type and a name; None is the default of the type."""
+
+    entity_type: str
+    name: str | None
+
+
+EntityParts = tuple[EntityPart, ...]
+"""An entity, in the order of the request."""
 
 
 class QuotaOp(NamedTuple):

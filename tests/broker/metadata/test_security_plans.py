@@ -19,7 +19,7 @@ from barnabas.broker.metadata.security.scram import plan_alter_scram
 from barnabas.broker.metadata.security.tokens import plan_put_token, plan_remove_expired_tokens, plan_remove_tokens
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.security.acls import Acl, AclFilter
-from barnabas.protocol.messages.security.client_quotas import QuotaAlteration, QuotaOp
+from barnabas.protocol.messages.security.client_quotas import EntityPart, QuotaAlteration, QuotaOp
 from barnabas.protocol.messages.security.resources import Operation, PatternType, Permission, ResourceType
 from barnabas.protocol.messages.security.scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -224,10 +224,14 @@ def test_the_record_has_keys_derived_from_the_salted_password(mechanism: int, di
 # Quotas
 
 
+def parts(entity: Sequence[tuple[str, str | None]]) -> tuple[EntityPart, ...]:
+    return tuple(EntityPart(*pair) for pair in entity)
+
+
 def changed(
     image: MetadataImage, entity: Sequence[tuple[str, str | None]], *ops: QuotaOp
 ) -> tuple[ErrorCode, str | None]:
-    plan = plan_alter_quotas(image, [QuotaAlteration(tuple(entity), ops)], resolves=lambda name: name == "10.0.0.1")
+    plan = plan_alter_quotas(image, [QuotaAlteration(parts(entity), ops)], resolves=lambda name: name == "10.0.0.1")
     (result,) = plan.results
     assert (result.error is ErrorCode.NONE) or not plan.records
     return result.error, result.message
@@ -290,13 +294,13 @@ def test_a_possible_quota_is_set(entity: list[tuple[str, str | None]], op: Quota
 def test_only_changes_of_limits_are_recorded() -> None:
     image = image_with(quota_record("producer_byte_rate", 1024.0), quota_record("request_percentage", 5.0))
     ops = (RATE, QuotaOp("request_percentage", 0.0, remove=True), QuotaOp("consumer_byte_rate", 0.0, remove=True))
-    plan = plan_alter_quotas(image, [QuotaAlteration((("user", "alice"),), ops)], resolves=lambda _: True)
+    plan = plan_alter_quotas(image, [QuotaAlteration(parts(USER), ops)], resolves=lambda _: True)
     assert len(plan.records) == 1
     assert applied(image, plan).security.quotas == {(("user", "alice"),): {"producer_byte_rate": 1024.0}}
 
 
 def test_an_entity_or_key_that_occurs_twice_is_refused() -> None:
-    pair = (("user", "u"), ("client-id", "c"))
+    pair = parts([("user", "u"), ("client-id", "c")])
     twice = [QuotaAlteration(pair, (RATE,)), QuotaAlteration(pair[::-1], (RATE._replace(value=5.0),))]
     plan = plan_alter_quotas(image_with(), twice, resolves=lambda _: True)
     assert [each.message for each in plan.results] == [

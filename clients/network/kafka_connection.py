@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, Self, TypeVar
 
 from barnabas.clients.addresses import Address
@@ -11,13 +11,11 @@ from barnabas.clients.config import ClientConfig
 from barnabas.clients.errors import BrokerConnectionError, BrokerTimeoutError, ProtocolViolationError
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.framing import SIZE_PREFIX
-from barnabas.protocol.kafka import client_requests, transaction_requests
+from barnabas.protocol.kafka import client_requests
 from barnabas.protocol.messages.api_key import ApiKey
 
 _MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 """Far above any answer to these requests: it is refused before memory is allocated."""
-
-_NEEDED: Final = {ApiKey.METADATA: 4, **transaction_requests.VERSIONS}
 
 Answer = TypeVar("Answer")
 
@@ -36,10 +34,11 @@ class KafkaConnection:
         self._correlation_id = 0
 
     @classmethod
-    async def open(cls, address: Address, config: ClientConfig) -> Self:
-        """Connect, and check that the broker serves the requests of this package.
+    async def open(cls, address: Address, config: ClientConfig, needed: Mapping[ApiKey, int], purpose: str) -> Self:
+        """Connect, and check that the broker serves the `needed` versions of APIs.
 
-        Raises BrokerConnectionError, BrokerTimeoutError; ProtocolViolationError if it does not serve them.
+        `purpose` ends the sentence of the error otherwise. Raises BrokerConnectionError, BrokerTimeoutError;
+        ProtocolViolationError if the broker does not serve one.
         """
         timeout_s = config.connect_timeout_ms / 1000
         try:
@@ -51,7 +50,7 @@ class KafkaConnection:
             raise BrokerConnectionError(f"{address}: {error.strerror or error}") from error
         connection = cls(address, config, reader, writer)
         try:
-            await connection._ensure_served()
+            await connection._ensure_served(needed, purpose)
         except BaseException:
             connection.close()
             raise
@@ -103,12 +102,11 @@ class KafkaConnection:
             raise DecodeError(f"an answer of {size} bytes")
         return await self._reader.readexactly(size)
 
-    async def _ensure_served(self) -> None:
+    async def _ensure_served(self, needed: Mapping[ApiKey, int], purpose: str) -> None:
         versions = await self.ask(client_requests.api_versions_request, client_requests.api_versions_answer)
-        for api, version in _NEEDED.items():
+        for api, version in needed.items():
             low, high = versions.get(api, (1, 0))
             if not low <= version <= high:
                 raise ProtocolViolationError(
-                    f"{self._address}: the broker does not serve version {version} of {api.label}, which "
-                    "exactlyOnce=transactions needs; Apache Kafka serves it since 3.0"
+                    f"{self._address}: the broker does not serve version {version} of {api.label}, which {purpose}"
                 )

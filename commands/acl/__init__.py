@@ -1,0 +1,1 @@
+"""`barnabas acl`: access rules."""

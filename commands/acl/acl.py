@@ -1,0 +1,224 @@
+"""`barnabas acl ...`: access rules of the StandardAuthorizer, as `kafka-acls` changes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from barnabas.commands.acl.selection import OPERATIONS, pattern_option, resource_options
+from barnabas.commands.lazy_group import LazyCommand, LazyGroup
+from barnabas.commands.options import bootstrap_option, json_option, timeout_option
+from barnabas.commands.stopped_broker import Directories, directory_options
+
+if TYPE_CHECKING:
+    from barnabas.protocol.messages.security.acls import Acl, AclFilter
+
+_PERMISSIONS = ("allow", "deny")
+
+_HERE = "barnabas.commands.acl"
+
+
+@click.group(
+    cls=LazyGroup,
+    commands_by_name={
+        "add": LazyCommand(f"{_HERE}.acl:add", "Allow or deny operations."),
+        "list": LazyCommand(f"{_HERE}.acl:list_", "List access rules."),
+        "delete": LazyCommand(f"{_HERE}.acl:delete", "Delete access rules."),
+    },
+)
+def acl() -> None:
+    """Add, list and delete access rules (ACLs).
+
+    They decide where the broker has authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer. The
+    commands work with Apache Kafka, too.
+    """
+
+
+@click.command()
+@click.option(
+    "--principal", "principals", multiple=True, required=True, metavar="User:NAME", help="User:* is all. Repeatable."
+)
+@resource_options
+@pattern_option(default="literal", filters=False)
+@click.option(
+    "--operation",
+    "operations",
+    type=click.Choice(OPERATIONS, case_sensitive=False),
+    multiple=True,
+    help="Repeatable.",
+)
+@click.option("--producer", is_flag=True, help="What a producer needs on the topics and transactional ids.")
+@click.option("--consumer", is_flag=True, help="What a consumer needs on the topics and groups.")
+@click.option(
+    "--host", "hosts", multiple=True, default=["*"], show_default=True, metavar="IP", help="Client address. Repeatable."
+)
+@click.option("--deny", is_flag=True, help="Deny instead of allow. A denial beats every permission.")
+@bootstrap_option
+@timeout_option
+def add(
+    principals: tuple[str, ...],
+    cluster: bool,
+    pattern: str,
+    operations: tuple[str, ...],
+    producer: bool,
+    consumer: bool,
+    hosts: tuple[str, ...],
+    deny: bool,
+    bootstrap: str,
+    timeout_s: float,
+    **names: tuple[str, ...],
+) -> None:
+    """Allow, or deny, operations on resources.
+
+    Reading, writing, deleting and altering imply describing. A rule that exists already is a success.
+    """
+    from barnabas.commands.acl.rows import acl_sentence
+    from barnabas.commands.acl.selection import acls_to_add, named_resources
+    from barnabas.commands.kafka_session import ask, ensure_answered
+    from barnabas.commands.output import print_line
+    from barnabas.protocol.kafka.security_requests import create_acls_call
+
+    resources = named_resources(cluster, **names)
+    acls = acls_to_add(
+        resources,
+        principals=principals,
+        hosts=hosts,
+        operations=operations,
+        pattern=pattern,
+        deny=deny,
+        producer=producer,
+        consumer=consumer,
+    )
+    (results,) = ask(bootstrap, timeout_s, create_acls_call(acls))
+    for created, result in zip(acls, results, strict=True):
+        ensure_answered(result.error, result.message)
+        print_line(acl_sentence(created))
+
+
+@click.command()
+@click.option("--principal", "principals", multiple=True, metavar="User:NAME", help="Repeatable.")
+@resource_options
+@pattern_option(default="any", filters=True)
+@click.option(
+    "--operation",
+    "operations",
+    type=click.Choice(OPERATIONS, case_sensitive=False),
+    multiple=True,
+    help="Repeatable.",
+)
+@click.option("--host", "hosts", multiple=True, metavar="IP", help="Repeatable.")
+@click.option("--permission", type=click.Choice(_PERMISSIONS, case_sensitive=False))
+@json_option
+@directory_options
+@bootstrap_option
+@timeout_option
+def list_(
+    principals: tuple[str, ...],
+    cluster: bool,
+    pattern: str,
+    operations: tuple[str, ...],
+    hosts: tuple[str, ...],
+    permission: str | None,
+    as_json: bool,
+    log_dirs: tuple[Path, ...],
+    config_file: Path | None,
+    bootstrap: str,
+    timeout_s: float,
+    **names: tuple[str, ...],
+) -> None:
+    """List the rules that all options select; an option that is repeated selects any of its values."""
+    from barnabas.commands.acl.rows import COLUMNS, acl_json, acl_row
+    from barnabas.commands.acl.selection import filters_of, named_resources
+    from barnabas.commands.output import print_json, print_table
+
+    resources = named_resources(cluster, **names)
+    filters = filters_of(
+        resources, principals=principals, hosts=hosts, operations=operations, pattern=pattern, permission=permission
+    )
+    found = selected_acls(filters, Directories(log_dirs, config_file), bootstrap, timeout_s)
+    if as_json:
+        print_json([acl_json(each) for each in found])
+        return
+    print_table(COLUMNS, [acl_row(each) for each in found])
+
+
+@click.command()
+@click.option("--principal", "principals", multiple=True, metavar="User:NAME", help="Repeatable.")
+@resource_options
+@pattern_option(default="literal", filters=True)
+@click.option(
+    "--operation",
+    "operations",
+    type=click.Choice(OPERATIONS, case_sensitive=False),
+    multiple=True,
+    help="Repeatable.",
+)
+@click.option("--host", "hosts", multiple=True, metavar="IP", help="Repeatable.")
+@click.option("--permission", type=click.Choice(_PERMISSIONS, case_sensitive=False))
+@click.option("--all", "every", is_flag=True, help="Without another option: delete every rule.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation (only a terminal is asked, never a script).")
+@bootstrap_option
+@timeout_option
+def delete(
+    principals: tuple[str, ...],
+    cluster: bool,
+    pattern: str,
+    operations: tuple[str, ...],
+    hosts: tuple[str, ...],
+    permission: str | None,
+    every: bool,
+    yes: bool,
+    bootstrap: str,
+    timeout_s: float,
+    **names: tuple[str, ...],
+) -> None:
+    """Delete the rules that all options select, and print them."""
+    import sys
+
+    from barnabas.commands.acl.rows import acl_sentence
+    from barnabas.commands.acl.selection import filters_of, named_resources
+    from barnabas.commands.exit_codes import ExitCode
+    from barnabas.commands.failures import CommandFailure
+    from barnabas.commands.kafka_session import ask, ensure_answered
+    from barnabas.commands.output import counted, print_line
+    from barnabas.protocol.kafka.security_requests import delete_acls_call
+    from barnabas.protocol.messages.security.acls import AclFilter
+
+    resources = named_resources(cluster, **names)
+    filters = filters_of(
+        resources, principals=principals, hosts=hosts, operations=operations, pattern=pattern, permission=permission
+    )
+    if filters == [AclFilter()] and not every:
+        raise CommandFailure("name a resource, a principal, an operation or a host; or give --all", ExitCode.USAGE)
+    if not yes and sys.stdin.isatty() and sys.stdout.isatty():
+        found = selected_acls(filters, Directories((), None), bootstrap, timeout_s)
+        for each in found:
+            print_line(acl_sentence(each))
+        if not found or not click.confirm(f"Delete {counted(len(found), 'rule')}?"):
+            return
+    (results,) = ask(bootstrap, timeout_s, delete_acls_call(filters))
+    for result in results:
+        ensure_answered(result.error, result.message)
+    deleted = dict.fromkeys(each for result in results for each in result.deleted)
+    for each in deleted:
+        print_line(f"deleted: {acl_sentence(each)}")
+    if not deleted:
+        raise CommandFailure("no rule is selected")
+
+
+def selected_acls(filters: list[AclFilter], directories: Directories, bootstrap: str, timeout_s: float) -> list[Acl]:
+    """Return the ACLs that any filter selects, sorted. Raises BrokerError, CommandFailure, OSError."""
+    from barnabas.commands.kafka_session import ask, ensure_answered
+    from barnabas.commands.stopped_broker import stored_image
+    from barnabas.protocol.kafka.security_requests import describe_acls_call
+
+    if directories:
+        stored = stored_image(directories).security.acls.values()
+        return sorted({each for each in stored if any(selected.matches(each) for selected in filters)})
+    found: set[Acl] = set()
+    for answer in ask(bootstrap, timeout_s, *map(describe_acls_call, filters)):
+        ensure_answered(answer.error, answer.message)
+        found.update(answer.acls)
+    return sorted(found)

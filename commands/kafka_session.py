@@ -1,0 +1,67 @@
+"""A command's requests in Kafka's protocol, for the APIs that only it has: ACLs, SCRAM users, quotas.
+
+They are answered by Barnabas and by Apache Kafka.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from barnabas.clients.addresses import parse_bootstrap
+from barnabas.clients.config import AdminConfig
+from barnabas.clients.errors import BrokerConnectionError, BrokerTimeoutError
+from barnabas.clients.network.kafka_connection import KafkaConnection
+from barnabas.commands.session import CLIENT_ID, run_async, timeouts_ms
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.kafka.security_requests import VERSIONS, SecurityCall
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_PURPOSE = "this command needs; Apache Kafka serves it since 3.3"
+
+
+def ask(bootstrap: str, timeout_s: float, *calls: SecurityCall) -> list[Any]:
+    """Send requests, one after the other; return the values of their answers.
+
+    Raises TimeoutError, naming the broker, after `timeout_s`, and the client's errors.
+    """
+
+    async def asked() -> list[Any]:
+        config = AdminConfig(bootstrap=bootstrap, client_id=CLIENT_ID, **timeouts_ms(timeout_s))
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await _answers(config, calls)
+        except TimeoutError as error:
+            if str(error):
+                raise
+            raise TimeoutError(f"{bootstrap} did not finish within {timeout_s:g} s") from error
+
+    return run_async(asked())
+
+
+def ensure_answered(error: ErrorCode, message: str | None) -> None:
+    """Raise BrokerError for an answer that refuses a request or one of its items."""
+    if error is not ErrorCode.NONE:
+        raise BrokerError(error, message or error.name)
+
+
+async def _answers(config: AdminConfig, calls: Sequence[SecurityCall]) -> list[Any]:
+    connection = await _connect(config, {call.api: VERSIONS[call.api] for call in calls})
+    try:
+        return [await connection.ask(call.frame, call.read) for call in calls]
+    finally:
+        connection.close()
+
+
+async def _connect(config: AdminConfig, needed: dict[Any, int]) -> KafkaConnection:
+    """Connect to the first broker of the bootstrap list that answers."""
+    last: Exception | None = None
+    for address in parse_bootstrap(config.bootstrap):
+        try:
+            return await KafkaConnection.open(address, config, needed, _PURPOSE)
+        except (BrokerConnectionError, BrokerTimeoutError) as error:
+            last = error
+    assert last is not None, "a bootstrap list is never empty"
+    raise last

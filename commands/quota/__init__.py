@@ -1,0 +1,1 @@
+"""`barnabas quota`: limits of users, client ids and addresses."""

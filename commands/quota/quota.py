@@ -1,0 +1,185 @@
+"""`barnabas quota ...`: limits of users, client ids and addresses, as `kafka-configs` changes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from barnabas.commands.exit_codes import ExitCode
+from barnabas.commands.failures import CommandFailure
+from barnabas.commands.options import bootstrap_option, json_option, timeout_option
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from barnabas.protocol.messages.security.client_quotas import EntityPart, QuotaOp
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+_OPTIONS: Final = {
+    "user": ("user", "--user", "--user-defaults", "users"),
+    "client": ("client-id", "--client", "--client-defaults", "client ids"),
+    "ip": ("ip", "--ip", "--ip-defaults", "addresses"),
+}
+
+KEYS: Final = (
+    "producer_byte_rate",
+    "consumer_byte_rate",
+    "request_percentage",
+    "controller_mutation_rate",
+    "connection_creation_rate",
+)
+
+
+def entity_options(command: Command) -> Command:
+    """`--user NAME`, `--user-defaults`, and the same for clients and addresses."""
+    for argument, (_, option, defaults, plural) in reversed(_OPTIONS.items()):
+        command = click.option(
+            defaults, f"{argument}_defaults", is_flag=True, help=f"All {plural} without limits of their own."
+        )(command)
+        command = click.option(option, argument, metavar="NAME", help=f"One of the {plural}.")(command)
+    return command
+
+
+@click.group()
+def quota() -> None:
+    """Set, list and delete limits of users, client ids and addresses.
+
+    A user and a client together limit that client of that user. The commands work with Apache Kafka, too.
+    """
+
+
+@quota.command(name="set")
+@click.argument("limits", metavar="KEY=VALUE...", nargs=-1, required=True)
+@entity_options
+@bootstrap_option
+@timeout_option
+def set_(
+    limits: tuple[str, ...],
+    bootstrap: str,
+    timeout_s: float,
+    **named: Any,
+) -> None:
+    """Set limits.
+
+    producer_byte_rate and consumer_byte_rate are bytes per second, request_percentage is percent of the broker's time,
+    controller_mutation_rate created and deleted partitions per second. An address has one limit:
+    connection_creation_rate, new connections per second.
+    """
+    from barnabas.commands.output import print_line
+    from barnabas.protocol.messages.security.client_quotas import QuotaOp
+
+    entity = _entity(named)
+    _alter(entity, [QuotaOp(key, value) for key, value in map(_limit, limits)], bootstrap, timeout_s)
+    print_line(f"{_text(entity)}: {', '.join(limits)}")
+
+
+@quota.command()
+@click.argument("keys", metavar="KEY...", nargs=-1, required=True)
+@entity_options
+@bootstrap_option
+@timeout_option
+def delete(
+    keys: tuple[str, ...],
+    bootstrap: str,
+    timeout_s: float,
+    **named: Any,
+) -> None:
+    """Delete limits."""
+    from barnabas.commands.output import print_line
+    from barnabas.protocol.messages.security.client_quotas import QuotaOp
+
+    for key in keys:
+        _ensure_key(key)
+    entity = _entity(named)
+    _alter(entity, [QuotaOp(key, 0.0, remove=True) for key in keys], bootstrap, timeout_s)
+    print_line(f"{_text(entity)}: no {', '.join(keys)}")
+
+
+@quota.command(name="list")
+@entity_options
+@json_option
+@bootstrap_option
+@timeout_option
+def list_(
+    as_json: bool,
+    bootstrap: str,
+    timeout_s: float,
+    **named: Any,
+) -> None:
+    """List limits, by default of everything."""
+    from barnabas.commands.kafka_session import ask, ensure_answered
+    from barnabas.commands.output import print_json, print_table
+    from barnabas.protocol.kafka.security_requests import describe_quotas_call
+    from barnabas.protocol.messages.cluster.describe_client_quotas import MATCH_DEFAULT, MATCH_EXACT, QuotaFilter
+
+    parts = _parts(named)
+    filters = [QuotaFilter(kind, MATCH_DEFAULT if name is None else MATCH_EXACT, name) for kind, name in parts]
+    (answer,) = ask(bootstrap, timeout_s, describe_quotas_call(filters))
+    ensure_answered(answer.error, answer.message)
+    if as_json:
+        print_json([{"entity": dict(entry.entity), "limits": entry.values} for entry in answer.entries])
+        return
+    rows = [
+        (_text(entry.entity.items()), key, _number(value))
+        for entry in answer.entries
+        for key, value in entry.values.items()
+    ]
+    print_table(["entity", "limit", "value"], sorted(rows))
+
+
+def _parts(named: Mapping[str, Any]) -> list[EntityPart]:
+    """Return the entity of the options, empty without any. Raises CommandFailure."""
+    from barnabas.protocol.messages.security.client_quotas import EntityPart
+
+    parts = []
+    for argument, (kind, option, defaults, _) in _OPTIONS.items():
+        name, is_default = named[argument], named[f"{argument}_defaults"]
+        if name is not None and is_default:
+            raise CommandFailure(f"give {option} or {defaults}, not both", ExitCode.USAGE)
+        if name is not None or is_default:
+            parts.append(EntityPart(kind, name))
+    return parts
+
+
+def _entity(named: Mapping[str, Any]) -> list[EntityPart]:
+    """Return the entity of the options. Raises CommandFailure without one."""
+    parts = _parts(named)
+    if not parts:
+        raise CommandFailure("name a --user, a --client or an --ip, or their defaults", ExitCode.USAGE)
+    return parts
+
+
+def _limit(text: str) -> tuple[str, float]:
+    """Parse `key=value`. Raises CommandFailure."""
+    key, _, value = text.partition("=")
+    _ensure_key(key)
+    try:
+        return key, float(value)
+    except ValueError as error:
+        raise CommandFailure(f"{text}: {value!r} is not a number", ExitCode.USAGE) from error
+
+
+def _ensure_key(key: str) -> None:
+    if key not in KEYS:
+        raise CommandFailure(f"{key!r} is not a limit; known are {', '.join(KEYS)}", ExitCode.USAGE)
+
+
+def _alter(entity: Sequence[EntityPart], ops: Sequence[QuotaOp], bootstrap: str, timeout_s: float) -> None:
+    from barnabas.commands.kafka_session import ask, ensure_answered
+    from barnabas.protocol.kafka.security_requests import alter_quotas_call
+
+    (results,) = ask(bootstrap, timeout_s, alter_quotas_call(entity, ops))
+    for result in results:
+        ensure_answered(result.error, result.message)
+
+
+def _text(entity: Iterable[tuple[str, str | None]]) -> str:
+    """Return an entity in words: `user alice, default client-id`."""
+    return ", ".join(f"default {kind}" if name is None else f"{kind} {name}" for kind, name in entity)
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else str(value)

@@ -1,0 +1,1 @@
+"""`barnabas user`: users with SCRAM passwords."""

@@ -1,0 +1,211 @@
+"""`barnabas user ...`: users that log in with SCRAM, as `kafka-configs --entity-type users` changes them."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from barnabas.commands.options import bootstrap_option, json_option, timeout_option
+from barnabas.commands.stopped_broker import Directories, directory_options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from barnabas.broker.metadata.image import MetadataImage
+    from barnabas.broker.metadata.plan import Plan
+    from barnabas.protocol.messages.security.scram_credentials import (
+        AlteredScramUser,
+        AlterUserScramCredentialsRequest,
+    )
+
+MECHANISMS: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+_DEFAULT_MECHANISM: Final = "SCRAM-SHA-512"
+_MIN_ITERATIONS: Final = 4096
+_MAX_ITERATIONS: Final = 16384
+_SALT_BYTES: Final = 24
+
+
+@click.group()
+def user() -> None:
+    """Add, list and delete users with SCRAM passwords.
+
+    The commands work with Apache Kafka, too. With --log-dir or --config they change the directories of a stopped
+    broker: for its first user.
+    """
+
+
+@user.command()
+@click.argument("name")
+@click.option(
+    "--mechanism",
+    "mechanisms",
+    type=click.Choice(MECHANISMS, case_sensitive=False),
+    multiple=True,
+    default=[_DEFAULT_MECHANISM],
+    show_default=True,
+    help="Repeatable: the same password for both.",
+)
+@click.option(
+    "--iterations",
+    type=click.IntRange(_MIN_ITERATIONS, _MAX_ITERATIONS),
+    default=_MIN_ITERATIONS,
+    show_default=True,
+    metavar="N",
+    help="Rounds of the key derivation.",
+)
+@click.option(
+    "--password-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="File whose first line is the password. Otherwise a terminal is prompted, or standard input has it.",
+)
+@directory_options
+@bootstrap_option
+@timeout_option
+def add(
+    name: str,
+    mechanisms: tuple[str, ...],
+    iterations: int,
+    password_file: Path | None,
+    log_dirs: tuple[Path, ...],
+    config_file: Path | None,
+    bootstrap: str,
+    timeout_s: float,
+) -> None:
+    """Add the user NAME, or change its password.
+
+    The password is never an argument. Only keys derived from it are stored.
+    """
+    from barnabas.commands.output import print_line
+    from barnabas.commands.user.passwords import read_password
+    from barnabas.protocol.messages.security.scram_credentials import AlterUserScramCredentialsRequest, ScramUpsertion
+    from barnabas.protocol.sasl.scram_keys import SCRAM_MECHANISMS, salted_password
+
+    password = read_password(name, password_file)
+    requests = []
+    for label in dict.fromkeys(mechanisms):
+        mechanism, salt = SCRAM_MECHANISMS[label], os.urandom(_SALT_BYTES)
+        salted = salted_password(mechanism, password, salt, iterations)
+        upsertion = ScramUpsertion(name, mechanism.code, iterations, salt, salted)
+        requests.append(AlterUserScramCredentialsRequest(upsertions=[upsertion]))
+    _alter(requests, Directories(log_dirs, config_file), bootstrap, timeout_s)
+    print_line(f"user {name} has a password for {' and '.join(dict.fromkeys(mechanisms))}")
+
+
+@user.command(name="list")
+@json_option
+@directory_options
+@bootstrap_option
+@timeout_option
+def list_(
+    as_json: bool, log_dirs: tuple[Path, ...], config_file: Path | None, bootstrap: str, timeout_s: float
+) -> None:
+    """List users with their mechanisms."""
+    from barnabas.commands.output import print_json, print_table
+
+    found = sorted(_described(Directories(log_dirs, config_file), bootstrap, timeout_s))
+    if as_json:
+        print_json([{"user": name, "mechanism": label, "iterations": rounds} for name, label, rounds in found])
+        return
+    print_table(["user", "mechanism", "iterations"], found)
+
+
+@user.command()
+@click.argument("name")
+@click.option(
+    "--mechanism",
+    "mechanisms",
+    type=click.Choice(MECHANISMS, case_sensitive=False),
+    multiple=True,
+    help="Only this mechanism. By default all of the user's. Repeatable.",
+)
+@directory_options
+@bootstrap_option
+@timeout_option
+def delete(
+    name: str,
+    mechanisms: tuple[str, ...],
+    log_dirs: tuple[Path, ...],
+    config_file: Path | None,
+    bootstrap: str,
+    timeout_s: float,
+) -> None:
+    """Delete the passwords of the user NAME.
+
+    New logins fail. Open connections stay until they close or authenticate again (connections.max.reauth.ms). The
+    user's ACLs and quotas stay.
+    """
+    from barnabas.commands.failures import CommandFailure
+    from barnabas.commands.output import print_line
+    from barnabas.protocol.messages.security.scram_credentials import AlterUserScramCredentialsRequest, ScramDeletion
+    from barnabas.protocol.sasl.scram_keys import SCRAM_MECHANISMS
+
+    directories = Directories(log_dirs, config_file)
+    labels = list(mechanisms)
+    if not labels:
+        labels = [label for user, label, _ in _described(directories, bootstrap, timeout_s) if user == name]
+    if not labels:
+        raise CommandFailure(f"user {name} does not exist")
+    deletions = [ScramDeletion(name, SCRAM_MECHANISMS[label].code) for label in dict.fromkeys(labels)]
+    requests = [AlterUserScramCredentialsRequest(deletions=[deletion]) for deletion in deletions]
+    _alter(requests, directories, bootstrap, timeout_s)
+    print_line(f"user {name} has no password for {' and '.join(dict.fromkeys(labels))} any more")
+
+
+def _alter(
+    requests: Sequence[AlterUserScramCredentialsRequest], directories: Directories, bootstrap: str, timeout_s: float
+) -> None:
+    """Send the requests in order, each with one change of one user. Raises BrokerError, CommandFailure."""
+    from barnabas.commands.kafka_session import ask, ensure_answered
+    from barnabas.commands.stopped_broker import change_stored
+    from barnabas.protocol.kafka.security_requests import alter_users_call
+
+    if directories:
+        for request in requests:
+            for result in change_stored(directories, partial(_planned, request)):
+                ensure_answered(result.error, _level_hint(result.message))
+        return
+    for results in ask(bootstrap, timeout_s, *map(alter_users_call, requests)):
+        for result in results:
+            ensure_answered(result.error, _level_hint(result.message))
+
+
+def _planned(request: AlterUserScramCredentialsRequest, image: MetadataImage) -> Plan[AlteredScramUser]:
+    from barnabas.broker.metadata.security.scram import plan_alter_scram
+
+    return plan_alter_scram(image, request)
+
+
+def _described(directories: Directories, bootstrap: str, timeout_s: float) -> list[tuple[str, str, int]]:
+    """Return user, mechanism and iterations of each credential."""
+    from barnabas.commands.kafka_session import ask, ensure_answered
+    from barnabas.commands.stopped_broker import stored_image
+    from barnabas.protocol.kafka.security_requests import describe_users_call
+    from barnabas.protocol.sasl.scram_keys import SCRAM_MECHANISMS
+
+    labels = {mechanism.code: label for label, mechanism in SCRAM_MECHANISMS.items()}
+    if directories:
+        return [
+            (name, labels.get(code, str(code)), credential.iterations)
+            for (name, code), credential in stored_image(directories).security.scram.items()
+        ]
+    (answer,) = ask(bootstrap, timeout_s, describe_users_call())
+    ensure_answered(answer.error, answer.message)
+    return [
+        (result.user, labels.get(info.mechanism, str(info.mechanism)), info.iterations)
+        for result in answer.results
+        for info in result.credentials
+    ]
+
+
+def _level_hint(message: str | None) -> str | None:
+    if message is None or "metadata.version" not in message:
+        return message
+    return (
+        f"{message}: it needs at least 3.5-IV2 (level 11); raise it on the running broker with kafka-features.sh "
+        "--bootstrap-server HOST:PORT upgrade --feature metadata.version=11"
+    )
