@@ -48,6 +48,7 @@ COMMANDS = {
         f"{_PACKAGE}.doctor.doctor:doctor", "Diagnose problems of client connections and log directories."
     ),
     "handover": LazyCommand(f"{_PACKAGE}.handover.handover:handover", "Hand log directories over to Apache Kafka."),
+    "security": LazyCommand(f"{_PACKAGE}.security.security:security", "Set up TLS, a user and ACLs for development."),
     "pipeline": LazyCommand(
         f"{_PACKAGE}.pipeline.pipeline:pipeline",
         "Run Apache Spark jobs: archive, replay, snapshot, stats, whatif, audit.",
