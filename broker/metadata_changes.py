@@ -24,7 +24,13 @@ from barnabas.broker.metadata.configs import plan_alter_configs
 from barnabas.broker.metadata.features import plan_update_features
 from barnabas.broker.metadata.placement import Placement
 from barnabas.broker.metadata.producer_ids import plan_producer_id_block
-from barnabas.broker.metadata.topics import plan_create_partitions, plan_create_topics, plan_delete_topics
+from barnabas.broker.metadata.topics import (
+    TakeQuota,
+    plan_create_partitions,
+    plan_create_topics,
+    plan_delete_topics,
+    take_freely,
+)
 from barnabas.broker.storage.files.open_files import partitions_at_once
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.cluster.configs import AlterConfigsRequest, AlterConfigsResponse
@@ -84,12 +90,19 @@ class MetadataChanges:
         self._one_at_a_time = asyncio.Lock()
         self._thread = ThreadPoolExecutor(1, "metadata-writer")
 
-    async def create_topics(self, request: CreateTopicsRequest) -> TopicsResponse:
-        """Create topics; one result each. A topic without an error exists durably."""
+    async def create_topics(self, request: CreateTopicsRequest, take_quota: TakeQuota = take_freely) -> TopicsResponse:
+        """Create topics; one result each. A topic without an error exists durably.
+
+        `take_quota` is called on a thread, here and below.
+        """
         return TopicsResponse(
             await self._change(
                 lambda image: plan_create_topics(
-                    image, request.topics, config=self._config.broker, placement=self._placement(image)
+                    image,
+                    request.topics,
+                    config=self._config.broker,
+                    placement=self._placement(image),
+                    take_quota=take_quota,
                 ),
                 commit=not request.validate_only,
             )
@@ -120,22 +133,30 @@ class MetadataChanges:
             await steps.run(created.partitions, make)
         return result
 
-    async def delete_topics(self, request: DeleteTopicsRequest) -> TopicsResponse:
+    async def delete_topics(self, request: DeleteTopicsRequest, take_quota: TakeQuota = take_freely) -> TopicsResponse:
         """Delete topics; one result each."""
         return TopicsResponse(
             await self._change(
                 lambda image: plan_delete_topics(
-                    image, request.names, config=self._config.broker, references=request.references
+                    image,
+                    request.names,
+                    config=self._config.broker,
+                    references=request.references,
+                    take_quota=take_quota,
                 ),
                 commit=True,
             )
         )
 
-    async def create_partitions(self, request: CreatePartitionsRequest) -> TopicsResponse:
+    async def create_partitions(
+        self, request: CreatePartitionsRequest, take_quota: TakeQuota = take_freely
+    ) -> TopicsResponse:
         """Add partitions to topics; one result each."""
         return TopicsResponse(
             await self._change(
-                lambda image: plan_create_partitions(image, request.topics, placement=self._placement(image)),
+                lambda image: plan_create_partitions(
+                    image, request.topics, placement=self._placement(image), take_quota=take_quota
+                ),
                 commit=not request.validate_only,
             )
         )

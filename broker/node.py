@@ -43,6 +43,7 @@ from barnabas.broker.partitions.flush_waits import FlushWaits
 from barnabas.broker.partitions.registry import PartitionRegistry
 from barnabas.broker.probes import BrokerProbes
 from barnabas.broker.producer_ids import ProducerIds
+from barnabas.broker.quotas.manager import QuotaManager, QuotaWindows, monotonic_ms
 from barnabas.broker.security.sasl.failure_log import FailureLog
 from barnabas.broker.security.tokens.lifetimes import TokenLifetimes, token_lifetimes
 from barnabas.broker.security.tokens.sweep import TokenSweep
@@ -237,7 +238,8 @@ class Node:
         """Build the parts that serve clients, and make the loaded logs available to them."""
         config, loop, probes = self._config, self._loop, self._probes
         log_manager, metadata, live = storage.log_manager, storage.metadata, storage.config
-        security = SecurityApplier()
+        quotas = QuotaManager(monotonic_ms, probes.quotas, QuotaWindows.of(config))
+        security = SecurityApplier(quotas=quotas)
         applier = ImageApplier(metadata, log_manager, self._partitions, live, probes, loop, security)
         applier.serve_all()
         changes = MetadataChanges(metadata, storage.committer, live, applier, on_store_failed=self.failed.set)
@@ -297,6 +299,7 @@ class Node:
             max_frame_bytes=config.get_int("socket.request.max.bytes"),
             quotas=ConnectionQuotas(live),
             max_idle_seconds=idle_ms / 1000 if idle_ms >= 0 else None,
+            client_quotas=quotas,
         )
         listeners = ClientListeners(loop, live, connections, probes, self._failures)
         return _Services(storage, changes, groups, transactions, apis.fetch, connections, listeners, tokens)

@@ -12,6 +12,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Final
 
+from barnabas.broker.quotas.probe import QuotaProbe
+
 REQUEST_LATENCY_BOUNDS_SECONDS: Final = (
     0.000_025,
     0.000_05,
@@ -234,6 +236,7 @@ class BrokerProbes:
         "fetches_waiting",
         "groups",
         "loop_lag",
+        "quotas",
         "tls",
         "topics",
         "transactions",
@@ -246,6 +249,7 @@ class BrokerProbes:
         self.authentications = AuthenticationProbe()
         self.groups = GroupProbe()
         self.transactions = TransactionProbe()
+        self.quotas = QuotaProbe()
         self.loop_lag = LoopLagProbe()
         self.tls = TlsProbe()
         self.fetches_waiting = 0

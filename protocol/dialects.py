@@ -103,6 +103,13 @@ class Dialect(Protocol):
         """Return the frame that answers `header`. Raises BrokerError: answer that instead."""
         ...
 
+    def with_throttle(self, header: Header, frame: bytes, throttle_ms: int) -> bytes:
+        """Return the first bytes of a response frame, which `encode_response` or `encode_error` encoded, with the time.
+
+        The client is to send its next request after `throttle_ms`. Responses that cannot say so are left as they are.
+        """
+        ...
+
     def encode_error(self, header: Header, request: Any, code: ErrorCode, message: str) -> EncodedFrame:
         """Return the frame that refuses `request` (None: not decoded) as a whole.
 

@@ -12,7 +12,7 @@ a warning at start mentions it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from barnabas.broker.metadata.assignments import assigned_partition_count, ensure_assignments_of_growth
 from barnabas.broker.metadata.config_resources import ensure_texts_fit
@@ -42,8 +42,21 @@ MAX_PARTITIONS_PER_REQUEST = 10_000
 """Most new partitions in one request, as in Kafka. Above it: POLICY_VIOLATION."""
 
 
+TakeQuota = Callable[[int], None]
+"""Counts new or deleted partitions. Raises BrokerError THROTTLING_QUOTA_EXCEEDED."""
+
+
+def take_freely(partitions: int) -> None:
+    """Count nothing: the client has no quota."""
+
+
 def plan_create_topics(
-    image: MetadataImage, topics: Sequence[NewTopic], *, config: BrokerConfig, placement: Placement
+    image: MetadataImage,
+    topics: Sequence[NewTopic],
+    *,
+    config: BrokerConfig,
+    placement: Placement,
+    take_quota: TakeQuota = take_freely,
 ) -> Plan[TopicResult]:
     """Plan the creation of `topics`. A result's message may be a warning."""
     planning = PlanningImage(image)
@@ -59,6 +72,7 @@ def plan_create_topics(
             configs = _texts_of(topic.configs)
             warnings = _ensure_configs(configs, config)
             count = _partition_count(topic, config, placement, room)
+            take_quota(count)
             result, records = _create(topic.name, configs, count, placement)
             result.message = " ".join(warnings) or None
             planning.add(records)
@@ -76,6 +90,7 @@ def plan_delete_topics(
     *,
     config: BrokerConfig,
     references: Sequence[TopicReference] = (),
+    take_quota: TakeQuota = take_freely,
 ) -> Plan[TopicResult]:
     """Plan the deletion of topics. A name or an id that is given twice is refused."""
     planning = PlanningImage(image)
@@ -91,6 +106,7 @@ def plan_delete_topics(
                 message = f"Duplicate topic name: '{reference.name}'." if reference.name else "Duplicate topic id."
                 raise BrokerError(ErrorCode.INVALID_REQUEST, message)
             topic = _referred(planning, reference)
+            take_quota(len(topic.partitions))
             planning.add([RemoveTopicRecord(topic.topic_id)])
             results.append(TopicResult(topic.name, topic_id=topic.topic_id, partitions=len(topic.partitions)))
         except BrokerError as error:
@@ -99,7 +115,11 @@ def plan_delete_topics(
 
 
 def plan_create_partitions(
-    image: MetadataImage, topics: Sequence[NewPartitions], *, placement: Placement
+    image: MetadataImage,
+    topics: Sequence[NewPartitions],
+    *,
+    placement: Placement,
+    take_quota: TakeQuota = take_freely,
 ) -> Plan[TopicResult]:
     """Plan the growth of topics to the requested partition counts."""
     planning = PlanningImage(image)
@@ -113,6 +133,7 @@ def plan_create_partitions(
             topic = _existing(planning, asked.name)
             _ensure_growth(topic, asked, placement, room)
             numbers = range(len(topic.partitions), asked.count)
+            take_quota(len(numbers))
             planning.add([PartitionRecord(number, topic.topic_id, placement.next_state()) for number in numbers])
             room -= len(numbers)
             results.append(TopicResult(asked.name, topic_id=topic.topic_id, partitions=asked.count))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from barnabas.broker.network.dispatch import Dispatcher
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import ConnectionProbe
+    from barnabas.broker.quotas.manager import QuotaManager
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +48,10 @@ class Registered(Protocol):
         """Finish the current request, then close."""
         ...
 
+    def mute(self, seconds: float) -> None:
+        """Serve no request for this time."""
+        ...
+
     def abort(self, reason: str) -> None:
         """Close immediately."""
         ...
@@ -70,8 +75,12 @@ class ConnectionRegistry:
         quotas: ConnectionQuotas,
         max_idle_seconds: float | None,
         bind_access: Callable[[Session], None] | None = None,
+        client_quotas: QuotaManager | None = None,
     ) -> None:
-        """`max_idle_seconds` None: connections may be idle forever. `bind_access` is the authorizer's."""
+        """`max_idle_seconds` None: connections may be idle forever. `bind_access` is the authorizer's.
+
+        `client_quotas` None: clients have none.
+        """
         self.loop = loop
         self.dispatcher = dispatcher
         self.blocking_io = blocking_io
@@ -80,6 +89,7 @@ class ConnectionRegistry:
         self.bind_access: Callable[[Session], None] = _without_authorizer if bind_access is None else bind_access
         """Sets `session.access` by the session's principal and host: call it whenever the principal changes."""
         self.quotas = quotas
+        self._client_quotas = client_quotas
         self._max_idle_seconds = max_idle_seconds
         self._connections: set[Registered] = set()
         self._draining = False
@@ -100,6 +110,8 @@ class ConnectionRegistry:
             connection.abort("draining")
             return
         self._connections.add(connection)
+        if self._client_quotas is not None:
+            self._client_quotas.opened(connection)
         self._all_closed.clear()
         self.probe.count_accepted()
 
@@ -108,6 +120,8 @@ class ConnectionRegistry:
         self.quotas.closed(connection.session.listener.name, connection.session.host)
         if connection in self._connections:
             self._connections.remove(connection)
+            if self._client_quotas is not None:
+                self._client_quotas.closed(connection)
             self.probe.count_closed(connection.close_reason)
             if not self._connections:
                 self._all_closed.set()

@@ -27,6 +27,7 @@ from barnabas.protocol.messages.data.produce import forget_records
 if TYPE_CHECKING:
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import ApiProbe, BrokerProbes
+    from barnabas.broker.quotas.session_quota import SessionQuota
     from barnabas.protocol.dialects import Dialect, Header, RepeatedRequest
 
 logger = logging.getLogger(__name__)
@@ -86,6 +87,9 @@ class Dispatcher:
         started = perf_counter()
         header = dialect.read_request(frame)
         session.client_id = header.client_id
+        quota = session.quota
+        if quota is not None:
+            quota.begin(started, len(frame))
         route = self._routes.get(header.api)
         if route is None or not dialect.is_supported(header):
             return self._refuse_unknown(dialect, session, header)
@@ -100,6 +104,8 @@ class Dispatcher:
                 session.caches_requests = cache is not None
             if kind is not Deferred and kind is not CoroutineType:
                 response_frame = _encode(dialect, header, response)
+                if quota is not None:
+                    response_frame = _throttled(quota, dialect, header, response_frame)
                 probe.observe(perf_counter() - started)
                 return response_frame
         except (CloseConnection, FrameError):
@@ -116,6 +122,9 @@ class Dispatcher:
         started = perf_counter()
         shape, correlation_id, records = repeated
         session.client_id = shape.client_id
+        quota = session.quota
+        if quota is not None:
+            quota.begin(started, len(frame))
         _, probe, serve_repeated = self._routes[shape.api]
         assert serve_repeated is not None
         try:
@@ -124,6 +133,8 @@ class Dispatcher:
                 response_frame: ResponseFrame = _new_tuple(
                     ResponseFrame, shape.encode_response(correlation_id, response)
                 )
+                if quota is not None:
+                    return _throttled(quota, DIALECTS[frame[0]], shape.header(correlation_id), response_frame)
                 probe.observe(perf_counter() - started)
                 return response_frame
         except Exception as error:  # noqa: BLE001 - as above
@@ -135,6 +146,8 @@ class Dispatcher:
     def _refuse_unknown(self, dialect: Dialect, session: Session, header: Header) -> ResponseFrame:
         self._unknown.count_error(ErrorCode.UNSUPPORTED_VERSION.name.lower())
         response_frame = ResponseFrame(*dialect.refuse_unknown(header))
+        if session.quota is not None:
+            session.quota.finish(header.api, is_answered=True)  # this response has no throttle time
         if header.api != ApiKey.API_VERSIONS:  # newer clients try their own version of ApiVersions first
             logger.warning("api %d version %d requested by %s is not served", header.api, header.version, session)
         return response_frame
@@ -153,6 +166,9 @@ class Dispatcher:
                 response = error
             late.resolve(pending.respond(response))
 
+        if pending.quota is not None:
+            pending.quota.suspend()
+            work = pending.quota.timed(work)
         task = self._loop.create_task(run())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -168,10 +184,20 @@ def _encode(dialect: Dialect, header: Header, response: Any) -> ResponseFrame | 
     return response_frame
 
 
+def _throttled(
+    quota: SessionQuota, dialect: Dialect, header: Header, response_frame: ResponseFrame | None
+) -> ResponseFrame | None:
+    """Count a served request, mute its connection if a quota is exceeded, and return the response that says so."""
+    throttle_ms = quota.finish(header.api, is_answered=response_frame is not None)
+    if throttle_ms == 0 or response_frame is None:
+        return response_frame
+    return response_frame._replace(header=dialect.with_throttle(header, response_frame.header, throttle_ms))
+
+
 class _PendingRequest:
     """A request whose response is not encoded yet: what the encoding needs, and when the request arrived."""
 
-    __slots__ = ("dialect", "header", "probe", "request", "session", "started")
+    __slots__ = ("dialect", "header", "probe", "quota", "request", "session", "started")
 
     def __init__(
         self, dialect: Dialect, header: Header, request: Any, session: Session, probe: ApiProbe, started: float
@@ -180,6 +206,7 @@ class _PendingRequest:
         self.header = header
         self.request = request
         self.session = session
+        self.quota = session.quota
         self.probe = probe
         self.started = started
 
@@ -190,10 +217,14 @@ class _PendingRequest:
         must not wait forever.
         """
         try:
+            if self.quota is not None:
+                self.quota.resume()
             if isinstance(response, Exception):
                 return self.refuse(response)
             try:
                 response_frame = _encode(self.dialect, self.header, response)
+                if self.quota is not None:
+                    response_frame = _throttled(self.quota, self.dialect, self.header, response_frame)
             except Exception as error:  # noqa: BLE001 - see above
                 return self.refuse(error)
         except FrameError as error:
@@ -207,6 +238,8 @@ class _PendingRequest:
     def respond_later(self, response: Deferred[Any]) -> Deferred[LateResponse]:
         """Return the deferred frame of a deferred response."""
         self.release_frame()
+        if self.quota is not None:
+            self.quota.suspend()
         late: Deferred[LateResponse] = Deferred(on_cancel=response.cancel)
         response.then(lambda value: late.resolve(self.respond(value)))
         return late
@@ -228,4 +261,7 @@ class _PendingRequest:
             logger.error("a bug in the handler of api %d, request of %s", header.api, self.session, exc_info=error)
         self.probe.count_error(code.name.lower())
         self.probe.observe(perf_counter() - self.started)
-        return ResponseFrame(*self.dialect.encode_error(header, self.request, code, message))
+        response_frame = ResponseFrame(*self.dialect.encode_error(header, self.request, code, message))
+        if self.quota is not None:
+            return _throttled(self.quota, self.dialect, header, response_frame) or response_frame
+        return response_frame

@@ -13,6 +13,7 @@ from barnabas.protocol.topic_partition import TopicPartition
 if TYPE_CHECKING:
     import asyncio
 
+    from barnabas.broker.quotas.session_quota import SessionQuota
     from barnabas.broker.security.access import SessionAccess
     from barnabas.config.listeners import Listener
     from barnabas.protocol.dialects import RequestCache
@@ -43,6 +44,7 @@ class Session:
         "local_port",
         "peer",
         "principal",
+        "quota",
         "request_cache",
         "security_protocol",
         "token_authenticated",
@@ -56,6 +58,8 @@ class Session:
         """Whether the client logged in with a delegation token: it may not create another one."""
         self.access: SessionAccess | None = None
         """None: the broker has no authorizer, and everything is allowed."""
+        self.quota: SessionQuota | None = None
+        """None: the broker has no quotas of users or client ids."""
         self.peer = "?"
         self.host = ""
         """The peer's address as Java prints it, without the port: the host of ACLs."""

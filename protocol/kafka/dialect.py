@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.framing import FrameError
+from barnabas.protocol.kafka import throttle
 from barnabas.protocol.kafka.apis import ROUTES
 from barnabas.protocol.kafka.codec import (
     RequestHeader,
@@ -35,6 +36,7 @@ __all__ = [
     "is_supported",
     "read_request",
     "refuse_unknown",
+    "with_throttle",
 ]
 
 
@@ -45,6 +47,15 @@ def refuse_unknown(header: RequestHeader) -> tuple[bytes, Sequence[Piece]]:
     route = ROUTES[ApiKey.API_VERSIONS, 0]
     body = route.codec.encode_error(0, None, ErrorCode.UNSUPPORTED_VERSION, "")
     return response_frame(header.correlation_id, route, body)
+
+
+def with_throttle(header: RequestHeader, frame: bytes, throttle_ms: int) -> bytes:
+    """Return a response frame with throttle_time_ms, if this version of the API has that field."""
+    route = header.route
+    assert route is not None
+    return throttle.with_throttle(
+        header.api, header.version, frame, throttle_ms, is_flexible=route.response_is_flexible
+    )
 
 
 def cache_shape(

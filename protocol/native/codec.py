@@ -7,11 +7,12 @@ becomes an answer with error 42 and the connection continues.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
-from barnabas.protocol.framing import FrameError
+from barnabas.protocol.framing import SIZE_PREFIX, FrameError
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.produce import ProduceRequest
 from barnabas.protocol.native.apis import NATIVE_APIS, native_api
@@ -29,6 +30,11 @@ VERSION = 0
 
 MAX_CLIENT_ID_CHARS = 8_191
 """A group keeps its members' client ids in strings of at most 32,767 bytes, and a character has up to four."""
+
+THROTTLE_FIELD = "throttle_ms"
+"""In the body of any response: the client waits this long before its next request."""
+
+_SIZE = struct.Struct(">i")
 
 _new_tuple = tuple.__new__
 
@@ -49,7 +55,10 @@ class RequestHeader(NamedTuple):
 
 
 class ResponseHeader(NamedTuple):
-    """An answer whose body is not decoded yet. `message` explains `error`, if any."""
+    """An answer whose body is not decoded yet. `message` explains `error`, if any.
+
+    `throttle_ms`: the client waits this long before its next request.
+    """
 
     api: int
     version: int
@@ -58,6 +67,7 @@ class ResponseHeader(NamedTuple):
     message: str | None
     body: Any
     records: memoryview
+    throttle_ms: int = 0
 
 
 def read_request(frame: memoryview) -> RequestHeader:
@@ -107,6 +117,14 @@ def encode_error(header: RequestHeader, code: ErrorCode, message: str) -> bytes:
     return pack_header([header.api, header.version, header.correlation_id, int(code), {"message": message}], 0)
 
 
+def with_throttle(header: RequestHeader, frame: bytes, throttle_ms: int) -> bytes:
+    """Return the frame that answers `header`, up to its records, with `throttle_ms` in its body."""
+    (size,) = _SIZE.unpack_from(frame)
+    fields, _ = split_frame(memoryview(frame)[SIZE_PREFIX:])
+    fields[4][THROTTLE_FIELD] = throttle_ms
+    return pack_header(fields, size + SIZE_PREFIX - len(frame))
+
+
 def encode_request(api: ApiKey, correlation_id: int, client_id: str | None, request: Any) -> list[bytes | memoryview]:
     """Return the buffers of a request's frame, to be sent in order."""
     records: Sequence[memoryview] = ()
@@ -126,11 +144,12 @@ def read_response(frame: memoryview) -> ResponseHeader:
         correlation_id = integer(header[2], "correlation_id", INT32)
         error = error_code(header[3], "error_code")
         body = body_of(header[4], "body")
+        throttle_ms = integer(body.get(THROTTLE_FIELD, 0), THROTTLE_FIELD, INT32)
     except DecodeError as problem:
         raise FrameError(f"answer's header: {problem}") from problem
     message = body.get("message")
     return ResponseHeader(
-        api, version, correlation_id, error, message if isinstance(message, str) else None, body, records
+        api, version, correlation_id, error, message if isinstance(message, str) else None, body, records, throttle_ms
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
 from barnabas.protocol.messages.data.fetch import FetchResponse, RecordsPart, records_of
 from barnabas.protocol.native import codec
-from barnabas.protocol.native.codec import RequestHeader, is_supported, read_request
+from barnabas.protocol.native.codec import RequestHeader, is_supported, read_request, with_throttle
 
 __all__ = [
     "cache_shape",
@@ -22,6 +22,7 @@ __all__ = [
     "is_supported",
     "read_request",
     "refuse_unknown",
+    "with_throttle",
 ]
 
 _NO_PARTS: Sequence[RecordsPart] = ()

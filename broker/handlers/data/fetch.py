@@ -18,12 +18,14 @@ level.
 
 Answered without waiting: any error, `max_wait_ms` 0, and records of a segment that is not the last, because a response
 takes records of one segment only and more follow.
+
+A client with a quota reads at most what the whole window of its quota allows, and above its quota an empty response.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.authorization import denial, ensure_allowed, is_cluster_allowed
 from barnabas.broker.handlers.data.isolation import ensure_isolation
@@ -61,6 +63,11 @@ if TYPE_CHECKING:
 _WHOLE_REQUESTS = (-1, 0)
 """Session epochs of full requests: no session, or a new one."""
 
+_RESPONSE_BYTES: Final = 16
+_TOPIC_BYTES: Final = 18
+_PARTITION_BYTES: Final = 40
+"""Bytes of a response beside its records."""
+
 
 class FetchHandler:
     """Serves Fetch."""
@@ -96,18 +103,18 @@ class FetchHandler:
         ensure_isolation(request.isolation)
         attempt = self._read(session, request)
         if attempt.old_format:
-            return self._converted(attempt)
-        min_bytes = min(request.min_bytes, request.max_bytes, self._fetch_max_bytes)
+            return self._converted(session, request, attempt)
+        min_bytes = min(request.min_bytes, attempt.max_bytes)
         if attempt.failed or attempt.size >= min_bytes or request.max_wait_ms == 0 or self._draining:
-            return self._answer(attempt)
+            return self._answer(session, request, attempt)
         if not attempt.partitions or attempt.has_later_segments:
-            return self._answer(attempt)
+            return self._answer(session, request, attempt)
         return self._wait(session, request, attempt, min_bytes)
 
-    async def _converted(self, attempt: FetchAttempt) -> FetchResponse:
+    async def _converted(self, session: Session, request: FetchRequest, attempt: FetchAttempt) -> FetchResponse:
         """Convert old message formats on an executor and answer without waiting for min_bytes."""
         await self._loop.run_in_executor(self._blocking_io, attempt.convert_old_formats)
-        return self._answer(attempt)
+        return self._answer(session, request, attempt)
 
     def answer_all(self) -> None:
         """Answer every waiting fetch with the records available; none waits any more. For the broker's stop."""
@@ -124,12 +131,17 @@ class FetchHandler:
             committed_only=attempt.committed_only,
             max_wait_seconds=request.max_wait_ms / 1000,
             loop=self._loop,
-            read=lambda: self._answer(self._read(session, request)),
+            read=lambda: self._read_again(session, request),
             ended=self._wait_ended,
         )
         self._waiting.add(waiting)
         self._probes.fetches_waiting += 1
         return waiting.response
+
+    def _read_again(self, session: Session, request: FetchRequest) -> FetchResponse:
+        if session.quota is not None:
+            session.quota.resume()
+        return self._answer(session, request, self._read(session, request))
 
     def _wait_ended(self, waiting: DelayedFetch) -> None:
         self._waiting.discard(waiting)
@@ -137,7 +149,10 @@ class FetchHandler:
 
     def _read(self, session: Session, request: FetchRequest) -> FetchAttempt:
         committed_only = request.isolation == READ_COMMITTED
-        attempt = FetchAttempt(min(request.max_bytes, self._fetch_max_bytes), committed_only=committed_only)
+        max_bytes = min(request.max_bytes, self._fetch_max_bytes)
+        if session.quota is not None and request.replica_id < 0:
+            max_bytes = min(max_bytes, session.quota.fetch_budget() or max_bytes)
+        attempt = FetchAttempt(max_bytes, committed_only=committed_only)
         access = session.access
         may_read_all = request.replica_id >= 0 and is_cluster_allowed(session, Operation.CLUSTER_ACTION, ApiKey.FETCH)
         for topic in request.topics:
@@ -202,8 +217,11 @@ class FetchHandler:
         )
 
     @staticmethod
-    def _answer(attempt: FetchAttempt) -> FetchResponse:
+    def _answer(session: Session, request: FetchRequest, attempt: FetchAttempt) -> FetchResponse:
         attempt.convert_old_formats()  # left only after a wait, and then there is next to nothing to convert
+        quota = session.quota
+        if quota is not None and request.replica_id < 0 and quota.fetched(attempt.response_bytes):
+            return FetchResponse([], attempt.committed_only)
         for partition, _, result in attempt.taken:
             partition.probe.bytes_out += 0 if result.records is None else result.records.size
         return FetchResponse(attempt.topics, attempt.committed_only)
@@ -253,6 +271,13 @@ class FetchAttempt:
         if self.old_format:
             parts, self.old_format = self.old_format, []
             convert_parts(parts, self.max_bytes - self.size + sum(part.records.size for part in parts))
+
+    @property
+    def response_bytes(self) -> int:
+        """Size of the response, as a quota counts it: exact for versions with topic ids, of records without errors."""
+        records = sum([0 if result.records is None else result.records.size for _, _, result in self.taken])
+        partitions = sum([len(topic.partitions) for topic in self.topics])
+        return _RESPONSE_BYTES + len(self.topics) * _TOPIC_BYTES + partitions * _PARTITION_BYTES + records
 
     @property
     def has_later_segments(self) -> bool:

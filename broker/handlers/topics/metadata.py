@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.groups.log.offsets_topic import CONSUMER_OFFSETS
 from barnabas.broker.handlers.topics.described_topics import describe_partition, unknown_topic
+from barnabas.broker.quotas.mutation import mutation_quota
 from barnabas.broker.transactions.topic import TRANSACTION_STATE
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from barnabas.broker.network.session import Session
     from barnabas.broker.partitions.registry import PartitionRegistry
 
+_ABOVE_QUOTA = ErrorCode.THROTTLING_QUOTA_EXCEEDED
 _COORDINATOR_TOPICS = (CONSUMER_OFFSETS, TRANSACTION_STATE)
 
 
@@ -78,12 +80,15 @@ class MetadataHandler:
     ) -> MetadataResponse:
         try:
             created = await self._changes.create_topics(
-                CreateTopicsRequest([self._new_topic(name) for name in missing])
+                CreateTopicsRequest([self._new_topic(name) for name in missing]),
+                mutation_quota(session, is_strict=True),
             )
         except BrokerError as error:
             return self._answer(session, request, names, dict.fromkeys(missing, error.code))
         # A topic that another client created meanwhile is refused here, but it is in the image and answered from there.
-        return self._answer(session, request, names, {result.name: result.error for result in created.topics})
+        # A topic above the client's quota is unknown: the client asks again later.
+        refused = {result.name: result.error for result in created.topics if result.error is not _ABOVE_QUOTA}
+        return self._answer(session, request, names, refused)
 
     def _new_topic(self, name: str) -> NewTopic:
         """Return the topic with the broker's defaults, or with the configs of a coordinator's topic."""

@@ -2,7 +2,8 @@
 
 One topic's refusal never fails the others. A change answered without an error is durable: the metadata log was flushed,
 and the directories exist. The checks are those of `broker.metadata.topics`; a topic that Apache Kafka 4.x
-would refuse to open is created with a warning as its message.
+would refuse to open is created with a warning as its message. Partitions count in the client's quota of controller
+mutations; above it, THROTTLING_QUOTA_EXCEEDED.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.config_entries import topic_entries
+from barnabas.broker.quotas.mutation import mutation_quota
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.topics.topics import (
     CreatePartitionsRequest,
@@ -20,6 +22,7 @@ from barnabas.protocol.messages.topics.topics import (
 
 if TYPE_CHECKING:
     from barnabas.broker.live_config import LiveConfig
+    from barnabas.broker.metadata.topics import TakeQuota
     from barnabas.broker.metadata_changes import MetadataChanges
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import ApiProbe
@@ -35,7 +38,7 @@ class CreateTopicsHandler:
 
     async def __call__(self, session: Session, request: CreateTopicsRequest) -> TopicsResponse:
         """Answer one CreateTopics request as the module docstring specifies."""
-        response = _counted(await self._changes.create_topics(request), self._probe)
+        response = _counted(await self._changes.create_topics(request, _quota(session, request)), self._probe)
         if request.describe:
             for asked, result in zip(request.topics, response.topics, strict=True):
                 if result.error is ErrorCode.NONE:
@@ -53,7 +56,7 @@ class DeleteTopicsHandler:
 
     async def __call__(self, session: Session, request: DeleteTopicsRequest) -> TopicsResponse:
         """Answer one DeleteTopics request as the module docstring specifies."""
-        return _counted(await self._changes.delete_topics(request), self._probe)
+        return _counted(await self._changes.delete_topics(request, _quota(session, request)), self._probe)
 
 
 class CreatePartitionsHandler:
@@ -65,7 +68,12 @@ class CreatePartitionsHandler:
 
     async def __call__(self, session: Session, request: CreatePartitionsRequest) -> TopicsResponse:
         """Answer one CreatePartitions request as the module docstring specifies."""
-        return _counted(await self._changes.create_partitions(request), self._probe)
+        return _counted(await self._changes.create_partitions(request, _quota(session, request)), self._probe)
+
+
+def _quota(session: Session, request: CreateTopicsRequest | DeleteTopicsRequest | CreatePartitionsRequest) -> TakeQuota:
+    """Return what counts the request's partitions."""
+    return mutation_quota(session, is_strict=request.is_quota_strict)
 
 
 def _counted(response: TopicsResponse, probe: ApiProbe) -> TopicsResponse:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.schema import (
     BOOL,
@@ -27,7 +29,14 @@ REQUEST = Message(
 )
 RESPONSE = Message(2, throttle_ms=NO_THROTTLE, topics=rows(name=STRING, error=INT16, message=FAILURE_MESSAGE))
 
-decode_request = REQUEST.read
+_QUOTA_ERROR_FROM: Final = 3
+
+
+def decode_request(version: int, body: memoryview) -> CreatePartitionsRequest:
+    """Raises DecodeError."""
+    request: CreatePartitionsRequest = REQUEST.read(version, body)
+    request.is_quota_strict = version >= _QUOTA_ERROR_FROM
+    return request
 
 
 def encode_response(version: int, response: TopicsResponse) -> bytes:

@@ -37,6 +37,7 @@ from barnabas.protocol.messages.topics.topics import (
 )
 
 _DESCRIBED_FROM: Final = 5
+_QUOTA_ERROR_FROM: Final = 6
 
 _NEW_TOPIC = Struct(
     NewTopic,
@@ -77,6 +78,7 @@ def decode_request(version: int, body: memoryview) -> CreateTopicsRequest:
     """Raises DecodeError."""
     request: CreateTopicsRequest = REQUEST.read(version, body)
     request.describe = version >= _DESCRIBED_FROM
+    request.is_quota_strict = version >= _QUOTA_ERROR_FROM
     return request
 
 

@@ -6,6 +6,7 @@ TOPIC_DELETION_DISABLED came with version 3; older clients get INVALID_REQUEST, 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.schema import (
@@ -62,7 +63,14 @@ _TOPIC = Struct(
 )
 RESPONSE = Message(4, throttle_ms=NO_THROTTLE, topics=Array(_TOPIC))
 
-decode_request = REQUEST.read
+_QUOTA_ERROR_FROM: Final = 5
+
+
+def decode_request(version: int, body: memoryview) -> DeleteTopicsRequest:
+    """Raises DecodeError."""
+    request: DeleteTopicsRequest = REQUEST.read(version, body)
+    request.is_quota_strict = version >= _QUOTA_ERROR_FROM
+    return request
 
 
 def encode_response(version: int, response: TopicsResponse) -> bytes:

@@ -37,12 +37,16 @@ class NewTopic:
 
 @dataclass(slots=True)
 class CreateTopicsRequest:
-    """`validate_only`: answer without creating anything. `describe`: answer each topic's configs as well."""
+    """`validate_only`: answer without creating anything. `describe`: answer each topic's configs as well.
+
+    `is_quota_strict`, here and below: the client knows THROTTLING_QUOTA_EXCEEDED.
+    """
 
     topics: list[NewTopic]
     timeout_ms: int = 60_000
     validate_only: bool = False
     describe: bool = False
+    is_quota_strict: bool = True
 
 
 @dataclass(slots=True)
@@ -60,6 +64,7 @@ class DeleteTopicsRequest:
     names: list[str]
     timeout_ms: int = 60_000
     references: Sequence[TopicReference] = ()
+    is_quota_strict: bool = True
 
 
 @dataclass(slots=True)
@@ -78,6 +83,7 @@ class CreatePartitionsRequest:
     topics: list[NewPartitions]
     timeout_ms: int = 60_000
     validate_only: bool = False
+    is_quota_strict: bool = True
 
 
 @dataclass(slots=True)

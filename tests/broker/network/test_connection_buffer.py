@@ -2,147 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
-import struct
-from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from barnabas.broker.network.connection import KEEP_BUFFER_BYTES, RECEIVE_BUFFER_BYTES, Connection
-from barnabas.broker.network.connection_registry import ConnectionRegistry
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.network.response_frame import ResponseFrame
-from barnabas.broker.network.session import Session
-from barnabas.broker.probes import ConnectionProbe
-from barnabas.config.listeners import Listener
-
-
-class Pipe:
-    """A transport that records writes and whether reading is paused; while `is_full` it accepts no more data."""
-
-    def __init__(self) -> None:
-        self.written = b""
-        self.reading = True
-        self.closing = False
-        self.is_full = False
-        self.paused_writing = False
-        self.connection: Connection
-
-    def set_write_buffer_limits(self, high: int) -> None:
-        assert high == 0
-
-    def get_extra_info(self, name: str) -> None:
-        return None
-
-    def write(self, data: bytes) -> None:
-        self.written += data
-        if self.is_full and not self.paused_writing:
-            self.paused_writing = True
-            self.connection.pause_writing()
-
-    def take_all(self) -> None:
-        """Drain the transport, as if the client had read everything."""
-        self.is_full = False
-        if self.paused_writing:
-            self.paused_writing = False
-            self.connection.resume_writing()
-
-    def is_closing(self) -> bool:
-        return self.closing
-
-    def pause_reading(self) -> None:
-        assert self.reading
-        self.reading = False
-
-    def resume_reading(self) -> None:
-        assert not self.reading
-        self.reading = True
-
-    def close(self) -> None:
-        self.closing = True
-
-    abort = close
-
-
-class Clock:
-    """The loop's time, which the test advances, and its timers."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.timers: list[tuple[float, Callable[[], None]]] = []
-
-    def time(self) -> float:
-        return self.now
-
-    def call_at(self, when: float, callback: Callable[[], None]) -> SimpleNamespace:
-        timer = (when, callback)
-        self.timers.append(timer)
-
-        def cancel() -> None:
-            if timer in self.timers:
-                self.timers.remove(timer)
-
-        return SimpleNamespace(cancel=cancel)
-
-    def pass_to(self, now: float) -> None:
-        self.now = now
-        for timer in [timer for timer in self.timers if timer[0] <= now]:
-            self.timers.remove(timer)
-            timer[1]()
-
-
-Serve = Callable[[bytes], ResponseFrame | Deferred[ResponseFrame | None] | None]
-
-
-class Harness:
-    """A connection whose dispatcher is `serve`, which gets each frame's bytes."""
-
-    def __init__(self, serve: Serve) -> None:
-        self.pipe = Pipe()
-        self.clock = Clock()
-        self.probe = ConnectionProbe()
-        dispatcher = SimpleNamespace(serve=lambda session, frame: serve(bytes(frame)))
-        registry = SimpleNamespace(
-            loop=self.clock,
-            dispatcher=dispatcher,
-            blocking_io=None,
-            probe=self.probe,
-            max_frame_bytes=64 << 20,
-            opened=lambda connection: None,
-            closed=lambda connection: None,
-            bind_access=lambda session: None,
-        )
-        self.connection = Connection(
-            cast("ConnectionRegistry", registry), Session(Listener("PLAINTEXT", "127.0.0.1", 0))
-        )
-        self.pipe.connection = self.connection
-        self.connection.connection_made(cast("asyncio.BaseTransport", self.pipe))
-
-    def reads(self) -> bool:
-        """Return whether the connection accepts bytes."""
-        return self.pipe.reading and not self.pipe.closing
-
-    def is_closed(self) -> bool:
-        """Return whether the broker closed the connection."""
-        return self.pipe.closing
-
-    def feed(self, data: bytes, at_most: Callable[[], int] = lambda: 1 << 30) -> bytes:
-        """Feed `data` in pieces while the connection reads; return the rest."""
-        while data and self.reads():
-            room = self.connection.get_buffer(-1)
-            assert len(room) > 0, "a transport that reads needs room"
-            size = min(len(room), len(data), at_most())
-            room[:size] = data[:size]
-            data = data[size:]
-            self.connection.buffer_updated(size)
-        return data
-
-
-def framed(content: bytes) -> bytes:
-    return struct.pack(">i", len(content)) + content
+from tests.support.piped_connection import framed, harness_of
 
 
 def buffer_bytes(connection: Connection) -> int:
@@ -157,7 +25,7 @@ def test_a_full_buffer_behind_a_request_that_waits_pauses_reading_until_it_is_an
         served.append(frame)
         return waiting if frame == b"wait" else ResponseFrame(frame)
 
-    harness = Harness(serve)
+    harness = harness_of(serve)
     frames = [b"wait", *(bytes([n]) * 1000 for n in range(250)), *(bytes([n]) * 1000 for n in range(250))]
     left = harness.feed(b"".join(framed(frame) for frame in frames))
     assert served == [b"wait"]
@@ -171,7 +39,7 @@ def test_a_full_buffer_behind_a_request_that_waits_pauses_reading_until_it_is_an
 
 
 def test_a_buffer_that_grew_for_a_large_frame_is_given_back() -> None:
-    harness = Harness(ResponseFrame)
+    harness = harness_of(ResponseFrame)
     harness.feed(framed(bytes(KEEP_BUFFER_BYTES + 1))[:-1])
     assert buffer_bytes(harness.connection) > KEEP_BUFFER_BYTES
     harness.feed(b"\0")
@@ -182,7 +50,7 @@ def test_a_buffer_that_grew_for_a_large_frame_is_given_back() -> None:
 
 def test_draining_answers_the_request_at_hand_and_serves_no_further_one() -> None:
     waiting: Deferred[ResponseFrame | None] = Deferred()
-    harness = Harness(lambda frame: waiting)
+    harness = harness_of(lambda frame: waiting)
     harness.feed(framed(b"first") + framed(b"second"))
     harness.connection.drain()
     assert not harness.is_closed()
@@ -193,7 +61,7 @@ def test_draining_answers_the_request_at_hand_and_serves_no_further_one() -> Non
 
 def test_a_late_answer_to_a_client_that_has_gone_is_dropped() -> None:
     waiting: Deferred[ResponseFrame | None] = Deferred()
-    harness = Harness(lambda frame: waiting)
+    harness = harness_of(lambda frame: waiting)
     harness.feed(framed(b"request"))
     harness.pipe.closing = True
     waiting.resolve(ResponseFrame(b"late"))
@@ -204,7 +72,7 @@ def test_a_bug_in_serving_closes_its_connection_with_one_traceback(caplog: pytes
     def serve(frame: bytes) -> Any:
         raise KeyError("bug")
 
-    harness = Harness(serve)
+    harness = harness_of(serve)
     harness.feed(framed(b"request"))
     assert harness.is_closed()
     assert harness.connection.close_reason == "internal_error"
@@ -238,7 +106,7 @@ def test_however_the_bytes_come_every_request_is_served_whole_and_in_order(seed:
             harness.connection.mute(1.0)
         return ResponseFrame(frame)
 
-    harness = Harness(serve)
+    harness = harness_of(serve)
     largest = rng.choice([10, 5_000, 300_000, 600_000])
     frames = [rng.randbytes(rng.randrange(1, largest)) for _ in range(3_000_000 // largest % 400 + 20)]
     left = b"".join(framed(frame) for frame in frames)
@@ -269,7 +137,7 @@ def test_answers_that_a_full_socket_held_up_do_not_end_the_wait_of_the_request_b
         served.append(frame)
         return waiting if frame == b"wait" else ResponseFrame(frame)
 
-    harness = Harness(serve)
+    harness = harness_of(serve)
     harness.pipe.is_full = True
     harness.feed(framed(b"first") + framed(b"wait") + framed(b"last"))
     harness.pipe.take_all()
@@ -280,7 +148,7 @@ def test_answers_that_a_full_socket_held_up_do_not_end_the_wait_of_the_request_b
 
 
 def test_a_full_buffer_behind_answers_that_a_full_socket_holds_up_still_has_room() -> None:
-    harness = Harness(lambda frame: None if frame == b"acks 0" else ResponseFrame(frame))
+    harness = harness_of(lambda frame: None if frame == b"acks 0" else ResponseFrame(frame))
     harness.pipe.is_full = True
     small, unanswered = framed(b"small"), framed(b"acks 0")
     large = framed(bytes(RECEIVE_BUFFER_BYTES - len(small) - 4 - len(unanswered)))
@@ -301,7 +169,7 @@ def test_a_muted_connection_sends_its_answers_and_serves_nothing_until_the_time_
             harness.connection.mute(1.5)
         return ResponseFrame(frame)
 
-    harness = Harness(serve)
+    harness = harness_of(serve)
     harness.feed(framed(b"first") + framed(b"greedy") + framed(b"third") + framed(b"fourth"))
     assert harness.pipe.written == b"firstgreedy"
     assert harness.connection.waits_for_broker, "a muted connection is not idle"
@@ -315,7 +183,7 @@ def test_a_muted_connection_sends_its_answers_and_serves_nothing_until_the_time_
 
 
 def test_the_longer_of_two_mutes_counts() -> None:
-    harness = Harness(ResponseFrame)
+    harness = harness_of(ResponseFrame)
     harness.connection.mute(2.0)
     harness.connection.mute(1.0)
     harness.feed(framed(b"request"))
@@ -329,7 +197,7 @@ def test_the_longer_of_two_mutes_counts() -> None:
 
 
 def test_a_muted_connection_takes_no_more_than_its_buffer() -> None:
-    harness = Harness(ResponseFrame)
+    harness = harness_of(ResponseFrame)
     harness.connection.mute(1.0)
     frame = framed(bytes(5000))
     left = harness.feed(frame * 200)
@@ -345,17 +213,17 @@ def test_a_buffer_that_grew_for_a_large_frame_is_given_back_before_a_mute() -> N
         harness.connection.mute(1.0)
         return None
 
-    harness = Harness(serve)
+    harness = harness_of(serve)
     harness.feed(framed(bytes(KEEP_BUFFER_BYTES + 1)))
     assert buffer_bytes(harness.connection) == RECEIVE_BUFFER_BYTES
 
 
 def test_draining_and_closing_end_a_mute() -> None:
-    harness = Harness(ResponseFrame)
+    harness = harness_of(ResponseFrame)
     harness.connection.mute(60.0)
     harness.connection.drain()
     assert harness.is_closed()
-    lost = Harness(ResponseFrame)
+    lost = harness_of(ResponseFrame)
     lost.connection.mute(60.0)
     lost.connection.connection_lost(None)
     assert not harness.clock.timers
@@ -371,7 +239,7 @@ def test_a_mute_that_ends_before_the_response_was_sent_lets_the_response_go_firs
         harness.connection.mute(1.0)
         return ResponseFrame(frame)
 
-    harness = Harness(serve)
+    harness = harness_of(serve)
     harness.pipe.is_full = True
     harness.feed(framed(b"first"))
     harness.feed(framed(b"second"))

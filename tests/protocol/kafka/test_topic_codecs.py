@@ -75,6 +75,7 @@ def test_topics_to_create_are_read_with_configs_and_assignments(api: ApiKey, ver
         1000,
         validate_only=True,
         describe=version >= 5,
+        is_quota_strict=version >= 6,
     )
 
 
@@ -118,7 +119,7 @@ def test_created_topics_are_described_from_version_5_on(api: ApiKey, version: in
 def test_topics_to_delete_are_read_by_name_and_by_id(api: ApiKey, version: int) -> None:
     if version < 6:
         request = decoded(api, version, topic_names=("a", "b"), timeout=SECOND)
-        assert request == DeleteTopicsRequest(["a", "b"], 1000)
+        assert request == DeleteTopicsRequest(["a", "b"], 1000, is_quota_strict=version >= 5)
         return
     topics = (
         row(api, version, "DeleteTopicState", name="a", topic_id=None),
@@ -159,7 +160,7 @@ def test_growing_topics_both_ways(api: ApiKey, version: int) -> None:
         ),
     )
     assert decoded(api, version, topics=topics, timeout=SECOND, validate_only=True) == CreatePartitionsRequest(
-        [NewPartitions("a", 4), NewPartitions("b", 2, [(1,)])], 1000, validate_only=True
+        [NewPartitions("a", 4), NewPartitions("b", 2, [(1,)])], 1000, validate_only=True, is_quota_strict=version >= 3
     )
     results = [TopicResult("a", message="warned"), TopicResult("b", ErrorCode.INVALID_PARTITIONS, "fewer")]
     assert encoded(api, version, TopicsResponse(results))["results"] == [

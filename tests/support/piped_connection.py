@@ -1,0 +1,152 @@
+"""A connection on a transport in memory, with a clock that the test advances."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+from barnabas.broker.network.connection import Connection
+from barnabas.broker.network.connection_registry import ConnectionRegistry
+from barnabas.broker.network.deferred import Deferred
+from barnabas.broker.network.response_frame import ResponseFrame
+from barnabas.broker.network.session import Session
+from barnabas.broker.probes import ConnectionProbe
+from barnabas.config.listeners import Listener
+
+
+class Pipe:
+    """A transport that records writes and whether reading is paused; while `is_full` it accepts no more data."""
+
+    def __init__(self) -> None:
+        self.written = b""
+        self.reading = True
+        self.closing = False
+        self.is_full = False
+        self.paused_writing = False
+        self.connection: Connection
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        assert high == 0
+
+    def get_extra_info(self, name: str) -> None:
+        return None
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+        if self.is_full and not self.paused_writing:
+            self.paused_writing = True
+            self.connection.pause_writing()
+
+    def take_all(self) -> None:
+        """Drain the transport, as if the client had read everything."""
+        self.is_full = False
+        if self.paused_writing:
+            self.paused_writing = False
+            self.connection.resume_writing()
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def pause_reading(self) -> None:
+        assert self.reading
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        assert not self.reading
+        self.reading = True
+
+    def close(self) -> None:
+        self.closing = True
+
+    abort = close
+
+
+class Clock:
+    """The loop's time, which the test advances, and its timers."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.timers: list[tuple[float, Callable[[], None]]] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> SimpleNamespace:
+        timer = (when, callback)
+        self.timers.append(timer)
+
+        def cancel() -> None:
+            if timer in self.timers:
+                self.timers.remove(timer)
+
+        return SimpleNamespace(cancel=cancel)
+
+    def pass_to(self, now: float) -> None:
+        self.now = now
+        for timer in [timer for timer in self.timers if timer[0] <= now]:
+            self.timers.remove(timer)
+            timer[1]()
+
+
+Serve = Callable[[bytes], ResponseFrame | Deferred[ResponseFrame | None] | None]
+"""Serves the bytes of a frame."""
+
+ServeSession = Callable[[Session, memoryview], Any]
+"""Dispatcher.serve."""
+
+
+class Harness:
+    """A connection whose dispatcher is `serve`."""
+
+    def __init__(self, serve: ServeSession) -> None:
+        self.pipe = Pipe()
+        self.clock = Clock()
+        self.probe = ConnectionProbe()
+        dispatcher = SimpleNamespace(serve=serve)
+        registry = SimpleNamespace(
+            loop=self.clock,
+            dispatcher=dispatcher,
+            blocking_io=None,
+            probe=self.probe,
+            max_frame_bytes=64 << 20,
+            opened=lambda connection: None,
+            closed=lambda connection: None,
+            bind_access=lambda session: None,
+        )
+        self.connection = Connection(
+            cast("ConnectionRegistry", registry), Session(Listener("PLAINTEXT", "127.0.0.1", 0))
+        )
+        self.pipe.connection = self.connection
+        self.connection.connection_made(cast("asyncio.BaseTransport", self.pipe))
+
+    def reads(self) -> bool:
+        """Return whether the connection accepts bytes."""
+        return self.pipe.reading and not self.pipe.closing
+
+    def is_closed(self) -> bool:
+        """Return whether the broker closed the connection."""
+        return self.pipe.closing
+
+    def feed(self, data: bytes, at_most: Callable[[], int] = lambda: 1 << 30) -> bytes:
+        """Feed `data` in pieces while the connection reads; return the rest."""
+        while data and self.reads():
+            room = self.connection.get_buffer(-1)
+            assert len(room) > 0, "a transport that reads needs room"
+            size = min(len(room), len(data), at_most())
+            room[:size] = data[:size]
+            data = data[size:]
+            self.connection.buffer_updated(size)
+        return data
+
+
+def harness_of(serve: Serve) -> Harness:
+    """Return a connection whose dispatcher gets each frame's bytes."""
+    return Harness(lambda session, frame: serve(bytes(frame)))
+
+
+def framed(content: bytes) -> bytes:
+    """Return a frame with its size."""
+    return struct.pack(">i", len(content)) + content
