@@ -6,7 +6,7 @@ Which combinations are refused, and most sentences, follow Kafka's DefaultSslEng
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -102,21 +102,28 @@ class TlsSettings:
     """Of a client only: ssl.endpoint.identification.algorithm is https."""
 
     @classmethod
-    def read(cls, properties: TlsProperties) -> TlsSettings:
-        """Read and check the properties, without opening files. Raises TlsConfigError."""
+    def of_server(cls, properties: TlsProperties) -> TlsSettings:
+        """Read and check a server's properties, without opening files. Raises TlsConfigError."""
         client_auth = (properties.get_str("ssl.client.auth") or "none").lower()
         if client_auth not in CLIENT_AUTH:
             raise TlsConfigError(f"ssl.client.auth={client_auth} is not one of {', '.join(CLIENT_AUTH)}")
+        return replace(cls._common(properties), client_auth=client_auth)
+
+    @classmethod
+    def of_client(cls, properties: TlsProperties) -> TlsSettings:
+        """Read and check a client's properties, without opening files. Raises TlsConfigError."""
         algorithm = (properties.get_str("ssl.endpoint.identification.algorithm") or "").lower()
         if algorithm not in ("", "https"):
             raise TlsConfigError(f"ssl.endpoint.identification.algorithm={algorithm} is neither https nor empty")
+        return replace(cls._common(properties), verify_host_name=algorithm == "https")
+
+    @classmethod
+    def _common(cls, properties: TlsProperties) -> TlsSettings:
         return cls(
             keystore=_key_store(properties),
             truststore=_trust_store(properties),
             protocols=properties.get_list("ssl.enabled.protocols") or ("TLSv1.2", "TLSv1.3"),
             cipher_suites=properties.get_list("ssl.cipher.suites"),
-            client_auth=client_auth,
-            verify_host_name=algorithm == "https",
         )
 
     @property

@@ -249,7 +249,12 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         return self._protocol
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Return TLS details (`sslcontext`, `ssl_object`, `peercert_der`), or what the loop's transport has."""
+        """Return TLS details (`sslcontext`, `ssl_object`, `peercert_der`), or what the loop's transport has.
+
+        Not its `socket`: whatever is written to that is not encrypted.
+        """
+        if name == "socket":
+            return default
         engine = self._engine
         if engine is not None and name in ("sslcontext", "ssl_object", "peercert_der"):
             if name == "sslcontext":

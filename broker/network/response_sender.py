@@ -5,7 +5,7 @@ A slice is sent in one of three ways, by its size and by whether the page cache 
   - large and cached: `os.sendfile` from the segment file to a duplicate of the socket's descriptor (uvloop refuses
     `add_writer` on a transport's own);
   - not cached: read by the blocking-I/O executor, so that the disk never stalls the loop.
-Where sendfile does not work (a file system without it, no descriptor left for the duplicate) bytes are copied.
+Where sendfile does not work (TLS, a file system without it, no descriptor left for the duplicate) bytes are copied.
 
 The transport's high-water mark is 0: `write` goes to the kernel immediately, and `pause_writing` means that the kernel
 did not accept everything. While paused nothing more is handed over, which is the connection's back-pressure: the next
@@ -118,7 +118,8 @@ class ResponseSender:
         self._watching = False
         self._reading = False
         self._closed = False
-        self._copies = False
+        self._copies = transport.get_extra_info("sslcontext") is not None
+        """Records are copied through the transport: sendfile would write them past TLS, unencrypted."""
         self._socket_fd = -1
         self.last_progress = 0.0
         """The loop's time when a slow client last accepted a part of a response."""

@@ -102,7 +102,7 @@ async def echo_server(
     reached: list[dict[str, object]] = []
     loop.set_exception_handler(lambda _, context: reached.append(context))
     values = inline_properties(certificate, authority, **properties)
-    context = server_context(TlsSettings.read(MappingProperties(values))).context
+    context = server_context(TlsSettings.of_server(MappingProperties(values))).context
     threads = HandshakeThreads(loop)
     parts = TlsParts(
         context=lambda: context, handshakes=threads, scratch=new_scratch(), handshake_seconds=handshake_seconds

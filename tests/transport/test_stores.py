@@ -26,7 +26,7 @@ from tests.support.tls import (
 
 
 def settings(values: dict[str, str]) -> TlsSettings:
-    return TlsSettings.read(MappingProperties(values))
+    return TlsSettings.of_server(MappingProperties(values))
 
 
 def loaded_chain(values: dict[str, str]) -> list[object]:
@@ -153,7 +153,7 @@ def test_trust_stores_in_every_served_form(tmp_path: Path, authority: trustme.CA
         assert store is not None
         found = [each.public_bytes(Encoding.PEM).decode() for each in load_trust(store).certificates]
         assert found == [expected]
-        assert client_context(settings(values)).trust is not None
+        assert client_context(TlsSettings.of_client(MappingProperties(values))).trust is not None
 
 
 @pytest.mark.skipif(shutil.which("keytool") is None, reason="keytool is not installed")

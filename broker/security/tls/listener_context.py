@@ -51,7 +51,7 @@ class ListenerContext:
 
     def load(self) -> None:
         """Create the first context. Reads files and blocks. Raises TlsConfigError."""
-        settings = TlsSettings.read(self._properties)
+        settings = TlsSettings.of_server(self._properties)
         self._inputs = (settings, _stats(settings))
         self._loaded = server_context(settings)
         self._warn(self._loaded)
@@ -73,7 +73,7 @@ class ListenerContext:
         """Replace the context if its inputs have changed; return whether it was replaced. Blocks. Logs faults."""
         with self._lock:
             try:
-                settings = TlsSettings.read(self._properties)
+                settings = TlsSettings.of_server(self._properties)
                 # Before the files are read: one that changes meanwhile differs at the next call.
                 inputs = (settings, _stats(settings))
                 if inputs == self._inputs:
@@ -90,7 +90,7 @@ class ListenerContext:
 
     def validate(self, properties: ListenerProperties) -> None:
         """Check that a context could be created of changed properties. Reads files, blocks. Raises TlsConfigError."""
-        candidate = server_context(TlsSettings.read(properties))
+        candidate = server_context(TlsSettings.of_server(properties))
         self._ensure_same_server(candidate.key, properties)
 
     def _replace(self, settings: TlsSettings) -> None:
