@@ -18,6 +18,7 @@ from barnabas.commands.security.properties import (
     client_tls_properties,
     server_properties,
 )
+from barnabas.commands.user.passwords import read_password
 
 _AUTHORITY_FACTOR = 10
 _PASSWORD_BYTES = 24
@@ -36,9 +37,9 @@ class Wishes(NamedTuple):
 
 
 def create(directory: Path, wishes: Wishes) -> None:
-    """Create `directory`, which may exist if it is empty. Raises CommandFailure, ConfigError, OSError."""
+    """Create `directory`, which may exist if it is empty. Raises CommandFailure, OSError."""
     _ensure_name(wishes.user)
-    password = _password(wishes.password_file)
+    password = _password(wishes.user, wishes.password_file)
     directory = directory.absolute()
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     if any(directory.iterdir()):
@@ -61,7 +62,7 @@ def create(directory: Path, wishes: Wishes) -> None:
     }
     for name, text in files.items():
         _write(directory / name, text)
-    write_first_user(directory / "server.properties", wishes.user, password, MECHANISM)
+    write_first_user(directory / "data", wishes.user, password, MECHANISM)
 
 
 def _write(path: Path, text: str) -> None:
@@ -70,13 +71,8 @@ def _write(path: Path, text: str) -> None:
         file.write(text)
 
 
-def _password(file: Path | None) -> str:
-    if file is None:
-        return secrets.token_urlsafe(_PASSWORD_BYTES)
-    password = file.read_text(encoding="utf-8").rstrip("\r\n")
-    if not password or "\n" in password:
-        raise CommandFailure(f"{file} must have one line, the password", ExitCode.USAGE)
-    return password
+def _password(user: str, file: Path | None) -> str:
+    return secrets.token_urlsafe(_PASSWORD_BYTES) if file is None else read_password(user, file)
 
 
 def _ensure_name(user: str) -> None:

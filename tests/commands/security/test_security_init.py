@@ -41,6 +41,7 @@ def entries(path: Path) -> dict[str, str]:
 def created(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("development")
     (password := directory / "password").write_text(PASSWORD + "\n")
+    password.chmod(0o600)
     code, output = init(
         directory / "new" / "secure",
         *("--host", "broker.test", "--host", "10.0.0.5", "--port", "19092", "--user", "alice"),
