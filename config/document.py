@@ -144,12 +144,29 @@ log.cleaner.io.buffer.load.factor of 0 or less; process.roles without broker.
 
 A property of Kafka 3.7 to 4.3 that Barnabas does not serve is accepted, kept, and named in one warning at start
 ([all of them](#kafkas-properties-that-barnabas-does-not-serve)). Those that restrict access are named in a
-separate warning. References to config providers
-(`${file:...}`) are not resolved; in a property that Barnabas serves they are refused.
+separate warning. A class of one's own (authorizer, principal builder, quota callback, SSL engine, callback handler) is
+refused.
 
 These variables are not properties: {reserved},
-and those that begin with `{test_prefix}`. Kubernetes and Docker set variables like `BARNABAS_SERVICE_HOST` and
-`BARNABAS_PORT_9092_TCP` for a service named `barnabas`; they are ignored.
+and those that begin with `{test_prefix}`. Nor are the clients' properties that commands read from variables
+(`BARNABAS_SECURITY_PROTOCOL`, `BARNABAS_SASL_MECHANISM`, `BARNABAS_SASL_JAAS_CONFIG` and others). Kubernetes and Docker
+set variables like `BARNABAS_SERVICE_HOST` and `BARNABAS_PORT_9092_TCP` for a service named `barnabas`; they are
+ignored.
+
+## Passwords and references
+
+Passwords and keys (type password) are never shown: not in logs, errors, metrics or `barnabas config describe`. A value
+may refer to a config provider: `${provider:path:key}`. `config.providers` names the providers, and
+`config.providers.<name>.class` their classes, in the package `org.apache.kafka.common.config.provider`:
+
+| class | reference | value | parameter |
+|---|---|---|---|
+| `FileConfigProvider` | `${file:/etc/barnabas/secrets.properties:key}` | entry of a .properties file | `allowed.paths` |
+| `DirectoryConfigProvider` | `${dir:/run/secrets:key}` | contents of a file | `allowed.paths` |
+| `EnvVarConfigProvider` | `${env:NAME}` | environment variable | `allowlist.pattern` |
+
+Parameters are `config.providers.<name>.param.allowed.paths` and so on. A reference that cannot be resolved is refused,
+also in a value that is set while the broker runs. (Kafka keeps its text.)
 
 ## Listeners
 
@@ -159,6 +176,11 @@ every interface; port 0 is a free port, and the metrics then take a free port to
 name other than PLAINTEXT needs an entry in `listener.security.protocol.map`: `INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT`.
 Listeners named in `controller.listener.names` are read and not opened.
 
+A property that is marked *per listener* takes the prefix `listener.name.<listener>.`, the listener's name in lower
+case: `listener.name.outside.ssl.keystore.location` overrides `ssl.keystore.location`. One that is marked *per
+mechanism* also takes `listener.name.<listener>.<mechanism>.`. A prefix that fits no listener causes a warning. The
+metrics listener is called METRICS. [security.md](security.md) shows complete examples.
+
 Clients get the address in `advertised.listeners` for the listener that they connect to. If it is unset, they get the
 listener's own address, or, if that is every interface, the address at which they reached the broker. (Kafka refuses
 0.0.0.0 in that case, and advertises the machine's host name for an empty host.) Set it if addresses are translated, as
@@ -167,7 +189,7 @@ with published container ports.
 ## Reading the tables
 
 *Changes*: `start`, read when the broker starts; `running`, may also be changed at run time (Kafka's cluster-wide
-update mode). A *topic* name overrides the property for one topic. Types: int is 32 bits, long 64, lists are
+and per-broker update modes; key stores and trust stores with a listener's prefix only). A *topic* name overrides the property for one topic. Types: int is 32 bits, long 64, lists are
 comma-separated, all times are in the unit of the name, all sizes in bytes.
 """
 
@@ -256,6 +278,8 @@ def _groups(properties: Iterable[Property]) -> Iterable[tuple[str, list[Property
 def _broker_row(each: Property) -> str:
     changes = "running" if each.is_dynamic else "start"
     topic = f" Topic: `{each.topic_name}`." if each.topic_name else ""
+    if each.per_listener:
+        topic += " *Per listener" + (" and per mechanism.*" if each.per_mechanism else ".*")
     return f"| `{each.name}` | {_type(each)} | {_default(each)} | {changes} | {_cell(each.doc)}{topic} |\n"
 
 

@@ -9,8 +9,27 @@ from __future__ import annotations
 PREFIX = "BARNABAS_"
 CONFIG_FILE = "BARNABAS_CONFIG"
 
-# Read by the commands (bootstrap, config, log level) and by protocol/records (kernel).
-RESERVED = frozenset({"BARNABAS_BOOTSTRAP", CONFIG_FILE, "BARNABAS_LOG_LEVEL", "BARNABAS_KERNEL"})
+# Read by the commands (bootstrap, command config, config, log level) and by protocol/records (kernel).
+RESERVED = frozenset(
+    {"BARNABAS_BOOTSTRAP", "BARNABAS_COMMAND_CONFIG", CONFIG_FILE, "BARNABAS_LOG_LEVEL", "BARNABAS_KERNEL"}
+)
+# Properties of clients, which the commands read. A broker that is started in the same shell must not take them for its
+# own: an unprefixed sasl.jaas.config has no effect on it, and the others are not a broker's.
+CLIENT_ONLY = frozenset(
+    {
+        "BARNABAS_SASL_JAAS_CONFIG",
+        "BARNABAS_SASL_LOGIN_CALLBACK_HANDLER_CLASS",
+        "BARNABAS_SASL_LOGIN_CONNECT_TIMEOUT_MS",
+        "BARNABAS_SASL_LOGIN_READ_TIMEOUT_MS",
+        "BARNABAS_SASL_MECHANISM",
+        "BARNABAS_SASL_OAUTHBEARER_CLIENT_CREDENTIALS_CLIENT_ID",
+        "BARNABAS_SASL_OAUTHBEARER_CLIENT_CREDENTIALS_CLIENT_SECRET",
+        "BARNABAS_SASL_OAUTHBEARER_SCOPE",
+        "BARNABAS_SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL",
+        "BARNABAS_SECURITY_PROTOCOL",
+        "BARNABAS_SSL_ENDPOINT_IDENTIFICATION_ALGORITHM",
+    }
+)
 # Set by our tests for the processes that they start; a broker among them inherits it.
 RESERVED_PREFIX = "BARNABAS_TEST_"
 _OF_TESTS = frozenset({"BARNABAS_INTEROP"})
@@ -23,7 +42,9 @@ def variable_of(property_name: str) -> str:
 
 def is_reserved(variable: str) -> bool:
     """Return whether a BARNABAS_ variable is never a property."""
-    return variable in RESERVED or variable in _OF_TESTS or variable.startswith(RESERVED_PREFIX)
+    return (
+        variable in RESERVED or variable in CLIENT_ONLY or variable in _OF_TESTS or variable.startswith(RESERVED_PREFIX)
+    )
 
 
 def is_service_link(variable: str) -> bool:

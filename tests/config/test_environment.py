@@ -13,10 +13,19 @@ def test_every_property_has_a_variable_of_its_own() -> None:
     names = [*BROKER_PROPERTIES, *unserved.UNSERVED_PROPERTIES]
 
     assert len({environment.variable_of(name) for name in names}) == len(names)
-    assert not [name for name in names if environment.is_reserved(environment.variable_of(name))]
+    reserved = {each for each in map(environment.variable_of, names) if environment.is_reserved(each)}
+    assert reserved <= environment.CLIENT_ONLY
 
 
-@pytest.mark.parametrize("name", list(BROKER_PROPERTIES))
+def test_a_broker_ignores_the_properties_of_clients() -> None:
+    config = load(environ=dict.fromkeys(environment.CLIENT_ONLY, "x"))
+
+    assert config.warnings == ()
+    assert config.unserved == {}
+    assert not config.is_set("sasl.jaas.config")
+
+
+@pytest.mark.parametrize("name", [each for each in BROKER_PROPERTIES if each != "sasl.jaas.config"])
 def test_every_property_is_read_from_its_variable(name: str) -> None:
     default = BROKER_PROPERTIES[name].show(BROKER_PROPERTIES[name].default)
     if default is None:
