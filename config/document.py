@@ -147,7 +147,8 @@ A property of Kafka 3.7 to 4.3 that Barnabas does not serve is accepted, kept, a
 separate warning. A class of one's own (authorizer, principal builder, quota callback, SSL engine, callback handler) is
 refused.
 
-These variables are not properties: {reserved},
+These variables are not properties:
+{reserved},
 and those that begin with `{test_prefix}`. Nor are the clients' properties that commands read from variables
 (`BARNABAS_SECURITY_PROTOCOL`, `BARNABAS_SASL_MECHANISM`, `BARNABAS_SASL_JAAS_CONFIG` and others). Kubernetes and Docker
 set variables like `BARNABAS_SERVICE_HOST` and `BARNABAS_PORT_9092_TCP` for a service named `barnabas`; they are
@@ -161,7 +162,7 @@ may refer to a config provider: `${provider:path:key}`. `config.providers` names
 
 | class | reference | value | parameter |
 |---|---|---|---|
-| `FileConfigProvider` | `${file:/etc/barnabas/secrets.properties:key}` | entry of a .properties file | `allowed.paths` |
+| `FileConfigProvider` | `${file:/etc/barnabas/secrets:key}` | entry of a .properties file | `allowed.paths` |
 | `DirectoryConfigProvider` | `${dir:/run/secrets:key}` | contents of a file | `allowed.paths` |
 | `EnvVarConfigProvider` | `${env:NAME}` | environment variable | `allowlist.pattern` |
 
@@ -176,10 +177,10 @@ every interface; port 0 is a free port, and the metrics then take a free port to
 name other than PLAINTEXT needs an entry in `listener.security.protocol.map`: `INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT`.
 Listeners named in `controller.listener.names` are read and not opened.
 
-A property that is marked *per listener* takes the prefix `listener.name.<listener>.`, the listener's name in lower
-case: `listener.name.outside.ssl.keystore.location` overrides `ssl.keystore.location`. One that is marked *per
-mechanism* also takes `listener.name.<listener>.<mechanism>.`. A prefix that fits no listener causes a warning. The
-metrics listener is called METRICS. [security.md](security.md) shows complete examples.
+A property that is marked *per listener* takes the prefix `listener.name.<listener>.`, the name in lower case:
+`listener.name.outside.ssl.keystore.location` overrides `ssl.keystore.location`. One that is marked *per mechanism* also
+takes `listener.name.<listener>.<mechanism>.`. A prefix that fits no listener causes a warning. The metrics listener is
+called METRICS. [security.md](security.md) shows complete examples.
 
 Clients get the address in `advertised.listeners` for the listener that they connect to. If it is unset, they get the
 listener's own address, or, if that is every interface, the address at which they reached the broker. (Kafka refuses
@@ -188,9 +189,10 @@ with published container ports.
 
 ## Reading the tables
 
-*Changes*: `start`, read when the broker starts; `running`, may also be changed at run time (Kafka's cluster-wide
-and per-broker update modes; key stores and trust stores with a listener's prefix only). A *topic* name overrides the property for one topic. Types: int is 32 bits, long 64, lists are
-comma-separated, all times are in the unit of the name, all sizes in bytes.
+*Changes*: `start`, read when the broker starts; `running`, may also be changed at run time (Kafka's cluster-wide and
+per-broker update modes), key stores and trust stores with a listener's prefix only. A *topic* name overrides the
+property for one topic. Types: int is 32 bits, long 64, lists are comma-separated, all times are in the unit of the
+name, all sizes in bytes.
 """
 
 
