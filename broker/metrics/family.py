@@ -25,7 +25,9 @@ from prometheus_client.utils import floatToGoString
 from barnabas.broker.probes import LatencyHistogram
 
 PREFIX: Final = "barnabas_"
-LABELS: Final = frozenset({"api", "topic", "partition", "group", "listener", "mechanism", "log_dir", "task", "error"})
+LABELS: Final = frozenset(
+    {"api", "topic", "partition", "group", "listener", "mechanism", "log_dir", "task", "error", "quota"}
+)
 
 Kind = Literal["counter", "gauge", "histogram", "summary"]
 Row = tuple[Sequence[str], float]

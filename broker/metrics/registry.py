@@ -20,6 +20,7 @@ from barnabas.broker.metrics.daemon_collectors import (
 from barnabas.broker.metrics.family import Family
 from barnabas.broker.metrics.group_collector import GroupCollector
 from barnabas.broker.metrics.group_lag_collector import GroupLagCollector
+from barnabas.broker.metrics.quota_collector import QuotaCollector
 from barnabas.broker.metrics.state import BrokerState
 from barnabas.broker.metrics.storage_collectors import (
     FlushCollector,
@@ -46,6 +47,7 @@ COLLECTORS: Final = cast(
         TopicCollector,
         ConnectionCollector,
         AuthenticationCollector,
+        QuotaCollector,
         GroupCollector,
         GroupLagCollector,
         TransactionCollector,
@@ -72,6 +74,7 @@ def make_registry(probes: BrokerProbes, state: BrokerState) -> CollectorRegistry
         TopicCollector(probes),
         ConnectionCollector(probes),
         AuthenticationCollector(probes),
+        QuotaCollector(probes),
         GroupCollector(probes),
         GroupLagCollector(state),
         TransactionCollector(probes, state),

@@ -14,7 +14,7 @@ import struct
 from datetime import timedelta
 from importlib import import_module
 from types import ModuleType, TracebackType
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 from kio.serial import entity_reader, entity_writer
@@ -144,7 +144,7 @@ class KafkaWire:
         self.socket = socket.create_connection((host, port), timeout=TIMEOUT_S)
         self.correlation_id = 0
 
-    def __enter__(self) -> KafkaWire:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
