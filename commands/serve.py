@@ -54,7 +54,7 @@ _LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 @click.option(
     "--ignore-security",
     is_flag=True,
-    help="Open a directory that contains Kafka's ACLs or SCRAM users: they are kept, but not enforced.",
+    help="Serve a directory with ACLs or users although the configuration does not enforce them. Quotas still hold.",
 )
 @click.option(
     "--log-level",

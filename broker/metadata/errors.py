@@ -26,6 +26,8 @@ class UnsupportedMetadataError(MetadataError):
     """
 
     is_older = False
+    hides_security = False
+    """Whether the version is that of a record about users, ACLs, tokens or quotas."""
 
 
 class ReplayError(Exception):

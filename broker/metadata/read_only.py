@@ -25,6 +25,7 @@ from barnabas.broker.metadata.directories.meta_properties import NodeIdentity
 from barnabas.broker.metadata.directories.opening import sole_voter
 from barnabas.broker.metadata.directories.reconcile import is_stray
 from barnabas.broker.metadata.directories.report import BARNABAS, BARNABAS_READ_ONLY
+from barnabas.broker.metadata.directories.security import enforced_security, security_warnings
 from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.metadata.image import MetadataImage, TopicImage
 from barnabas.broker.metadata.view import ImageListener
@@ -87,17 +88,20 @@ def read_metadata(config: BrokerConfig) -> ReadOnlyStore:
 
 
 def _read(config: BrokerConfig) -> ReadOnlyStore:
+    ignored, enforced = config.get_bool("ignore.security"), enforced_security(config)
     report = examine(
         config.log_dirs,
         metadata_log_dir=config.metadata_log_dir,
         node_id=config.node_id,
-        ignore_security=config.get_bool("ignore.security"),
+        ignore_security=ignored,
+        enforced=enforced,
     )
     for problem in report.stopping(BARNABAS_READ_ONLY):
         raise MetadataError(f"{problem.sentence}: {problem.remedy}")
     identity = report.identity
     assert identity is not None, "directories that contradict each other stop read.only"
     warnings = [problem.sentence for problem in report.stopping(BARNABAS)]
+    warnings += security_warnings(report.security, enforced, ignored=ignored)
     if report.replayed is None or not report.replayed.exists:
         warnings.append(f"{report.metadata_log_dir} has no readable metadata log: topics have default configs")
     image = _served_image(report.image, partitions_by_topic(report.directories), identity)

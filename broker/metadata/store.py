@@ -22,7 +22,7 @@ from barnabas.broker.metadata.directories.opening import Opening, abort_record, 
 from barnabas.broker.metadata.directories.reconcile import is_stray, reconcile_logs
 from barnabas.broker.metadata.directories.registrations import registered_broker_epoch
 from barnabas.broker.metadata.directories.report import BARNABAS, DirectoryReport
-from barnabas.broker.metadata.directories.security import security_warnings
+from barnabas.broker.metadata.directories.security import enforced_security, security_warnings
 from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.image_builder import ImageBuilder
@@ -160,11 +160,13 @@ def open_metadata(config: BrokerConfig, log_manager: LogManager, clock: Clock) -
 
 def _open(config: BrokerConfig, log_manager: LogManager, clock: Clock) -> MetadataStore:
     log_dir = config.metadata_log_dir
+    ignored, enforced = config.get_bool("ignore.security"), enforced_security(config)
     report = examine(
         log_manager.live_directories,
         metadata_log_dir=log_dir,
         node_id=config.node_id,
-        ignore_security=config.get_bool("ignore.security"),
+        ignore_security=ignored,
+        enforced=enforced,
         are_all=not log_manager.failures.offline,
     )
     identity, replayed = _openable(report)
@@ -184,7 +186,7 @@ def _open(config: BrokerConfig, log_manager: LogManager, clock: Clock) -> Metada
     log = open_metadata_log(log_manager, replayed, config.log_config)
     now_ms, size_before = clock.wall_ms(), log.size_bytes
     image = _append_opening(log, replayed, opening, identity, log_dir, now_ms)
-    warnings = [*opening.warnings, *security_warnings(report.security), *_complaints(image)]
+    warnings = [*opening.warnings, *security_warnings(report.security, enforced, ignored=ignored), *_complaints(image)]
     for warning in warnings:
         logger.warning("%s", warning)
     _log_opened(identity, image, opening, replayed)

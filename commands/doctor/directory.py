@@ -187,7 +187,7 @@ class DirectoryDoctor:
         )
         listed = ", ".join(counted(count, name) for count, name in counts if count)
         if listed:
-            print_line(f"\nkept for Kafka and not enforced by Barnabas: {listed}")
+            print_line(f"\nsecurity in the metadata log: {listed}")
 
     def _directory_json(self, directory: LogDirectoryReport) -> dict[str, Any]:
         properties = directory.properties

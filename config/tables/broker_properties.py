@@ -116,9 +116,10 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         "ignore.security",
         BOOLEAN,
         False,
-        "Open a directory whose metadata log holds ACLs, SCRAM users or delegation tokens. Barnabas keeps them and "
-        "enforces none of them: without this setting it refuses to start, because every client could read and write "
-        "everything. "
+        "Serve a directory whose metadata log holds ACLs or SCRAM users although the configuration does not enforce "
+        "them. Without this setting the broker refuses to start if there are ACLs and no authorizer.class.name, or "
+        "users and neither an authorizer nor a listener with authentication: every client could read and write "
+        "everything. Client quotas are enforced in any case. "
         "`barnabas serve --ignore-security` sets it.",
         group=NODE,
     ),

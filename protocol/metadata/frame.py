@@ -69,6 +69,9 @@ _SERVED: Final[dict[int, tuple[type[ServedRecord], int]]] = {
 
 _KEYS: Final = {record_class: (key, newest) for key, (record_class, newest) in _SERVED.items()}
 
+SECURITY_KEYS: Final = frozenset({10, 11, 14, 18, 19, 22, 26})
+"""Keys of the records in security_records."""
+
 RECORD_NAMES: Final = {
     0: "RegisterBroker",
     1: "UnregisterBroker",
@@ -101,7 +104,9 @@ RECORD_NAMES: Final = {
 
 
 class UnsupportedRecordError(DecodeError):
-    """A served record in an unsupported version."""
+    """A served record in an unsupported version; `key` is the record's, None for an unsupported frame."""
+
+    key: int | None = None
 
 
 def encode_frame(record: MetadataRecord, level: int) -> bytes:
@@ -125,7 +130,11 @@ def decode_frame(value: bytes) -> MetadataRecord:
         return UnknownRecord(key, version, reader.rest())
     record_class, newest = _SERVED[key]
     if version > newest:
-        raise UnsupportedRecordError(f"{RECORD_NAMES[key]} record has version {version}, the newest known is {newest}")
+        error = UnsupportedRecordError(
+            f"{RECORD_NAMES[key]} record has version {version}, the newest known is {newest}"
+        )
+        error.key = key
+        raise error
     try:
         return record_class.decode(reader.rest(), version)
     except DecodeError as error:

@@ -31,7 +31,12 @@ from barnabas.broker.metadata.directories.report import (
     Problem,
     kafka,
 )
-from barnabas.broker.metadata.directories.security import security_counts, security_problem
+from barnabas.broker.metadata.directories.security import (
+    EnforcedSecurity,
+    security_counts,
+    security_problems,
+    unknown_security_problem,
+)
 from barnabas.broker.metadata.errors import MetadataError, UnsupportedMetadataError
 from barnabas.broker.metadata.log import bootstrap_checkpoint
 from barnabas.broker.metadata.log.log_replay import METADATA_DIRECTORY, ReplayedLog, replay_metadata_directory
@@ -44,14 +49,17 @@ def examine(
     metadata_log_dir: Path | None = None,
     node_id: int | None = None,
     ignore_security: bool = False,
+    enforced: EnforcedSecurity = EnforcedSecurity(),  # noqa: B008 - it is immutable
     are_all: bool = True,
 ) -> DirectoryReport:
     """Examine the directories. `node_id` is the configured one; `metadata_log_dir` defaults to the first of log_dirs.
 
-    `are_all` False: one of the node's directories is offline, so missing partitions may be there. A directory that does
-    not exist counts as new. Raises OSError for a directory that cannot be listed or read.
+    `enforced` is the security of the configuration, by default none; `ignore_security` accepts access rules that it
+    does not enforce. `are_all` False: one of the node's directories is offline, so missing partitions may be there. A
+    directory that does not exist counts as new. Raises OSError for a directory that cannot be listed or read.
     """
-    examination = _Examination(log_dirs, metadata_log_dir or log_dirs[0], node_id, ignore_security)
+    required = None if ignore_security else enforced
+    examination = _Examination(log_dirs, metadata_log_dir or log_dirs[0], node_id, required)
     return examination.report(are_all=are_all)
 
 
@@ -59,14 +67,15 @@ class _Examination:
     """Collects the findings of one examination."""
 
     def __init__(
-        self, log_dirs: Sequence[Path], metadata_log_dir: Path, node_id: int | None, ignore_security: bool
+        self, log_dirs: Sequence[Path], metadata_log_dir: Path, node_id: int | None, enforced: EnforcedSecurity | None
     ) -> None:
+        """`enforced` None: security is ignored."""
         others = [] if metadata_log_dir in log_dirs else [metadata_log_dir]
         self._paths = [*log_dirs, *others]
         self._log_dirs = log_dirs
         self._metadata_log_dir = metadata_log_dir
         self._node_id = node_id
-        self._ignore_security = ignore_security
+        self._enforced = enforced
         self._problems: list[Problem] = []
 
     def report(self, *, are_all: bool) -> DirectoryReport:
@@ -83,8 +92,8 @@ class _Examination:
             self._problems += metadata_log_problems(self._metadata_log_dir / METADATA_DIRECTORY)
             self._problems += kafka_problems(replayed, bootstrap, is_zookeeper=identity.zookeeper)
         security = security_counts(replayed, bootstrap)
-        if security.guards and not self._ignore_security:
-            self._problems.append(security_problem(security, self._metadata_log_dir))
+        if self._enforced is not None:
+            self._problems += security_problems(security, self._enforced, self._metadata_log_dir)
         return DirectoryReport(
             directories=directories,
             metadata_log_dir=self._metadata_log_dir,
@@ -121,6 +130,8 @@ class _Examination:
         except UnsupportedMetadataError as error:
             remedy = "start the version of Apache Kafka that wrote it, or a newer Barnabas"
             self._add("unsupported-metadata", error, remedy, _unable(error))
+            if error.hides_security and self._enforced is not None and not self._enforced.authorizer:
+                self._problems.append(unknown_security_problem(error.sentence))
         except MetadataError as error:
             self._add("damaged-metadata", error, copy, WRITERS)
         else:

@@ -85,7 +85,7 @@ class LogDirectoryReport:
 
 @dataclass(frozen=True, slots=True)
 class SecurityCounts:
-    """Number of records for Kafka's authorizer, SASL and quotas, none of which Barnabas enforces."""
+    """Numbers of SCRAM credentials, ACLs, delegation tokens and limits of clients."""
 
     users: int = 0
     acls: int = 0
@@ -94,7 +94,7 @@ class SecurityCounts:
 
     @property
     def guards(self) -> bool:
-        """Whether any of them restricts access in Kafka."""
+        """Whether any of them restricts access."""
         return bool(self.users or self.acls or self.delegation_tokens)
 
 

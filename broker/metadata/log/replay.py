@@ -27,7 +27,7 @@ from barnabas.protocol.metadata.control import (
     SnapshotHeader,
     decode_control,
 )
-from barnabas.protocol.metadata.frame import FRAME_VERSION, UnsupportedRecordError, decode_frame
+from barnabas.protocol.metadata.frame import FRAME_VERSION, SECURITY_KEYS, UnsupportedRecordError, decode_frame
 from barnabas.protocol.metadata.identities import NO_OP_KEY
 from barnabas.protocol.metadata.records import (
     AbortTransactionRecord,
@@ -78,7 +78,9 @@ class Replayer:
                 self._replay_batch(batch)
                 position += batch.size_bytes
         except UnsupportedRecordError as error:
-            raise UnsupportedMetadataError(f"{self._source} was written by a newer Kafka: {error}") from error
+            unsupported = UnsupportedMetadataError(f"{self._source} was written by a newer Kafka: {error}")
+            unsupported.hides_security = error.key in SECURITY_KEYS
+            raise unsupported from error
         except (DecodeError, ReplayError) as error:
             raise MetadataError(f"{self._source} cannot be read at offset {self.next_offset}: {error}") from error
         return position

@@ -13,9 +13,8 @@ from click.testing import CliRunner
 
 from barnabas.broker.metadata.directories.examine import examine
 from barnabas.broker.metadata.directories.meta_properties import write_meta_properties
-from barnabas.broker.metadata.directories.report import (
-    BARNABAS,
-)
+from barnabas.broker.metadata.directories.report import BARNABAS, BARNABAS_READ_ONLY
+from barnabas.broker.metadata.directories.security import EnforcedSecurity
 from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.metadata.log.batches import encode_change
 from barnabas.broker.metadata.log.log_replay import replay_metadata_directory
@@ -23,11 +22,13 @@ from barnabas.broker.metadata.log.snapshot_file import RaftState, encode_snapsho
 from barnabas.broker.storage.files.partition_metadata_file import write_partition_metadata
 from barnabas.commands.main import main
 from barnabas.config import BrokerConfig
+from barnabas.config.tables.security_properties import STANDARD_AUTHORIZER
 from barnabas.protocol.messages.topics.topics import NewTopic
 from barnabas.protocol.metadata.levels import METADATA_VERSION
 from barnabas.protocol.metadata.partition_state import PartitionState
 from barnabas.protocol.metadata.records import (
     FeatureLevelRecord,
+    MetadataRecord,
     PartitionRecord,
     TopicRecord,
     UnknownRecord,
@@ -36,7 +37,7 @@ from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.protocol.uuids import random_uuid
 from tests.support.daemon import DaemonError, start_daemon
 from tests.support.storage.metadata_store import SEGMENT, append, open_store, opened, tree
-from tests.support.storage.security_records import quota_record, scram_record
+from tests.support.storage.security_records import acl_record, quota_record, scram_record, token_record
 
 OTHER_ID = bytes([3] * 16)
 
@@ -278,6 +279,10 @@ def scram_user(directory: Path) -> None:
     append(directory, scram_record())
 
 
+def one_acl(directory: Path) -> None:
+    append(directory, acl_record(), scram_record())
+
+
 def no_metadata_log(directory: Path) -> None:
     shutil.rmtree(directory / "__cluster_metadata-0")
 
@@ -312,7 +317,8 @@ def no_metadata_log(directory: Path) -> None:
         (the_last_leader_epoch, "damaged-metadata", "has the leaderEpoch 2147483647, which no other can follow"),
         (unreadable_properties, "identity", "node.id='one', which is not a number"),
         (another_brokers_partition, "several-brokers", r"elsewhere-0 has replicas \[1, 2\]"),
-        (scram_user, "security", "holds 1 SCRAM credentials that Barnabas does not enforce"),
+        (scram_user, "security", "holds 1 SCRAM credential, and no listener authenticates its clients"),
+        (one_acl, "security", "holds 1 ACL, and no authorizer enforces them"),
         (no_metadata_log, "metadata-log", "has no __cluster_metadata-0, but .* holds records of topic orders"),
     ],
 )
@@ -411,22 +417,78 @@ def test_a_refused_start_creates_no_directory_and_removes_no_lock_file(tmp_path:
     assert (tmp_path / "kafka" / ".lock").exists()
 
 
-def test_unenforced_security_is_warned_about_once_and_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+SASL_SCRAM = {
+    "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+    "sasl_enabled_mechanisms": "SCRAM-SHA-512",
+}
+AUTHORIZER = {"authorizer_class_name": STANDARD_AUTHORIZER}
+
+
+def test_ignored_security_is_warned_about_once_and_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     write_node(tmp_path)
-    append(tmp_path, quota_record())
-    with opened(tmp_path) as store:
-        assert store.store.warnings == ("1 client quotas in the metadata log are kept and not enforced",)
-    scram_user(tmp_path)
-    caplog.clear()
+    append(tmp_path, quota_record(), scram_record(), acl_record(), token_record())
     with opened(tmp_path, ignore_security="true") as store:
-        assert [each.split(":")[0] for each in store.store.warnings] == [
-            "security is ignored",
-            "1 client quotas in the metadata log are kept and not enforced",
-        ]
+        sentence = "1 ACL and 1 SCRAM credential and 1 delegation token in the metadata log are kept and not enforced"
+        assert store.store.warnings == (f"security is ignored: {sentence}",)
         security = store.store.image.security
-        assert (len(security.quotas), len(security.scram)) == (1, 1)
-    said = [record for record in caplog.records if "not enforced" in record.getMessage()]
-    assert len(said) == 2
+        assert [len(each) for each in (security.quotas, security.scram, security.acls, security.tokens)] == [1] * 4
+    assert len([record for record in caplog.records if "not enforced" in record.getMessage()]) == 1
+
+
+@pytest.mark.parametrize(
+    ("records", "settings", "warnings"),
+    [
+        ([quota_record()], {}, []),
+        ([scram_record()], SASL_SCRAM, []),
+        ([scram_record()], AUTHORIZER, []),
+        ([acl_record()], AUTHORIZER, []),
+        (
+            [scram_record()],
+            SASL_SCRAM | {"listeners": "SASL_PLAINTEXT://127.0.0.1:0,PLAINTEXT://127.0.0.1:0"},
+            ["PLAINTEXT://127.0.0.1:0 accepts clients without authentication, although the metadata log has users"],
+        ),
+        (
+            [token_record()],
+            SASL_SCRAM,
+            [
+                "1 delegation token in the metadata log cannot log in: that needs delegation.token.secret.key and a "
+                "SCRAM mechanism"
+            ],
+        ),
+        ([token_record()], SASL_SCRAM | {"delegation_token_secret_key": "key"}, []),
+    ],
+)
+def test_a_configuration_that_enforces_the_security_opens_the_directory(
+    tmp_path: Path, records: list[MetadataRecord], settings: dict[str, str], warnings: list[str]
+) -> None:
+    write_node(tmp_path)
+    append(tmp_path, *records)
+    with opened(tmp_path, **settings) as store:
+        assert list(store.store.warnings) == warnings
+
+
+def test_acls_are_refused_by_authentication_without_an_authorizer(tmp_path: Path) -> None:
+    write_node(tmp_path)
+    append(tmp_path, acl_record())
+    with pytest.raises(MetadataError, match=f"set authorizer.class.name={STANDARD_AUTHORIZER}, or give --ignore"):
+        open_store(tmp_path, **SASL_SCRAM)
+
+
+@pytest.mark.parametrize("settings", [AUTHORIZER, {"ignore_security": "true"}, {}])
+def test_security_of_an_unknown_version_is_never_served(tmp_path: Path, settings: dict[str, str]) -> None:
+    write_node(tmp_path)
+    append(tmp_path, UnknownRecord(18, 1, b"of the future"))
+    with pytest.raises(MetadataError, match="AccessControlEntry record has version 1, the newest known is 0"):
+        open_store(tmp_path, **settings)
+
+
+def test_a_reader_of_unknown_security_must_ignore_it(tmp_path: Path) -> None:
+    write_node(tmp_path)
+    append(tmp_path, UnknownRecord(18, 1, b"of the future"))
+    codes = [problem.code for problem in examine([tmp_path]).stopping(BARNABAS_READ_ONLY)]
+    assert codes == ["security"]
+    assert examine([tmp_path], ignore_security=True).stopping(BARNABAS_READ_ONLY) == ()
+    assert examine([tmp_path], enforced=EnforcedSecurity(authorizer=True)).stopping(BARNABAS_READ_ONLY) == ()
 
 
 def test_serve_accepts_ignore_security(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
