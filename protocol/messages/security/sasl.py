@@ -35,9 +35,13 @@ class SaslAuthenticateRequest:
 
 @dataclass(slots=True)
 class SaslAuthenticateResponse:
-    """The server's message. `session_lifetime_ms`: re-authenticate within that time; 0: no limit, or not done yet."""
+    """The server's message.
+
+    `session_lifetime_ms`: re-authenticate within that time; 0: no limit, or not authenticated yet. `message` is empty
+    without an error, as in Kafka.
+    """
 
     auth_bytes: bytes = b""
     session_lifetime_ms: int = 0
     error: ErrorCode = ErrorCode.NONE
-    message: str | None = None
+    message: str | None = ""

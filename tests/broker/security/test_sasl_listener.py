@@ -102,7 +102,7 @@ def test_librdkafka_produces_and_consumes_with(daemon: Daemon, port: int, mechan
     topic = f"rdkafka-{mechanism}"
     producer = Producer(rdkafka(port, "alice", "pencil", mechanism))
     failures: list[KafkaError] = []
-    producer.produce(topic, b"hello", on_delivery=lambda error, message: error and failures.append(error))
+    producer.produce(topic, b"hello", on_delivery=lambda error, _: failures.append(error) if error else None)
     assert producer.flush(30) == 0
     assert not failures
     consumer = Consumer(
@@ -156,7 +156,8 @@ def test_librdkafka_shows_why_it_is_refused(port: int, user: str, password: str,
         del settings["sasl.username"], settings["sasl.password"]
         settings["enable.sasl.oauthbearer.unsecure.jwt"] = "true"
         settings["sasl.oauthbearer.config"] = "principal=alice"
-    admin = AdminClient({**settings, "error_cb": errors.append})
+    settings["error_cb"] = errors.append
+    admin = AdminClient(settings)
     with pytest.raises(KafkaException):
         admin.list_topics(timeout=1)
     admin.poll(0)
