@@ -56,7 +56,7 @@ def encode_authenticate_response(response: SaslAuthenticateResponse) -> dict[str
     """The body of an answer."""
     return {
         "error": int(response.error),
-        "message": response.message,
+        "message": response.message or None,
         "auth_bytes": response.auth_bytes,
         "session_lifetime_ms": response.session_lifetime_ms,
     }
@@ -68,5 +68,5 @@ def decode_authenticate_response(body: dict[str, Any]) -> SaslAuthenticateRespon
         binary(field(body, "auth_bytes"), "auth_bytes"),
         integer(field(body, "session_lifetime_ms"), "session_lifetime_ms", INT64),
         error_code(field(body, "error"), "error"),
-        long_text(field(body, "message", None), "message"),
+        long_text(field(body, "message", None), "message") or "",
     )
