@@ -281,5 +281,5 @@ def _outcome(written: Written, markers: Markers) -> bool | None:
 
 TestCoordinator = CoordinatorMachine.TestCase
 TestCoordinator.settings = settings(
-    max_examples=40, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=25, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
