@@ -7,9 +7,15 @@ import os
 import sys
 import urllib.parse
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 
+from barnabas.config.jaas import parse_jaas
+from barnabas.config.properties_file import parse_properties
 from tests.support.containers import (
     IMAGE,
     Compose,
@@ -124,3 +130,38 @@ def test_prometheus_scrapes_what_the_broker_counts(compose: Compose) -> None:
     )
 
     assert (up, end_offset) == (1, 3)
+
+
+def test_the_secure_profile_serves_the_users_of_its_properties_and_nobody_else(
+    compose: Compose, tmp_path: Path
+) -> None:
+    compose("--profile", "secure", "up", "--detach", "--no-build", "secure-broker")
+    compose.wait_until_healthy("secure-broker")
+    copied = tmp_path / "client.properties"
+    run(
+        [
+            "docker",
+            "cp",
+            f"{compose.container('secure-broker')}:/var/lib/barnabas/secure/client.properties",
+            str(copied),
+        ]
+    )
+    settings = {entry.key: entry.value for entry in parse_properties(copied.read_text())}
+    login = parse_jaas(settings["sasl.jaas.config"]).options
+    client: dict[str, Any] = {
+        "bootstrap.servers": f"localhost:{compose.secure_port}",
+        "security.protocol": settings["security.protocol"],
+        "sasl.mechanism": settings["sasl.mechanism"],
+        "sasl.username": login["username"],
+        "sasl.password": login["password"],
+        "ssl.ca.pem": settings["ssl.truststore.certificates"],
+    }
+
+    assert settings["bootstrap.servers"] == client["bootstrap.servers"]
+    assert AdminClient(client).list_topics(timeout=30).brokers
+    with pytest.raises(KafkaException):
+        AdminClient({**client, "sasl.password": "wrong"}).list_topics(timeout=5)
+
+    compose("--profile", "secure", "up", "--detach", "--no-build", "--force-recreate", "secure-broker")
+    compose.wait_until_healthy("secure-broker")
+    assert AdminClient(client).list_topics(timeout=30).brokers, "the files were written again"

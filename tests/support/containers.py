@@ -115,7 +115,8 @@ class Compose:
     def __init__(self, project: str) -> None:
         self.project = project
         self.network = f"{project}_default"
-        self.broker_port, self.metrics_port, self.prometheus_port = free_ports(3)
+        self.broker_port, self.metrics_port, self.prometheus_port, self.secure_port, tls_port = free_ports(5)
+        self._tls_port = tls_port
 
     def __call__(self, *arguments: str) -> str:
         """Run one docker-compose command."""
@@ -123,6 +124,8 @@ class Compose:
             "BROKER_PORT": str(self.broker_port),
             "METRICS_PORT": str(self.metrics_port),
             "PROMETHEUS_PORT": str(self.prometheus_port),
+            "SECURE_PORT": str(self.secure_port),
+            "SECURE_TLS_PORT": str(self._tls_port),
         }
         return run(["docker-compose", "--project-name", self.project, *arguments], environ=ports)
 
