@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from barnabas.clients.addresses import parse_bootstrap
 from barnabas.clients.errors import ClientConfigError
+from barnabas.clients.security.settings import PLAINTEXT_SETTINGS, SecuritySettings
 from barnabas.protocol.messages.data.produce import ACKS_ALL, ACKS_LEADER, ACKS_NONE
 
 MIB = 1 << 20
@@ -38,6 +39,8 @@ class ClientConfig:
     reconnect_backoff_max_ms: int = 1_000  # reconnect.backoff.max.ms
     metadata_max_age_ms: int = 300_000  # metadata.max.age.ms: how soon new partitions are noticed
     max_frame_bytes: int = 100 * MIB  # the largest accepted response; a larger one closes the connection
+    # security.protocol, sasl.* and ssl.*: SecuritySettings.from_properties({"security.protocol": "SASL_SSL", ...})
+    security: SecuritySettings = PLAINTEXT_SETTINGS
 
     def __post_init__(self) -> None:
         parse_bootstrap(self.bootstrap)
@@ -48,6 +51,8 @@ class ClientConfig:
         _whole(self, self.retry_backoff_ms, "retry_backoff_max_ms")
         _whole(self, self.reconnect_backoff_ms, "reconnect_backoff_max_ms")
         _whole(self, 1024, "max_frame_bytes")
+        if not isinstance(self.security, SecuritySettings):
+            raise ClientConfigError(f"security must be SecuritySettings, not {type(self.security).__name__}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ ClientError
   ClientConfigError       an invalid configuration value (also a ValueError)
   BrokerConnectionError   no connection, or a lost one (also a ConnectionError); names host:port and what to check
     ProtocolViolationError  the peer does not speak the native dialect; the connection is closed
+  AuthenticationError     TLS or SASL failed: untrusted certificate, wrong password; not retried
   BrokerTimeoutError      no answer in time (also a TimeoutError)
   RefusedError            an error code of the broker, with message, topic and partition (also a BrokerError)
     UnknownTopicError       a topic or partition that does not exist
@@ -42,6 +43,10 @@ class BrokerConnectionError(ClientError, ConnectionError):
 
 class ProtocolViolationError(BrokerConnectionError):
     """A peer whose bytes are not the native dialect. Not retriable."""
+
+
+class AuthenticationError(ClientError):
+    """A TLS handshake or a SASL login that failed. Not retriable: the next attempt would fail in the same way."""
 
 
 class BrokerTimeoutError(ClientError, TimeoutError):

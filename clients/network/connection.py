@@ -7,11 +7,17 @@ fit is received into a buffer of its own, which the caller keeps, so fetched bat
 The broker answers a connection's requests in order, so a response belongs to the oldest waiting request; its
 correlation id must agree. For the same reason a request without a response in time blocks all later ones: the
 connection is then closed, and every waiting request fails.
+
+With SASL the client logs in after the greeting, and again before its session ends. While it does, requests are held
+back: the broker refuses all others in the middle of a login.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import random
+import ssl
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +32,9 @@ from barnabas.clients.errors import (
     ProtocolViolationError,
     RefusedError,
 )
+from barnabas.clients.network.connection_errors import cannot_connect, copy_of, no_greeting, reason_of
+from barnabas.clients.security.settings import PLAINTEXT_SETTINGS, SecuritySettings
+from barnabas.clients.security.tls_context import TlsContextSource, tls_fault
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.framing import SIZE_PREFIX, frame_size
 from barnabas.protocol.messages.api_key import ApiKey
@@ -39,6 +48,14 @@ MAX_CORRELATION_ID = (1 << 31) - 1
 
 CLIENT_NAME = "barnabas-python"
 
+REAUTHENTICATION_RANGE = (0.85, 0.95)
+"""Part of a session's lifetime after which the client logs in again, as in Kafka's clients."""
+
+logger = logging.getLogger(__name__)
+
+Frame = list[bytes | memoryview]
+"""The parts of a frame, in order."""
+
 
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
@@ -49,6 +66,9 @@ class ConnectionSettings:
     connect_timeout_ms: int
     request_timeout_ms: int
     max_frame_bytes: int
+    security: SecuritySettings = PLAINTEXT_SETTINGS
+    tls: TlsContextSource | None = None
+    """Shared by the client's connections; None without TLS."""
 
 
 @dataclass(slots=True)
@@ -89,24 +109,40 @@ class Connection(asyncio.BufferedProtocol):
         self._end = 0
         self._large: memoryview | None = None  # the large frame that is being received, without its size
         self._large_filled = 0
+        self._held: deque[tuple[_Waiting | None, Frame]] | None = None
+        """Requests held back during a login, with their frames; None: no login runs."""
+        self._is_answered = False
+        """Whether the broker has answered a request beyond the greeting."""
+        self._login_due: asyncio.TimerHandle | None = None
+        self._login: asyncio.Task[None] | None = None
 
     @classmethod
     async def open(cls, address: Address, settings: ConnectionSettings) -> Connection:
-        """Connect and exchange ApiVersions. Raises BrokerConnectionError, naming the address and what to check."""
+        """Connect, exchange ApiVersions, and log in.
+
+        Raises BrokerConnectionError, naming the address and what to check, and AuthenticationError.
+        """
         loop = asyncio.get_running_loop()
         connection = cls(address, settings, loop)
         try:
+            tls = None if settings.tls is None else await settings.tls.context()
             async with asyncio.timeout(settings.connect_timeout_ms / 1000):
-                await loop.create_connection(lambda: connection, address.host, address.port)
+                await loop.create_connection(lambda: connection, address.host, address.port, ssl=tls)
                 await connection._greet()
+                if settings.security.mechanism is not None:
+                    await connection._log_in(settings.security)
         except BaseException as error:
             connected = connection._transport is not None
             connection.close()
             await connection.wait_closed()
             if isinstance(error, TimeoutError) and connected:
-                raise _no_greeting(address, settings) from error
+                raise no_greeting(address, settings.connect_timeout_ms) from error
+            if isinstance(error, ssl.SSLError):
+                raise tls_fault(str(address), address.host, error) from error
             if isinstance(error, OSError) and not isinstance(error, BrokerConnectionError):
-                raise _cannot_connect(address, settings, error) from error
+                raise cannot_connect(
+                    address, settings.connect_timeout_ms, error, with_tls=settings.tls is not None
+                ) from error
             raise
         return connection
 
@@ -134,17 +170,14 @@ class Connection(asyncio.BufferedProtocol):
         within `timeout_ms` (default: request_timeout_ms), RefusedError when the broker refuses the whole request.
         Raises ClosedError or BrokerConnectionError if nothing was sent, RefusedError if the broker does not serve it.
         """
-        waiting = _Waiting(
-            api,
-            self._send(api, request),
-            0.0,
-            timeout_ms or self._settings.request_timeout_ms,
-            self._loop.create_future(),
-        )
-        waiting.deadline = self._loop.time() + waiting.timeout_ms / 1000
-        self._waiting.append(waiting)
-        if self._timer is None or waiting.deadline < self._timer_deadline:
-            self._arm_timer(waiting.deadline)
+        correlation_id, buffers = self._encode(api, request)
+        timeout_ms = timeout_ms or self._settings.request_timeout_ms
+        waiting = _Waiting(api, correlation_id, 0.0, timeout_ms, self._loop.create_future())
+        if self._held is not None:
+            self._held.append((waiting, buffers))
+        else:
+            self._write(buffers)
+            self._await(waiting)
         return waiting.future
 
     def serves(self, api: ApiKey) -> bool:
@@ -153,12 +186,18 @@ class Connection(asyncio.BufferedProtocol):
 
     def send_without_answer(self, api: ApiKey, request: Any) -> None:
         """Send a request that the broker does not answer (produce with acks=0). Raises as `request` does."""
-        self._send(api, request)
+        _, buffers = self._encode(api, request)
+        if self._held is not None:
+            self._held.append((None, buffers))
+        else:
+            self._write(buffers)
 
     def close(self, reason: ClientError | None = None) -> None:
         """Close the socket and fail waiting requests with `reason` (default: ClosedError). Idempotent."""
         if self._closed_by is None:
             self._closed_by = reason or ClosedError(f"the connection to {self.address} was closed by this client")
+        if self._login_due is not None:
+            self._login_due.cancel()
         if self._transport is not None:
             self._transport.abort()
         self._fail_waiting(self._closed_by)
@@ -179,9 +218,14 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Fail waiting requests."""
         if self._closed_by is None:
-            self._closed_by = BrokerConnectionError(self._lost_sentence(exc))
+            if isinstance(exc, ssl.SSLError):
+                self._closed_by = tls_fault(str(self.address), self.address.host, exc)
+            else:
+                self._closed_by = BrokerConnectionError(self._lost_sentence(exc))
         self._fail_waiting(self._closed_by)
         self._transport = None
+        if self._login_due is not None:
+            self._login_due.cancel()
         if not self._gone.done():
             self._gone.set_result(None)
         if self.on_closed is not None:
@@ -259,6 +303,7 @@ class Connection(asyncio.BufferedProtocol):
                 f"api={int(waiting.api)} correlation_id={waiting.correlation_id} was expected"
             )
         self._waiting.popleft()
+        self._is_answered = self._is_answered or waiting.api is not ApiKey.API_VERSIONS
         if waiting.future.done():  # cancelled by its caller
             return
         if header.error is not ErrorCode.NONE:
@@ -272,8 +317,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         waiting.future.set_result(response)
 
-    def _send(self, api: ApiKey, request: Any) -> int:
-        """Write the request's frame and return its correlation id."""
+    def _encode(self, api: ApiKey, request: Any) -> tuple[int, Frame]:
+        """Return the request's correlation id and the parts of its frame."""
         if self._closed_by is not None or self._transport is None:
             raise self._closed_by or ClosedError(f"not connected to {self.address}")
         if self._transport.is_closing():
@@ -294,11 +339,61 @@ class Connection(asyncio.BufferedProtocol):
                 "(socket.request.max.bytes)",
             )
         self._next_correlation_id = 0 if correlation_id == MAX_CORRELATION_ID else correlation_id + 1
+        return correlation_id, buffers
+
+    def _write(self, buffers: Frame) -> None:
+        assert self._transport is not None, "encoded for an open connection"
         if len(buffers) == 1:
             self._transport.write(buffers[0])
         else:
             self._transport.writelines(buffers)
-        return correlation_id
+
+    def _await(self, waiting: _Waiting) -> None:
+        """Expect the answer to a request that was written."""
+        waiting.deadline = self._loop.time() + waiting.timeout_ms / 1000
+        self._waiting.append(waiting)
+        if self._timer is None or waiting.deadline < self._timer_deadline:
+            self._arm_timer(waiting.deadline)
+
+    async def _log_in(self, security: SecuritySettings) -> None:
+        """Authenticate, and arrange for the next time if the session has a limit."""
+        from barnabas.clients.security.authentication import authenticate
+
+        lifetime_ms = await authenticate(security, self._ask_in_login, str(self.address))
+        if lifetime_ms > 0:
+            part = random.uniform(*REAUTHENTICATION_RANGE)
+            self._login_due = self._loop.call_later(part * lifetime_ms / 1000, self._begin_login, security)
+
+    def _begin_login(self, security: SecuritySettings) -> None:
+        self._login = self._loop.create_task(self._log_in_again(security), name="barnabas-login")
+
+    async def _log_in_again(self, security: SecuritySettings) -> None:
+        """Renew the session; close the connection if that fails."""
+        self._held = deque()
+        try:
+            async with asyncio.timeout(self._settings.connect_timeout_ms / 1000):
+                await self._log_in(security)
+        except (ClientError, TimeoutError) as error:
+            if self._closed_by is None:
+                logger.warning("the session at %s was not renewed: %s", self.address, error)
+            if isinstance(error, ClientError):
+                self.close(error)
+            else:
+                self.close(BrokerTimeoutError(f"{self.address} did not answer a login in time"))
+            return
+        held, self._held = self._held, None
+        for waiting, buffers in held or ():
+            self._write(buffers)
+            if waiting is not None:
+                self._await(waiting)
+
+    async def _ask_in_login(self, api: ApiKey, request: Any) -> Any:
+        correlation_id, buffers = self._encode(api, request)
+        timeout_ms = self._settings.connect_timeout_ms
+        waiting = _Waiting(api, correlation_id, 0.0, timeout_ms, self._loop.create_future())
+        self._write(buffers)
+        self._await(waiting)
+        return await waiting.future
 
     async def _greet(self) -> None:
         """Exchange ApiVersions and keep the APIs that the broker serves."""
@@ -321,25 +416,34 @@ class Connection(asyncio.BufferedProtocol):
         return error
 
     def _lost_sentence(self, cause: Exception | None) -> str:
-        how = "closed by the broker" if cause is None else _reason(cause)
+        how = "closed by the broker" if cause is None else reason_of(cause)
         if self._hello is None:
             return (
                 f"{self.address} closed the connection before it answered the greeting ({how}); "
-                "check that a Barnabas broker listens there, with its native dialect"
+                f"check that a Barnabas broker listens there, with its native dialect and as {self._security()}"
             )
+        check = "that the broker still runs"
+        if not self._is_answered and self._settings.security.mechanism is None:
+            check += f", and that its listener requires no login (security.protocol={self._security()})"
         return (
             f"the connection to {self.address} was lost ({how}) with {len(self._waiting)} requests unanswered; "
-            "check that the broker still runs"
+            f"check {check}"
         )
+
+    def _security(self) -> str:
+        return self._settings.security.protocol
 
     def _fail_waiting(self, reason: ClientError) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         waiting_requests, self._waiting = self._waiting, deque()
+        if self._held is not None:
+            waiting_requests.extend(waiting for waiting, _ in self._held if waiting is not None)
+            self._held = deque()
         for waiting in waiting_requests:
             if not waiting.future.done():
-                waiting.future.set_exception(_copy(reason))
+                waiting.future.set_exception(copy_of(reason))
 
     def _arm_timer(self, deadline: float) -> None:
         if self._timer is not None:
@@ -361,34 +465,3 @@ class Connection(asyncio.BufferedProtocol):
                 "the connection is closed, and the request may have been carried out"
             )
         )
-
-
-def _cannot_connect(address: Address, settings: ConnectionSettings, error: OSError) -> BrokerConnectionError:
-    if isinstance(error, TimeoutError):
-        return BrokerConnectionError(
-            f"no connection to {address} within connect_timeout_ms={settings.connect_timeout_ms}: "
-            "check the address and that no firewall drops the packets"
-        )
-    return BrokerConnectionError(
-        f"cannot connect to {address}: {_reason(error)}; check that a Barnabas broker listens there"
-    )
-
-
-def _no_greeting(address: Address, settings: ConnectionSettings) -> BrokerConnectionError:
-    return BrokerConnectionError(
-        f"{address} takes connections, but did not answer the greeting within "
-        f"connect_timeout_ms={settings.connect_timeout_ms}: check that a Barnabas broker listens there and is not stuck"
-    )
-
-
-def _copy(error: ClientError) -> ClientError:
-    """Copy the exception for each future: a shared one would collect all their tracebacks."""
-    if type(error) in (BrokerConnectionError, BrokerTimeoutError, ClosedError, ProtocolViolationError):
-        return type(error)(*error.args)
-    return error
-
-
-def _reason(error: BaseException) -> str:
-    """The operating system's error text, or the exception's."""
-    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return str(text)

@@ -18,6 +18,7 @@ from barnabas.clients.config import ClientConfig
 from barnabas.clients.errors import BrokerConnectionError, ClosedError
 from barnabas.clients.network.backoff import backoff_s
 from barnabas.clients.network.connection import Connection, ConnectionSettings
+from barnabas.clients.security.tls_context import TlsContextSource
 
 T = TypeVar("T")
 
@@ -51,6 +52,8 @@ class NodeConnections:
             connect_timeout_ms=config.connect_timeout_ms,
             request_timeout_ms=config.request_timeout_ms,
             max_frame_bytes=config.max_frame_bytes,
+            security=config.security,
+            tls=None if config.security.tls is None else TlsContextSource(config.security.tls),
         )
         self._connections: dict[tuple[int, Purpose], Connection] = {}
         self._way_in: Connection | None = None

@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -28,8 +29,13 @@ from tests.clients.fake_broker import Drop, FakeBroker, Hold, Raw, Refuse, Silen
 ALL_TOPICS = MetadataRequest(None)
 
 
-def settings(**changes: int) -> ConnectionSettings:
-    values = {"connect_timeout_ms": 5000, "request_timeout_ms": 5000, "max_frame_bytes": 1 << 20, **changes}
+def settings(**changes: Any) -> ConnectionSettings:
+    values: dict[str, Any] = {
+        "connect_timeout_ms": 5000,
+        "request_timeout_ms": 5000,
+        "max_frame_bytes": 1 << 20,
+        **changes,
+    }
     return ConnectionSettings(client_id="test", client_version="1", **values)
 
 

@@ -1,0 +1,7 @@
+"""Security of client connections: TLS and SASL, by the properties of Kafka's clients.
+
+settings        the properties, as a value
+access_tokens   OAuth access tokens, from a file or an identity provider
+login           the mechanism's client side of one login
+authentication  logins over a connection
+"""
