@@ -280,7 +280,8 @@ def test_lines_are_sent_as_one_transaction(commands: Commands, topic: str) -> No
     assert b"a" in commands.ok(*committed, "read_uncommitted").splitlines()
 
 
-def test_a_run_whose_transaction_another_run_has_aborted_says_so(commands: Commands, topic: str) -> None:
+@pytest.mark.parametrize("rest", [b"c\n", b""], ids=["a line is refused", "the commit is refused"])
+def test_a_run_whose_transaction_another_run_has_aborted_says_so(commands: Commands, topic: str, rest: bytes) -> None:
     produce = ("produce", topic, "--transactional-id", f"taken-{topic}")
     with commands.start(*produce, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as first:
         assert first.stdin is not None
@@ -290,10 +291,11 @@ def test_a_run_whose_transaction_another_run_has_aborted_says_so(commands: Comma
         while not commands.ok("consume", topic, "--from-beginning", "--exit-at-end"):
             assert time.monotonic() < deadline
         commands.ok(*produce, stdin=b"b\n")
-        _, stderr = first.communicate(b"c\n", timeout=TIMEOUT_S)
+        _, stderr = first.communicate(rest, timeout=TIMEOUT_S)
     assert first.returncode == 1
     assert b"the broker has aborted the transaction: it was open for longer than --transaction-timeout (1m)" in stderr
     assert f"or another run with transactional id 'taken-{topic}'".encode() in stderr
+    assert b"Send the input again" in stderr
 
 
 def test_a_transaction_that_cannot_be_aborted_because_the_broker_is_gone_is_not_called_aborted(tmp_path: Path) -> None:
