@@ -231,8 +231,7 @@ class ProduceHandler:
             )
         if refusals is None:
             return partition, partition.append(records)
-        refusal = refusals.get((topic, number))
-        if refusal is not None:
+        if refusals and (refusal := refusals.get((topic, number))) is not None:
             raise refusal
         return partition, partition.append_in_transaction(records)
 
