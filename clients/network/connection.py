@@ -33,6 +33,7 @@ from barnabas.clients.errors import (
     RefusedError,
 )
 from barnabas.clients.network.connection_errors import cannot_connect, copy_of, no_greeting, reason_of
+from barnabas.clients.network.throttle import Throttle
 from barnabas.clients.security.settings import PLAINTEXT_SETTINGS, SecuritySettings
 from barnabas.clients.security.tls_context import TlsContextSource, tls_fault
 from barnabas.protocol.errors import DecodeError, ErrorCode
@@ -87,12 +88,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(self, address: Address, settings: ConnectionSettings, loop: asyncio.AbstractEventLoop) -> None:
         self.address = address
-        self.writable = True
-        """False while the transport's write buffer is above its limit; `on_writable` is called when that ends."""
         self.on_writable: Callable[[], None] | None = None
         self.on_closed: Callable[[Connection], None] | None = None
         self._settings = settings
         self._loop = loop
+        self._is_paused = False
+        self._throttle = Throttle(loop, self._write_now)
+        self._throttle.on_end = self._became_writable
         self._transport: asyncio.Transport | None = None
         self._hello: ApiVersionsResponse | None = None
         self._apis: frozenset[int] = frozenset({ApiKey.API_VERSIONS})
@@ -145,6 +147,14 @@ class Connection(asyncio.BufferedProtocol):
                 ) from error
             raise
         return connection
+
+    @property
+    def writable(self) -> bool:
+        """Whether requests leave now; otherwise `on_writable` is called when they do again.
+
+        They wait while the transport's write buffer is above its limit, and while the broker throttles this client.
+        """
+        return not self._is_paused and not self._throttle.is_active
 
     @property
     def closed(self) -> bool:
@@ -200,6 +210,7 @@ class Connection(asyncio.BufferedProtocol):
             self._login_due.cancel()
         if self._transport is not None:
             self._transport.abort()
+        self._throttle.cancel()
         self._fail_waiting(self._closed_by)
 
     async def wait_closed(self) -> None:
@@ -222,6 +233,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._closed_by = tls_fault(str(self.address), self.address.host, exc)
             else:
                 self._closed_by = BrokerConnectionError(self._lost_sentence(exc))
+        self._throttle.cancel()
         self._fail_waiting(self._closed_by)
         self._transport = None
         if self._login_due is not None:
@@ -239,12 +251,15 @@ class Connection(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         """Note that the transport's write buffer is above its limit."""
-        self.writable = False
+        self._is_paused = True
 
     def resume_writing(self) -> None:
         """Call `on_writable`."""
-        self.writable = True
-        if self.on_writable is not None:
+        self._is_paused = False
+        self._became_writable()
+
+    def _became_writable(self) -> None:
+        if self.writable and self.on_writable is not None:
             self.on_writable()
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -304,6 +319,8 @@ class Connection(asyncio.BufferedProtocol):
             )
         self._waiting.popleft()
         self._is_answered = self._is_answered or waiting.api is not ApiKey.API_VERSIONS
+        if header.throttle_ms > 0:
+            self._begin_throttle(header.throttle_ms)
         if waiting.future.done():  # cancelled by its caller
             return
         if header.error is not ErrorCode.NONE:
@@ -342,7 +359,12 @@ class Connection(asyncio.BufferedProtocol):
         return correlation_id, buffers
 
     def _write(self, buffers: Frame) -> None:
-        assert self._transport is not None, "encoded for an open connection"
+        """Write one frame, when the broker's throttle is over."""
+        self._throttle.send(buffers)
+
+    def _write_now(self, buffers: Frame) -> None:
+        if self._transport is None or self._transport.is_closing():
+            return  # while its frame was held back; the loss of the connection fails its request
         if len(buffers) == 1:
             self._transport.write(buffers[0])
         else:
@@ -350,7 +372,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _await(self, waiting: _Waiting) -> None:
         """Expect the answer to a request that was written."""
-        waiting.deadline = self._loop.time() + waiting.timeout_ms / 1000
+        waiting.deadline = max(self._loop.time(), self._throttle.until) + waiting.timeout_ms / 1000
         self._waiting.append(waiting)
         if self._timer is None or waiting.deadline < self._timer_deadline:
             self._arm_timer(waiting.deadline)
@@ -371,7 +393,9 @@ class Connection(asyncio.BufferedProtocol):
         """Renew the session; close the connection if that fails."""
         self._held = deque()
         try:
-            async with asyncio.timeout(self._settings.connect_timeout_ms / 1000):
+            async with asyncio.timeout_at(
+                max(self._loop.time(), self._throttle.until) + self._settings.connect_timeout_ms / 1000
+            ):
                 await self._log_in(security)
         except (ClientError, TimeoutError) as error:
             if self._closed_by is None:
@@ -394,6 +418,12 @@ class Connection(asyncio.BufferedProtocol):
         self._write(buffers)
         self._await(waiting)
         return await waiting.future
+
+    def _begin_throttle(self, throttle_ms: int) -> None:
+        """Send nothing for this time; requests that were sent already are not served before either."""
+        self._throttle.begin(throttle_ms)
+        for waiting in self._waiting:
+            waiting.deadline = max(waiting.deadline, self._throttle.until + waiting.timeout_ms / 1000)
 
     async def _greet(self) -> None:
         """Exchange ApiVersions and keep the APIs that the broker serves."""

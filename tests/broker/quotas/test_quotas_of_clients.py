@@ -13,6 +13,7 @@ from barnabas.protocol.errors import ErrorCode
 from tests.broker.conftest import Batch
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.kafka.kafka_wire import KafkaWire, answer_of, fetch_request, produce_request, request_frame, schema
+from tests.support.kafka.quotas import alter_quotas
 from tests.support.metrics import metric
 
 NO_TIME = timedelta()
@@ -29,20 +30,6 @@ class Client(KafkaWire):
     def send(self, request: Any) -> None:
         self.correlation_id += 1
         self.socket.sendall(request_frame(request, self.correlation_id, self.client_id))
-
-
-def alter(client: KafkaWire, client_id: str, **values: float | None) -> None:
-    """Set quotas of a client id; None removes one."""
-    kio = schema("alter_client_quotas", 1, "request")
-    entity = (kio.EntityData(entity_type="client-id", entity_name=client_id),)
-    ops = tuple(
-        kio.OpData(key=key, value=0.0 if value is None else float(value), remove=value is None)
-        for key, value in values.items()
-    )
-    answer = client.call(
-        "alter_client_quotas", 1, entries=(kio.EntryData(entity=entity, ops=ops),), validate_only=False
-    )
-    assert [entry.error_code for entry in answer.entries] == [0]
 
 
 @pytest.fixture
@@ -66,7 +53,7 @@ def test_a_producer_above_its_quota_is_throttled_until_the_quota_is_gone(
     daemon: Daemon, admin: KafkaWire, batch: Batch
 ) -> None:
     create(admin, 7, "produced")
-    alter(admin, "greedy", producer_byte_rate=1000.0)
+    alter_quotas(admin, "client-id", "greedy", producer_byte_rate=1000.0)
     with Client(daemon, "greedy") as greedy, Client(daemon, "modest") as modest:
         greedy.send(produce_request(9, "produced", batch(bytes(10_100))))
         answer = greedy.receive("produce", 9)
@@ -76,7 +63,7 @@ def test_a_producer_above_its_quota_is_throttled_until_the_quota_is_gone(
         assert modest.receive("produce", 9).throttle_time == NO_TIME
         greedy.send(produce_request(9, "produced", batch(b"small")))
         assert greedy.receive("produce", 9).responses[0].partition_responses[0].base_offset == 2
-        alter(admin, "greedy", producer_byte_rate=None)
+        alter_quotas(admin, "client-id", "greedy", producer_byte_rate=None)
         greedy.send(produce_request(9, "produced", batch(bytes(10_100))))
         assert greedy.receive("produce", 9).throttle_time == NO_TIME
 
@@ -91,7 +78,7 @@ def test_a_consumer_reads_what_its_quota_allows_and_above_it_nothing(
     for _ in range(8):
         admin.send(produce_request(9, topic, batch(bytes(3000))))
         admin.receive("produce", 9)
-    alter(admin, client_id, consumer_byte_rate=1000.0)
+    alter_quotas(admin, "client-id", client_id, consumer_byte_rate=1000.0)
     with Client(daemon, client_id) as reader:
         # The records that ten seconds of the quota allow exceed it by the fields around them, as with Kafka.
         tries = [fetched(reader, version, topic, topic_id, 0)]
@@ -124,7 +111,7 @@ def test_a_throttled_fetch_is_not_counted_as_sent(tmp_path: Path, batch: Batch) 
         create(admin, 7, "t")
         admin.send(produce_request(9, "t", batch(bytes(30_000))))
         admin.receive("produce", 9)
-        alter(admin, "reader", consumer_byte_rate=1000.0)
+        alter_quotas(admin, "client-id", "reader", consumer_byte_rate=1000.0)
         with Client(daemon, "reader") as reader:
             assert fetched(reader, 11, "t", None, 0) > timedelta(seconds=15)
         assert metric(daemon, 'barnabas_topic_sent_bytes_total{topic="t"}') == 0
@@ -133,7 +120,7 @@ def test_a_throttled_fetch_is_not_counted_as_sent(tmp_path: Path, batch: Batch) 
 def test_partitions_above_the_mutation_rate_are_refused_in_new_versions_and_throttled_in_old_ones(
     daemon: Daemon, admin: KafkaWire
 ) -> None:
-    alter(admin, "creator", controller_mutation_rate=0.5)
+    alter_quotas(admin, "client-id", "creator", controller_mutation_rate=0.5)
     with Client(daemon, "creator") as creator:
         results = create(creator, 7, "fits-1", "fits-2", "refused-1", partitions=4)
         assert {name: error for name, (error, _) in results.items()} == {
@@ -142,7 +129,7 @@ def test_partitions_above_the_mutation_rate_are_refused_in_new_versions_and_thro
             "refused-1": ErrorCode.THROTTLING_QUOTA_EXCEEDED,
         }
         assert {timedelta(seconds=4) < throttle < timedelta(seconds=5.1) for _, throttle in results.values()} == {True}
-    alter(admin, "creator-2", controller_mutation_rate=0.5)
+    alter_quotas(admin, "client-id", "creator-2", controller_mutation_rate=0.5)
     with Client(daemon, "creator-2") as creator:
         results = create(creator, 5, "old-1", "old-2", "old-3", partitions=4)
         assert {error for error, _ in results.values()} == {0}
@@ -150,7 +137,7 @@ def test_partitions_above_the_mutation_rate_are_refused_in_new_versions_and_thro
 
 
 def test_a_topic_above_the_mutation_rate_is_unknown_to_metadata(daemon: Daemon, admin: KafkaWire) -> None:
-    alter(admin, "namer", controller_mutation_rate=0.01)
+    alter_quotas(admin, "client-id", "namer", controller_mutation_rate=0.01)
     with Client(daemon, "namer") as namer:
         kio = schema("metadata", 4, "request")
         names = tuple(kio.MetadataRequestTopic(name=name) for name in ("auto-1", "auto-2"))
@@ -163,7 +150,7 @@ def test_a_topic_above_the_mutation_rate_is_unknown_to_metadata(daemon: Daemon, 
 def test_a_muted_connection_is_not_idle_and_ends_with_the_broker(tmp_path: Path, batch: Batch) -> None:
     with start_daemon(tmp_path, "connections.max.idle.ms=300") as daemon, KafkaWire(daemon.host, daemon.port) as admin:
         create(admin, 7, "t")
-        alter(admin, "greedy", producer_byte_rate=1.0)
+        alter_quotas(admin, "client-id", "greedy", producer_byte_rate=1.0)
         with Client(daemon, "greedy") as greedy:
             greedy.send(produce_request(9, "t", batch(bytes(1000))))
             assert greedy.receive("produce", 9).throttle_time > timedelta(minutes=10)
